@@ -1,0 +1,1 @@
+"""Measurements of Homeostat itself, repeatable with one command each."""

@@ -1,0 +1,101 @@
+"""The `homeostat` command: its sub-commands, and one place where errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from homeostat._version import __version__
+from homeostat.cli import bench, config, demo, doctor, log, policies, sim
+from homeostat.cli.output import say
+from homeostat.core.errors import HomeostatError
+
+EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+REPORT_TO = "the project's issue tracker"
+
+app = typer.Typer(
+    name="homeostat",
+    help="Self-regulating stream processing: tune, stabilise and heal streaming jobs, and explain every decision.",
+    epilog="Exit codes: 0 healthy, 1 error, 2 wrong usage or bad input, 3 unhealthy.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.add_typer(sim.app)
+app.command("log")(log.log)
+app.command("explain")(log.explain)
+app.command("policies")(policies.policies)
+app.add_typer(config.app)
+app.add_typer(bench.app)
+app.command("doctor")(doctor.doctor)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"homeostat {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None: ...
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit code; everything that goes wrong ends as one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        code = app(args=list(arguments), prog_name="homeostat", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except HomeostatError as error:
+        say(f"homeostat: {error.line}")
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        say("homeostat: interrupted")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough; without this the interpreter complains when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_ERROR
+    except Exception as error:
+        return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> int:
+    # typer carries its own copy of click, whose usage errors it does not export.
+    if hasattr(error, "format_message"):
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "homeostat"
+        message = error.format_message().strip().rstrip(".")
+        if message:
+            say(f"homeostat: {message[:1].lower()}{message[1:]} (see {command} --help)")
+        return EXIT_USAGE
+    if os.environ.get("HOMEOSTAT_DEBUG"):
+        raise error
+    say(
+        f"homeostat: unexpected {type(error).__name__}: {error} "
+        f"(please report it to {REPORT_TO}; HOMEOSTAT_DEBUG=1 shows where it happened)"
+    )
+    return EXIT_ERROR
+
+
+if __name__ == "__main__":
+    main()

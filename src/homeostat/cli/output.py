@@ -1,0 +1,91 @@
+"""What every command shares: data to stdout as a table or as JSON, messages to stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH_OFF_TERMINAL = 200
+EXIT_UNHEALTHY = 3
+KIND_STYLES = {
+    "symptom": "yellow",
+    "diagnosis": "cyan",
+    "proposal": "blue",
+    "rejection": "dim",
+    "advice": "blue",
+    "action": "bold",
+    "outcome": "green",
+    "alert": "magenta",
+    "failure": "red",
+}
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """For stdout unless told otherwise. Off a terminal lines are not cut to 80 columns."""
+    from rich.console import Console
+
+    file = stream or sys.stdout
+    width = None if file.isatty() else WIDTH_OFF_TERMINAL
+    return Console(file=file, width=width, highlight=False, soft_wrap=not file.isatty())
+
+
+def say(message: str) -> None:
+    """A message for the person at the terminal; it never mixes with the data."""
+    print(message, file=sys.stderr)
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def plain(value: object) -> Any:
+    """The value with everything that JSON lacks replaced: NaN and infinities are null, tuples are lists."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return value
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    styles: Sequence[str] = (),
+) -> None:
+    """Columns named in `right` are numbers; `styles` has one style for each row, if any."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for number, row in enumerate(rows):
+        cells = [Text(cell) for cell in row]
+        table.add_row(*cells, style=styles[number] if styles else "")
+    console().print(table)
+
+
+def clock(seconds: float) -> str:
+    """
+    >>> clock(4210)
+    '1:10:10'
+    """
+    whole = round(seconds)
+    sign = "-" if whole < 0 else ""
+    minutes, second = divmod(abs(whole), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{sign}{hours}:{minute:02d}:{second:02d}"

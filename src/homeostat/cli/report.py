@@ -1,0 +1,96 @@
+"""A run, or several beside each other, in words and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from homeostat.cli.output import clock, console, print_table
+
+if TYPE_CHECKING:
+    from homeostat.service.simulation import RunResult
+    from homeostat.sim.spec import Scenario
+
+COMPARISON = (
+    "policy",
+    "converged",
+    "steps",
+    "healthy since",
+    "unhealthy s",
+    "instance-s",
+    "÷ oracle",
+    "needless",
+    "instances at the end",
+)
+
+
+def print_run(scenario: Scenario, result: RunResult) -> None:
+    """The path of the run, what a person was told on the way, and how it ended."""
+    out = console()
+    heading = f"{scenario.name}: {scenario.title} (policy {result.policy}, seed {result.seed})"
+    out.print(heading, style="bold", markup=False)
+    rows = [("0:00:00", "start", "", parallelism_text(_at_start(scenario)))]
+    styles = [""]
+    for taken in result.trajectory:
+        because = f"{taken.because} (needless)" if taken.needless else taken.because
+        rows.append((clock(taken.time_s), taken.action, because, parallelism_text(taken.parallelism)))
+        styles.append("yellow" if taken.needless else "")
+    print_table(("time", "action", "because", "instances afterwards"), rows, right=("time",), styles=styles)
+    for alert in result.alerts:
+        out.print(f"{clock(alert.at_s)}  alert: {alert.text}", style="magenta", markup=False)
+    out.print()
+    for label, value in _summary(result).items():
+        out.print(f"{label:<24}{value}", markup=False)
+
+
+def print_comparison(results: Sequence[RunResult]) -> None:
+    rows = [_comparison_row(result) for result in results]
+    styles = ["" if result.healthy_since_s is not None else "red" for result in results]
+    print_table(COMPARISON, rows, right=COMPARISON[2:8], styles=styles)
+
+
+def parallelism_text(parallelism: Mapping[str, int | float]) -> str:
+    """
+    >>> parallelism_text({"count": 8, "split": 4})
+    'count=8 split=4'
+    """
+    return " ".join(f"{name}={value:g}" for name, value in parallelism.items())
+
+
+def _at_start(scenario: Scenario) -> dict[str, int | float]:
+    from homeostat.service.simulation import build_engine, parallelism_json
+
+    return parallelism_json(build_engine(scenario).describe().configuration)
+
+
+def _summary(result: RunResult) -> dict[str, str]:
+    values = result.as_json()
+    return {
+        "converged": "yes" if values["converged"] else "no: not healthy at the end",
+        "steps": str(values["steps"]),
+        "healthy for good since": _time(values["time_to_healthy_s"]),
+        "unhealthy for": f"{values['slo_violation_s']:,.0f} s of {result.duration_s:,.0f} s",
+        "instance-seconds": f"{values['instance_seconds']:,.0f} (oracle {values['oracle_instance_seconds']:,.0f})",
+        "needless actions": str(values["needless_actions"]),
+        "instances at the end": parallelism_text(result.final_parallelism),
+    }
+
+
+def _comparison_row(result: RunResult) -> tuple[str, ...]:
+    values = result.as_json()
+    oracle = values["oracle_instance_seconds"]
+    return (
+        result.policy,
+        "yes" if values["converged"] else "no",
+        str(values["steps"]),
+        _time(values["time_to_healthy_s"]),
+        f"{values['slo_violation_s']:,.0f}",
+        f"{values['instance_seconds']:,.0f}",
+        f"{values['instance_seconds'] / oracle:.2f}" if oracle else "-",
+        str(values["needless_actions"]),
+        parallelism_text(result.final_parallelism),
+    )
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else clock(seconds)

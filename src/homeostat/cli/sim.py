@@ -1,0 +1,137 @@
+"""`homeostat sim`: scenarios on the simulated engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from homeostat.cli import report, running
+from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from homeostat.core.policy import Policy
+    from homeostat.core.state import Mode
+    from homeostat.service.simulation import RunResult
+    from homeostat.sim.spec import Scenario
+
+app = typer.Typer(name="sim", help="Run scenarios on the simulated engines.", no_args_is_help=True)
+
+ScenarioName = Annotated[
+    str, typer.Argument(metavar="NAME|FILE", help="A shipped scenario (see `homeostat sim list`) or a TOML file.")
+]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Seed of all randomness; the scenario's own if left out.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting of the policy; may be repeated."),
+]
+
+
+@app.command("list")
+def list_scenarios(json: JsonFlag = False) -> None:
+    """List the scenarios that ship with Homeostat."""
+    from homeostat.sim import scenarios
+    from homeostat.sim.spec import DataflowSpec
+
+    listed = []
+    for name in scenarios.names():
+        scenario = scenarios.load(name)
+        engine = "dataflow" if isinstance(scenario.engine, DataflowSpec) else "microbatch"
+        listed.append((scenario, engine))
+    if json:
+        print_json(
+            [
+                {"name": s.name, "engine": engine, "duration_s": s.duration_s, "policy": s.policy, "title": s.title}
+                for s, engine in listed
+            ]
+        )
+        return
+    rows = [(s.name, engine, clock(s.duration_s), s.policy, s.title) for s, engine in listed]
+    print_table(("name", "engine", "duration", "policy", "title"), rows, right=("duration",))
+
+
+@app.command("run")
+def run_scenario(
+    scenario: ScenarioName,
+    policy: Annotated[
+        str | None, typer.Option("--policy", metavar="POLICY", help="The scenario's own if left out.")
+    ] = None,
+    seed: SeedOption = None,
+    mode: Annotated[
+        str, typer.Option("--mode", metavar="MODE", help="observe, advise, earn or regulate.")
+    ] = "regulate",
+    store: Annotated[
+        Path | None, typer.Option("--store", metavar="FILE", help="Keep the log of the run in this SQLite file.")
+    ] = None,
+    set_: SetOption = None,
+    json: JsonFlag = False,
+) -> None:
+    """Run a scenario under a policy; exit code 3 if the application was not healthy at the end."""
+    from homeostat.service.simulation import simulate
+
+    loaded = running.load_scenario(scenario)
+    chosen = running.policy_for(loaded, policy, running.parse_settings(set_ or []))
+    wanted_mode = running.parse_mode(mode)
+    if store is None:
+        result = simulate(loaded, chosen, seed=seed, mode=wanted_mode)
+    else:
+        result = _run_with_log(loaded, chosen, seed, wanted_mode, store)
+    if json:
+        print_json(result.as_json())
+    else:
+        report.print_run(loaded, result)
+    if result.healthy_since_s is None:
+        raise typer.Exit(EXIT_UNHEALTHY)
+
+
+@app.command("compare")
+def compare_policies(
+    scenario: ScenarioName,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option("--policy", metavar="POLICY", help="May be repeated; every policy that acts if left out."),
+    ] = None,
+    seed: SeedOption = None,
+    set_: SetOption = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw load, throughput and instances to a .png or .svg file."),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Run a scenario under several policies that all meet the same noise, and compare them."""
+    if picture is not None:
+        from homeostat import pictures
+
+        pictures.check(picture)
+    loaded = running.load_scenario(scenario)
+    settings = running.parse_settings(set_ or [])
+    results = running.run_all(loaded, policy or running.acting_policies(loaded), seed, settings)
+    title = f"{loaded.name}: {loaded.title}"
+    if json:
+        print_json([result.as_json() for result in results])
+    else:
+        heading = f"{title} (seed {results[0].seed}, {clock(loaded.duration_s)})"
+        console().print(heading, style="bold", markup=False)
+        report.print_comparison(results)
+    if picture is not None:
+        pictures.compare(results, picture, title=title)
+        say(f"Picture: {picture}")
+
+
+def _run_with_log(scenario: Scenario, policy: Policy, seed: int | None, mode: Mode, path: Path) -> RunResult:
+    from homeostat.service.simulation import simulate
+    from homeostat.store.sqlite import SqliteStore
+
+    store = SqliteStore(path)
+    try:
+        used_seed = scenario.seed if seed is None else seed
+        run = running.new_run_name(store, f"{scenario.name}/{policy.name}/{used_seed}")
+        result = simulate(scenario, policy, seed=seed, store=store, run=run, mode=mode)
+    finally:
+        store.close()
+    say(f"Log: run {run} in {path}; read it with `homeostat log --store {path}`")
+    return result

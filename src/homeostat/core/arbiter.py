@@ -1,0 +1,104 @@
+"""Which of several wishes to grant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from homeostat.core.findings import Proposal
+from homeostat.core.guards import GuardContext
+
+Check = Callable[[Proposal], Proposal | str]
+
+
+class Choice(NamedTuple):
+    """What to do, and every other proposal with the reason why not."""
+
+    chosen: tuple[Proposal, ...]
+    rejected: tuple[tuple[Proposal, str], ...]
+
+
+class Arbiter(Protocol):
+    def choose(
+        self,
+        proposals: Sequence[Proposal],
+        context: GuardContext,
+        success_rate: Callable[[Proposal], float],
+        check: Check,
+    ) -> Choice:
+        """`check` runs memory and guards on a proposal and returns it, trimmed, or the reason against it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RankedArbiter:
+    """Best expected net benefit first: success rate × probability × benefit − cost, one action per scope.
+
+    Below `act_above` the loop gathers evidence; when that has gone on for `patience_s` it takes the cheapest
+    reversible action instead of doing nothing for ever.
+    """
+
+    act_above: float = 0.6
+    patience_s: float = 300.0
+
+    def choose(
+        self,
+        proposals: Sequence[Proposal],
+        context: GuardContext,
+        success_rate: Callable[[Proposal], float],
+        check: Check,
+    ) -> Choice:
+        def net(proposal: Proposal) -> float:
+            return success_rate(proposal) * proposal.probability * proposal.benefit - proposal.cost
+
+        sure = sorted((p for p in proposals if p.probability >= self.act_above), key=net, reverse=True)
+        unsure = [p for p in proposals if p.probability < self.act_above]
+        patient = [p for p in unsure if p.reversible and self._stood(p, context) >= self.patience_s]
+        patient.sort(key=lambda p: (p.cost, -p.probability))
+        rejected = [
+            (p, f"probability {p.probability:.2f} is below {self.act_above:.2f}: gathering evidence")
+            for p in unsure
+            if p not in patient
+        ]
+        chosen, refused = _first_per_scope([*sure, *patient], context, check)
+        return Choice(chosen, (*refused, *rejected))
+
+    @staticmethod
+    def _stood(proposal: Proposal, context: GuardContext) -> float:
+        since = context.view.standing_since_s
+        known = [since.get((d.cause, d.component)) for d in proposal.because]
+        return max((context.view.now_s - at for at in known if at is not None), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class InOrderArbiter:
+    """The paper's: the first proposal that may be taken is taken, in the order the resolvers yield them."""
+
+    def choose(
+        self,
+        proposals: Sequence[Proposal],
+        context: GuardContext,
+        success_rate: Callable[[Proposal], float],
+        check: Check,
+    ) -> Choice:
+        chosen, refused = _first_per_scope(proposals, context, check)
+        return Choice(chosen, refused)
+
+
+def _first_per_scope(
+    proposals: Sequence[Proposal], context: GuardContext, check: Check
+) -> tuple[tuple[Proposal, ...], tuple[tuple[Proposal, str], ...]]:
+    chosen: dict[str, Proposal] = {}
+    refused: list[tuple[Proposal, str]] = []
+    for proposal in proposals:
+        scope = context.scope(proposal)
+        if scope in chosen:
+            refused.append((proposal, f"{chosen[scope].kind} comes first"))
+            continue
+        checked = check(proposal)
+        if isinstance(checked, str):
+            refused.append((proposal, checked))
+        else:
+            chosen[scope] = checked
+    return tuple(chosen.values()), tuple(refused)

@@ -1,0 +1,169 @@
+"""What can be turned and what it is turned to: knobs, configurations, patches, and the steps between two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+Value = int | float
+
+PARALLELISM = "parallelism"
+EXECUTORS = "executors"
+STATE_PARTITIONS = "state_partitions"
+SOURCE_PARTITIONS = "source_partitions"
+ROWS_PER_TRIGGER = "rows_per_trigger"
+TRIGGER_S = "trigger_s"
+SPREAD = "spread"
+KNOB_KINDS = (
+    PARALLELISM,
+    EXECUTORS,
+    STATE_PARTITIONS,
+    SOURCE_PARTITIONS,
+    ROWS_PER_TRIGGER,
+    TRIGGER_S,
+    SPREAD,
+)
+
+
+class Knob(NamedTuple):
+    """One thing that can be set: `parallelism.count`, `executors.app`."""
+
+    kind: str
+    scope: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.scope}"
+
+    @classmethod
+    def parse(cls, text: str) -> Knob:
+        kind, _, scope = text.partition(".")
+        return cls(kind, scope)
+
+
+def _frozen(values: Mapping[Knob, Value]) -> Mapping[Knob, Value]:
+    return MappingProxyType(dict(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Desired values, never deltas, so that applying one twice is harmless.
+
+    `retire` names workers that shall be gone, their work taken over by fresh ones.
+    """
+
+    values: Mapping[Knob, Value] = field(default_factory=dict)
+    retire: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _frozen(self.values))
+
+    def __bool__(self) -> bool:
+        return bool(self.values) or bool(self.retire)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Every knob's value, and the workers that shall not be."""
+
+    values: Mapping[Knob, Value] = field(default_factory=dict)
+    retired: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _frozen(self.values))
+
+    def __getitem__(self, knob: Knob) -> Value:
+        return self.values[knob]
+
+    def get(self, knob: Knob, default: Value = 1) -> Value:
+        return self.values.get(knob, default)
+
+    def patched(self, patch: Patch) -> Configuration:
+        return Configuration({**self.values, **patch.values}, self.retired | patch.retire)
+
+    def changed(self, patch: Patch) -> Patch:
+        """The part of the patch that would change something."""
+        values = {knob: value for knob, value in patch.values.items() if self.values.get(knob) != value}
+        return Patch(values, patch.retire - self.retired)
+
+    def as_json(self) -> dict[str, Value]:
+        return {str(knob): value for knob, value in sorted(self.values.items())}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Value], retired: Iterable[str] = ()) -> Configuration:
+        return cls({Knob.parse(name): value for name, value in values.items()}, frozenset(retired))
+
+
+@dataclass(frozen=True, slots=True)
+class KnobSpec:
+    """What this engine can do with a knob. `cost` is what one unit costs, in instances."""
+
+    minimum: Value = 1
+    maximum: Value = 1_000_000
+    live: bool = True
+    apply_s: float = 0.0
+    cost: float = 0.0
+
+    def clip(self, value: Value) -> Value:
+        return min(max(value, self.minimum), self.maximum)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the engine can do here; `notes` holds the reason for everything it cannot."""
+
+    knobs: Mapping[Knob, KnobSpec] = field(default_factory=dict)
+    can_replace: bool = False
+    replace_s: float = 0.0
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def cost(self, configuration: Configuration) -> float:
+        """Instances paid for."""
+        return sum(spec.cost * configuration.get(knob, 0) for knob, spec in self.knobs.items())
+
+
+@dataclass(frozen=True, slots=True)
+class SetLive:
+    """Change knobs without a pause."""
+
+    values: Mapping[Knob, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Drain these workers and put fresh ones in their place."""
+
+    workers: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Stop, change all of these at once, start again."""
+
+    values: Mapping[Knob, Value]
+
+
+Step = SetLive | Replace | Restart
+
+
+def diff(observed: Configuration, desired: Configuration, capabilities: Capabilities) -> tuple[Step, ...]:
+    """The steps from one configuration to another: live ones first, all restarts merged into one.
+
+    A knob that the engine does not have is left out.
+    """
+    live: dict[Knob, Value] = {}
+    restart: dict[Knob, Value] = {}
+    for knob, value in sorted(desired.values.items()):
+        spec = capabilities.knobs.get(knob)
+        if spec is not None and observed.values.get(knob) != value:
+            (live if spec.live else restart)[knob] = value
+    steps: list[Step] = []
+    if live:
+        steps.append(SetLive(live))
+    leaving = desired.retired - observed.retired
+    if leaving and capabilities.can_replace:
+        steps.append(Replace(leaving))
+    if restart:
+        steps.append(Restart(restart))
+    return tuple(steps)

@@ -1,0 +1,103 @@
+"""One turn of the loop: events in, commands out. No clock, no I/O, no threads; the same events, the same commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from homeostat.core import absorb, judging
+from homeostat.core.acting import act
+from homeostat.core.book import Book
+from homeostat.core.events import Command, Event
+from homeostat.core.findings import Diagnosis, Proposal, Record, Symptom
+from homeostat.core.policy import Policy
+from homeostat.core.state import State
+from homeostat.core.view import View, Window
+
+_PlugIn = TypeVar("_PlugIn")
+_Finding = TypeVar("_Finding")
+
+
+class Trace(NamedTuple):
+    """What the step thought: everything new for the log, and why nothing more is happening."""
+
+    records: tuple[Record, ...]
+    symptoms: tuple[Symptom, ...] = ()
+    diagnoses: tuple[Diagnosis, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
+    conditions: tuple[str, ...] = ()
+
+
+def step(
+    policy: Policy, state: State, events: Iterable[Event], now_s: float
+) -> tuple[State, tuple[Command, ...], Trace]:
+    book = Book(state.numbers, now_s)
+    commands: list[Command] = []
+    for event in events:
+        state = absorb.absorb(policy, state, event, book, commands)
+    state = judging.expire(state, book)
+    state = judging.judge(policy, state, _view(policy, state, now_s), book, commands)
+    reason = _resting(policy, state, now_s)
+    if reason:
+        return (
+            replace(state, numbers=book.numbers),
+            tuple(commands),
+            Trace(book.records, conditions=(reason,)),
+        )
+    view = _view(policy, state, now_s)
+    symptoms = _run_all(book, policy.detectors, lambda plug_in: plug_in.detect(view))
+    symptoms, standing = book.symptoms(state.symptoms, symptoms)
+    diagnoses = _run_all(book, policy.diagnosers, lambda plug_in: plug_in.diagnose(view, symptoms))
+    diagnoses, standing_diagnoses = book.diagnoses(state.diagnoses, diagnoses)
+    state = replace(state, symptoms=standing, diagnoses=standing_diagnoses, fresh=False, last_cycle_s=now_s)
+    view = _view(policy, state, now_s)
+    proposals = _run_all(book, policy.resolvers, lambda plug_in: plug_in.resolve(view, diagnoses))
+    state, conditions = act(policy, state, view, proposals, book, commands)
+    trace = Trace(book.records, tuple(symptoms), tuple(diagnoses), tuple(proposals), conditions)
+    return replace(state, numbers=book.numbers), tuple(commands), trace
+
+
+def _resting(policy: Policy, state: State, now_s: float) -> str:
+    """Why there is no cycle now; empty if there is one."""
+    if not state.fresh:
+        return "no new observation"
+    if now_s < state.last_cycle_s + policy.cadence_s:
+        return "the next cycle is not due"
+    settled_s = max((a.applied_s for a in state.active if a.applied_s is not None), default=None)
+    if settled_s is None:
+        settled_s = max(state.last_action_s.values(), default=None)
+    if not policy.fresh_window and settled_s is not None and now_s < settled_s + policy.settle_s:
+        return f"settling for another {settled_s + policy.settle_s - now_s:.0f} s"
+    return ""
+
+
+def _view(policy: Policy, state: State, now_s: float) -> View:
+    start_s = now_s - policy.window_s
+    if policy.fresh_window:
+        start_s = max(start_s, state.epoch_since_s)
+    return View(
+        now_s=now_s,
+        topology=state.topology,
+        configuration=state.observed,
+        capabilities=state.capabilities,
+        objective=state.objective,
+        window=Window(tuple(o for o in state.window if o.at_s > start_s)),
+        history=state.history,
+        epoch=state.epoch,
+        standing_since_s={key: standing.since_s for key, standing in state.diagnoses.items()},
+    )
+
+
+def _run_all(book: Book, plug_ins: Sequence[_PlugIn], call: Callable[[_PlugIn], Iterable[_Finding]]) -> list[_Finding]:
+    """Run each plug-in on its own: one that fails is reported and left out."""
+    findings: list[_Finding] = []
+    for plug_in in plug_ins:
+        name = getattr(plug_in, "name", type(plug_in).__name__)
+        try:
+            found = list(call(plug_in))
+        except Exception as error:
+            book.failure(str(name), f"{type(error).__name__}: {error}")
+        else:
+            findings += found
+    return findings

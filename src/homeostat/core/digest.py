@@ -1,0 +1,136 @@
+"""An observation boiled down: nonsense removed, instances summed up. Digests outlive actions; raw data do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from homeostat.core.observation import NAN, Array, FlowSample, Observation, TaskSample
+
+_LARGEST = 1e12  # rows, or rows per second: above it a number is garbage
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentDigest:
+    """One component in one observation. `complete` is False as soon as any instance's rows or time are unknown."""
+
+    instances: int
+    known: float
+    complete: bool
+    rows: float
+    rows_out: float
+    run_s: float
+    busiest_s: float
+    span_s: float
+    pressured: float
+    pending_rows: float
+    instance_rate_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """One observation. `epoch` counts configurations: digests of one epoch are comparable."""
+
+    at_s: float
+    span_s: float
+    batch: int
+    epoch: int
+    rows: float
+    seconds: float
+    trigger_s: float
+    arrival_per_s: float
+    pending_rows: float
+    updated_keys: float
+    arrivals_per_s: Mapping[str, float] = field(default_factory=dict)
+    components: Mapping[str, ComponentDigest] = field(default_factory=dict)
+    workers: int = 0
+
+
+def clean(observation: Observation) -> Observation:
+    """What cannot be (negative, infinite, longer than the time observed) becomes unknown."""
+    longest_s = 2.0 * observation.span_s + 60.0
+    tasks = {
+        name: replace(
+            sample,
+            rows=_within(sample.rows, _LARGEST),
+            rows_out=_within(sample.rows_out, _LARGEST),
+            run_s=_within(sample.run_s, longest_s),
+            pending_rows=_within(sample.pending_rows, _LARGEST),
+            pressured_s=_within(sample.pressured_s, 1.01 * observation.span_s + 1e-9),
+            finish_s=_within(sample.finish_s, longest_s),
+        )
+        for name, sample in observation.tasks.items()
+    }
+    return replace(observation, tasks=tasks, flows=tuple(map(_clean_flow, observation.flows)))
+
+
+def _within(values: Array, largest: float) -> Array:
+    good = (values >= 0.0) & (values <= largest)
+    return values if bool(good.all()) else np.where(good, values, NAN)
+
+
+def _clean_flow(flow: FlowSample) -> FlowSample:
+    def sane(value: float) -> float:
+        return value if 0.0 <= value <= _LARGEST else NAN
+
+    return replace(
+        flow,
+        rows=sane(flow.rows),
+        seconds=sane(flow.seconds),
+        trigger_s=sane(flow.trigger_s),
+        arrival_per_s=sane(flow.arrival_per_s),
+        pending_rows=sane(flow.pending_rows),
+        updated_keys=sane(flow.updated_keys),
+    )
+
+
+def digest(observation: Observation, epoch: int) -> Digest:
+    flows = observation.flows
+    return Digest(
+        at_s=observation.at_s,
+        span_s=observation.span_s,
+        batch=observation.batch,
+        epoch=epoch,
+        rows=sum(flow.rows for flow in flows) if flows else NAN,
+        seconds=max((flow.seconds for flow in flows), default=NAN),
+        trigger_s=max((flow.trigger_s for flow in flows), default=NAN),
+        arrival_per_s=sum(flow.arrival_per_s for flow in flows) if flows else NAN,
+        pending_rows=sum(flow.pending_rows for flow in flows) if flows else NAN,
+        updated_keys=sum(flow.updated_keys for flow in flows) if flows else NAN,
+        arrivals_per_s={flow.source: flow.arrival_per_s for flow in flows},
+        components={name: _component(sample, observation.span_s) for name, sample in observation.tasks.items()},
+        workers=len(observation.workers.ids),
+    )
+
+
+def _component(sample: TaskSample, span_s: float) -> ComponentDigest:
+    seen = np.isfinite(sample.rows) & np.isfinite(sample.run_s)
+    known = float(seen.mean()) if seen.size else 0.0
+    rows, run_s = sample.rows[seen], sample.run_s[seen]
+    working = run_s > 0
+    rates = rows[working] / run_s[working]
+    return ComponentDigest(
+        instances=sample.instances,
+        known=known,
+        complete=bool(seen.all()) and seen.size > 0,
+        rows=float(rows.sum()) if seen.any() else NAN,
+        rows_out=_nan_sum(sample.rows_out),
+        run_s=float(run_s.sum()) if seen.any() else NAN,
+        busiest_s=float(run_s.max()) if seen.any() else NAN,
+        span_s=_nan_max(sample.finish_s),
+        pressured=_nan_max(sample.pressured_s) / span_s if span_s > 0 else NAN,
+        pending_rows=_nan_sum(sample.pending_rows),
+        instance_rate_per_s=float(np.median(rates)) if rates.size else NAN,
+    )
+
+
+def _nan_sum(values: Array) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.sum()) if finite.size else NAN
+
+
+def _nan_max(values: Array) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.max()) if finite.size else NAN

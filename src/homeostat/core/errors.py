@@ -1,0 +1,29 @@
+"""One root error. A message says what is wrong, where, and how to fix it."""
+
+from __future__ import annotations
+
+
+class HomeostatError(Exception):
+    """Anything a user can cause and mend; shown as one line, without a traceback."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
+        self.what, self.where, self.fix = what, where, fix
+        super().__init__(self.line)
+
+    @property
+    def line(self) -> str:
+        where = f"{self.where}: " if self.where else ""
+        fix = f" ({self.fix})" if self.fix else ""
+        return f"{where}{self.what}{fix}"
+
+
+class ConfigError(HomeostatError):
+    """A configuration, scenario or trace that cannot be used."""
+
+    exit_code = 2
+
+
+class StoreError(HomeostatError):
+    """The log cannot be read or written."""

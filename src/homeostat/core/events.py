@@ -1,0 +1,91 @@
+"""What goes into a step (events) and what comes out of it (commands)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from homeostat.core.configuration import Capabilities, Configuration, Step
+from homeostat.core.observation import Observation
+from homeostat.core.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A batch or interval was measured."""
+
+    observation: Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The effect of a command was observed, or its time limit passed without one.
+
+    `configuration` is what the engine runs now, whichever of the two it was.
+    """
+
+    command_id: str
+    at_s: float
+    configuration: Configuration
+    applied: bool = True
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something of ours failed (a sensor, say); it is logged and the loop goes on."""
+
+    where: str
+    error: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChanged:
+    """What the engine is and runs, at the start and whenever it changes without our doing."""
+
+    topology: Topology
+    configuration: Configuration
+    capabilities: Capabilities
+    at_s: float
+    reason: str = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A person's word: it is logged with who and why."""
+
+    command: Literal["pause", "resume", "approve", "revert"]
+    by: str
+    why: str = ""
+    target: str = ""
+
+
+Event = Observed | Receipt | Failure | EngineChanged | Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Bring the engine to `desired`, by these steps, within the time limit. Repeating it is harmless."""
+
+    id: str
+    at_s: float
+    desired: Configuration
+    steps: tuple[Step, ...]
+    time_limit_s: float
+    because: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """Tell a person."""
+
+    id: str
+    at_s: float
+    title: str
+    component: str
+    message: str
+    because: tuple[str, ...] = field(default=())
+
+
+Command = Apply | Notify

@@ -1,0 +1,199 @@
+"""Small checks between a wish and an act, in clock time. Each lets a proposal pass, trims it, or says why not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
+
+from homeostat.core.configuration import Knob, Patch, Value
+from homeostat.core.findings import Proposal
+from homeostat.core.view import View
+
+
+class Wish(NamedTuple):
+    """A knob that was wanted smaller without a break since `since_s`; `value` is the largest asked for meanwhile."""
+
+    since_s: float
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class GuardContext:
+    """What guards need beside the view."""
+
+    view: View
+    paused: str = ""
+    busy: Mapping[str, str] = field(default_factory=dict)
+    last_action_s: Mapping[str, float] = field(default_factory=dict)
+    shrink_wishes: Mapping[Knob, Wish] = field(default_factory=dict)
+
+    def scope(self, proposal: Proposal) -> str:
+        """Actions on one query wait for each other; those on different queries do not."""
+        topology = self.view.topology
+        return topology[proposal.component].query if proposal.component in topology else "app"
+
+    def shrinks(self, proposal: Proposal) -> bool:
+        now = self.view.configuration
+        after = now.patched(proposal.patch)
+        return self.view.capabilities.cost(after) < self.view.capabilities.cost(now)
+
+
+class Guard(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class KillSwitch:
+    name: str = "kill switch"
+
+    def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
+        return context.paused or proposal
+
+
+@dataclass(frozen=True, slots=True)
+class OneInFlight:
+    name: str = "one action in flight"
+
+    def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
+        scope = context.scope(proposal)
+        for held in {scope, "app"} if scope != "app" else set(context.busy):
+            if held in context.busy:
+                return context.busy[held]
+        return proposal
+
+
+@dataclass(frozen=True, slots=True)
+class CoolDown:
+    """Time between two actions on one scope; shrinking waits longer than growing."""
+
+    grow_s: float = 60.0
+    shrink_s: float = 300.0
+    name: str = "cool-down"
+
+    def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
+        last_s = context.last_action_s.get(context.scope(proposal), -math.inf)
+        wait_s = self.shrink_s if context.shrinks(proposal) else self.grow_s
+        left_s = last_s + wait_s - context.view.now_s
+        return f"cooling down for another {left_s:.0f} s" if left_s > 0 else proposal
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmShrink:
+    """Shrink only what was wanted smaller all the time, and only to the largest value wanted meanwhile."""
+
+    confirm_s: float = 300.0
+    name: str = "confirm before shrinking"
+
+    def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
+        now = context.view.configuration
+        values = dict(proposal.patch.values)
+        for knob, value in proposal.patch.values.items():
+            if value >= now.get(knob, value) or context.view.spec(knob).cost <= 0:
+                continue
+            wish = context.shrink_wishes.get(knob)
+            if wish is None:
+                return f"{knob}: not yet confirmed"
+            left_s = wish.since_s + self.confirm_s - context.view.now_s
+            if left_s > 0:
+                return f"{knob}: confirming for another {left_s:.0f} s"
+            values[knob] = max(value, wish.value)
+        return with_values(proposal, values, context)
+
+
+@dataclass(frozen=True, slots=True)
+class LargestChange:
+    """No knob moves by more than these factors at once, whoever asks for it. A change of one unit is always allowed."""
+
+    grow: float = 5.0
+    shrink: float = 2.0
+    name: str = "largest change"
+
+    def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
+        values: dict[Knob, Value] = {}
+        for knob, value in proposal.patch.values.items():
+            now = context.view.configuration.get(knob, value)
+            low, high = min(now / self.shrink, now - 1), max(now * self.grow, now + 1)
+            clipped = min(max(value, low), high)
+            values[knob] = math.ceil(clipped) if isinstance(value, int) else clipped
+        return with_values(proposal, values, context)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    name: str = "bounds"
+
+    def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
+        known = context.view.capabilities.knobs
+        missing = [str(knob) for knob in proposal.patch.values if knob not in known]
+        if missing:
+            return f"this engine has no {missing[0]}"
+        if proposal.patch.retire and not context.view.capabilities.can_replace:
+            return "this engine cannot replace workers"
+        values = {knob: known[knob].clip(value) for knob, value in proposal.patch.values.items()}
+        return with_values(proposal, values, context)
+
+
+@dataclass(frozen=True, slots=True)
+class CostLimit:
+    """Grow as far as the limit allows."""
+
+    name: str = "cost limit"
+
+    def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
+        view, limit = context.view, context.view.objective.cost_limit
+        if limit is None or not proposal.patch.values:
+            return proposal
+        now = view.configuration
+        present = view.capabilities.cost(now)
+        for part in range(32, 0, -1):
+            values = {
+                knob: _part_way(now.get(knob, value), value, part / 32) for knob, value in proposal.patch.values.items()
+            }
+            cost = view.capabilities.cost(now.patched(Patch(values)))
+            if cost <= max(limit, present if cost < present else limit):
+                return with_values(proposal, values, context)
+        return f"cost limit: {limit:g} instances, {present:g} are in use"
+
+
+def _part_way(now: Value, wanted: Value, part: float) -> Value:
+    if wanted <= now:
+        return wanted
+    value = now + (wanted - now) * part
+    return math.floor(value) if isinstance(wanted, int) else value
+
+
+def with_values(proposal: Proposal, values: Mapping[Knob, Value], context: GuardContext) -> Proposal | str:
+    """The proposal with other values, its predicted gain scaled accordingly; a reason if nothing is left of it."""
+    if dict(values) == dict(proposal.patch.values):
+        return proposal
+    now = context.view.configuration
+    patch = now.changed(Patch(values, proposal.patch.retire))
+    if not patch:
+        knob = next(iter(proposal.patch.values))
+        return f"{knob} is at its limit of {now.get(knob)}"
+    asked, left = _distance(now.values, proposal.patch.values), _distance(now.values, patch.values)
+    prediction = proposal.prediction
+    if prediction is not None and asked > 0:
+        prediction = replace(prediction, gain=prediction.gain * left / asked)
+    return replace(proposal, patch=patch, prediction=prediction)
+
+
+def _distance(now: Mapping[Knob, Value], values: Mapping[Knob, Value]) -> float:
+    ratios = [math.log(value / now[knob]) for knob, value in values.items() if now.get(knob) and value > 0]
+    return max((abs(ratio) for ratio in ratios), default=0.0)
+
+
+DEFAULT_GUARDS: tuple[Guard, ...] = (
+    KillSwitch(),
+    OneInFlight(),
+    Bounds(),
+    LargestChange(),
+    CostLimit(),
+    ConfirmShrink(),
+    CoolDown(),
+)

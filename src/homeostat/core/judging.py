@@ -1,0 +1,151 @@
+"""What became of the actions: time limits, outcomes, what is learned from them, and what is taken back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from homeostat.core.acting import action_context, action_key, revert
+from homeostat.core.book import Book
+from homeostat.core.events import Command
+from homeostat.core.findings import (
+    DATA_SKEW,
+    EXTERNAL,
+    GROWING_BACKLOG,
+    PRESSURE,
+    SLO_VIOLATION,
+    SLOW_INSTANCE,
+    Outcome,
+)
+from homeostat.core.memory import MemoryEntry
+from homeostat.core.outcome import Trial
+from homeostat.core.policy import Policy
+from homeostat.core.state import ActiveAction, State
+from homeostat.core.view import View
+
+_GRACE_S = 60.0
+_UNHEALTHY = (PRESSURE, SLO_VIOLATION, GROWING_BACKLOG)
+_FAULTS = (SLOW_INSTANCE, DATA_SKEW, EXTERNAL)
+
+
+def expire(state: State, book: Book) -> State:
+    """A command whose receipt never came is given up; what the engine runs stays what counts."""
+    late = [
+        a
+        for a in state.active
+        if a.applied_s is None and book.now_s > a.command.at_s + a.command.time_limit_s + _GRACE_S
+    ]
+    for action in late:
+        book.write(
+            "receipt",
+            f"{action.command.id} was never acknowledged",
+            id=book.next_id("c"),
+            component=action.proposal.component,
+            because=[action.command.id],
+            body={"action": action.command.id, "applied": False, "detail": "time limit"},
+        )
+    if not late:
+        return state
+    return replace(state, active=tuple(a for a in state.active if a not in late), desired=state.observed)
+
+
+def judge(policy: Policy, state: State, view: View, book: Book, commands: list[Command]) -> State:
+    for action in state.active:
+        if action.applied_s is None:
+            continue
+        trial = _trial(policy, state, view, action, book.now_s)
+        outcome = policy.judge.judge(trial) if trial is not None else None
+        if outcome is not None:
+            state = _close(policy, state, action, outcome, book, commands)
+    return score_advice(state, book)
+
+
+def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s: float) -> Trial | None:
+    prediction, applied_s = action.proposal.prediction, action.applied_s
+    if prediction is None or applied_s is None:
+        return None
+    after = tuple(d for d in view.current if d.at_s > applied_s)
+    if not after and not action.disturbed and now_s < applied_s + 3 * policy.settle_s:
+        return None
+    unhealthy = next((kind for kind, _ in state.symptoms if kind in _UNHEALTHY), "")
+    return Trial(
+        component=action.proposal.component,
+        prediction=prediction,
+        before=action.before_digests,
+        after=after,
+        micro_batch=view.micro_batch,
+        elapsed_s=now_s - applied_s,
+        settle_s=policy.settle_s,
+        disturbed=action.disturbed or _new_fault(state, action),
+        unhealthy=unhealthy,
+    )
+
+
+def _new_fault(state: State, action: ActiveAction) -> str:
+    touched = action.proposal.prediction.touched if action.proposal.prediction else ()
+    for cause, component in state.diagnoses:
+        if cause in _FAULTS and component not in touched and (cause, component) not in action.standing:
+            return f"a new cause came up elsewhere: {cause} at {component or 'the application'}"
+    return ""
+
+
+def _close(
+    policy: Policy,
+    state: State,
+    action: ActiveAction,
+    outcome: Outcome,
+    book: Book,
+    commands: list[Command],
+) -> State:
+    text = f"{action.command.id} {outcome.verdict}" + (f": {outcome.reason}" if outcome.reason else "")
+    id = book.write(
+        "outcome",
+        text,
+        id=book.next_id("u"),
+        component=action.proposal.component,
+        because=[action.command.id],
+        body={
+            "action": action.command.id,
+            "verdict": outcome.verdict,
+            "observed_gain": outcome.observed_gain,
+            "predicted_gain": outcome.predicted_gain,
+            "standard_error": outcome.standard_error,
+            "before": outcome.before,
+            "after": outcome.after,
+            "reason": outcome.reason,
+        },
+    )
+    entry = MemoryEntry(
+        action_key(action.proposal),
+        outcome.verdict,
+        book.now_s,
+        action_context(state),
+        dict(action.before.as_json()),
+    )
+    state = replace(
+        state,
+        memory=policy.memory.learn(state.memory, entry),
+        active=tuple(a for a in state.active if a is not action),
+    )
+    if outcome.verdict in ("harmful", "failed") and action.proposal.reversible:
+        return revert(state, action, id, book, commands)
+    return state
+
+
+def score_advice(state: State, book: Book) -> State:
+    """Advice was right if the problem it addressed did not go away by itself."""
+    due = [a for a in state.advice if book.now_s >= a.due_s]
+    earned = state.earned
+    for advice in due:
+        right = (advice.cause, advice.component) in state.diagnoses
+        earned = earned + 1 if right else max(0, earned - 1)
+        book.write(
+            "outcome",
+            f"{advice.id} was {'right: the problem stayed' if right else 'not needed: the problem went away'}",
+            id=book.next_id("u"),
+            component=advice.component,
+            because=[advice.id],
+            body={"action": advice.id, "verdict": "right" if right else "not needed"},
+        )
+    if not due:
+        return state
+    return replace(state, earned=earned, advice=tuple(a for a in state.advice if a not in due))

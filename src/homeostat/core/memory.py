@@ -1,0 +1,128 @@
+"""What earlier actions taught: which not to repeat, for how long, and when to give them another chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from homeostat.core.findings import Verdict
+
+DAY_S = 86_400.0
+_SUCCESS: tuple[Verdict, ...] = ("helped", "shrunk")
+_FAILURE: tuple[Verdict, ...] = ("failed", "harmful")
+
+
+class ActionKey(NamedTuple):
+    """What is remembered: this action, against this cause, at this component."""
+
+    cause: str
+    action: str
+    component: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The circumstances of an action; a failure under other circumstances says little about these."""
+
+    arrival_per_s: float = float("nan")
+    values: Mapping[str, float] = field(default_factory=dict)
+    plan: str = ""
+    hosts: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    """One judged action. `context` is that of the judgement; `values_before` the configuration it started from."""
+
+    key: ActionKey
+    verdict: Verdict
+    at_s: float
+    context: Context = Context()
+    values_before: Mapping[str, float] = field(default_factory=dict)
+
+
+Entries = tuple[MemoryEntry, ...]
+
+
+class MemoryRule(Protocol):
+    def learn(self, entries: Entries, entry: MemoryEntry) -> Entries: ...
+
+    def blocked(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
+        """Why this action may not be taken now; empty if it may."""
+        ...
+
+    def success_rate(self, entries: Entries, key: ActionKey) -> float: ...
+
+
+def _success_rate(entries: Entries, key: ActionKey) -> float:
+    helped = sum(e.key == key and e.verdict in _SUCCESS for e in entries)
+    failed = sum(e.key == key and e.verdict in _FAILURE for e in entries)
+    return (1 + helped) / (2 + helped + failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Blacklist:
+    """The paper's: above a ratio of non-beneficial to all invocations, never again."""
+
+    threshold: float = 0.5
+    least_invocations: int = 1
+
+    def learn(self, entries: Entries, entry: MemoryEntry) -> Entries:
+        return (*entries, entry) if entry.verdict in _SUCCESS + _FAILURE else entries
+
+    def blocked(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
+        mine = [e for e in entries if e.key == key]
+        bad = sum(e.verdict in _FAILURE for e in mine)
+        if len(mine) >= self.least_invocations and bad > self.threshold * len(mine):
+            return f"blacklisted: {bad} of {len(mine)} times without benefit"
+        return ""
+
+    def success_rate(self, entries: Entries, key: ActionKey) -> float:
+        return _success_rate(entries, key)
+
+
+@dataclass(frozen=True, slots=True)
+class DecayingMemory:
+    """The repair: failures fade, a success clears them, and other circumstances forgive them.
+
+    With k = Σ 2^(−age / half_life) over failures an action rests for settle × 4 × 2^(k−1), at most a day.
+    Outcomes that prove nothing (confounded, unclear, untestable) are never counted.
+    """
+
+    half_life_s: float = DAY_S
+    longest_s: float = DAY_S
+    load_ratio: float = 1.5
+    kept: int = 500
+
+    def learn(self, entries: Entries, entry: MemoryEntry) -> Entries:
+        if entry.verdict in _SUCCESS:
+            entries = tuple(e for e in entries if e.key != entry.key or e.verdict in _SUCCESS)
+        elif entry.verdict not in _FAILURE:
+            return entries
+        return (*entries, entry)[-self.kept :]
+
+    def blocked(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
+        failures = [e for e in entries if e.key == key and e.verdict in _FAILURE and not self.forgiven(e, context)]
+        if not failures:
+            return ""
+        weight = sum(2.0 ** (-(now_s - e.at_s) / self.half_life_s) for e in failures)
+        rest_s = min(self.longest_s, 4.0 * settle_s * 2.0 ** (weight - 1.0))
+        until_s = max(e.at_s for e in failures) + rest_s
+        if now_s >= until_s:
+            return ""
+        return (
+            f"did not help {len(failures)}× under the same circumstances; resting for another {until_s - now_s:.0f} s"
+        )
+
+    def forgiven(self, failure: MemoryEntry, context: Context) -> bool:
+        then = failure.context
+        ratio = context.arrival_per_s / then.arrival_per_s if then.arrival_per_s else math.nan
+        if math.isfinite(ratio) and ratio > 0 and abs(math.log(ratio)) > math.log(self.load_ratio):
+            return True
+        known = (dict(then.values), dict(failure.values_before))
+        return dict(context.values) not in known or context.plan != then.plan or context.hosts != then.hosts
+
+    def success_rate(self, entries: Entries, key: ActionKey) -> float:
+        return _success_rate(entries, key)

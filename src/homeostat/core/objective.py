@@ -1,0 +1,18 @@
+"""What the user wants of the application."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """Nothing set means dynamic resource provisioning: no pressure, nothing idle.
+
+    `cost_limit` is the largest number of instances that may be paid for.
+    """
+
+    throughput_per_s: float | None = None
+    lag_s: float | None = None
+    latency_p95_s: float | None = None
+    cost_limit: float | None = None

@@ -1,0 +1,85 @@
+"""What an engine saw in one batch, or in one metrics interval of a dataflow. NaN is unknown, never zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSample:
+    """One source of one query.
+
+    `rows` were taken in and finished, `seconds` is how long that took (batch duration; NaN for a
+    dataflow, which has no batches), `arrival_per_s` is what arrived at the source, whether taken or not,
+    `pending_rows` what waits there.
+    """
+
+    source: str
+    query: str = "main"
+    rows: float = NAN
+    seconds: float = NAN
+    trigger_s: float = NAN
+    arrival_per_s: float = NAN
+    pending_rows: float = NAN
+    updated_keys: float = NAN
+    state_rows: float = NAN
+    state_bytes: float = NAN
+    watermark_gap_s: float = NAN
+    phases_s: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSample:
+    """Columns with one entry per instance of a component.
+
+    `run_s` is useful time (neither waiting for input nor held back), `pending_rows` the instance's own
+    queue, `pressured_s` the time in which it held its senders back, `finish_s` when its task ended after
+    the stage began. A dataflow has no `finish_s`; a micro-batch has neither queue nor back-pressure.
+    `worker` indexes the observation's workers, -1 where unknown.
+    """
+
+    rows: Array
+    run_s: Array
+    rows_out: Array
+    pending_rows: Array
+    pressured_s: Array
+    finish_s: Array
+    worker: IntArray
+
+    @property
+    def instances(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSample:
+    """Columns with one entry per worker: an executor, or the process of one dataflow instance."""
+
+    ids: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    slots: Array = field(default_factory=lambda: np.empty(0))
+    alive: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything seen of one batch or interval that ended at `at_s` and covers `span_s`.
+
+    (`run`, `batch`) is its key: the same one delivered twice counts once.
+    """
+
+    at_s: float
+    span_s: float
+    batch: int
+    flows: tuple[FlowSample, ...] = ()
+    tasks: Mapping[str, TaskSample] = field(default_factory=dict)
+    workers: WorkerSample = field(default_factory=WorkerSample)
+    run: str = ""

@@ -1,0 +1,201 @@
+"""Did an action help? Judged on load-normalised time, never on throughput or lag, which a draining backlog distorts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from homeostat.core.digest import Digest
+from homeostat.core.findings import Outcome, Prediction, Verdict
+from homeostat.core.observation import NAN, Array
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An applied action and what was measured before and after it.
+
+    `disturbed` names anything else that changed meanwhile; `unhealthy` says that a problem stands now.
+    """
+
+    component: str
+    prediction: Prediction
+    before: tuple[Digest, ...]
+    after: tuple[Digest, ...]
+    micro_batch: bool
+    elapsed_s: float
+    settle_s: float
+    disturbed: str = ""
+    unhealthy: str = ""
+
+
+class Judge(Protocol):
+    def judge(self, trial: Trial) -> Outcome | None:
+        """None as long as it is too early to say."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LoadNormalisedJudge:
+    """Observed against predicted gain in ln(time at equal load), with a standard error that allows for correlation."""
+
+    least_after: int = 5
+    least_before: int = 3
+    noise_floor: float = 0.05
+    shrink_tolerance: float = 0.2
+
+    def judge(self, trial: Trial) -> Outcome | None:
+        if trial.disturbed:
+            return Outcome("confounded", predicted_gain=trial.prediction.gain, reason=trial.disturbed)
+        before, after = _times(trial, trial.before), _times(trial, trial.after)
+        late = trial.elapsed_s >= 3.0 * trial.settle_s
+        if len(after) < self.least_after:
+            return Outcome("unclear", reason="too few measurements after the action") if late else None
+        if len(before) < self.least_before:
+            return Outcome("untestable", reason="too few measurements before the action", after=len(after))
+        if trial.micro_batch and _outside(before, after):
+            return Outcome(
+                "confounded",
+                predicted_gain=trial.prediction.gain,
+                reason="rows per batch left the range measured before",
+            )
+        measured = self._measure(trial, before, after)
+        shifted = _untouched_shift(trial, measured.standard_error)
+        if shifted:
+            return _with(measured, "confounded", shifted)
+        if trial.prediction.gain < 0:
+            return self._shrunk(trial, measured, late)
+        return self._improved(measured, late)
+
+    def _measure(self, trial: Trial, before: Array, after: Array) -> Outcome:
+        fit = _fit(before) if trial.micro_batch else (0.0, float(np.median(before[:, 1] / before[:, 0])))
+        residual_before = np.log(before[:, 1]) - np.log(fit[0] + fit[1] * before[:, 0])
+        gains = np.log(fit[0] + fit[1] * after[:, 0]) - np.log(after[:, 1])
+        spread = max(self.noise_floor, 1.4826 * _mad(residual_before))
+        error = 1.25 * spread * math.sqrt(1.0 / _effective(residual_before) + 1.0 / _effective(gains))
+        return Outcome(
+            "unclear",
+            observed_gain=float(np.median(gains)),
+            predicted_gain=trial.prediction.gain,
+            standard_error=error,
+            before=len(before),
+            after=len(after),
+        )
+
+    def _improved(self, measured: Outcome, late: bool) -> Outcome | None:
+        gain, error, expected = measured.observed_gain, measured.standard_error, measured.predicted_gain
+        if gain < -2 * error:
+            return _with(measured, "harmful", "slower than before at equal load")
+        if expected < 2 * error:
+            return _with(measured, "untestable", "the predicted gain is within the noise")
+        if gain > 2 * error and gain >= expected / 2:
+            return _with(measured, "helped", "")
+        if gain + 2 * error < expected / 2:
+            return _with(measured, "failed", "less than half of the predicted gain")
+        return _with(measured, "unclear", "still within the noise after a long wait") if late else None
+
+    def _shrunk(self, trial: Trial, measured: Outcome, late: bool) -> Outcome | None:
+        if trial.elapsed_s < trial.settle_s:
+            return None
+        if trial.unhealthy:
+            return _with(measured, "harmful", f"after shrinking: {trial.unhealthy}")
+        off = abs(measured.observed_gain - measured.predicted_gain)
+        if off <= self.shrink_tolerance + 2 * measured.standard_error:
+            return _with(measured, "shrunk", "the objective held")
+        return _with(measured, "unclear", "the objective held, but time did not change as predicted") if late else None
+
+
+@dataclass(frozen=True, slots=True)
+class PressureJudge:
+    """The paper's: an action was beneficial if the pressure it was taken against fell once the topology settled."""
+
+    least_fall: float = 0.1
+
+    def judge(self, trial: Trial) -> Outcome | None:
+        if trial.elapsed_s < trial.settle_s:
+            return None
+        if trial.prediction.gain < 0:
+            if trial.unhealthy:
+                return Outcome("harmful", reason=f"after shrinking: {trial.unhealthy}")
+            return Outcome("shrunk", reason="no back-pressure followed")
+        before, after = _pressure(trial, trial.before), _pressure(trial, trial.after)
+        if not (math.isfinite(before) and math.isfinite(after)):
+            return Outcome("unclear", reason="pressure is unknown")
+        if after <= before * (1.0 - self.least_fall):
+            return Outcome("helped", reason=f"pressure fell from {before:.2f} to {after:.2f}")
+        return Outcome("failed", reason=f"pressure was {before:.2f} and is {after:.2f}")
+
+
+def _pressure(trial: Trial, digests: tuple[Digest, ...]) -> float:
+    values = [d.components[trial.component].pressured for d in digests[-12:] if trial.component in d.components]
+    finite = [v for v in values if math.isfinite(v)]
+    return float(np.mean(finite)) if finite else NAN
+
+
+def _times(trial: Trial, digests: tuple[Digest, ...]) -> Array:
+    """Lines of (rows, seconds): of the batch, or of the busiest instance of the component a dataflow is judged on."""
+    if trial.micro_batch:
+        lines = [(d.rows, d.seconds) for d in digests]
+    else:
+        name = trial.prediction.touched[0] if trial.prediction.touched else trial.component
+        lines = [(d.components[name].rows, d.components[name].busiest_s) for d in digests if name in d.components]
+    table = np.array(lines, dtype=np.float64).reshape(-1, 2)
+    return table[np.isfinite(table).all(axis=1) & (table > 0).all(axis=1)]
+
+
+def _fit(table: Array) -> tuple[float, float]:
+    """Seconds = a + b·rows, both ≥ 0. Where rows hardly vary the data cannot tell a from b: all is put into b."""
+    rows, seconds = table[:, 0], table[:, 1]
+    if np.ptp(rows) > 0.2 * float(np.median(rows)):
+        slope, intercept = np.polyfit(rows, seconds, 1)
+        if slope > 0 and intercept >= 0:
+            return float(intercept), float(slope)
+    return 0.0, float(np.median(seconds / rows))
+
+
+def _outside(before: Array, after: Array) -> bool:
+    low, high = 0.5 * float(before[:, 0].min()), 2.0 * float(before[:, 0].max())
+    return not low <= float(np.median(after[:, 0])) <= high
+
+
+def _untouched_shift(trial: Trial, error: float) -> str:
+    """Time per row moved where the action did not reach: something else happened."""
+    if trial.micro_batch:
+        return ""
+    for name in trial.after[-1].components:
+        if name in trial.prediction.touched or name == trial.component:
+            continue
+        before = _rates(trial.before, name)
+        after = _rates(trial.after, name)
+        if len(before) < 3 or len(after) < 3:
+            continue
+        shift = float(np.median(after) - np.median(before))
+        if abs(shift) > max(0.2, 3 * error):
+            return f"{name}, which was not touched, changed its speed by {math.expm1(shift):+.0%}"
+    return ""
+
+
+def _rates(digests: tuple[Digest, ...], name: str) -> Array:
+    rates = np.array([d.components[name].instance_rate_per_s for d in digests if name in d.components])
+    logs: Array = np.log(rates[np.isfinite(rates) & (rates > 0)])
+    return logs
+
+
+def _mad(values: Array) -> float:
+    return float(np.median(np.abs(values - np.median(values))))
+
+
+def _effective(values: Array) -> float:
+    """Number of independent values among correlated ones."""
+    count = len(values)
+    centred = values - values.mean()
+    power = float(centred @ centred)
+    lag = float(centred[1:] @ centred[:-1]) / power if count > 3 and power > 0 else 0.0
+    lag = min(max(lag, 0.0), 0.9)
+    return max(1.0, count * (1 - lag) / (1 + lag))
+
+
+def _with(measured: Outcome, verdict: Verdict, reason: str) -> Outcome:
+    return replace(measured, verdict=verdict, reason=reason)

@@ -1,0 +1,135 @@
+"""What detectors, diagnosers and resolvers may see: read-only, and the same for every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar, cast
+
+import numpy as np
+
+from homeostat.core.configuration import Capabilities, Configuration, Knob, KnobSpec, Value
+from homeostat.core.digest import Digest
+from homeostat.core.objective import Objective
+from homeostat.core.observation import NAN, Array, Observation
+from homeostat.core.topology import Topology
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class Window:
+    """Observations in a row, as matrices: one line per observation, one column per instance."""
+
+    observations: tuple[Observation, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.observations)
+
+    def last(self, count: int) -> Window:
+        return Window(self.observations[-count:])
+
+    def since(self, at_s: float) -> Window:
+        return Window(tuple(o for o in self.observations if o.at_s > at_s))
+
+    @property
+    def latest(self) -> Observation | None:
+        return self.observations[-1] if self.observations else None
+
+    @cached_property
+    def _matrices(self) -> dict[tuple[str, str], Array]:
+        return {}
+
+    def tasks(self, component: str, column: str) -> Array:
+        """`column` of every instance over time; NaN where nothing was seen."""
+        key = (component, column)
+        if key not in self._matrices:
+            lines = [
+                np.asarray(getattr(o.tasks[component], column), dtype=np.float64)
+                if component in o.tasks
+                else np.empty(0)
+                for o in self.observations
+            ]
+            width = max((len(line) for line in lines), default=0)
+            if all(len(line) == width for line in lines):
+                matrix = np.array(lines).reshape(len(lines), width)
+            else:
+                matrix = np.full((len(lines), width), NAN)
+                for number, line in enumerate(lines):
+                    matrix[number, : len(line)] = line
+            self._matrices[key] = matrix
+        return self._matrices[key]
+
+    @property
+    def seconds(self) -> float:
+        """The time that the observations cover."""
+        return sum(o.span_s for o in self.observations)
+
+
+@dataclass(frozen=True)
+class View:
+    """One moment. `window` holds what was observed since the last action (or the policy's window length), `history`
+    the digests of everything kept, over all configurations."""
+
+    now_s: float
+    topology: Topology
+    configuration: Configuration
+    capabilities: Capabilities
+    objective: Objective = Objective()
+    window: Window = Window()
+    history: tuple[Digest, ...] = ()
+    epoch: int = 0
+    standing_since_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    @cached_property
+    def _once(self) -> dict[str, object]:
+        return {}
+
+    def once(self, name: str, compute: Callable[[View], _Result]) -> _Result:
+        """What a model derives from this view, computed for the first plug-in that asks and shared by the others."""
+        if name not in self._once:
+            self._once[name] = compute(self)
+        return cast(_Result, self._once[name])
+
+    @cached_property
+    def current(self) -> tuple[Digest, ...]:
+        """The digests since the present configuration came up."""
+        digests = self.history
+        for back in range(len(digests) - 1, -1, -1):
+            if digests[back].epoch != self.epoch:
+                return digests[back + 1 :]
+        return digests
+
+    @cached_property
+    def micro_batch(self) -> bool:
+        """Whether the engine works in batches (it reports their duration) or as a dataflow."""
+        return any(np.isfinite(digest.seconds) for digest in self.history[-50:])
+
+    def parallelism(self, component: str) -> Value:
+        return self.configuration.get(self.topology[component].scaled_by)
+
+    def spec(self, knob: Knob) -> KnobSpec:
+        return self.capabilities.knobs.get(knob, KnobSpec())
+
+    def column(self, component: str, name: str, last: int = 0) -> Array:
+        """A component's digest column over the present configuration."""
+        digests = self.current[-last:] if last else self.current
+        return np.array([getattr(d.components[component], name) if component in d.components else NAN for d in digests])
+
+    def flow(self, name: str, last: int = 0) -> Array:
+        digests = self.current[-last:] if last else self.current
+        return np.array([getattr(digest, name) for digest in digests])
+
+    def workers_of(self, component: str, instances: tuple[int, ...]) -> tuple[str, ...]:
+        """The workers that ran these instances last."""
+        latest = self.window.latest
+        if latest is None or component not in latest.tasks:
+            return ()
+        index = latest.tasks[component].worker
+        found = {
+            latest.workers.ids[int(index[i])]
+            for i in instances
+            if i < len(index) and 0 <= index[i] < len(latest.workers.ids)
+        }
+        return tuple(sorted(found))

@@ -1,0 +1,41 @@
+"""Rows wait at the source, and more of them every time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from homeostat.core.findings import GROWING_BACKLOG, UNKNOWN, Symptom
+from homeostat.core.view import View
+
+_OVER = 9
+_MOSTLY = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingBacklogDetector:
+    """`least_intervals`: how many intervals' worth of arrivals must have been added before it counts."""
+
+    least_intervals: float = 1.0
+    name: str = "growing-backlog"
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        digests = view.current[-_OVER:]
+        pending = np.array([d.pending_rows for d in digests])
+        if len(pending) < 4:
+            return
+        if not np.isfinite(pending[-3:]).any():
+            yield Symptom(UNKNOWN, evidence={"detector": self.name, "missing": "pending rows"})
+            return
+        known = pending[np.isfinite(pending)]
+        steps = np.diff(known)
+        arrivals = np.array([d.arrival_per_s * d.span_s for d in digests])
+        one = float(np.nanmedian(arrivals)) if np.isfinite(arrivals).any() else math.inf
+        grown = float(known[-1] - known[0])
+        if len(steps) and grown > self.least_intervals * one > 0 and float(np.mean(steps > 0)) >= _MOSTLY:
+            seconds = sum(d.span_s for d in digests[1:])
+            evidence = {"pending": float(known[-1]), "grows by": grown / seconds if seconds else math.nan}
+            yield Symptom(GROWING_BACKLOG, "", min(1.0, grown / (one * len(steps))), evidence)

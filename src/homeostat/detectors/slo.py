@@ -1,0 +1,47 @@
+"""The objective is not met, and not just for a moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from homeostat.core.findings import SLO_VIOLATION, UNKNOWN, Symptom
+from homeostat.core.observation import Array
+from homeostat.core.view import View
+from homeostat.detectors.sensitivity import Sensitivity
+from homeostat.models.noise import cusum, fit, whitened
+
+
+@dataclass(frozen=True, slots=True)
+class SloDetector:
+    """Throughput below, or lag above, what was asked for; `tolerance` is the share that is let pass."""
+
+    sensitivity: Sensitivity = Sensitivity()
+    tolerance: float = 0.02
+    name: str = "slo-violation"
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        wanted, lag_s = view.objective.throughput_per_s, view.objective.lag_s
+        if wanted is not None:
+            rates = np.array([d.rows / d.span_s if d.span_s > 0 else math.nan for d in view.current])
+            yield from self._judge(wanted / np.where(rates > 0, rates, 1e-9), np.isfinite(rates), "throughput", wanted)
+        if lag_s is not None:
+            lags = np.array([d.pending_rows / d.arrival_per_s if d.arrival_per_s > 0 else 0.0 for d in view.current])
+            yield from self._judge(np.where(lags > 0, lags, 1e-9) / lag_s, np.isfinite(lags), "lag_s", lag_s)
+
+    def _judge(self, excess: Array, known: Array, what: str, wanted: float) -> Iterator[Symptom]:
+        if len(excess) < self.sensitivity.least:
+            return
+        if not known[-3:].any():
+            yield Symptom(UNKNOWN, evidence={"detector": self.name, "missing": what})
+            return
+        logs = np.log(excess[known.astype(bool)]) - self.tolerance
+        sums = cusum(whitened(logs, fit(logs), self.sensitivity.floor), 0.0)
+        recent = float(np.median(logs[-3:]))
+        if sums[-1] >= self.sensitivity.alarm and recent > 0:
+            ratio = math.exp(recent)
+            got = wanted / ratio if what == "throughput" else wanted * ratio
+            yield Symptom(SLO_VIOLATION, "", 1.0 - 1.0 / ratio, {"objective": wanted, what: got})

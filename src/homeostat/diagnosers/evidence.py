@@ -1,0 +1,159 @@
+"""Weighs every cause against the others, by what the capacity would be without it. Several at once are normal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from homeostat.core.findings import (
+    DATA_SKEW,
+    EXTERNAL,
+    GROWING_BACKLOG,
+    IDLE,
+    INCONCLUSIVE,
+    OVER_PROVISIONED,
+    PENDING_SKEW,
+    PRESSURE,
+    RATE_SKEW,
+    SLO_UNMET,
+    SLO_VIOLATION,
+    SLOW_INSTANCE,
+    SOURCE_LIMITED,
+    SPEED_SKEW,
+    UNDER_PROVISIONED,
+    UNKNOWN,
+    Diagnosis,
+    Symptom,
+)
+from homeostat.core.view import View
+from homeostat.models.capacity import Load, loads, target_utilisation
+
+_ALMOST_IDLE = 0.2
+
+
+def sureness(value: float, middle: float, width: float) -> float:
+    """0.05 … 0.95, one half at `middle`: how far a measured value speaks for a cause."""
+    return 0.5 + 0.45 * math.tanh((value - middle) / width)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceDiagnoser:
+    """For each component in trouble: slow instance, data skew, under-provisioned, held up from outside, or
+    inconclusive. For the others: over-provisioned. `likely` is the probability from which a cause is named."""
+
+    likely: float = 0.5
+    name: str = "evidence"
+
+    def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
+        by_component: dict[str, dict[str, Symptom]] = {}
+        for symptom in symptoms:
+            if symptom.kind != UNKNOWN:
+                by_component.setdefault(symptom.component, {})[symptom.kind] = symptom
+        known = loads(view)
+        troubled = False
+        for name in sorted(by_component, key=lambda n: -view.topology.depth.get(n, -1)):
+            found = by_component[name]
+            if name and not found.keys().isdisjoint({PRESSURE, SPEED_SKEW}):
+                troubled = True
+                yield from self._trouble(view, known.get(name), name, found)
+        overall = by_component.get("", {})
+        if not troubled:
+            yield from self._whole(view, overall, symptoms)
+        calm = not troubled and GROWING_BACKLOG not in overall and SLO_VIOLATION not in overall
+        for name, found in by_component.items():
+            if calm and IDLE in found:
+                evidence = found[IDLE].evidence
+                yield Diagnosis(OVER_PROVISIONED, name, 0.9, evidence, (found[IDLE],))
+
+    def _trouble(self, view: View, load: Load | None, name: str, found: dict[str, Symptom]) -> Iterator[Diagnosis]:
+        scores = {
+            SLOW_INSTANCE: _slow(found),
+            DATA_SKEW: _skewed(found),
+            EXTERNAL: _held_up(view, name, found),
+            UNDER_PROVISIONED: _short(view, load, found),
+        }
+        ranking = ", ".join(f"{cause} {score:.2f}" for cause, score in sorted(scores.items(), key=lambda i: -i[1]))
+        symptoms = tuple(found.values())
+        named = [cause for cause, score in scores.items() if score >= self.likely]
+        for cause in named:
+            source = found.get(SPEED_SKEW if cause == SLOW_INSTANCE else RATE_SKEW)
+            yield Diagnosis(
+                cause,
+                name,
+                scores[cause],
+                {"causes weighed": ranking, **_numbers(load)},
+                symptoms,
+                source.instances if source is not None else (),
+                source.workers if source is not None else (),
+            )
+        if not named and PRESSURE in found:
+            yield Diagnosis(INCONCLUSIVE, name, max(scores.values()), {"causes weighed": ranking}, symptoms)
+
+    def _whole(self, view: View, overall: dict[str, Symptom], symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
+        """Trouble that no component shows."""
+        if SLO_VIOLATION in overall:
+            yield _slo(view, overall[SLO_VIOLATION])
+        elif GROWING_BACKLOG in overall:
+            unknown = tuple(s for s in symptoms if s.kind == UNKNOWN)
+            why = "no component shows pressure" if not unknown else "metrics are missing"
+            yield Diagnosis(INCONCLUSIVE, "", 0.5, {"why": why}, (overall[GROWING_BACKLOG], *unknown))
+
+
+def _slow(found: dict[str, Symptom]) -> float:
+    symptom = found.get(SPEED_SKEW)
+    if symptom is None:
+        return 0.05
+    if "lost workers" in symptom.evidence:
+        return 0.95
+    ratio = float(symptom.evidence["time per row over peers"])
+    return sureness(ratio, 1.5 if PRESSURE in found else 1.8, 0.4)
+
+
+def _skewed(found: dict[str, Symptom]) -> float:
+    """Rows and waiting high together, at the same instances."""
+    rows, waiting = found.get(RATE_SKEW), found.get(PENDING_SKEW)
+    if rows is None or PRESSURE not in found:
+        return 0.05
+    together = waiting is not None and bool(set(rows.instances) & set(waiting.instances))
+    score = sureness(float(rows.evidence["rows over peers"]), 1.4, 0.4)
+    return score if together else 0.8 * score
+
+
+def _held_up(view: View, name: str, found: dict[str, Symptom]) -> float:
+    """It holds its senders back though it hardly works: it waits for something outside."""
+    if PRESSURE not in found or view.micro_batch:
+        return 0.05
+    busiest = view.column(name, "busiest_s", last=3)
+    span = view.flow("span_s", last=3)
+    if not np.isfinite(busiest).all() or view.topology.downstream(name):
+        return 0.05
+    return 0.9 if float(np.mean(busiest / span)) < _ALMOST_IDLE else 0.05
+
+
+def _short(view: View, load: Load | None, found: dict[str, Symptom]) -> float:
+    """Even with every instance at the typical speed and an even share it would not be enough."""
+    if PRESSURE not in found:
+        return 0.05
+    if load is None or not (math.isfinite(load.even_per_s) and load.known):
+        return 0.3
+    offered = float(found[PRESSURE].evidence.get("offered", load.level_per_s()))
+    even = load.even_per_s / (1.0 if RATE_SKEW in found else load.imbalance)
+    return sureness(math.log(offered / (even * target_utilisation(view))), 0.0, 0.05)
+
+
+def _numbers(load: Load | None) -> dict[str, float]:
+    if load is None:
+        return {}
+    return {"capacity": load.capacity_per_s, "capacity if even": load.even_per_s, "imbalance": load.imbalance}
+
+
+def _slo(view: View, symptom: Symptom) -> Diagnosis:
+    wanted = view.objective.throughput_per_s
+    arrivals = view.flow("arrival_per_s", last=6)
+    arrival = float(np.nanmedian(arrivals)) if np.isfinite(arrivals).any() else math.nan
+    if wanted is not None and arrival < 0.98 * wanted:
+        return Diagnosis(SOURCE_LIMITED, "", 0.9, {"arrival": arrival, "objective": wanted}, (symptom,))
+    return Diagnosis(SLO_UNMET, "", 0.8, {"arrival": arrival, **symptom.evidence}, (symptom,))

@@ -1,0 +1,228 @@
+"""What each component has to take and what it can take, read from useful time, for all components at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from homeostat.core.digest import Digest
+from homeostat.core.observation import NAN, Array
+from homeostat.core.view import View
+from homeostat.models import noise
+
+RECENT = 6
+_LEAST_KNOWN = 0.5
+_SELECTIVITY_OVER = 30
+_NOISE_OVER = 1_000
+_HEADROOM_SIGMAS = 2.33
+_LEAST_TARGET = 0.5
+
+
+@dataclass(frozen=True)
+class Load:
+    """One component under its present load.
+
+    `offered_per_s` is what would reach it if nothing held it back, per observation of the present configuration.
+    `capacity_per_s` is what it can take as it is: all rows ÷ useful time of the busiest instance. `even_per_s` is what
+    it could take with every instance at the typical speed and an even share. `instances` is what the scaling knob
+    counts (instances, or executors), `imbalance` the largest share of rows over the mean one.
+    """
+
+    component: str
+    instances: int
+    offered_per_s: Array
+    capacity_per_s: float
+    even_per_s: float
+    imbalance: float
+    complete: bool
+
+    @property
+    def known(self) -> bool:
+        return math.isfinite(self.capacity_per_s) and bool(np.isfinite(self.offered_per_s).any())
+
+    @property
+    def log_utilisation(self) -> Array:
+        """ln(offered ÷ capacity), where known."""
+        offered = self.offered_per_s[np.isfinite(self.offered_per_s) & (self.offered_per_s > 0)]
+        logs: Array = np.log(offered / self.capacity_per_s)
+        return logs
+
+    def level_per_s(self, last: int = RECENT) -> float:
+        """The offered load now, without its noise."""
+        offered = self.offered_per_s[np.isfinite(self.offered_per_s) & (self.offered_per_s > 0)][-last:]
+        return float(np.exp(np.mean(np.log(offered)))) if len(offered) else NAN
+
+
+def loads(view: View) -> dict[str, Load]:
+    """By component; on a micro-batch engine only the stage that bounds the batch, since all share the same slots."""
+    return view.once("loads", _batch_load if view.micro_batch else _dataflow_loads)
+
+
+def arrival_noise(view: View) -> noise.Noise:
+    """Noise of what arrives; it does not depend on the configuration, so all of the history counts."""
+    return view.once("arrival noise", _arrival_noise)
+
+
+def _arrival_noise(view: View) -> noise.Noise:
+    arrivals = np.array([d.arrival_per_s for d in view.history[-_NOISE_OVER:]])
+    good = arrivals[np.isfinite(arrivals) & (arrivals > 0)]
+    return noise.fit(np.log(good))
+
+
+def target_utilisation(view: View) -> float:
+    """As much headroom as the load's own variation asks for: 99 % of the time it fits. None for a steady load."""
+    return max(_LEAST_TARGET, math.exp(-_HEADROOM_SIGMAS * arrival_noise(view).sigma))
+
+
+def backlog_rows(view: View) -> float:
+    pending = [d.pending_rows for d in view.history[-3:] if math.isfinite(d.pending_rows)]
+    return pending[-1] if pending else NAN
+
+
+def replays(view: View) -> bool:
+    """Whether what is not taken waits at the source. A source that is held back and has nothing waiting does not."""
+    for digest in view.history[-_SELECTIVITY_OVER:]:
+        held = [c.pressured for c in digest.components.values() if math.isfinite(c.pressured)]
+        if held and max(held) > 0.05 and digest.pending_rows == 0:
+            return False
+    return True
+
+
+def selectivities(view: View) -> dict[str, float]:
+    """Rows out per row in; a property of the data, so that digests of other configurations count too."""
+    ratios = {}
+    for name in view.topology.names:
+        seen = [
+            (d.components[name].rows, d.components[name].rows_out)
+            for d in view.history[-_SELECTIVITY_OVER:]
+            if name in d.components
+        ]
+        pairs = np.array([pair for pair in seen if all(map(math.isfinite, pair))]).reshape(-1, 2)
+        rows, rows_out = pairs.sum(axis=0) if len(pairs) else (0.0, 0.0)
+        ratios[name] = float(rows_out / rows) if rows > 0 else NAN
+    return ratios
+
+
+def _dataflow_loads(view: View) -> dict[str, Load]:
+    ratio = selectivities(view)
+    digests = view.current
+    offered: dict[str, Array] = {}
+    result = {}
+    for component in view.topology:
+        name = component.name
+        if component.kind == "source":
+            offered[name] = np.array([d.arrivals_per_s.get(name, NAN) for d in digests])
+        else:
+            offered[name] = np.sum([offered[up] * ratio[up] for up in component.inputs], axis=0)
+        result[name] = _dataflow_load(view, name, offered[name])
+    return result
+
+
+def _dataflow_load(view: View, name: str, offered: Array) -> Load:
+    recent = [d.components[name] for d in view.current[-RECENT:] if name in d.components]
+    usable = [c for c in recent if c.known >= _LEAST_KNOWN and c.rows > 0 and c.busiest_s > 0]
+    instances = int(view.parallelism(name))
+    capacity = np.array([c.rows / c.busiest_s for c in usable])
+    rate = np.array([c.instance_rate_per_s for c in usable])
+    rows = view.window.last(RECENT).tasks(name, "rows") if len(view.window) else np.empty((0, 0))
+    return Load(
+        component=name,
+        instances=instances,
+        offered_per_s=offered,
+        capacity_per_s=float(np.median(capacity)) if len(capacity) else NAN,
+        even_per_s=instances * float(np.median(rate)) if len(rate) else NAN,
+        imbalance=_imbalance(rows),
+        complete=_complete(view, name),
+    )
+
+
+def _imbalance(rows: Array) -> float:
+    if rows.size == 0 or not np.isfinite(rows).any():
+        return 1.0
+    total = np.nansum(rows, axis=0)
+    mean = float(total.mean()) if total.size else 0.0
+    return max(1.0, float(total.max()) / mean) if mean > 0 else 1.0
+
+
+def _complete(view: View, name: str) -> bool:
+    """Nothing was missing in what was seen lately: the condition for taking anything away."""
+    recent = view.current[-RECENT:]
+    return (
+        len(recent) >= 3
+        and all(name in d.components and d.components[name].complete for d in recent)
+        and all(math.isfinite(d.arrival_per_s) and math.isfinite(d.pending_rows) for d in recent)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTime:
+    """A batch of n rows takes fixed_s + n · row_s; `path_s` of that is its longest tasks, whatever the slots."""
+
+    fixed_s: float
+    row_s: float
+    even_row_s: float
+    work_s: float
+    path_s: float
+    rows: float
+    bottleneck: str
+
+    def capacity_per_s(self, trigger_s: float, row_s: float) -> float:
+        """The rate at which a batch takes just as long as its rows took to arrive."""
+        if math.isfinite(trigger_s) and trigger_s > self.fixed_s:
+            return (trigger_s - self.fixed_s) / (row_s * trigger_s)
+        return 1.0 / row_s
+
+
+def batch_time(view: View, last: int = RECENT) -> BatchTime | None:
+    """Median over the latest batches that had rows."""
+    fits = [fit for d in view.current[-last:] if (fit := _one_batch(view, d)) is not None]
+    if not fits:
+        return None
+    columns = np.array([(f.fixed_s, f.row_s, f.even_row_s, f.work_s, f.path_s, f.rows) for f in fits])
+    fixed_s, row_s, even_row_s, work_s, path_s, rows = map(float, np.median(columns, axis=0))
+    return BatchTime(fixed_s, row_s, even_row_s, work_s, path_s, rows, fits[-1].bottleneck)
+
+
+def _one_batch(view: View, digest: Digest) -> BatchTime | None:
+    stages = {n: c for n, c in digest.components.items() if math.isfinite(c.span_s) and c.known >= _LEAST_KNOWN}
+    if not (digest.rows > 0 and math.isfinite(digest.seconds) and stages):
+        return None
+    slots = max(1.0, float(_slots(view)))
+    span_s = sum(c.span_s for c in stages.values())
+    even_s = sum(math.ceil(c.instances / slots) * c.run_s / c.instances for c in stages.values() if c.instances)
+    return BatchTime(
+        fixed_s=max(0.0, digest.seconds - span_s),
+        row_s=span_s / digest.rows,
+        even_row_s=min(even_s, span_s) / digest.rows,
+        work_s=sum(c.run_s for c in stages.values()),
+        path_s=sum(c.busiest_s for c in stages.values()),
+        rows=digest.rows,
+        bottleneck=max(stages, key=lambda n: stages[n].span_s),
+    )
+
+
+def _slots(view: View) -> float:
+    latest = view.window.latest
+    return float(latest.workers.slots.sum()) if latest is not None else 1.0
+
+
+def _batch_load(view: View) -> dict[str, Load]:
+    fit = batch_time(view)
+    if fit is None:
+        name = view.topology.operators[-1].name if view.topology.operators else ""
+        return {name: Load(name, 0, np.empty(0), NAN, NAN, 1.0, False)}
+    trigger_s = view.current[-1].trigger_s
+    name = fit.bottleneck
+    rows = view.window.last(RECENT).tasks(name, "rows")
+    load = Load(
+        component=name,
+        instances=int(view.parallelism(name)),
+        offered_per_s=view.flow("arrival_per_s"),
+        capacity_per_s=fit.capacity_per_s(trigger_s, fit.row_s),
+        even_per_s=fit.capacity_per_s(trigger_s, fit.even_row_s),
+        imbalance=_imbalance(rows),
+        complete=all(_complete(view, c) for c in view.current[-1].components),
+    )
+    return {name: load}

@@ -1,0 +1,151 @@
+"""Pictures of runs: load and throughput, instances, and actions over time. matplotlib is imported when one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from homeostat.core.configuration import EXECUTORS, PARALLELISM, Knob
+from homeostat.core.errors import ConfigError, HomeostatError
+
+if TYPE_CHECKING:
+    from homeostat.service.simulation import RunResult
+
+FORMATS = (".png", ".svg")
+# Okabe and Ito's palette, which also the colour-blind can tell apart.
+LOAD, TAKEN, ACTION = "#999999", "#0072B2", "#D55E00"
+LINES = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0072B2", "#000000")
+UNHEALTHY = "#D55E00"
+
+
+def check(path: Path) -> None:
+    """Refuse a picture that could not be written, before the work for it is done."""
+    if path.suffix.lower() not in FORMATS:
+        raise ConfigError(f"cannot draw a {path.suffix or 'nameless'} file", where=str(path), fix="use .png or .svg")
+    try:
+        import matplotlib  # noqa: F401 (only whether it is there)
+    except ImportError:
+        raise HomeostatError("a picture needs matplotlib", fix="pip install 'homeostat[plot]'") from None
+
+
+def compare(results: Sequence[RunResult], path: Path, title: str = "") -> None:
+    """One line of panels for each run: load and throughput to the left, instances to the right."""
+    check(path)
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    style = {
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlesize": 9.5,
+        "axes.titlelocation": "left",
+        "svg.hashsalt": "homeostat",
+        "svg.fonttype": "none",
+    }
+    with rc_context(style):
+        figure = Figure(figsize=(11, 1.0 + 2.1 * len(results)), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(len(results), 2, sharex=True, sharey="col", squeeze=False)
+        for result, (left, right) in zip(results, panels, strict=True):
+            _draw_rates(left, result)
+            _draw_instances(right, result)
+        for panel in panels[-1]:
+            panel.set_xlabel("minutes")
+        _legends(panels)
+        if title:
+            figure.suptitle(title, fontsize=11, fontweight="bold")
+        _save(figure, path)
+
+
+def _draw_rates(panel: Any, result: RunResult) -> None:
+    minutes = [sample.at_s / 60 for sample in result.truth]
+    scale, unit = _scale(max((sample.arrival_per_s for sample in result.truth), default=1.0))
+    panel.plot(minutes, [s.arrival_per_s / scale for s in result.truth], color=LOAD, linewidth=1.6, label="load")
+    panel.plot(minutes, [s.taken_per_s / scale for s in result.truth], color=TAKEN, linewidth=1.1, label="throughput")
+    for start_s, end_s in _unhealthy_stretches(result):
+        panel.axvspan(start_s / 60, end_s / 60, color=UNHEALTHY, alpha=0.12, linewidth=0)
+    panel.set_ylabel(f"{unit}rows/s")
+    panel.set_ylim(bottom=0)
+    values = result.as_json()
+    end = "healthy at the end" if values["converged"] else "NOT healthy at the end"
+    panel.set_title(f"{result.policy}: {end}, unhealthy for {values['slo_violation_s']:,.0f} s")
+
+
+def _draw_instances(panel: Any, result: RunResult) -> None:
+    minutes = [sample.at_s / 60 for sample in result.truth]
+    for number, knob in enumerate(_knobs(result)):
+        label = knob.scope if knob.kind == PARALLELISM else knob.kind
+        values = [sample.values.get(knob, float("nan")) for sample in result.truth]
+        panel.step(minutes, values, where="post", color=LINES[number % len(LINES)], linewidth=1.5, label=label)
+        needed = [sample.needed.get(knob, float("nan")) for sample in result.truth]
+        panel.step(minutes, needed, where="post", color=LINES[number % len(LINES)], linewidth=0.8, linestyle=":")
+    for taken in result.trajectory:
+        panel.axvline(taken.time_s / 60, color=ACTION, linewidth=0.7, alpha=0.6)
+        panel.plot(
+            [taken.time_s / 60], [1.0], marker="v", color=ACTION, transform=panel.get_xaxis_transform(), clip_on=False
+        )
+    panel.set_ylabel("instances")
+    panel.set_ylim(bottom=0)
+    values = result.as_json()
+    actions = f"{values['steps']} action{'' if values['steps'] == 1 else 's'}"
+    oracle = values["oracle_instance_seconds"]
+    paid = f", {values['instance_seconds'] / oracle:.2f} × the oracle's instance-seconds" if oracle else ""
+    panel.set_title(f"{actions} ({values['needless_actions']} needless){paid}")
+
+
+def _legends(panels: Any) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    left, right = panels[0]
+    lines = [*left.get_legend_handles_labels()[0], Patch(color=UNHEALTHY, alpha=0.12, label="unhealthy")]
+    left.legend(handles=lines, loc="lower right", frameon=True, framealpha=0.8, ncols=3)
+    marks = [
+        *right.get_legend_handles_labels()[0],
+        Line2D([], [], color="black", linewidth=0.8, linestyle=":", label="needed"),
+        Line2D([], [], color=ACTION, marker="v", linewidth=0.7, label="action"),
+    ]
+    right.legend(handles=marks, loc="lower right", frameon=True, framealpha=0.8, ncols=3)
+
+
+def _knobs(result: RunResult) -> list[Knob]:
+    """What is paid for and shown: instances of each component, or the executors."""
+    if not result.truth:
+        return []
+    shown = [knob for knob in result.truth[0].values if knob in result.cost_knobs]
+    return sorted(knob for knob in shown if knob.kind in (PARALLELISM, EXECUTORS))
+
+
+def _unhealthy_stretches(result: RunResult) -> list[tuple[float, float]]:
+    stretches: list[tuple[float, float]] = []
+    for sample in result.truth:
+        if sample.healthy:
+            continue
+        start_s = sample.at_s - sample.span_s
+        if stretches and start_s <= stretches[-1][1] + 1e-6:
+            stretches[-1] = (stretches[-1][0], sample.at_s)
+        else:
+            stretches.append((start_s, sample.at_s))
+    return stretches
+
+
+def _scale(largest: float) -> tuple[float, str]:
+    if largest >= 1e6:
+        return 1e6, "million "
+    return (1e3, "thousand ") if largest >= 1e4 else (1.0, "")
+
+
+def _save(figure: Any, path: Path) -> None:
+    metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=120, metadata=metadata)
+    except OSError as error:
+        raise HomeostatError(
+            f"the picture cannot be written: {(error.strerror or str(error)).lower()}",
+            where=str(path),
+            fix="name another file",
+        ) from None

@@ -1,0 +1,81 @@
+"""Our own flavour: the paper's loop with its known flaws repaired. See docs/policies.md for each repair."""
+
+from __future__ import annotations
+
+from homeostat.core.arbiter import RankedArbiter
+from homeostat.core.guards import (
+    Bounds,
+    ConfirmShrink,
+    CoolDown,
+    CostLimit,
+    Guard,
+    KillSwitch,
+    LargestChange,
+    OneInFlight,
+)
+from homeostat.core.policy import Detector, Policy
+from homeostat.detectors.backlog import GrowingBacklogDetector
+from homeostat.detectors.idle import IdleDetector
+from homeostat.detectors.pressure import PressureDetector
+from homeostat.detectors.sensitivity import Sensitivity
+from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
+from homeostat.detectors.slo import SloDetector
+from homeostat.diagnosers.evidence import EvidenceDiagnoser
+from homeostat.resolvers.alert import AlertResolver
+from homeostat.resolvers.replace import ReplaceSlowResolver
+from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
+from homeostat.resolvers.sizing import Sizing
+from homeostat.resolvers.skew import AdjustSkewResolver
+from homeostat.settings import GuardSettings, Settings
+
+
+def sensitivity(settings: Settings) -> Sensitivity:
+    given = settings.sensitivity
+    return Sensitivity(given.slack, given.alarm, given.shrink_alarm, given.floor, given.outlier, given.ratio)
+
+
+def detectors(settings: Settings) -> tuple[Detector, ...]:
+    sure = sensitivity(settings)
+    return (
+        PressureDetector(sure),
+        RateSkewDetector(sure),
+        PendingSkewDetector(sure),
+        SpeedSkewDetector(sure),
+        GrowingBacklogDetector(),
+        SloDetector(sure),
+        IdleDetector(sure),
+    )
+
+
+def guards(settings: GuardSettings) -> tuple[Guard, ...]:
+    return (
+        KillSwitch(),
+        OneInFlight(),
+        Bounds(),
+        ConfirmShrink(settings.confirm),
+        LargestChange(settings.largest_change, settings.largest_shrink),
+        CostLimit(),
+        CoolDown(settings.cooldown, settings.cooldown_shrink),
+    )
+
+
+def provisioning(settings: Settings) -> Policy:
+    """Dynamic resource provisioning: no pressure, nothing idle."""
+    sizing = Sizing(settings.loop.catch_up)
+    return Policy(
+        name="provisioning",
+        detectors=detectors(settings),
+        diagnosers=(EvidenceDiagnoser(),),
+        resolvers=(
+            ReplaceSlowResolver(),
+            AdjustSkewResolver(),
+            ScaleUpResolver(sizing),
+            ScaleDownResolver(sizing),
+            AlertResolver(),
+        ),
+        cadence_s=settings.loop.cadence,
+        settle_s=settings.loop.settle,
+        window_s=settings.loop.window,
+        arbiter=RankedArbiter(settings.loop.act_above, settings.loop.patience),
+        guards=guards(settings.guards),
+    )

@@ -1,0 +1,66 @@
+"""A user's own parts, found by dotted path."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from homeostat.core.errors import ConfigError
+from homeostat.core.policy import Policy
+from homeostat.settings import PluginSettings
+
+_VERBS = {"detectors": "detect", "diagnosers": "diagnose", "resolvers": "resolve"}
+
+
+def load(path: str) -> Any:
+    """The object at `package.module:name`; modules beside the working directory are found too."""
+    module_name, _, name = path.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ConfigError(f"cannot import {module_name!r}: {error}", where=path) from None
+    except Exception as error:
+        raise ConfigError(f"importing it raised {type(error).__name__}: {error}", where=path) from None
+    if not hasattr(module, name):
+        raise ConfigError(f"module {module_name!r} has no {name!r}", where=path)
+    return getattr(module, name)
+
+
+def part(path: str, kind: str) -> Any:
+    """A plug-in of the given kind; a class is made into an object."""
+    found = load(path)
+    if isinstance(found, type):
+        try:
+            found = found()
+        except TypeError as error:
+            raise ConfigError(f"cannot be made without arguments: {error}", where=path) from None
+    verb = _VERBS[kind]
+    if not callable(getattr(found, verb, None)):
+        raise ConfigError(f"has no method {verb!r}, so it is none of the {kind}", where=path)
+    return found
+
+
+def extended(policy: Policy, plugins: PluginSettings) -> Policy:
+    """The policy with the user's parts added to its own."""
+    added = {kind: (*getattr(policy, kind), *(part(path, kind) for path in getattr(plugins, kind))) for kind in _VERBS}
+    return replace(policy, **added)
+
+
+def policy(path: str) -> Policy:
+    """A policy of the user's own: an object with a policy's attributes, or a function that makes one."""
+    found = load(path)
+    made = found() if callable(found) else found
+    missing = [
+        name
+        for name in ("name", "detectors", "diagnosers", "resolvers", "guards", "memory", "judge", "arbiter")
+        if not hasattr(made, name)
+    ]
+    if missing:
+        raise ConfigError(f"is no policy: it has no {missing[0]!r}", where=path, fix="see docs/plugins.md")
+    return made  # type: ignore[no-any-return]

@@ -1,0 +1,54 @@
+"""Put a fresh worker in the place of a slow or lost one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from homeostat.core.configuration import Patch
+from homeostat.core.findings import REPLACE, SLOW_INSTANCE, Diagnosis, Prediction, Proposal
+from homeostat.core.view import View
+
+_MOST = 0.34
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceSlowResolver:
+    """Never more than a third of a component's workers at once: if that many are slow, it is not the workers."""
+
+    name: str = "replace-slow"
+
+    def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
+        total = len(view.window.latest.workers.ids) if view.window.latest is not None else 0
+        for diagnosis in diagnoses:
+            if diagnosis.cause != SLOW_INSTANCE or not diagnosis.workers:
+                continue
+            peers = max(2, int(view.parallelism(diagnosis.component))) if not view.micro_batch else max(2, total)
+            workers = diagnosis.workers[: max(1, int(_MOST * peers))]
+            ratio = self._slowness(diagnosis)
+            text = f"{', '.join(workers)} as fast as the others ({ratio:.1f}× now)"
+            yield Proposal(
+                REPLACE,
+                (diagnosis,),
+                Patch(retire=frozenset(workers)),
+                component=diagnosis.component,
+                prediction=Prediction(self._gain(view, ratio, len(workers), total), (diagnosis.component,), text),
+                benefit=1.0 - 1.0 / ratio,
+                cost=0.05,
+                reversible=False,
+            )
+
+    @staticmethod
+    def _slowness(diagnosis: Diagnosis) -> float:
+        for symptom in diagnosis.symptoms:
+            if "time per row over peers" in symptom.evidence:
+                return float(symptom.evidence["time per row over peers"])
+        return 2.0
+
+    @staticmethod
+    def _gain(view: View, ratio: float, slow: int, total: int) -> float:
+        """A dataflow waits for its slowest instance; a batch shares its tasks among all slots."""
+        if not view.micro_batch or total <= slow:
+            return math.log(ratio)
+        return math.log(total / (total - slow + slow / ratio))

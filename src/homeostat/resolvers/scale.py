@@ -1,0 +1,84 @@
+"""More instances where the load needs them, fewer where it does not: every component in one plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from homeostat.core.configuration import Patch
+from homeostat.core.findings import (
+    DATA_SKEW,
+    OVER_PROVISIONED,
+    SCALE_DOWN,
+    SCALE_UP,
+    SLO_UNMET,
+    SLOW_INSTANCE,
+    UNDER_PROVISIONED,
+    Diagnosis,
+    Prediction,
+    Proposal,
+)
+from homeostat.core.view import View
+from homeostat.resolvers.sizing import Need, Sizing
+
+_PAUSE_WEIGHT = 1.0 / 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleUpResolver:
+    """Sizes all components for the load at the sources, also those that a bottleneck before them still hides."""
+
+    sizing: Sizing = Sizing()
+    name: str = "scale-up"
+
+    def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
+        short = tuple(d for d in diagnoses if d.cause in (UNDER_PROVISIONED, SLO_UNMET))
+        if not short:
+            return
+        skewed = frozenset(d.component for d in diagnoses if d.cause in (DATA_SKEW, SLOW_INSTANCE))
+        needs = [n for n in self.sizing.needs(view, skewed) if n.instances > n.present]
+        if needs:
+            yield scaling(view, SCALE_UP, short, needs)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleDownResolver:
+    """Gives back what the load does not need; with a throughput objective never below what that one needs."""
+
+    sizing: Sizing = Sizing()
+    name: str = "scale-down"
+
+    def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
+        idle = tuple(d for d in diagnoses if d.cause == OVER_PROVISIONED)
+        if not idle or any(d.cause != OVER_PROVISIONED for d in diagnoses):
+            return
+        floor = view.objective.throughput_per_s or 0.0
+        named = {d.component for d in idle}
+        needs = [
+            n for n in self.sizing.needs(view, floor_per_s=floor) if n.component in named and n.instances < n.present
+        ]
+        if needs:
+            yield scaling(view, SCALE_DOWN, idle, needs)
+
+
+def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequence[Need]) -> Proposal:
+    """One proposal for all of them; judged on the one that changes most."""
+    ordered = sorted(needs, key=lambda n: abs(math.log(n.instances / n.present)), reverse=True)
+    first = ordered[0]
+    patch = Patch({need.knob: need.instances for need in ordered})
+    now, after = view.configuration, view.configuration.patched(patch)
+    paid = view.capabilities.cost(now)
+    more = (view.capabilities.cost(after) - paid) / paid if paid else 0.0
+    pause_s = max(view.spec(need.knob).apply_s for need in needs)
+    severity = max((d.symptoms[0].severity for d in because if d.symptoms), default=0.5)
+    text = ", ".join(f"{n.component} needs {n.exact:.2f}, has {n.present}" for n in ordered)
+    return Proposal(
+        kind,
+        because,
+        patch,
+        component=first.component,
+        prediction=Prediction(math.log(first.instances / first.present), tuple(n.component for n in ordered), text),
+        benefit=max(severity, 0.2) if kind == SCALE_UP else -more,
+        cost=0.02 * max(more, 0.0) + _PAUSE_WEIGHT * pause_s * 0.2,
+    )

@@ -1,0 +1,105 @@
+"""The loop around the brain: wait, think, write down, act. All that touches the world is here or in the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from homeostat.core.configuration import Configuration, diff
+from homeostat.core.cycle import Trace, step
+from homeostat.core.engine import Engine
+from homeostat.core.events import Apply, Event, Failure, Notify, Receipt
+from homeostat.core.findings import Record
+from homeostat.core.objective import Objective
+from homeostat.core.policy import Policy
+from homeostat.core.state import Mode, State
+from homeostat.service.persist import restored, saved
+from homeostat.service.reconcile import Intent, reconcile
+from homeostat.store.protocol import Store
+
+
+class Manager:
+    """Runs one policy on one engine.
+
+    An intent is in the store before its action is applied and the receipt after, so that `start` can find out
+    what a crash left open.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        store: Store,
+        run: str,
+        *,
+        objective: Objective | None = None,
+        mode: Mode = "regulate",
+        on_step: Callable[[Trace, State], None] | None = None,
+        on_alert: Callable[[Notify], None] | None = None,
+    ) -> None:
+        self.engine, self.policy, self.store, self.run = engine, policy, store, run
+        self.state = State(mode=mode, objective=objective or Objective())
+        self._on_step, self._on_alert = on_step, on_alert
+        self._early: list[Event] = []
+
+    def start(self) -> None:
+        """Take up where an earlier process stopped, whatever it was doing."""
+        value = self.store.load_state(self.run, "loop")
+        if value is not None:
+            self.state = restored(self.state, value)
+        events = reconcile(self.store, self.run, self.engine, self._reapply)
+        self.think([self.engine.describe(), *events, *self._early])
+        self._early = []
+
+    def advance(self, until_s: float) -> Trace:
+        """Let time pass on the engine, then think about what happened."""
+        return self.think(self.engine.wait(until_s))
+
+    def think(self, events: Sequence[Event]) -> Trace:
+        before = self.state
+        self.state, commands, trace = step(self.policy, before, events, self.engine.now_s)
+        self._write(before, trace.records)
+        for command in commands:
+            if isinstance(command, Apply):
+                self._apply(command)
+            elif self._on_alert is not None:
+                self._on_alert(command)
+        if self._on_step is not None:
+            self._on_step(trace, self.state)
+        return trace
+
+    def _write(self, before: State, records: Sequence[Record]) -> None:
+        # Numbers first: a crash in between may skip some, but never gives one away twice.
+        if before.numbers != self.state.numbers or before.memory != self.state.memory:
+            self.store.save_state(self.run, "loop", saved(self.state))
+        if records:
+            self.store.append(self.run, records)
+
+    def _apply(self, command: Apply) -> None:
+        try:
+            self.engine.apply(command)
+        except Exception as error:
+            # The job must not suffer from our failure: note it, and let the time limit close the action.
+            failure = Failure("actuator", f"{type(error).__name__}: {error}", self.engine.now_s)
+            lost = Receipt(command.id, self.engine.now_s, self.engine.describe().configuration, False, str(error))
+            self.think([failure, lost])
+
+    def _reapply(self, intent: Intent) -> Receipt:
+        """Ask again for what an open intent wanted, and wait for the effect. Asking twice is harmless."""
+        described = self.engine.describe()
+        desired = Configuration(intent.desired.values, described.configuration.retired | intent.desired.retired)
+        steps = diff(described.configuration, desired, described.capabilities)
+        now_s = self.engine.now_s
+        self.engine.apply(Apply(intent.id, now_s, desired, steps, intent.time_limit_s))
+        limit_s = now_s + intent.time_limit_s
+        while self.engine.now_s < limit_s:
+            for event in self.engine.wait(min(limit_s, self.engine.now_s + 10.0)):
+                if isinstance(event, Receipt) and event.command_id == intent.id:
+                    return event
+                self._early.append(event)
+        return Receipt(
+            intent.id, limit_s, self.engine.describe().configuration, False, "no effect within the time limit"
+        )
+
+    def set_mode(self, mode: Mode) -> None:
+        self.state = replace(self.state, mode=mode)

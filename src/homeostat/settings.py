@@ -1,0 +1,109 @@
+"""Every setting of the loop: what homeostat.toml and a scenario's [settings] may hold. docs/settings.md lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator, model_validator
+
+from homeostat.strict import ContradictionError, Document, Duration, PositiveDuration, Share, Table
+
+Factor = Annotated[float, Field(gt=1)]
+
+
+class GuardSettings(Table):
+    """What the loop may do at most, and how fast."""
+
+    largest_change: Factor = Field(5.0, description="no knob grows by more than this factor in one step")
+    largest_shrink: Factor = Field(2.0, description="no knob shrinks by more than this factor in one step")
+    cooldown: Duration = Field(60.0, description="least time between two actions on one query")
+    cooldown_shrink: Duration = Field(300.0, description="least time between an action and a shrinking one")
+    confirm: Duration = Field(300.0, description="how long something must be wanted smaller before it is")
+
+    @model_validator(mode="after")
+    def _shrinking_waits(self) -> GuardSettings:
+        if self.cooldown_shrink < self.cooldown:
+            raise ContradictionError(
+                "shrinking would cool down for less time than growing",
+                "cooldown_shrink",
+                fix="make cooldown_shrink at least cooldown",
+            )
+        return self
+
+
+class LoopSettings(Table):
+    """The cycle of the default flavour."""
+
+    cadence: Duration = Field(0.0, description="least time between two cycles; 0: one for each observation")
+    settle: PositiveDuration = Field(60.0, description="time an action is given before it is judged for good")
+    window: PositiveDuration = Field(600.0, description="how far back detectors look, never to before the last action")
+    act_above: Share = Field(0.6, description="probability from which a diagnosis is acted upon")
+    patience: Duration = Field(
+        300.0, description="how long evidence is gathered before the cheapest reversible action is tried"
+    )
+    catch_up: PositiveDuration = Field(600.0, description="in how long a backlog shall be worked off")
+
+
+class SensitivitySettings(Table):
+    """How sure the default flavour's detectors must be."""
+
+    slack: Annotated[float, Field(ge=0)] = Field(0.5, description="subtracted from each whitened residual")
+    alarm: Annotated[float, Field(gt=0)] = Field(9.0, description="cumulated sum that counts as a change")
+    shrink_alarm: Annotated[float, Field(gt=0)] = Field(13.0, description="the same for a fall of the load")
+    floor: Annotated[float, Field(gt=0)] = Field(0.05, description="the smallest noise that is believed")
+    outlier: Annotated[float, Field(gt=0)] = Field(4.0, description="robust deviations from the peers")
+    ratio: Factor = Field(1.5, description="times the peers, at least, for an instance to be apart from them")
+
+
+class PaperSettings(Table):
+    """The paper's thresholds, for the `paper` flavours, `heron` and `alert`."""
+
+    cadence: PositiveDuration = Field(60.0, description="time between two cycles")
+    settle: PositiveDuration = Field(180.0, description="time after an action in which nothing is judged or done")
+    window: PositiveDuration = Field(120.0, description="how far back measurements are averaged")
+    fence: bool = Field(True, description="whether a step grows at most fivefold")
+    noise_filter: Share = Field(0.02, description="back-pressure below this share is noise")
+    rate_skew: Factor = Field(1.5, description="largest over smallest processing rate that counts as skew")
+    queue_skew: Factor = Field(20.0, description="largest over smallest queue that counts as skew")
+    shrink_factor: Annotated[float, Field(gt=0, lt=1)] = Field(0.8, description="what a scale-down leaves")
+    idle_pending: Duration = Field(0.7, description="pending work per instance that counts as none")
+    blacklist_ratio: Share = Field(0.5, description="share of invocations without benefit that blacklists")
+
+    @model_validator(mode="after")
+    def _window_within_settling(self) -> PaperSettings:
+        if self.window > self.settle:
+            raise ContradictionError(
+                "the window reaches back to before the last action", "window", fix="make window at most settle"
+            )
+        return self
+
+
+class PluginSettings(Table):
+    """A user's own parts, each named by its dotted path: `package.module:name`."""
+
+    detectors: list[str] = Field(default_factory=list, description="added to the policy's detectors")
+    diagnosers: list[str] = Field(default_factory=list, description="added to the policy's diagnosers")
+    resolvers: list[str] = Field(default_factory=list, description="added to the policy's resolvers")
+
+    @field_validator("detectors", "diagnosers", "resolvers")
+    @classmethod
+    def _dotted(cls, paths: list[str]) -> list[str]:
+        for path in paths:
+            module, colon, name = path.partition(":")
+            if not (colon and module and name):
+                raise ValueError(f"'{path}' is not a dotted path; write package.module:name")
+        return paths
+
+
+class Settings(Table):
+    guards: GuardSettings = GuardSettings()
+    loop: LoopSettings = LoopSettings()
+    sensitivity: SensitivitySettings = SensitivitySettings()
+    paper: PaperSettings = PaperSettings()
+    plugins: PluginSettings = PluginSettings()
+
+
+def read(settings: Mapping[str, Any], where: str = "settings") -> Settings:
+    """Settings from plain tables, or a ConfigError that names the key and the nearest valid one."""
+    return Document(where, settings).read(Settings)

@@ -1,0 +1,39 @@
+"""Simulated time: what is to happen, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import inf
+
+
+@dataclass(slots=True)
+class Agenda:
+    """At the same moment a lower `order` comes first, then what was entered first.
+
+    `forget()` strikes out everything entered with `may_lapse` so far.
+    """
+
+    now_s: float = 0.0
+    _entries: list[tuple[float, int, int, int | None, Callable[[], None]]] = field(default_factory=list)
+    _entered: int = 0
+    _age: int = 0
+
+    def at(self, time_s: float, order: int, do: Callable[[], None], may_lapse: bool = False) -> None:
+        if time_s < inf:
+            age = self._age if may_lapse else None
+            heappush(self._entries, (max(time_s, self.now_s), order, self._entered, age, do))
+            self._entered += 1
+
+    def forget(self) -> None:
+        self._age += 1
+
+    def run(self, until_s: float) -> None:
+        """Let time pass."""
+        while self._entries and self._entries[0][0] <= until_s:
+            time_s, _, _, age, do = heappop(self._entries)
+            if age is None or age == self._age:
+                self.now_s = time_s
+                do()
+        self.now_s = max(self.now_s, until_s)

@@ -1,0 +1,136 @@
+"""What goes wrong, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import fields, replace
+from math import isfinite, isnan
+from typing import get_args
+
+import numpy as np
+
+from homeostat.core.errors import ConfigError
+from homeostat.core.observation import Array, FlowSample, Observation, TaskSample
+from homeostat.sim.spec import FaultKind, FaultSpec
+
+_FLOW_NUMBERS = tuple(f.name for f in fields(FlowSample) if f.name not in ("source", "query", "phases_s"))
+_NONSENSE = np.array([-1.0, -1e300, 1e300, np.inf, -np.inf, np.nan])
+
+
+class Faults:
+    """The faults of a scenario. Given the names of the components or hosts, it refuses unknown ones."""
+
+    def __init__(
+        self,
+        specs: tuple[FaultSpec, ...],
+        components: Collection[str] | None = None,
+        hosts: Collection[str] | None = None,
+    ) -> None:
+        for number, spec in enumerate(specs, start=1):
+            _check(spec, f"fault {number} ({spec.kind})", components, hosts)
+        self.specs = specs
+
+    def active(self, kind: FaultKind, t_s: float) -> tuple[FaultSpec, ...]:
+        return tuple(s for s in self.specs if s.kind == kind and s.at_s <= t_s < s.until_s)
+
+    def hot_share(self, component: str, t_s: float) -> float:
+        """The share of the hottest key; 0 where no fault makes one hot."""
+        return max((s.share for s in self._at("hot-key", component, t_s)), default=0.0)
+
+    def stride(self, component: str, t_s: float) -> int:
+        """What all keys are multiples of; 0 without a hash imbalance."""
+        return max((s.stride for s in self._at("hash-imbalance", component, t_s)), default=0)
+
+    def sink_stuck(self, t_s: float, component: str = "") -> bool:
+        """Whether this sink takes nothing; a fault that names no component stops every sink."""
+        stuck = self.active("stuck-sink", t_s)
+        return any(not component or spec.component in ("", component) for spec in stuck)
+
+    def host_factor(self, host: str, t_s: float) -> float:
+        """How many times slower everything on this host is."""
+        factor = 1.0
+        for spec in self.active("slow-host", t_s):
+            if spec.host == host:
+                factor *= spec.factor
+        return factor
+
+    def next_change_s(self, t_s: float) -> float:
+        """When the next fault begins or ends after `t_s`; infinity when none does."""
+        times = (time for spec in self.specs for time in (spec.at_s, spec.until_s))
+        return min((time for time in times if time > t_s), default=float("inf"))
+
+    def garbles(self, t_s: float) -> bool:
+        """Whether measurements taken now are damaged."""
+        return bool(self.active("metric-gap", t_s) or self.active("garbage-metrics", t_s))
+
+    def garble(self, observation: Observation, t_s: float, rng: np.random.Generator) -> Observation:
+        """The observation with a share of its measurements lost or replaced by nonsense.
+
+        What it is about (batch, time, workers) stays.
+        """
+        for spec in self.active("metric-gap", t_s):
+            observation = _damaged(observation, spec, np.array([np.nan]), rng)
+        for spec in self.active("garbage-metrics", t_s):
+            observation = _damaged(observation, spec, _NONSENSE, rng)
+        return observation
+
+    def _at(self, kind: FaultKind, component: str, t_s: float) -> tuple[FaultSpec, ...]:
+        return tuple(s for s in self.active(kind, t_s) if s.component in ("", component))
+
+
+def _damaged(observation: Observation, spec: FaultSpec, nonsense: Array, rng: np.random.Generator) -> Observation:
+    def damage(values: Array) -> Array:
+        hit = rng.random(len(values)) < spec.share
+        return np.where(hit, rng.choice(nonsense, len(values)), values)
+
+    def task(sample: TaskSample) -> TaskSample:
+        return replace(
+            sample,
+            rows=damage(sample.rows),
+            run_s=damage(sample.run_s),
+            rows_out=damage(sample.rows_out),
+            pending_rows=damage(sample.pending_rows),
+            pressured_s=damage(sample.pressured_s),
+            finish_s=damage(sample.finish_s),
+        )
+
+    def flow(sample: FlowSample) -> FlowSample:
+        numbers = damage(np.array([getattr(sample, name) for name in _FLOW_NUMBERS]))
+        phases = damage(np.array(list(sample.phases_s.values()), dtype=np.float64))
+        return replace(
+            sample,
+            **dict(zip(_FLOW_NUMBERS, numbers.tolist(), strict=True)),
+            phases_s=dict(zip(sample.phases_s, phases.tolist(), strict=True)),
+        )
+
+    def hit(name: str) -> bool:
+        return spec.component in ("", name)
+
+    return replace(
+        observation,
+        flows=tuple(flow(f) if hit(f.source) else f for f in observation.flows),
+        tasks={name: task(t) if hit(name) else t for name, t in observation.tasks.items()},
+    )
+
+
+def _check(spec: FaultSpec, where: str, components: Collection[str] | None, hosts: Collection[str] | None) -> None:
+    def require(condition: bool, what: str, fix: str = "") -> None:
+        if not condition:
+            raise ConfigError(what, where=where, fix=fix)
+
+    kinds = get_args(FaultKind)
+    require(spec.kind in kinds, f"there is no fault of the kind {spec.kind!r}", f"use {', '.join(kinds)}")
+    require(isfinite(spec.at_s) and spec.at_s >= 0, f"at_s = {spec.at_s:g} is not a time of at least 0")
+    ends_later = not isnan(spec.until_s) and spec.until_s > spec.at_s
+    require(ends_later, f"until_s = {spec.until_s:g} is not after at_s = {spec.at_s:g}")
+    require(isfinite(spec.factor) and spec.factor > 0, f"factor = {spec.factor:g} is not above 0")
+    require(0 <= spec.share <= 1, f"share = {spec.share:g} is not between 0 and 1")
+    require(spec.instance >= 0, f"instance = {spec.instance} is below 0")
+    require(spec.stride >= 1, f"stride = {spec.stride} is below 1")
+    if spec.kind == "slow-host":
+        require(bool(spec.host), "the slow host is not named", "set host, as in host-0")
+    if components is not None and spec.component:
+        known = ", ".join(components)
+        require(spec.component in components, f"there is no component {spec.component!r}", f"known: {known}")
+    if hosts is not None and spec.host:
+        require(spec.host in hosts, f"there is no host {spec.host!r}", f"known: {', '.join(hosts)}")

@@ -1,0 +1,387 @@
+"""A simulated engine that works like Spark Structured Streaming: batch by batch, tasks on shared slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import exp, floor, inf
+
+import numpy as np
+
+from homeostat.core.configuration import (
+    SPREAD,
+    Configuration,
+    Knob,
+    Replace,
+    Restart,
+    Step,
+    Value,
+    diff,
+)
+from homeostat.core.errors import ConfigError
+from homeostat.core.events import Apply, EngineChanged, Event, Observed
+from homeostat.core.observation import Array, IntArray
+from homeostat.sim.agenda import Agenda
+from homeostat.sim.batches import Batch, Stage
+from homeostat.sim.commands import Commands
+from homeostat.sim.executors import Executor, Executors
+from homeostat.sim.faults import Faults
+from homeostat.sim.layout import (
+    EXECUTORS_KNOB,
+    ROWS_KNOB,
+    TRIGGER_KNOB,
+    has_state,
+    layout,
+    partitions_knob,
+    refusal,
+)
+from homeostat.sim.offsets import Offsets
+from homeostat.sim.reports import Finished, observation
+from homeostat.sim.scheduling import NOWHERE
+from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Scenario
+from homeostat.sim.stages import Routing, needed_executors, stage_rows, work
+from homeostat.sim.streams import Ar1, stream
+from homeostat.sim.truth import TruthSample
+from homeostat.sim.workload import Workload
+
+# What comes first when several things fall on the same moment.
+CLUSTER, PROGRESS, NEXT_BATCH, TIME_LIMIT = range(4)
+DRIVER_NOISE = 0.3
+POLL_S, IDLE_POLL_S = 0.01, 1.0
+NO_TRIGGER_INTERVAL_S = 10.0
+
+
+class Microbatch:
+    """One query on one simulated cluster, from time 0. `truth` holds what really happened, batch by batch."""
+
+    def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
+        if not isinstance(scenario.engine, MicrobatchSpec):
+            raise ConfigError("the scenario is not for the micro-batch engine", where=scenario.name)
+        self._scenario, self._spec = scenario, scenario.engine
+        self._seed = scenario.seed if seed is None else seed
+        self._layout = layout(scenario, self._spec)
+        self._values: dict[Knob, Value] = dict(self._layout.values)
+        self._faults = Faults(
+            scenario.faults,
+            components=(*self._layout.topology.names, "app"),
+            hosts=tuple(f"host-{number}" for number in range(self._spec.hosts)),
+        )
+        self._workload = Workload(scenario.workload, self._seed)
+        self._offsets = Offsets(self._workload, tuple(c.name for c in self._layout.topology.sources))
+        self._noise = Ar1(scenario.service_noise, stream(self._seed, "service"))
+        self._agenda = Agenda()
+        self._events: list[Event] = []
+        self._commands = Commands(self, self._events.append, self._remind)
+        self._executors = Executors(self._spec, self._faults, self._executor_asked_for)
+        self._target_before = self._spec.executors
+        self._replacing = False
+        self._lost: list[Executor] = []
+        self._homes: dict[str, IntArray] = {}
+        self._batch: Batch | None = None
+        self._number = 0
+        self._run = 0
+        self._redo: tuple[Mapping[str, int], float] | None = None
+        self._restarting: Restart | None = None
+        self._seen_s, self._seen_rows = 0.0, 0
+        self.truth: list[TruthSample] = []
+        for fault in self._faults.specs:
+            self._expect(fault)
+        self._agenda.at(0.0, NEXT_BATCH, self._start_batch, may_lapse=True)
+
+    @property
+    def now_s(self) -> float:
+        return self._agenda.now_s
+
+    def describe(self) -> EngineChanged:
+        return self._description("start")
+
+    def wait(self, until_s: float) -> Sequence[Event]:
+        self._agenda.run(until_s)
+        events = tuple(self._events)
+        self._events.clear()
+        return events
+
+    def apply(self, command: Apply) -> None:
+        self._commands.accept(command)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def faulty_workers(self) -> frozenset[str]:
+        return self._executors.faulty(self.now_s)
+
+    # Carrying out commands
+
+    def configuration(self) -> Configuration:
+        executors: dict[Knob, Value] = {EXECUTORS_KNOB: len(self._executors.up(self.now_s))}
+        return Configuration({**executors, **self._values}, self._executors.retired())
+
+    def refusal(self, desired: Configuration) -> str:
+        return refusal(self._layout.capabilities, desired)
+
+    def steps_to(self, desired: Configuration) -> tuple[Step, ...]:
+        return diff(self.configuration(), desired, self._layout.capabilities)
+
+    def begin(self, step: Step) -> None:
+        self._target_before = self._executors.target
+        if isinstance(step, Replace):
+            present = {executor.id for executor in self._executors.members}
+            self._replacing = bool(step.workers & present)
+            self._executors.asked_to_go |= step.workers
+        else:
+            self._executors.target = int(step.values.get(EXECUTORS_KNOB, self._target_before))
+        if isinstance(step, Restart):
+            self._stop_query(step)
+        elif not isinstance(step, Replace):
+            self._set(step.values)
+        self._adjust_executors()
+
+    def took_effect(self, step: Step) -> bool:
+        if isinstance(step, Replace):
+            return not self._replacing or self._executors.settled(self.now_s)
+        if isinstance(step, Restart) and self._restarting is not None:
+            return False
+        return EXECUTORS_KNOB not in step.values or self._executors.settled(self.now_s)
+
+    def call_off(self, step: Step) -> str:
+        before, now_s = self._target_before, self.now_s
+        if isinstance(step, Replace):
+            self._executors.call_off(before, step.workers, now_s)
+            how_far = "the fresh executors are not up, or the batch under way needs the old ones"
+        elif isinstance(step, Restart) and self._restarting is not None:
+            self._restarting = Restart({})
+            self._executors.call_off(before, (), now_s)
+            how_far = "the query is still stopped"
+        else:
+            wanted, up = int(step.values[EXECUTORS_KNOB]), len(self._executors.up(now_s))
+            self._executors.call_off(max(before, min(up, wanted)) if wanted > before else before, (), now_s)
+            how_far = f"{up} executors are up instead of {wanted}"
+        self._adjust_executors()
+        return how_far
+
+    def _set(self, values: Mapping[Knob, Value]) -> None:
+        self._values |= {knob: value for knob, value in values.items() if knob != EXECUTORS_KNOB}
+
+    def _stop_query(self, step: Restart) -> None:
+        if self._batch is not None and not self._batch.idle:
+            self._redo = (self._batch.taken, self._batch.slowness)
+        self._batch = None
+        self._lost = []
+        self._restarting = step
+        self._agenda.forget()
+        self._agenda.at(self.now_s + self._spec.restart_s, PROGRESS, self._start_query)
+
+    def _start_query(self) -> None:
+        if self._restarting is not None:
+            self._set(self._restarting.values)
+        self._restarting = None
+        self._run += 1
+        for executor in self._executors.up(self.now_s):
+            executor.fresh = False
+        self._agenda.at(self.now_s, NEXT_BATCH, self._start_batch, may_lapse=True)
+        self._commands.carry_on()
+
+    def _remind(self, at_s: float, do: Callable[[], None]) -> None:
+        self._agenda.at(at_s, TIME_LIMIT, do)
+
+    # Executors that come and go
+
+    def _executor_asked_for(self, executor: Executor) -> None:
+        self._agenda.at(executor.up_s, CLUSTER, lambda: self._executor_up(executor))
+
+    def _executor_up(self, executor: Executor) -> None:
+        if executor not in self._executors.members:
+            return
+        self._adjust_executors()
+        if executor.stands_in_for:
+            self._events.append(self._description(f"{executor.id} is up for {executor.stands_in_for}"))
+        self._commands.carry_on()
+
+    def _adjust_executors(self) -> None:
+        self._executors.settle(self.now_s)
+        if self._batch is None:
+            self._executors.remove_drained(self.now_s)
+        self._plan_stage()
+
+    def _expect(self, fault: FaultSpec) -> None:
+        if fault.kind == "slow-instance":
+            self._agenda.at(fault.at_s, CLUSTER, lambda: self._slow_down(fault))
+        elif fault.kind == "crash":
+            self._agenda.at(fault.at_s, CLUSTER, lambda: self._crash(fault))
+
+    def _slow_down(self, fault: FaultSpec) -> None:
+        self._executors.slow_down(fault, self.now_s)
+        self._plan_stage()
+
+    def _crash(self, fault: FaultSpec) -> None:
+        back_s = fault.until_s if fault.until_s < inf else self.now_s + self._spec.executor_start_s
+        executor = self._executors.crash(fault.instance, self.now_s, back_s)
+        if executor is None:
+            return
+        if self._batch is not None:
+            self._lost.append(executor)
+            if self._batch.in_stage:
+                self._batch.lose(executor.number, self.now_s)
+        self._adjust_executors()
+        self._events.append(self._description(f"{executor.id} on {executor.host} was lost"))
+        self._commands.carry_on()
+
+    def _description(self, reason: str) -> EngineChanged:
+        shape, capabilities = self._layout.topology, self._layout.capabilities
+        return EngineChanged(shape, self.configuration(), capabilities, self.now_s, reason)
+
+    # A batch
+
+    def _start_batch(self) -> None:
+        if self._redo is not None:
+            (taken, slowness), self._redo = self._redo, None
+        else:
+            taken = self._offsets.admit(self._values.get(ROWS_KNOB, inf), self.now_s)
+            slowness = float(self._noise.next()[0])
+        rows = stage_rows(self._scenario.components, taken)
+        batch = Batch(self._number, taken, rows, self.now_s, self._driver_s(), slowness)
+        self._batch = batch
+        self._later(batch.driver_s, self._finish_batch if batch.idle else self._start_stage)
+
+    def _later(self, seconds: float, do: Callable[[Batch], None]) -> None:
+        """Go on with this batch, unless a restart or a new plan comes between."""
+        batch = self._batch
+        if batch is not None:
+            self._agenda.at(self.now_s + seconds, PROGRESS, lambda: do(batch), may_lapse=True)
+
+    def _start_stage(self, batch: Batch) -> None:
+        component = self._scenario.components[len(batch.stages)]
+        hot_share = self._faults.hot_share(component.name, self.now_s)
+        stride = self._faults.stride(component.name, self.now_s)
+        routing = replace(self._routing(component), hot_share=hot_share, stride=stride)
+        planned = work(component, batch.rows[component.name], routing, self._spec.combine_overhead)
+        stage = Stage(
+            component,
+            replace(planned, seconds=planned.seconds * self._task_noise(component, batch)),
+            started_s=self.now_s,
+            wait_until_s=self.now_s + self._spec.locality_wait_s,
+            homes=self._home(component, routing.partitions) if has_state(component) else None,
+            is_sink=not self._layout.topology.downstream(component.name),
+        )
+        batch.stages.append(stage)
+        batch.in_stage = True
+        self._plan_stage()
+
+    def _plan_stage(self) -> None:
+        """Place what has not started of the stage under way on the executors there are now."""
+        batch, now_s = self._batch, self.now_s
+        if batch is None or not batch.in_stage:
+            return
+        end_s = batch.plan(
+            now_s, lambda busy, earliest_s: self._executors.free_slots(busy, earliest_s, batch.number, now_s)
+        )
+        self._agenda.forget()
+        self._later(end_s - now_s, self._finish_stage)
+
+    def _finish_stage(self, batch: Batch) -> None:
+        stage = batch.stages[-1]
+        stuck = [f for f in self._faults.active("stuck-sink", self.now_s) if f.component in ("", stage.spec.name)]
+        if stage.is_sink and stuck:
+            until_s = max(fault.until_s for fault in stuck)
+            stage.hang(min(fault.at_s for fault in stuck), until_s)
+            self._later(until_s - self.now_s, self._finish_stage)
+            return
+        if stage.homes is not None:
+            self._homes[stage.spec.name] = stage.placement.executor
+        batch.in_stage = False
+        if len(batch.stages) < len(self._scenario.components):
+            self._start_stage(batch)
+        else:
+            batch.added_s = self.now_s
+            self._later(self._spec.commit_s, self._finish_batch)
+
+    def _finish_batch(self, batch: Batch) -> None:
+        self._offsets.commit(batch.taken)
+        self._report(batch)
+        for stage in batch.stages:
+            worked = set(np.unique(stage.placement.executor).tolist())
+            for executor in self._executors.members:
+                executor.fresh = executor.fresh and executor.number not in worked
+        self._batch = None
+        self._lost = []
+        self._number += 1
+        self._agenda.at(self._next_start_s(batch), NEXT_BATCH, self._start_batch, may_lapse=True)
+        self._adjust_executors()
+        self._commands.carry_on()
+
+    def _next_start_s(self, batch: Batch) -> float:
+        """The next multiple of the trigger interval after the batch's start, or at once when that is past."""
+        interval_s = self._values[TRIGGER_KNOB]
+        if interval_s > 0:
+            next_s = (floor(batch.started_s / interval_s + 1e-9) + 1) * interval_s
+        else:
+            next_s = batch.started_s + (IDLE_POLL_S if batch.idle else POLL_S)
+        return max(self.now_s, next_s)
+
+    def _routing(self, component: ComponentSpec) -> Routing:
+        partitions = int(self._values[partitions_knob(component)])
+        return Routing(partitions, int(self._values.get(Knob(SPREAD, component.name), 1)))
+
+    def _home(self, component: ComponentSpec, partitions: int) -> IntArray:
+        known = self._homes.get(component.name)
+        if known is not None and len(known) == partitions:
+            return known
+        return np.full(partitions, NOWHERE, dtype=np.int64)
+
+    def _driver_s(self) -> float:
+        sigma = DRIVER_NOISE * self._scenario.service_noise.sigma
+        normal = stream(self._seed, "driver", str(self._number)).standard_normal()
+        return self._spec.driver_s * exp(sigma * normal - sigma**2 / 2)
+
+    def _task_noise(self, component: ComponentSpec, batch: Batch) -> Array:
+        """Drawn per batch and partition, so that it does not depend on what the batches before were like."""
+        partitions = int(self._values[partitions_knob(component)])
+        number, sigma = str(batch.number), self._scenario.service_noise.sigma
+        normal = stream(self._seed, component.name, "tasks", number).standard_normal(partitions)
+        noise: Array = batch.slowness * np.exp(sigma * normal - sigma**2 / 2)
+        if self._spec.straggler_share > 0:
+            drawn = stream(self._seed, component.name, "stragglers", number).random(partitions)
+            noise[drawn < self._spec.straggler_share] *= self._spec.straggler_factor
+        return noise
+
+    # What is seen of it, and what really was
+
+    def _report(self, batch: Batch) -> None:
+        now_s, executors = self.now_s, self._executors
+        latest = self._offsets.latest(now_s)
+        finished = Finished(
+            batch,
+            at_s=now_s,
+            span_s=now_s - self._seen_s,
+            trigger_s=float(self._values[TRIGGER_KNOB]),
+            arrived_rows=latest - self._seen_rows,
+            pending_rows={source: latest - done for source, done in self._offsets.committed.items()},
+        )
+        self._seen_s, self._seen_rows = now_s, latest
+        dead = {executor.id: executor for executor in [*self._lost, *executors.lost(now_s)]}
+        seen = observation(finished, executors.up(now_s), tuple(dead.values()), self._spec.slots, f"run-{self._run}")
+        if self._faults.garbles(now_s):
+            seen = self._faults.garble(seen, now_s, stream(self._seed, "garble", str(batch.number)))
+        self._events.append(Observed(seen))
+        self.truth.append(
+            TruthSample(
+                now_s,
+                finished.span_s,
+                finished.arrival_per_s,
+                finished.taken_per_s,
+                float(sum(finished.pending_rows.values())),
+                finished.kept_up(self._scenario.objective),
+                self.configuration().values,
+                {EXECUTORS_KNOB: self._needed_executors()},
+            )
+        )
+
+    def _needed_executors(self) -> int:
+        components = self._scenario.components
+        return needed_executors(
+            components,
+            self._spec,
+            tuple(self._routing(component) for component in components),
+            float(f"{self._workload.mean_per_s(self.now_s):.3g}"),
+            float(self._values[TRIGGER_KNOB]) or NO_TRIGGER_INTERVAL_S,
+        )

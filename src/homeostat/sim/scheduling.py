@@ -1,0 +1,123 @@
+"""List scheduling of a stage's tasks on the slots of executors, with the locality wait of stateful tasks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapify, heapreplace
+from math import inf
+
+import numpy as np
+
+from homeostat.core.observation import Array, IntArray
+
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One slot of an executor, free from `free_s` on.
+
+    Work takes `factor` times as long here, and again `moved_factor` times if its state lies elsewhere.
+    """
+
+    executor: int
+    free_s: float = 0.0
+    factor: float = 1.0
+    moved_factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where and when each task runs; infinite times for tasks that no slot can take."""
+
+    executor: IntArray
+    start_s: Array
+    finish_s: Array
+
+    @property
+    def end_s(self) -> float:
+        return float(self.finish_s.max(initial=0.0))
+
+
+def schedule(
+    work_s: Array, slots: Sequence[Slot], homes: IntArray | None = None, wait_until_s: float = 0.0
+) -> Placement:
+    """Give each slot, as it gets free, the next task in order.
+
+    `homes` names the executor that holds a task's state, or NOWHERE. Until `wait_until_s` a task runs only at
+    its home, as long as the home has slots at all: an executor without state stays idle. Afterwards a slot
+    takes what is at home with it first, then anything.
+    """
+    executor = np.full(len(work_s), NOWHERE, dtype=np.int64)
+    start = np.full(len(work_s), inf)
+    finish = np.full(len(work_s), inf)
+    if slots and len(work_s):
+        placed = _plain(work_s, slots) if homes is None else _at_home(work_s, slots, homes, wait_until_s)
+        executor[:], start[:], finish[:] = placed
+    return Placement(executor, start, finish)
+
+
+Columns = tuple[list[int], list[float], list[float]]
+
+
+def _plain(work_s: Array, slots: Sequence[Slot]) -> Columns:
+    heap = [(slot.free_s, rank) for rank, slot in enumerate(slots)]
+    heapify(heap)
+    factors = [slot.factor for slot in slots]
+    ranks: list[int] = []
+    starts: list[float] = []
+    finishes: list[float] = []
+    for work in work_s.tolist():
+        free_s, rank = heap[0]
+        finish_s = free_s + work * factors[rank]
+        heapreplace(heap, (finish_s, rank))
+        ranks.append(rank)
+        starts.append(free_s)
+        finishes.append(finish_s)
+    return [slots[rank].executor for rank in ranks], starts, finishes
+
+
+def _at_home(work_s: Array, slots: Sequence[Slot], homes: IntArray, wait_until_s: float) -> Columns:
+    work, home = work_s.tolist(), homes.tolist()
+    heap = [(slot.free_s, rank) for rank, slot in enumerate(slots)]
+    heapify(heap)
+    waiting: dict[int, deque[int]] = {slot.executor: deque() for slot in slots}
+    homeless: deque[int] = deque()
+    for task, executor in enumerate(home):
+        waiting.get(executor, homeless).append(task)
+    queues = [waiting[slot.executor] for slot in slots]
+    everything = deque(range(len(work)))
+    executors = [NOWHERE] * len(work)
+    starts = [inf] * len(work)
+    finishes = [inf] * len(work)
+    left = len(work)
+    while left:
+        free_s, rank = heap[0]
+        queue = queues[rank] or homeless or (everything if free_s >= wait_until_s else None)
+        if queue is None:
+            heapreplace(heap, (wait_until_s, rank))
+            continue
+        task = queue.popleft()
+        if executors[task] != NOWHERE:
+            continue
+        slot = slots[rank]
+        finish_s = free_s + work[task] * slot.factor
+        if home[task] not in (NOWHERE, slot.executor):
+            finish_s += (slot.moved_factor - 1) * (finish_s - free_s)
+        executors[task], starts[task], finishes[task] = slot.executor, free_s, finish_s
+        heapreplace(heap, (finish_s, rank))
+        left -= 1
+    return executors, starts, finishes
+
+
+def makespan_bounds_s(work_s: Array, slots: int) -> tuple[float, float]:
+    """What the time on so many equal slots lies between, without scheduling anything."""
+    even_s, longest_s = float(work_s.sum()) / slots, float(work_s.max(initial=0.0))
+    return max(even_s, longest_s), even_s + longest_s * (1 - 1 / slots)
+
+
+def makespan_s(work_s: Array, slots: int) -> float:
+    """How long the tasks take on so many equal slots."""
+    return schedule(work_s, [Slot(number) for number in range(slots)]).end_s

@@ -1,0 +1,158 @@
+"""What a simulation is made of, as plain values. `scenarios` reads them from TOML; tests write them directly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from homeostat.core.objective import Objective
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Log-normal noise with mean 1: exp of an AR(1) process with standard deviation `sigma` and lag-1 correlation `phi`."""
+
+    sigma: float = 0.0
+    phi: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentSpec:
+    """A stage. `rate_per_s` is what one healthy instance can take in (a source: can emit) per second of useful time.
+
+    `parallelism` is the number of instances at the start: long-running ones in a dataflow, partitions (tasks) in a
+    micro-batch. A keyed component hashes `keys` keys with Zipf exponent `zipf` to its instances. `queue_s` is how
+    many seconds of work the queue before an instance holds (dataflow). `task_s` is the fixed cost of a task and
+    `key_s` the cost of each updated key (micro-batch); `stateful` tasks prefer the worker that has their state.
+    """
+
+    name: str
+    kind: Literal["source", "operator"] = "operator"
+    inputs: tuple[str, ...] = ()
+    parallelism: int = 1
+    rate_per_s: float = 1000.0
+    selectivity: float = 1.0
+    keyed: bool = False
+    keys: int = 1000
+    zipf: float = 0.0
+    queue_s: float = 10.0
+    minimum: int = 1
+    maximum: int = 1000
+    task_s: float = 0.02
+    key_s: float = 0.0
+    stateful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    at_s: float
+    for_s: float
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSpec:
+    """Rows that arrive per second over time. `kind` says which of the other fields count; docs/scenarios.md has the table."""
+
+    kind: Literal["constant", "steps", "ramp", "sine", "diurnal", "trace"] = "constant"
+    rate_per_s: float = 0.0
+    steps: tuple[tuple[float, float], ...] = ()
+    to_per_s: float = 0.0
+    start_s: float = 0.0
+    end_s: float = 0.0
+    amplitude_per_s: float = 0.0
+    period_s: float = 86_400.0
+    spikes: tuple[Spike, ...] = ()
+    trace: tuple[tuple[float, float], ...] = ()
+    noise: Noise = Noise()
+
+
+FaultKind = Literal[
+    "slow-instance",
+    "slow-host",
+    "hot-key",
+    "hash-imbalance",
+    "crash",
+    "stuck-sink",
+    "metric-gap",
+    "garbage-metrics",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSpec:
+    """Something that goes wrong between `at_s` and `until_s` (for ever, unless the loop heals it).
+
+    `factor`: how many times slower (slow-*). `share`: of the load on the hottest key (hot-key); of the
+    measurements that are lost or garbled (metric-gap, garbage-metrics). `stride`: keys that are all multiples
+    of it (hash-imbalance). `instance`: which one (slow-instance, crash). A slow instance is slow as long as its
+    process lives: a replacement is healthy. A slow host slows every process on it.
+    """
+
+    kind: FaultKind
+    at_s: float = 0.0
+    until_s: float = float("inf")
+    component: str = ""
+    instance: int = 0
+    host: str = ""
+    factor: float = 4.0
+    share: float = 0.5
+    stride: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DataflowSpec:
+    """Long-running instances: `tick_s` between measurements, `step_s` of the fluid integration."""
+
+    tick_s: float = 10.0
+    step_s: float = 1.0
+    redeploy_s: float = 30.0
+    replace_s: float = 10.0
+    hosts: int = 4
+    replayable: bool = True
+    combine_overhead: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class MicrobatchSpec:
+    """Tasks on shared slots, batch by batch."""
+
+    trigger_s: float = 10.0
+    rows_per_trigger: float = float("inf")
+    executors: int = 1
+    slots: int = 1
+    max_executors: int = 100
+    executor_start_s: float = 10.0
+    warm_up: float = 1.5
+    locality_wait_s: float = 3.0
+    driver_s: float = 0.5
+    commit_s: float = 0.2
+    restart_s: float = 5.0
+    hosts: int = 4
+    straggler_share: float = 0.0
+    straggler_factor: float = 3.0
+    grant_limit: int = 1000
+    combine_overhead: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A whole experiment: application, load, faults, objective, and the settings of the policy under test.
+
+    `notes` tell what was repaired when it was read (a trace with gaps, say).
+    """
+
+    name: str
+    title: str
+    engine: DataflowSpec | MicrobatchSpec
+    duration_s: float
+    components: tuple[ComponentSpec, ...]
+    workload: WorkloadSpec
+    service_noise: Noise = Noise()
+    faults: tuple[FaultSpec, ...] = ()
+    objective: Objective = Objective()
+    policy: str = "provisioning"
+    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    seed: int = 1
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,110 @@
+"""What the stages of a batch have to do, free of noise: rows, updated keys and seconds of every task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from homeostat.core.observation import Array
+from homeostat.sim import truth
+from homeostat.sim.routing import shares
+from homeostat.sim.scheduling import makespan_bounds_s, makespan_s
+from homeostat.sim.spec import ComponentSpec, MicrobatchSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How a stage's rows are cut into partitions at the moment."""
+
+    partitions: int
+    spread: int = 1
+    hot_share: float = 0.0
+    stride: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Columns with one entry per task."""
+
+    rows: Array
+    keys: Array
+    seconds: Array
+
+
+def stage_rows(components: tuple[ComponentSpec, ...], taken: Mapping[str, int]) -> dict[str, int]:
+    """The rows each stage gets when the sources give `taken`."""
+    rows: dict[str, int] = {}
+    selectivity = {component.name: component.selectivity for component in components}
+    for component in components:
+        incoming = sum(rows[name] * selectivity[name] for name in component.inputs)
+        rows[component.name] = taken.get(component.name, 0) + round(incoming)
+    return rows
+
+
+def work(spec: ComponentSpec, rows: int, routing: Routing, combine_overhead: float = 0.0) -> Work:
+    """Cut the rows into partitions and say how long each takes."""
+    share = shares(spec, routing.partitions, routing.spread, routing.hot_share, routing.stride)
+    edges = np.floor(np.cumsum(share) * rows + 0.5)
+    edges[-1] = rows
+    per_task = np.diff(edges, prepend=0.0)
+    keys = np.zeros(routing.partitions)
+    if spec.stateful or spec.key_s > 0:
+        # A hash spreads the keys evenly over the partitions that get any, however uneven their rows.
+        even = updated_keys(spec, rows, routing) / max(1, int(np.count_nonzero(share)))
+        keys = np.minimum(per_task, even)
+    combine = 1 + combine_overhead if routing.spread > 1 else 1.0
+    seconds = spec.task_s + (per_task / spec.rate_per_s + spec.key_s * keys) * combine
+    return Work(per_task, keys, seconds)
+
+
+def updated_keys(spec: ComponentSpec, rows: float, routing: Routing) -> float:
+    """The number of different keys to expect among so many rows; a spread key counts once per part."""
+    salts = min(routing.spread, routing.partitions)
+    rest = rows * (1 - routing.hot_share)
+    hot = min(1.0, rows * routing.hot_share)
+    if spec.zipf == 0:
+        return salts * float(hot - spec.keys * np.expm1(-rest / spec.keys / salts))
+    return salts * float(hot - np.expm1(-rest / salts * _weights(spec.keys, spec.zipf)).sum())
+
+
+@lru_cache(maxsize=64)
+def _weights(keys: int, zipf: float) -> Array:
+    weights: Array = np.arange(1, keys + 1, dtype=np.float64) ** -zipf
+    weights /= weights.sum()
+    weights.setflags(write=False)
+    return weights
+
+
+@lru_cache(maxsize=4096)
+def needed_executors(
+    components: tuple[ComponentSpec, ...],
+    engine: MicrobatchSpec,
+    routings: tuple[Routing, ...],
+    rate_per_s: float,
+    interval_s: float,
+) -> int:
+    """The fewest executors whose noise-free batch of one interval's rows ends within the interval."""
+    load = truth.loads(components, rate_per_s * interval_s)
+    stages = [
+        work(component, round(load[component.name]), routing, engine.combine_overhead).seconds
+        for component, routing in zip(components, routings, strict=True)
+    ]
+    limit_s = interval_s - engine.driver_s - engine.commit_s + 1e-9
+
+    def enough(executors: int) -> bool:
+        slots = executors * engine.slots
+        bounds = [makespan_bounds_s(stage, slots) for stage in stages]
+        if sum(low for low, _ in bounds) > limit_s:
+            return False
+        if sum(high for _, high in bounds) <= limit_s:
+            return True
+        return sum(makespan_s(stage, slots) for stage in stages) <= limit_s
+
+    low, high = 1, engine.max_executors
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low

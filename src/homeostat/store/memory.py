@@ -1,0 +1,146 @@
+"""A store in memory, for simulations and tests: the same contract, gone with the process."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+from typing import NamedTuple
+
+from homeostat.core.findings import JSON, Record
+from homeostat.store.codec import dumped, load, load_body, written
+from homeostat.store.protocol import ACTION, BEGINNING_S, OUTCOME, RECEIPT, RunInfo
+
+
+class _Entry(NamedTuple):
+    at_s: float
+    number: int
+    record: Record
+
+
+@dataclass(slots=True)
+class _Run:
+    by_id: dict[str, _Entry] = field(default_factory=dict)
+    in_order: list[_Entry] = field(default_factory=list)
+    by_kind: dict[str, list[_Entry]] = field(default_factory=dict)
+    children: dict[str, list[str]] = field(default_factory=dict)
+    state: dict[str, JSON] = field(default_factory=dict)
+
+    def parents(self, id: str) -> Sequence[str]:
+        entry = self.by_id.get(id)
+        return () if entry is None else entry.record.because
+
+
+def _moment(entry: _Entry) -> tuple[float, int]:
+    return entry.at_s, entry.number
+
+
+class MemoryStore:
+    """Keeps the log in memory. `close` does nothing, so that a finished simulation can still be asked."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, _Run] = {}
+        self._numbers = count()
+
+    def append(self, run: str, records: Sequence[Record]) -> None:
+        plain = [_plain(record) for record in records]
+        if not plain:
+            return
+        kept = self._runs.setdefault(run, _Run())
+        for record in plain:
+            if record.id in kept.by_id:
+                continue
+            entry = _Entry(record.at_s, next(self._numbers), record)
+            kept.by_id[record.id] = entry
+            insort(kept.in_order, entry, key=_moment)
+            insort(kept.by_kind.setdefault(record.kind, []), entry, key=_moment)
+            for parent in dict.fromkeys(record.because):
+                kept.children.setdefault(parent, []).append(record.id)
+
+    def get(self, run: str, id: str) -> Record | None:
+        entry = self._kept(run).by_id.get(id)
+        return None if entry is None else entry.record
+
+    def records(
+        self,
+        run: str,
+        *,
+        kinds: Sequence[str] = (),
+        component: str = "",
+        since_s: float = BEGINNING_S,
+        limit: int = 0,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        kept = self._kept(run)
+        entries = kept.by_kind.get(kinds[0], []) if len(kinds) == 1 else kept.in_order
+        wanted = range(bisect_left(entries, (since_s, -1), key=_moment), len(entries))
+        found = (
+            entries[index].record
+            for index in (reversed(wanted) if newest_first else wanted)
+            if (not kinds or entries[index].record.kind in kinds)
+            and (not component or entries[index].record.component == component)
+        )
+        return list(islice(found, limit)) if limit > 0 else list(found)
+
+    def chain(self, run: str, id: str) -> list[Record]:
+        kept = self._kept(run)
+        if id not in kept.by_id:
+            return []
+        linked = _reached(id, kept.parents) | _reached(id, lambda known: kept.children.get(known, ()))
+        entries = sorted((kept.by_id[known] for known in linked if known in kept.by_id), key=_moment)
+        return [entry.record for entry in entries]
+
+    def open_intents(self, run: str) -> list[Record]:
+        received = _answered(self.records(run, kinds=(RECEIPT,)))
+        return [action for action in self.records(run, kinds=(ACTION,)) if action.id not in received]
+
+    def unjudged(self, run: str) -> list[Record]:
+        receipts = self.records(run, kinds=(RECEIPT,))
+        applied = _answered(receipt for receipt in receipts if receipt.body.get("applied") is True)
+        judged = _answered(self.records(run, kinds=(OUTCOME,)))
+        actions = self.records(run, kinds=(ACTION,))
+        return [action for action in actions if action.id in applied and action.id not in judged]
+
+    def save_state(self, run: str, key: str, value: JSON) -> None:
+        self._runs.setdefault(run, _Run()).state[key] = load(dumped(value, f"the state {key!r}"))
+
+    def load_state(self, run: str, key: str) -> JSON | None:
+        return self._kept(run).state.get(key)
+
+    def runs(self) -> list[RunInfo]:
+        return [_info(name, kept) for name, kept in self._runs.items() if kept.in_order]
+
+    def close(self) -> None:
+        pass
+
+    def _kept(self, run: str) -> _Run:
+        return self._runs.get(run, _Run())
+
+
+def _plain(record: Record) -> Record:
+    head, body = written(record)
+    return replace(head, body=load_body(body))
+
+
+def _reached(start: str, links: Callable[[str], Sequence[str]]) -> set[str]:
+    """Everything that can be reached from the start, itself included."""
+    seen = {start}
+    open_ids = [start]
+    while open_ids:
+        for linked in links(open_ids.pop()):
+            if linked not in seen:
+                seen.add(linked)
+                open_ids.append(linked)
+    return seen
+
+
+def _answered(records: Iterable[Record]) -> set[str]:
+    """The actions that these records speak of."""
+    named = (record.body.get("action") for record in records)
+    return {action for action in named if isinstance(action, str)}
+
+
+def _info(name: str, kept: _Run) -> RunInfo:
+    counts = {kind: len(entries) for kind, entries in sorted(kept.by_kind.items())}
+    return RunInfo(name, kept.in_order[0].at_s, kept.in_order[-1].at_s, counts)

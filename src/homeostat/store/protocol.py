@@ -1,0 +1,102 @@
+"""The durable log of everything that was seen, thought and done: what a store of it must be able to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from homeostat.core.findings import JSON, Record
+
+SYMPTOM = "symptom"
+DIAGNOSIS = "diagnosis"
+PROPOSAL = "proposal"
+REJECTION = "rejection"
+ACTION = "action"
+RECEIPT = "receipt"
+OUTCOME = "outcome"
+ALERT = "alert"
+ADVICE = "advice"
+OPERATOR = "operator"
+FAILURE = "failure"
+ENGINE = "engine"
+KINDS = (
+    SYMPTOM,
+    DIAGNOSIS,
+    PROPOSAL,
+    REJECTION,
+    ACTION,
+    RECEIPT,
+    OUTCOME,
+    ALERT,
+    ADVICE,
+    OPERATOR,
+    FAILURE,
+    ENGINE,
+)
+
+BEGINNING_S = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """One run in the log: the times of its first and last record, and how many it has of each kind."""
+
+    name: str
+    started_s: float
+    last_s: float
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Store(Protocol):
+    """Where records are kept, apart for each run.
+
+    A store object is used by one thread at a time; another thread or process opens its own. Anything that
+    goes wrong is a StoreError. `homeostat.testing.check_store` holds an implementation to all of this.
+    """
+
+    def append(self, run: str, records: Sequence[Record]) -> None:
+        """Add all of them or, on an error, none. An id that the run already has is left as it was.
+
+        When this returns, an action among them survives a loss of power, and so does all that came before.
+        """
+        ...
+
+    def get(self, run: str, id: str) -> Record | None: ...
+
+    def records(
+        self,
+        run: str,
+        *,
+        kinds: Sequence[str] = (),
+        component: str = "",
+        since_s: float = BEGINNING_S,
+        limit: int = 0,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        """Records by time, then by insertion. Empty `kinds` and `component` mean all, `limit` 0 no limit."""
+        ...
+
+    def chain(self, run: str, id: str) -> list[Record]:
+        """The record, all it came from and all that came of it, by time, then by insertion."""
+        ...
+
+    def open_intents(self, run: str) -> list[Record]:
+        """Actions without a receipt: written down, and perhaps applied, before a crash."""
+        ...
+
+    def unjudged(self, run: str) -> list[Record]:
+        """Actions with an applied receipt and without an outcome."""
+        ...
+
+    def save_state(self, run: str, key: str, value: JSON) -> None:
+        """Keep a value under a key, in place of the one before."""
+        ...
+
+    def load_state(self, run: str, key: str) -> JSON | None: ...
+
+    def runs(self) -> list[RunInfo]:
+        """Every run that has a record, in the order in which they came into the log."""
+        ...
+
+    def close(self) -> None: ...

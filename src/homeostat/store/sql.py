@@ -1,0 +1,92 @@
+"""The tables of a log file and the questions asked of them."""
+
+from __future__ import annotations
+
+from homeostat.store.protocol import ACTION, OUTCOME, RECEIPT
+
+APPLICATION_ID = 0x486F6D65  # "Home", so that another program's database is not taken for a log
+SCHEMA_VERSION = 1
+
+# Each index ends in the row number, which SQLite adds, so that every list is read in its order, never sorted.
+SCHEMA = f"""
+CREATE TABLE runs (
+  run INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE
+);
+CREATE TABLE records (
+  number INTEGER PRIMARY KEY,
+  run INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  at_s REAL NOT NULL,
+  component TEXT NOT NULL,
+  text TEXT NOT NULL,
+  because TEXT NOT NULL,
+  body TEXT NOT NULL,
+  action TEXT,
+  UNIQUE (run, id)
+);
+CREATE INDEX records_by_time ON records (run, at_s);
+CREATE INDEX records_by_kind ON records (run, kind, at_s);
+CREATE INDEX records_by_component ON records (run, component, at_s);
+CREATE INDEX records_by_component_and_kind ON records (run, component, kind, at_s);
+CREATE INDEX records_by_action ON records (run, action, kind) WHERE action IS NOT NULL;
+CREATE TABLE counts (
+  run INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  records INTEGER NOT NULL,
+  first_s REAL NOT NULL,
+  last_s REAL NOT NULL,
+  PRIMARY KEY (run, kind)
+) WITHOUT ROWID;
+CREATE TABLE links (
+  run INTEGER NOT NULL,
+  parent TEXT NOT NULL,
+  child TEXT NOT NULL,
+  PRIMARY KEY (run, parent, child)
+) WITHOUT ROWID;
+CREATE INDEX links_by_child ON links (run, child);
+CREATE TABLE state (
+  run INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (run, key)
+) WITHOUT ROWID;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+COLUMNS = "id, kind, at_s, text, component, because, body"
+
+# UNION instead of UNION ALL drops what was reached before, so that even a cycle comes to an end.
+CHAIN = f"""
+WITH RECURSIVE
+  upward(known) AS (
+    SELECT :id
+    UNION
+    SELECT links.parent FROM upward JOIN links ON links.run = :run AND links.child = upward.known
+  ),
+  downward(known) AS (
+    SELECT :id
+    UNION
+    SELECT links.child FROM downward JOIN links ON links.run = :run AND links.parent = downward.known
+  )
+SELECT {COLUMNS}
+FROM (SELECT known FROM upward UNION SELECT known FROM downward) AS linked
+CROSS JOIN records ON run = :run AND id = linked.known
+WHERE EXISTS (SELECT 1 FROM records WHERE run = :run AND id = :id)
+ORDER BY at_s, number
+"""
+
+_ANSWER = "SELECT 1 FROM records AS answer WHERE answer.run = records.run AND answer.action = records.id"
+_ACTIONS = f"SELECT {COLUMNS} FROM records WHERE run = :run AND kind = '{ACTION}'"
+OPEN_INTENTS = f"""
+{_ACTIONS} AND NOT EXISTS ({_ANSWER} AND answer.kind = '{RECEIPT}')
+ORDER BY at_s, number
+"""
+UNJUDGED = f"""
+{_ACTIONS}
+AND EXISTS ({_ANSWER} AND answer.kind = '{RECEIPT}' AND json_type(answer.body, '$.applied') = 'true')
+AND NOT EXISTS ({_ANSWER} AND answer.kind = '{OUTCOME}')
+ORDER BY at_s, number
+"""

@@ -1,0 +1,124 @@
+"""Numbers, times and settings in words, the same wherever the log is shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+
+from homeostat.core.configuration import KNOB_KINDS
+from homeostat.core.findings import JSON
+
+SEPARATOR = " · "
+_DATES_S = (1e9, 2.5e11)  # from 2001 on a clock shows the date; less is the time since a start
+_UNITS = (("_per_s", " /s"), ("_s", " s"), ("_rows", " rows"), ("_bytes", " bytes"))
+
+
+def moment(at_s: float) -> str:
+    """`t+1 h 02 min 10 s` on a simulated clock, which starts at zero; the local time on a real one.
+
+    >>> moment(3730.0)
+    't+1 h 02 min 10 s'
+    """
+    if _DATES_S[0] <= at_s < _DATES_S[1]:
+        return f"{datetime.fromtimestamp(at_s):%Y-%m-%d %H:%M:%S}"
+    return f"t{'-' if at_s < 0 else '+'}{span(abs(at_s))}"
+
+
+def span(seconds: float) -> str:
+    """A length of time, from its largest unit down to seconds: `2 min 10 s`, `0.5 s`."""
+    tenths = round(seconds * 10)
+    minutes, rest = divmod(tenths, 600)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    shown_s = str(rest // 10) if rest % 10 == 0 else f"{rest / 10:.1f}"
+    parts = [(days, "d"), (hours, "h"), (minutes, "min")]
+    while parts and not parts[0][0]:
+        parts.pop(0)
+    words = [f"{value:02d} {unit}" if place else f"{value} {unit}" for place, (value, unit) in enumerate(parts)]
+    return " ".join([*words, f"{shown_s.rjust(2, '0') if words else shown_s} s"])
+
+
+def number(value: float) -> str:
+    """Three significant digits; whole numbers in full.
+
+    >>> number(1234.5), number(0.07126), number(12345), number(float("nan"))
+    ('1,230', '0.0713', '12,345', 'unknown')
+    """
+    if isinstance(value, int):
+        return f"{value:,}"
+    if math.isnan(value):
+        return "unknown"
+    if math.isinf(value):
+        return "infinite" if value > 0 else "-infinite"
+    if value != 0 and not 1e-4 <= abs(value) < 1e15:
+        return f"{value:.3g}"
+    rounded = float(f"{value:.3g}")
+    decimals = 0 if rounded == 0 else max(0, 2 - math.floor(math.log10(abs(rounded))))
+    text = f"{rounded:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and without anything a terminal would obey."""
+    return "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
+
+
+def words(value: JSON) -> str:
+    """Any value of a record's body."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, int | float):
+        return number(value)
+    if isinstance(value, list):
+        return ", ".join(words(item) for item in value) or "none"
+    return ", ".join(quantity(key, item) for key, item in value.items()) or "none"
+
+
+def quantity(name: str, value: JSON) -> str:
+    """A named value with its unit, which the name carries: `arrival_per_s` 2000 is `arrival 2,000 /s`."""
+    unit = ""
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        for ending, shown in _UNITS:
+            if name.endswith(ending) and name != ending:
+                name, unit = name.removesuffix(ending), shown
+                break
+    label = name if is_knob(name) else name.replace("_", " ")
+    text = f"({words(value)})" if isinstance(value, dict) and value else words(value)
+    return f"{one_line(label)} {text}{unit}"
+
+
+def listing(values: Mapping[str, JSON]) -> str:
+    return SEPARATOR.join(quantity(name, value) for name, value in values.items())
+
+
+def is_knob(name: str) -> bool:
+    kind, dot, _ = name.partition(".")
+    return bool(dot) and kind in KNOB_KINDS
+
+
+def settings(values: Mapping[str, JSON], before: Mapping[str, JSON]) -> list[str]:
+    """Knobs as `parallelism.count 2 → 8`, or `parallelism.count → 8` where it is not known what it was."""
+    lines = []
+    for name, value in values.items():
+        if name == "values" and isinstance(value, dict):
+            lines += settings(value, before)
+        elif is_knob(name):
+            old = f"{_setting(before[name])} → " if name in before else "→ "
+            lines.append(f"{one_line(name)} {old}{_setting(value)}")
+        elif name in ("retire", "workers") and isinstance(value, list):
+            lines += [f"replace {words(value)}"] if value else []
+        else:
+            lines.append(quantity(name, value))
+    return lines
+
+
+def _setting(value: JSON) -> str:
+    """A knob's value in full: it is what was asked for, not a measurement."""
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value:,.0f}" if value.is_integer() else f"{value:,}"
+    return words(value)
