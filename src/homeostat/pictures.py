@@ -36,7 +36,7 @@ def compare(results: Sequence[RunResult], path: Path, title: str = "") -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    style = {
+    style: Any = {
         "font.size": 9,
         "axes.spines.top": False,
         "axes.spines.right": False,
@@ -53,8 +53,10 @@ def compare(results: Sequence[RunResult], path: Path, title: str = "") -> None:
             _draw_rates(left, result)
             _draw_instances(right, result)
         for panel in panels[-1]:
+            panel.set_ylim(bottom=0)  # only now: it ends the scaling to what is drawn, for the whole column
             panel.set_xlabel("minutes")
-        _legends(panels)
+            panel.set_xlim(0, max(result.duration_s for result in results) / 60)
+        _legends(figure, *panels[0])
         if title:
             figure.suptitle(title, fontsize=11, fontweight="bold")
         _save(figure, path)
@@ -68,7 +70,6 @@ def _draw_rates(panel: Any, result: RunResult) -> None:
     for start_s, end_s in _unhealthy_stretches(result):
         panel.axvspan(start_s / 60, end_s / 60, color=UNHEALTHY, alpha=0.12, linewidth=0)
     panel.set_ylabel(f"{unit}rows/s")
-    panel.set_ylim(bottom=0)
     values = result.as_json()
     end = "healthy at the end" if values["converged"] else "NOT healthy at the end"
     panel.set_title(f"{result.policy}: {end}, unhealthy for {values['slo_violation_s']:,.0f} s")
@@ -78,8 +79,8 @@ def _draw_instances(panel: Any, result: RunResult) -> None:
     minutes = [sample.at_s / 60 for sample in result.truth]
     for number, knob in enumerate(_knobs(result)):
         label = knob.scope if knob.kind == PARALLELISM else knob.kind
-        values = [sample.values.get(knob, float("nan")) for sample in result.truth]
-        panel.step(minutes, values, where="post", color=LINES[number % len(LINES)], linewidth=1.5, label=label)
+        present = [sample.values.get(knob, float("nan")) for sample in result.truth]
+        panel.step(minutes, present, where="post", color=LINES[number % len(LINES)], linewidth=1.5, label=label)
         needed = [sample.needed.get(knob, float("nan")) for sample in result.truth]
         panel.step(minutes, needed, where="post", color=LINES[number % len(LINES)], linewidth=0.8, linestyle=":")
     for taken in result.trajectory:
@@ -88,7 +89,6 @@ def _draw_instances(panel: Any, result: RunResult) -> None:
             [taken.time_s / 60], [1.0], marker="v", color=ACTION, transform=panel.get_xaxis_transform(), clip_on=False
         )
     panel.set_ylabel("instances")
-    panel.set_ylim(bottom=0)
     values = result.as_json()
     actions = f"{values['steps']} action{'' if values['steps'] == 1 else 's'}"
     oracle = values["oracle_instance_seconds"]
@@ -96,19 +96,19 @@ def _draw_instances(panel: Any, result: RunResult) -> None:
     panel.set_title(f"{actions} ({values['needless_actions']} needless){paid}")
 
 
-def _legends(panels: Any) -> None:
+def _legends(figure: Any, left: Any, right: Any) -> None:
+    """Below the panels, where they cover nothing."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    left, right = panels[0]
-    lines = [*left.get_legend_handles_labels()[0], Patch(color=UNHEALTHY, alpha=0.12, label="unhealthy")]
-    left.legend(handles=lines, loc="lower right", frameon=True, framealpha=0.8, ncols=3)
-    marks = [
+    handles = [
+        *left.get_legend_handles_labels()[0],
+        Patch(color=UNHEALTHY, alpha=0.12, label="unhealthy"),
         *right.get_legend_handles_labels()[0],
         Line2D([], [], color="black", linewidth=0.8, linestyle=":", label="needed"),
         Line2D([], [], color=ACTION, marker="v", linewidth=0.7, label="action"),
     ]
-    right.legend(handles=marks, loc="lower right", frameon=True, framealpha=0.8, ncols=3)
+    figure.legend(handles=handles, loc="outside lower center", frameon=False, ncols=min(len(handles), 8))
 
 
 def _knobs(result: RunResult) -> list[Knob]:

@@ -48,9 +48,10 @@ class LoopSettings(Table):
 class SensitivitySettings(Table):
     """How sure the default flavour's detectors must be."""
 
-    slack: Annotated[float, Field(ge=0)] = Field(0.5, description="subtracted from each whitened residual")
-    alarm: Annotated[float, Field(gt=0)] = Field(9.0, description="cumulated sum that counts as a change")
-    shrink_alarm: Annotated[float, Field(gt=0)] = Field(13.0, description="the same for a fall of the load")
+    slack: Annotated[float, Field(ge=0)] = Field(0.0, description="subtracted from each whitened residual")
+    shrink_slack: Annotated[float, Field(ge=0)] = Field(0.5, description="the same before shrinking")
+    alarm: Annotated[float, Field(gt=0)] = Field(11.5, description="cumulated sum that counts as a rise of the load")
+    shrink_alarm: Annotated[float, Field(gt=0)] = Field(13.0, description="cumulated sum that counts as a fall")
     floor: Annotated[float, Field(gt=0)] = Field(0.05, description="the smallest noise that is believed")
     outlier: Annotated[float, Field(gt=0)] = Field(4.0, description="robust deviations from the peers")
     ratio: Factor = Field(1.5, description="times the peers, at least, for an instance to be apart from them")

@@ -38,3 +38,13 @@ def control(
     low, high = result["sim_hour_s_range"]
     print(f"growth exponent        {result['growth_exponent']:.2f} (1 is linear)")
     print(f"one simulated hour     {result['sim_hour_s']:.1f} s (from {low:.1f} to {high:.1f} s in {repeats} runs)")
+
+
+@app.command("noise")
+def noise(json: JsonFlag = False) -> None:
+    """Count needless actions under noise alone, and time how fast a real overload is found."""
+    from homeostat.bench import noise as bench
+
+    result = bench.main(json=json)
+    if json:
+        print_json(result)

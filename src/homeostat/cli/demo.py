@@ -36,7 +36,7 @@ def demo(
     ] = Path("out/demo.svg"),
     json: JsonFlag = False,
 ) -> None:
-    """Watch a simulated application regulate itself, then compare that with the paper's policy and with doing nothing."""
+    """Watch a simulated application regulate itself; then see how other policies fare on the same load and noise."""
     from homeostat.service.simulation import simulate
 
     loaded = running.load_scenario(scenario)
@@ -47,12 +47,13 @@ def demo(
         watched = _live(loaded, policy, speed or loaded.duration_s / LIVE_FOR_S)
     else:
         watched = _plain(loaded, policy)
-    rivals = [name for name in (f"{policy.name}.paper", "static") if name in running.known_policies()]
+    family = policy.name.removesuffix(".paper")
+    rivals = [name for name in (family, f"{family}.paper", "static") if name != policy.name]
     results = [watched, *running.run_all(loaded, rivals)]
     if json:
         print_json([result.as_json() for result in results])
     else:
-        print("\nThe same hour under other policies, on the same noise:" if loaded.name == "demo" else "")
+        print("\nThe same load and noise under other policies (static is sized for the peak):")
         report.print_comparison(results)
     _draw(results, picture, f"{loaded.name}: {loaded.title}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from math import isfinite
+from math import ceil, isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from homeostat.units import format_count
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
+    from rich.text import Text
 
     from homeostat.core.cycle import Trace
     from homeostat.core.findings import Record
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 SHOWN_KINDS = ("symptom", "diagnosis", "advice", "action", "outcome", "alert", "failure")
 SPARKS = "▁▂▃▄▅▆▇█"
 REDRAW_S = 0.1
-EVENT_LINES = 12
+MOST_EVENTS = 16
+FEWEST_EVENTS = 3
 WIDEST_LABEL = 12
 # Flink's words for back-pressure: up to a tenth, up to a half, more.
 PRESSURE_WORDS = ((0.1, "OK", "green"), (0.5, "LOW", "yellow"), (1.0, "HIGH", "red"))
@@ -37,9 +39,14 @@ PRESSURE_WORDS = ((0.1, "OK", "green"), (0.5, "LOW", "yellow"), (1.0, "HIGH", "r
 OnStep = Callable[["Trace", "State", "SimulatedEngine"], None]
 
 
+def shown(record: Record) -> bool:
+    """That a symptom is over is news; that its diagnosis is over then goes without saying."""
+    return record.kind in SHOWN_KINDS and not (record.kind == "diagnosis" and record.body.get("over"))
+
+
 def event_line(record: Record) -> str:
-    where = f" [{record.component}]" if record.component else ""
-    return f"{clock(record.at_s):>8}  {record.kind:<9} {record.id:<5}{where} {record.text}"
+    where = f"{record.component}: " if record.component and record.component not in record.text else ""
+    return f"{clock(record.at_s):>8}  {record.kind:<9} {record.id:<5} {where}{record.text}"
 
 
 def plain_events(write: Callable[[str], None]) -> OnStep:
@@ -47,7 +54,7 @@ def plain_events(write: Callable[[str], None]) -> OnStep:
 
     def on_step(trace: Trace, state: State, engine: SimulatedEngine) -> None:
         for record in trace.records:
-            if record.kind in SHOWN_KINDS:
+            if shown(record):
                 write(event_line(record))
 
     return on_step
@@ -58,12 +65,12 @@ class LiveView:
 
     def __init__(self, scenario: Scenario, policy: str, live: Live, speed: float) -> None:
         self._scenario, self._policy, self._live, self._speed = scenario, policy, live, speed
-        self._events: deque[Record] = deque(maxlen=EVENT_LINES)
+        self._events: deque[Record] = deque(maxlen=MOST_EVENTS)
         self._started = time.monotonic()
         self._drawn = 0.0
 
     def on_step(self, trace: Trace, state: State, engine: SimulatedEngine) -> None:
-        self._events.extend(record for record in trace.records if record.kind in SHOWN_KINDS)
+        self._events.extend(filter(shown, trace.records))
         ahead_s = self._started + engine.now_s / self._speed - time.monotonic()
         if ahead_s > 0:
             time.sleep(ahead_s)
@@ -82,7 +89,7 @@ class LiveView:
             self._headline(engine),
             Panel(_rates(engine.truth, self._scenario.duration_s, width), title="rows", title_align="left"),
             Panel(_instances(state, latest, width), title="instances", title_align="left"),
-            Panel(self._happened(), title="what the loop sees and does", title_align="left"),
+            Panel(self._happened(self._room(state)), title="what the loop sees and does", title_align="left"),
         )
 
     def _headline(self, engine: SimulatedEngine) -> RenderableType:
@@ -91,24 +98,25 @@ class LiveView:
         healthy = not engine.truth or engine.truth[-1].healthy
         return Text.assemble(
             (f"{self._scenario.name}: {self._scenario.title}", "bold"),
-            f" · policy {self._policy} · {clock(engine.now_s)} of {clock(self._scenario.duration_s)} · ",
+            f"\npolicy {self._policy} · {clock(engine.now_s)} of {clock(self._scenario.duration_s)} · ",
             ("healthy", "green") if healthy else ("falling behind", "red"),
         )
 
-    def _happened(self) -> RenderableType:
+    def _room(self, state: State) -> int:
+        """Lines for events, so that the whole picture fits on the terminal."""
+        above = 2 + 5 + (len(state.topology.components) + 2) + 2 + 1
+        return min(MOST_EVENTS, max(FEWEST_EVENTS, self._live.console.height - above))
+
+    def _happened(self, room: int) -> RenderableType:
+        from rich.console import Group
         from rich.text import Text
 
-        lines = [Text(event_line(record), style=KIND_STYLES.get(record.kind, "")) for record in self._events]
+        lines = [
+            Text(event_line(record), style=KIND_STYLES.get(record.kind, "")) for record in list(self._events)[-room:]
+        ]
         for line in lines:
             line.no_wrap, line.overflow = True, "ellipsis"
-        lines += [Text("")] * (EVENT_LINES - len(lines))
-        return Text("\n").join(lines) if not lines else _stacked(lines)
-
-
-def _stacked(lines: Sequence[RenderableType]) -> RenderableType:
-    from rich.console import Group
-
-    return Group(*lines)
+        return Group(*lines, *[Text("")] * (room - len(lines)))
 
 
 def _rates(truth: Sequence[TruthSample], duration_s: float, width: int) -> RenderableType:
@@ -140,7 +148,7 @@ def sparkline(times_s: Sequence[float], values: Sequence[float], duration_s: flo
     """The whole run from left to right, each cell the largest value of its stretch; the future is blank."""
     largest: dict[int, float] = {}
     for at_s, value in zip(times_s, values, strict=True):
-        cell = min(int(at_s / duration_s * cells), cells - 1)
+        cell = min(max(ceil(at_s / duration_s * cells), 1), cells) - 1  # a sample lies before its time
         largest[cell] = max(largest.get(cell, 0.0), value)
     line, level = "", " "
     newest = max(largest, default=-1)
@@ -157,7 +165,7 @@ def _instances(state: State, latest: Observation | None, width: int) -> Renderab
     configuration = state.observed
     counts = {component.name: configuration.get(component.scaled_by) for component in state.topology}
     if any(component.scaled_by.kind == EXECUTORS for component in state.topology):
-        counts = {str(knob): value for knob, value in configuration.values.items() if knob.kind == EXECUTORS}
+        counts = {knob.kind: value for knob, value in configuration.values.items() if knob.kind == EXECUTORS}
     longest = max(1, width - WIDEST_LABEL - 40)
     per_cell = max(1.0, max(counts.values(), default=1) / longest)
     text = Text()
@@ -171,11 +179,8 @@ def _instances(state: State, latest: Observation | None, width: int) -> Renderab
     return text
 
 
-def _append_state(text: object, latest: Observation | None, name: str) -> None:
+def _append_state(text: Text, latest: Observation | None, name: str) -> None:
     """How busy the component is and whether it holds its senders back, where that was measured."""
-    from rich.text import Text
-
-    assert isinstance(text, Text)
     sample = latest.tasks.get(name) if latest is not None else None
     if latest is None or sample is None or not sample.instances:
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from homeostat.cli.output import KIND_STYLES, JsonFlag, print_json, print_table
-from homeostat.core.errors import ConfigError
+from homeostat.core.errors import ConfigError, HomeostatError, StoreError
 
 if TYPE_CHECKING:
     from homeostat.store.protocol import Store
@@ -62,7 +62,12 @@ def explain(
 
     with _opened(store) as opened:
         name = _run_name(opened, run, store)
-        text = words.explain(opened, name, id)
+        try:
+            text = words.explain(opened, name, id)
+        except StoreError:
+            raise
+        except HomeostatError as error:
+            raise ConfigError(error.what, where=error.where, fix=error.fix) from None
         chain = opened.chain(name, id)
     if json:
         print_json({"run": name, "id": id, "text": text, "chain": [asdict(record) for record in chain]})

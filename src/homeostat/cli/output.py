@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,13 +30,18 @@ KIND_STYLES = {
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-def console(stream: TextIO | None = None) -> Console:
-    """For stdout unless told otherwise. Off a terminal lines are not cut to 80 columns."""
+def console() -> Console:
+    """stdout for whatever is styled; off a terminal it adds no control codes and cuts no lines."""
     from rich.console import Console
 
-    file = stream or sys.stdout
-    width = None if file.isatty() else WIDTH_OFF_TERMINAL
-    return Console(file=file, width=width, highlight=False, soft_wrap=not file.isatty())
+    on_terminal = sys.stdout.isatty()
+    return Console(
+        file=sys.stdout, width=None if on_terminal else WIDTH_OFF_TERMINAL, highlight=False, soft_wrap=not on_terminal
+    )
+
+
+def heading(text: str) -> None:
+    console().print(text, style="bold", markup=False)
 
 
 def say(message: str) -> None:
@@ -67,16 +72,31 @@ def print_table(
     styles: Sequence[str] = (),
 ) -> None:
     """Columns named in `right` are numbers; `styles` has one style for each row, if any."""
+    if not sys.stdout.isatty():
+        _print_plain_table(columns, rows, right)
+        return
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        last = column == columns[-1]
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=not last)
     for number, row in enumerate(rows):
-        cells = [Text(cell) for cell in row]
-        table.add_row(*cells, style=styles[number] if styles else "")
+        table.add_row(*[Text(cell) for cell in row], style=styles[number] if styles else "")
     console().print(table)
+
+
+def _print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> None:
+    """One line per row however long, for pipes and files."""
+    lines = [columns, *rows]
+    widths = [max(len(line[number]) for line in lines) for number in range(len(columns))]
+    for line in lines:
+        cells = [
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for cell, width, column in zip(line, widths, columns, strict=True)
+        ]
+        print("  ".join(cells).rstrip())
 
 
 def clock(seconds: float) -> str:

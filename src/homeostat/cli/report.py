@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from homeostat.cli.output import clock, console, print_table
+from homeostat.cli.output import clock, console, heading, print_table
 
 if TYPE_CHECKING:
     from homeostat.service.simulation import RunResult
@@ -15,10 +15,9 @@ COMPARISON = (
     "policy",
     "converged",
     "steps",
-    "healthy since",
+    "since",
     "unhealthy s",
-    "instance-s",
-    "÷ oracle",
+    "cost ÷ oracle",
     "needless",
     "instances at the end",
 )
@@ -27,8 +26,7 @@ COMPARISON = (
 def print_run(scenario: Scenario, result: RunResult) -> None:
     """The path of the run, what a person was told on the way, and how it ended."""
     out = console()
-    heading = f"{scenario.name}: {scenario.title} (policy {result.policy}, seed {result.seed})"
-    out.print(heading, style="bold", markup=False)
+    heading(f"{scenario.name}: {scenario.title} (policy {result.policy}, seed {result.seed})")
     rows = [("0:00:00", "start", "", parallelism_text(_at_start(scenario)))]
     styles = [""]
     for taken in result.trajectory:
@@ -46,7 +44,7 @@ def print_run(scenario: Scenario, result: RunResult) -> None:
 def print_comparison(results: Sequence[RunResult]) -> None:
     rows = [_comparison_row(result) for result in results]
     styles = ["" if result.healthy_since_s is not None else "red" for result in results]
-    print_table(COMPARISON, rows, right=COMPARISON[2:8], styles=styles)
+    print_table(COMPARISON, rows, right=COMPARISON[2:7], styles=styles)
 
 
 def parallelism_text(parallelism: Mapping[str, int | float]) -> str:
@@ -85,7 +83,6 @@ def _comparison_row(result: RunResult) -> tuple[str, ...]:
         str(values["steps"]),
         _time(values["time_to_healthy_s"]),
         f"{values['slo_violation_s']:,.0f}",
-        f"{values['instance_seconds']:,.0f}",
         f"{values['instance_seconds'] / oracle:.2f}" if oracle else "-",
         str(values["needless_actions"]),
         parallelism_text(result.final_parallelism),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from homeostat.cli import report, running
-from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, print_table, say
+from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print_json, print_table, say
 
 if TYPE_CHECKING:
     from homeostat.core.policy import Policy
@@ -114,8 +114,7 @@ def compare_policies(
     if json:
         print_json([result.as_json() for result in results])
     else:
-        heading = f"{title} (seed {results[0].seed}, {clock(loaded.duration_s)})"
-        console().print(heading, style="bold", markup=False)
+        heading(f"{title} (seed {results[0].seed}, {clock(loaded.duration_s)})")
         report.print_comparison(results)
     if picture is not None:
         pictures.compare(results, picture, title=title)

@@ -40,12 +40,13 @@ def _observed(policy: Policy, state: State, observation: Observation) -> State:
     since = [d for d in state.history[-policy.warm_up_observations - 1 :] if d.at_s > state.epoch_since_s]
     warming = state.epoch > 1 and len(since) < policy.warm_up_observations
     between = changing or began_s < state.epoch_since_s - 1e-6 or warming
-    entry = digest(observation, BETWEEN_EPOCHS if between else state.epoch)
+    before = state.window[-1] if state.window and state.window[-1].run == observation.run else None
+    entry = digest(observation, BETWEEN_EPOCHS if between else state.epoch, before)
     workers = observation.workers
     disturbed = ""
     if workers.ids and state.window:
-        before = state.window[-1].workers
-        if before.ids and workers.ids != before.ids and not between:
+        known = state.window[-1].workers.ids
+        if known and workers.ids != known and not between:
             disturbed = "the workers changed without our doing"
         elif workers.alive.size and not bool(workers.alive.all()):
             disturbed = "a worker was lost"

@@ -16,10 +16,11 @@ from homeostat.core.findings import ALERT, JSON, REVERT, Proposal
 from homeostat.core.guards import GuardContext, Wish
 from homeostat.core.memory import ActionKey, Context
 from homeostat.core.policy import Policy
-from homeostat.core.state import EARN_AFTER, ActiveAction, Advice, State
+from homeostat.core.state import EARN_AFTER, ActiveAction, Advice, State, since
 from homeostat.core.view import View
 
 _ACTIVE_PAUSE_S = 60.0
+_SEEN_BEFORE_NAMED = 2
 
 
 def act(
@@ -55,7 +56,7 @@ def guard_context(state: State, view: View) -> GuardContext:
         action.scope: f"{action.command.id} is {'under way' if action.applied_s is None else 'being judged'}"
         for action in state.active
     }
-    return GuardContext(view, state.paused, busy, state.last_action_s, state.shrink_wishes)
+    return GuardContext(view, state.paused, busy, state.last_action_s, state.shrink_wishes, since(state.diagnoses))
 
 
 def _check(policy: Policy, state: State, context: GuardContext, proposal: Proposal) -> Proposal | str:
@@ -181,15 +182,16 @@ def step_text(step: Step) -> str:
 
 def _before(state: State, proposal: Proposal) -> tuple[Digest, ...]:
     """What was measured in the old configuration since the trouble began."""
-    since = [
+    began = [
         state.diagnoses[(d.cause, d.component)].since_s
         for d in proposal.because
         if (d.cause, d.component) in state.diagnoses
     ]
     mine = [d for d in state.history[-60:] if d.epoch == state.epoch]
-    onset_s = min(since, default=-math.inf)
-    stretch = [d for d in mine if d.at_s >= onset_s]
-    return tuple(stretch[-30:] if len(stretch) >= 5 else mine[-5:])
+    onset_s = min(began, default=-math.inf)
+    # A diagnosis stands on the few observations before it too.
+    onset = next((number for number, d in enumerate(mine) if d.at_s >= onset_s), len(mine))
+    return tuple(mine[max(0, onset - _SEEN_BEFORE_NAMED) :][-30:])
 
 
 def _shrink_wishes(state: State, view: View, proposals: Sequence[Proposal]) -> dict[Knob, Wish]:

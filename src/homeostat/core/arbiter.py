@@ -66,7 +66,7 @@ class RankedArbiter:
 
     @staticmethod
     def _stood(proposal: Proposal, context: GuardContext) -> float:
-        since = context.view.standing_since_s
+        since = context.standing_since_s
         known = [since.get((d.cause, d.component)) for d in proposal.because]
         return max((context.view.now_s - at for at in known if at is not None), default=0.0)
 

@@ -12,7 +12,7 @@ from homeostat.core.book import Book
 from homeostat.core.events import Command, Event
 from homeostat.core.findings import Diagnosis, Proposal, Record, Symptom
 from homeostat.core.policy import Policy
-from homeostat.core.state import State
+from homeostat.core.state import State, since
 from homeostat.core.view import View, Window
 
 _PlugIn = TypeVar("_PlugIn")
@@ -37,7 +37,8 @@ def step(
     for event in events:
         state = absorb.absorb(policy, state, event, book, commands)
     state = judging.expire(state, book)
-    state = judging.judge(policy, state, _view(policy, state, now_s), book, commands)
+    view = _view(policy, state, now_s)
+    state = judging.judge(policy, state, view, book, commands)
     reason = _resting(policy, state, now_s)
     if reason:
         return (
@@ -45,13 +46,11 @@ def step(
             tuple(commands),
             Trace(book.records, conditions=(reason,)),
         )
-    view = _view(policy, state, now_s)
     symptoms = _run_all(book, policy.detectors, lambda plug_in: plug_in.detect(view))
     symptoms, standing = book.symptoms(state.symptoms, symptoms)
     diagnoses = _run_all(book, policy.diagnosers, lambda plug_in: plug_in.diagnose(view, symptoms))
     diagnoses, standing_diagnoses = book.diagnoses(state.diagnoses, diagnoses)
     state = replace(state, symptoms=standing, diagnoses=standing_diagnoses, fresh=False, last_cycle_s=now_s)
-    view = _view(policy, state, now_s)
     proposals = _run_all(book, policy.resolvers, lambda plug_in: plug_in.resolve(view, diagnoses))
     state, conditions = act(policy, state, view, proposals, book, commands)
     trace = Trace(book.records, tuple(symptoms), tuple(diagnoses), tuple(proposals), conditions)
@@ -85,7 +84,7 @@ def _view(policy: Policy, state: State, now_s: float) -> View:
         window=Window(tuple(o for o in state.window if o.at_s > start_s)),
         history=state.history,
         epoch=state.epoch,
-        standing_since_s={key: standing.since_s for key, standing in state.diagnoses.items()},
+        standing_since_s=since(state.diagnoses),
     )
 
 

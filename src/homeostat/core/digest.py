@@ -8,13 +8,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from homeostat.core.observation import NAN, Array, FlowSample, Observation, TaskSample
+from homeostat.core.stats import median
 
 _LARGEST = 1e12  # rows, or rows per second: above it a number is garbage
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentDigest:
-    """One component in one observation. `complete` is False as soon as any instance's rows or time are unknown."""
+    """One component in one observation. `complete` is False as soon as any instance's rows or time are unknown.
+
+    `arrived_rows` came in, whether taken or left in a queue; `busiest_s` is the useful time that the instance with
+    the most to do needs for its part of them. Their ratio is what the component can take per second.
+    """
 
     instances: int
     known: float
@@ -22,6 +27,7 @@ class ComponentDigest:
     rows: float
     rows_out: float
     run_s: float
+    arrived_rows: float
     busiest_s: float
     span_s: float
     pressured: float
@@ -86,8 +92,10 @@ def _clean_flow(flow: FlowSample) -> FlowSample:
     )
 
 
-def digest(observation: Observation, epoch: int) -> Digest:
+def digest(observation: Observation, epoch: int, before: Observation | None = None) -> Digest:
+    """`before` is the observation just before this one, if there was one in the same configuration."""
     flows = observation.flows
+    earlier = before.tasks if before is not None else {}
     return Digest(
         at_s=observation.at_s,
         span_s=observation.span_s,
@@ -100,17 +108,22 @@ def digest(observation: Observation, epoch: int) -> Digest:
         pending_rows=sum(flow.pending_rows for flow in flows) if flows else NAN,
         updated_keys=sum(flow.updated_keys for flow in flows) if flows else NAN,
         arrivals_per_s={flow.source: flow.arrival_per_s for flow in flows},
-        components={name: _component(sample, observation.span_s) for name, sample in observation.tasks.items()},
+        components={
+            name: _component(sample, earlier.get(name), observation.span_s)
+            for name, sample in observation.tasks.items()
+        },
         workers=len(observation.workers.ids),
     )
 
 
-def _component(sample: TaskSample, span_s: float) -> ComponentDigest:
+def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> ComponentDigest:
     seen = np.isfinite(sample.rows) & np.isfinite(sample.run_s)
     known = float(seen.mean()) if seen.size else 0.0
     rows, run_s = sample.rows[seen], sample.run_s[seen]
     working = run_s > 0
     rates = rows[working] / run_s[working]
+    arrived = _arrived(sample, before)[seen]
+    needed_s = arrived[working] / rates if rates.size and rates.all() else run_s
     return ComponentDigest(
         instances=sample.instances,
         known=known,
@@ -118,12 +131,22 @@ def _component(sample: TaskSample, span_s: float) -> ComponentDigest:
         rows=float(rows.sum()) if seen.any() else NAN,
         rows_out=_nan_sum(sample.rows_out),
         run_s=float(run_s.sum()) if seen.any() else NAN,
-        busiest_s=float(run_s.max()) if seen.any() else NAN,
+        arrived_rows=float(arrived.sum()) if seen.any() else NAN,
+        busiest_s=float(needed_s.max()) if seen.any() else NAN,
         span_s=_nan_max(sample.finish_s),
         pressured=_nan_max(sample.pressured_s) / span_s if span_s > 0 else NAN,
         pending_rows=_nan_sum(sample.pending_rows),
-        instance_rate_per_s=float(np.median(rates)) if rates.size else NAN,
+        instance_rate_per_s=median(rates),
     )
+
+
+def _arrived(sample: TaskSample, before: TaskSample | None) -> Array:
+    """Rows taken and what the queue grew by: an instance that falls behind shows it before its queue is full."""
+    if before is None or before.instances != sample.instances:
+        return sample.rows
+    growth = sample.pending_rows - before.pending_rows
+    arrived: Array = np.maximum(sample.rows + np.where(np.isfinite(growth), growth, 0.0), 0.0)
+    return arrived if float(np.nansum(arrived)) > 0 else sample.rows
 
 
 def _nan_sum(values: Array) -> float:

@@ -28,6 +28,7 @@ class GuardContext:
     busy: Mapping[str, str] = field(default_factory=dict)
     last_action_s: Mapping[str, float] = field(default_factory=dict)
     shrink_wishes: Mapping[Knob, Wish] = field(default_factory=dict)
+    standing_since_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def scope(self, proposal: Proposal) -> str:
         """Actions on one query wait for each other; those on different queries do not."""

@@ -11,6 +11,7 @@ import numpy as np
 from homeostat.core.digest import Digest
 from homeostat.core.findings import Outcome, Prediction, Verdict
 from homeostat.core.observation import NAN, Array
+from homeostat.core.stats import median, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,14 @@ class LoadNormalisedJudge:
         return self._improved(measured, late)
 
     def _measure(self, trial: Trial, before: Array, after: Array) -> Outcome:
-        fit = _fit(before) if trial.micro_batch else (0.0, float(np.median(before[:, 1] / before[:, 0])))
+        fit = _fit(before) if trial.micro_batch else (0.0, median(before[:, 1] / before[:, 0]))
         residual_before = np.log(before[:, 1]) - np.log(fit[0] + fit[1] * before[:, 0])
         gains = np.log(fit[0] + fit[1] * after[:, 0]) - np.log(after[:, 1])
-        spread = max(self.noise_floor, 1.4826 * _mad(residual_before))
-        error = 1.25 * spread * math.sqrt(1.0 / _effective(residual_before) + 1.0 / _effective(gains))
+        scale = max(self.noise_floor, spread(residual_before))
+        error = 1.25 * scale * math.sqrt(1.0 / _effective(residual_before) + 1.0 / _effective(gains))
         return Outcome(
             "unclear",
-            observed_gain=float(np.median(gains)),
+            observed_gain=median(gains),
             predicted_gain=trial.prediction.gain,
             standard_error=error,
             before=len(before),
@@ -140,7 +141,9 @@ def _times(trial: Trial, digests: tuple[Digest, ...]) -> Array:
         lines = [(d.rows, d.seconds) for d in digests]
     else:
         name = trial.prediction.touched[0] if trial.prediction.touched else trial.component
-        lines = [(d.components[name].rows, d.components[name].busiest_s) for d in digests if name in d.components]
+        lines = [
+            (d.components[name].arrived_rows, d.components[name].busiest_s) for d in digests if name in d.components
+        ]
     table = np.array(lines, dtype=np.float64).reshape(-1, 2)
     return table[np.isfinite(table).all(axis=1) & (table > 0).all(axis=1)]
 
@@ -148,16 +151,16 @@ def _times(trial: Trial, digests: tuple[Digest, ...]) -> Array:
 def _fit(table: Array) -> tuple[float, float]:
     """Seconds = a + b·rows, both ≥ 0. Where rows hardly vary the data cannot tell a from b: all is put into b."""
     rows, seconds = table[:, 0], table[:, 1]
-    if np.ptp(rows) > 0.2 * float(np.median(rows)):
+    if np.ptp(rows) > 0.2 * median(rows):
         slope, intercept = np.polyfit(rows, seconds, 1)
         if slope > 0 and intercept >= 0:
             return float(intercept), float(slope)
-    return 0.0, float(np.median(seconds / rows))
+    return 0.0, median(seconds / rows)
 
 
 def _outside(before: Array, after: Array) -> bool:
     low, high = 0.5 * float(before[:, 0].min()), 2.0 * float(before[:, 0].max())
-    return not low <= float(np.median(after[:, 0])) <= high
+    return not low <= median(after[:, 0]) <= high
 
 
 def _untouched_shift(trial: Trial, error: float) -> str:
@@ -171,7 +174,7 @@ def _untouched_shift(trial: Trial, error: float) -> str:
         after = _rates(trial.after, name)
         if len(before) < 3 or len(after) < 3:
             continue
-        shift = float(np.median(after) - np.median(before))
+        shift = median(after) - median(before)
         if abs(shift) > max(0.2, 3 * error):
             return f"{name}, which was not touched, changed its speed by {math.expm1(shift):+.0%}"
     return ""
@@ -181,10 +184,6 @@ def _rates(digests: tuple[Digest, ...], name: str) -> Array:
     rates = np.array([d.components[name].instance_rate_per_s for d in digests if name in d.components])
     logs: Array = np.log(rates[np.isfinite(rates) & (rates > 0)])
     return logs
-
-
-def _mad(values: Array) -> float:
-    return float(np.median(np.abs(values - np.median(values))))
 
 
 def _effective(values: Array) -> float:

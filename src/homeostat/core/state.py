@@ -86,6 +86,10 @@ class State:
     hosts: frozenset[str] = frozenset()
 
 
+def since(standing: Mapping[tuple[str, str], Standing]) -> dict[tuple[str, str], float]:
+    return {key: one.since_s for key, one in standing.items()}
+
+
 HISTORY_KEPT = 2_000
 WINDOW_KEPT = 120
 EARN_AFTER = 3

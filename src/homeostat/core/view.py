@@ -16,6 +16,7 @@ from homeostat.core.observation import NAN, Array, Observation
 from homeostat.core.topology import Topology
 
 _Result = TypeVar("_Result")
+CURRENT_KEPT = 360
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,8 @@ class View:
 
     @cached_property
     def current(self) -> tuple[Digest, ...]:
-        """The digests since the present configuration came up."""
-        digests = self.history
+        """The digests since the present configuration came up, the latest CURRENT_KEPT of them."""
+        digests = self.history[-CURRENT_KEPT:]
         for back in range(len(digests) - 1, -1, -1):
             if digests[back].epoch != self.epoch:
                 return digests[back + 1 :]

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from homeostat.core.findings import IDLE, UNKNOWN, Symptom
 from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import Load, arrival_noise, loads, target_utilisation
-from homeostat.models.noise import cusum, whitened
+from homeostat.models.noise import cusum, since_onset, whitened
+
+_LEVEL_OVER = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,15 @@ class IdleDetector:
             return None
         target = target_utilisation(view)
         one_less = math.log(target * (load.instances - 1) / load.instances) - self.margin
-        sums = cusum(whitened(one_less - logs, arrival_noise(view), sure.floor), sure.slack)
-        level = float(np.mean(logs[-12:]))
-        if sums[-1] < sure.shrink_alarm or level >= one_less:
+        noise = arrival_noise(view)
+        sums = cusum(whitened(one_less - logs, noise, sure.floor), sure.shrink_slack)
+        count = since_onset(logs, sums, noise, sure.least)
+        if sums[-1] < sure.shrink_alarm or count < sure.least:
+            return None
+        level = float(logs[-min(count, _LEVEL_OVER) :].mean())
+        if max(level, float(logs[-sure.least :].mean())) >= one_less:
             return None
         evidence = {"utilisation": math.exp(level), "one less would do below": math.exp(one_less)}
         evidence |= {"cusum": float(sums[-1]), "instances": float(load.instances)}
+        evidence |= {"observations since onset": float(count)}
         return Symptom(IDLE, load.component, 1.0 - math.exp(level) / target, evidence)

@@ -12,10 +12,12 @@ from homeostat.core.findings import PRESSURE, UNKNOWN, Symptom
 from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import Load, arrival_noise, loads, target_utilisation
-from homeostat.models.noise import cusum, onset, whitened
+from homeostat.models.noise import cusum, since_onset, whitened
 
 _HELD_BACK = 0.1
 _HELD_BACK_ALWAYS = 0.02
+_ROUNDING = 1e-6
+_LEVEL_OVER = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,16 @@ class PressureDetector:
         if len(logs) < sure.least:
             return None
         target = target_utilisation(view)
-        excess = logs - math.log(target)
+        # Half way between what was planned for and what cannot be taken: either side is told from the other soonest.
+        line = 0.5 * math.log(target)
+        excess = logs - line
         noise = arrival_noise(view)
         sums = cusum(whitened(excess, noise, sure.floor), sure.slack)
-        began = min(onset(sums), len(logs) - sure.least)
-        level = float(np.mean(logs[max(began, len(logs) - 30) :]))
-        if sums[-1] < sure.alarm or level <= math.log(target) + 1e-9 or float(np.mean(logs[-3:])) <= math.log(target):
+        count = since_onset(logs, sums, noise, sure.least)
+        if sums[-1] < sure.alarm or count < sure.least:
+            return None
+        level = float(logs[-min(count, _LEVEL_OVER) :].mean())
+        if min(level, float(logs[-sure.least :].mean())) <= line + _ROUNDING:
             return None
         utilisation = math.exp(level)
         return Symptom(
@@ -61,7 +67,7 @@ class PressureDetector:
                 "planned for": target,
                 "cusum": float(sums[-1]),
                 "noise": noise.sigma,
-                "observations since onset": float(len(logs) - began),
+                "observations since onset": float(count),
             },
         )
 

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from homeostat.core.configuration import SPREAD, Knob
 from homeostat.core.findings import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, Symptom
-from homeostat.core.observation import NAN, Array
-from homeostat.core.view import View
+from homeostat.core.observation import NAN, Array, Observation, TaskSample
+from homeostat.core.stats import median, spread
+from homeostat.core.view import View, Window
 from homeostat.detectors.sensitivity import Sensitivity
-from homeostat.models.capacity import RECENT
+from homeostat.models.capacity import arrived_rows
 
 _LEAST_ROWS = 1.0
 _FEW = 8
+Read = Callable[[str], Array]
 
 
-def peers_ratio(values: Array) -> Array:
-    """Each value over the median of the others (of all, where there are many)."""
+def peers_ratio(values: Array, alike: int = 1) -> Array:
+    """Each value over the median of the others (of all, where there are many).
+
+    `alike` instances are known to share the same keys, so that the peers of the largest are all but so many.
+    """
     count = len(values)
     finite = np.isfinite(values)
     if finite.sum() < 2:
         return np.full(count, NAN)
-    if count > _FEW:
-        reference = np.full(count, float(np.median(values[finite])))
+    if alike > 1:
+        reference = np.full(count, median(np.sort(values[finite])[: max(1, int(finite.sum()) - alike)]))
+    elif count > _FEW:
+        reference = np.full(count, median(values[finite]))
     else:
         others = [values[finite & (np.arange(count) != i)] for i in range(count)]
-        reference = np.array([float(np.median(other)) if len(other) else NAN for other in others])
+        reference = np.array([median(other) for other in others])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(reference > 0, values / reference, np.where(values > 0, np.inf, 1.0))
     return np.where(finite, ratio, NAN)
@@ -39,19 +47,20 @@ def outliers(ratio: Array, sensitivity: Sensitivity) -> NDArray[np.bool_]:
     finite = ratio[np.isfinite(ratio)]
     if len(finite) < 2:
         return np.zeros(len(ratio), dtype=np.bool_)
-    spread = 0.1
-    if len(finite) > _FEW:
-        spread = max(spread, 1.4826 * float(np.median(np.abs(finite - np.median(finite)))))
+    scale = max(0.1, spread(finite)) if len(finite) > _FEW else 0.1
     with np.errstate(invalid="ignore"):
-        far: NDArray[np.bool_] = (ratio > 1.0 + sensitivity.outlier * spread) & (ratio >= sensitivity.ratio)
+        far: NDArray[np.bool_] = (ratio > 1.0 + sensitivity.outlier * scale) & (ratio >= sensitivity.ratio)
     return far
 
 
-def median_ratio(per_observation: Array, least: int) -> Array:
-    """Typical ratio over observations; NaN for instances seen too seldom."""
+def typically(per_observation: Array, least: int) -> Array:
+    """The typical value of each instance over observations; NaN for one seen too seldom."""
     if per_observation.shape[0] == 0:
         return np.empty(0)
-    seen = np.isfinite(per_observation).sum(axis=0)
+    finite = np.isfinite(per_observation)
+    if finite.all():
+        return np.asarray(np.median(per_observation, axis=0))
+    seen = finite.sum(axis=0)
     typical = np.full(per_observation.shape[1], NAN)
     enough = seen >= min(least, per_observation.shape[0])
     if enough.any():
@@ -67,7 +76,10 @@ class RateSkewDetector:
     name: str = "rate-skew"
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        yield from _columns(view, self.sensitivity, "rows", RATE_SKEW, "rows over peers")
+        least = self.sensitivity.least
+        yield from _apart(
+            view, self.sensitivity, RATE_SKEW, "rows over peers", lambda c: arrived_rows(view.window, c, least)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +91,22 @@ class PendingSkewDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         column = "finish_s" if view.micro_batch else "pending_rows"
-        yield from _columns(view, self.sensitivity, column, PENDING_SKEW, "waiting over peers")
+        window = view.window.last(self.sensitivity.least)
+        yield from _apart(view, self.sensitivity, PENDING_SKEW, "waiting over peers", lambda c: window.tasks(c, column))
 
 
-def _columns(view: View, sensitivity: Sensitivity, column: str, kind: str, label: str) -> Iterator[Symptom]:
-    window = view.window.last(RECENT)
-    if len(window) < sensitivity.least:
+def _apart(view: View, sensitivity: Sensitivity, kind: str, label: str, read: Read) -> Iterator[Symptom]:
+    if len(view.window) <= sensitivity.least:
         return
     for component in view.topology.names:
-        matrix = window.tasks(component, column)
+        matrix = read(component)
         if matrix.shape[1] < 2 or not np.isfinite(matrix).any():
             continue
-        typical = median_ratio(matrix, sensitivity.least)
-        ratio = peers_ratio(typical)
-        if column != "finish_s" and not float(np.nanmax(typical, initial=0.0)) >= _LEAST_ROWS:
-            continue
-        yield from _symptom(kind, component, ratio, outliers(ratio, sensitivity), label, view)
+        typical = typically(matrix, sensitivity.least)
+        if float(np.nanmax(typical, initial=0.0)) > 0:
+            alike = int(view.configuration.get(Knob(SPREAD, component), 1))
+            ratio = peers_ratio(typical, alike if alike < matrix.shape[1] else 1)
+            yield from _symptom(kind, component, ratio, outliers(ratio, sensitivity), label, view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +117,7 @@ class SpeedSkewDetector:
     name: str = "speed-skew"
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        window = view.window.last(RECENT)
+        window = view.window.last(self.sensitivity.least)
         latest = window.latest
         if latest is None or len(window) < self.sensitivity.least:
             return
@@ -118,19 +130,28 @@ class SpeedSkewDetector:
                 instances = tuple(int(i) for i in np.flatnonzero(lost))
                 workers = view.workers_of(component, instances)
                 yield Symptom(SPEED_SKEW, component, 1.0, {"lost workers": float(len(workers))}, instances, workers)
-                continue
-            seconds = _seconds_per_row(view, component)
-            ratio = peers_ratio(seconds)
-            slow = outliers(ratio, self.sensitivity)
-            if slow.any():
-                instances = tuple(int(i) for i in np.flatnonzero(np.isin(sample.worker, np.flatnonzero(slow))))
-                workers = tuple(latest.workers.ids[int(w)] for w in np.flatnonzero(slow))
-                worst = float(np.nanmax(ratio))
-                evidence: dict[str, float | str] = {
-                    "time per row over peers": worst,
-                    "workers": ", ".join(workers[:5]),
-                }
-                yield Symptom(SPEED_SKEW, component, 1.0 - 1.0 / worst, evidence, instances, workers)
+            else:
+                yield from self._slow(component, sample, window)
+
+    def _slow(self, component: str, sample: TaskSample, window: Window) -> Iterator[Symptom]:
+        """Workers that were apart in every one of the last observations."""
+        ids = window.observations[-1].workers.ids
+        ratios = [
+            peers_ratio(_seconds_per_row(o, component, len(ids))) for o in window.observations if o.workers.ids == ids
+        ]
+        if len(ratios) < self.sensitivity.least:
+            return
+        ratio = np.min(ratios, axis=0)
+        slow = np.flatnonzero(outliers(ratio, self.sensitivity))
+        if len(slow):
+            instances = tuple(int(i) for i in np.flatnonzero(np.isin(sample.worker, slow)))
+            workers = tuple(ids[int(w)] for w in slow)
+            worst = float(ratio[slow].max())
+            evidence: dict[str, float | str] = {
+                "time per row over peers": worst,
+                "workers": ", ".join(workers[:5]),
+            }
+            yield Symptom(SPEED_SKEW, component, 1.0 - 1.0 / worst, evidence, instances, workers)
 
 
 def _lost(worker: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -140,19 +161,14 @@ def _lost(worker: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.boo
     return known & ~alive[np.where(known, worker, 0)]
 
 
-def _seconds_per_row(view: View, component: str) -> Array:
-    """Useful time per row for each worker of the latest observation, over the recent ones with the same workers."""
-    window = view.window.last(RECENT)
-    latest = window.observations[-1]
-    count = len(latest.workers.ids)
-    rows, seconds = np.zeros(count), np.zeros(count)
-    for observation in window.observations:
-        sample = observation.tasks.get(component)
-        if sample is None or observation.workers.ids != latest.workers.ids:
-            continue
-        good = (sample.worker >= 0) & np.isfinite(sample.rows) & np.isfinite(sample.run_s)
-        rows += np.bincount(sample.worker[good], weights=sample.rows[good], minlength=count)
-        seconds += np.bincount(sample.worker[good], weights=sample.run_s[good], minlength=count)
+def _seconds_per_row(observation: Observation, component: str, workers: int) -> Array:
+    """Useful time per row for each worker."""
+    sample = observation.tasks.get(component)
+    if sample is None:
+        return np.full(workers, NAN)
+    good = (sample.worker >= 0) & np.isfinite(sample.rows) & np.isfinite(sample.run_s)
+    rows = np.bincount(sample.worker[good], weights=sample.rows[good], minlength=workers)
+    seconds = np.bincount(sample.worker[good], weights=sample.run_s[good], minlength=workers)
     with np.errstate(divide="ignore", invalid="ignore"):
         per_row: Array = np.where((rows >= _LEAST_ROWS) & (seconds > 0), seconds / rows, NAN)
     return per_row

@@ -29,7 +29,7 @@ from homeostat.core.findings import (
     Symptom,
 )
 from homeostat.core.view import View
-from homeostat.models.capacity import Load, loads, target_utilisation
+from homeostat.models.capacity import Load, level, loads, target_utilisation
 
 _ALMOST_IDLE = 0.2
 
@@ -139,7 +139,7 @@ def _short(view: View, load: Load | None, found: dict[str, Symptom]) -> float:
         return 0.05
     if load is None or not (math.isfinite(load.even_per_s) and load.known):
         return 0.3
-    offered = float(found[PRESSURE].evidence.get("offered", load.level_per_s()))
+    offered = float(found[PRESSURE].evidence.get("offered", level(load.offered_per_s)))
     even = load.even_per_s / (1.0 if RATE_SKEW in found else load.imbalance)
     return sureness(math.log(offered / (even * target_utilisation(view))), 0.0, 0.05)
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from homeostat.core.digest import Digest
 from homeostat.core.observation import NAN, Array
-from homeostat.core.view import View
+from homeostat.core.stats import median
+from homeostat.core.view import View, Window
 from homeostat.models import noise
 
 RECENT = 6
@@ -25,9 +26,9 @@ class Load:
     """One component under its present load.
 
     `offered_per_s` is what would reach it if nothing held it back, per observation of the present configuration.
-    `capacity_per_s` is what it can take as it is: all rows ÷ useful time of the busiest instance. `even_per_s` is what
-    it could take with every instance at the typical speed and an even share. `instances` is what the scaling knob
-    counts (instances, or executors), `imbalance` the largest share of rows over the mean one.
+    `capacity_per_s` is what it can take as it is, bounded by the instance with the most to do. `even_per_s` is what it
+    could take with every instance at the typical speed and an even share. `instances` is what the scaling knob counts
+    (instances, or executors), `imbalance` the largest share of rows over the mean one.
     """
 
     component: str
@@ -49,10 +50,11 @@ class Load:
         logs: Array = np.log(offered / self.capacity_per_s)
         return logs
 
-    def level_per_s(self, last: int = RECENT) -> float:
-        """The offered load now, without its noise."""
-        offered = self.offered_per_s[np.isfinite(self.offered_per_s) & (self.offered_per_s > 0)][-last:]
-        return float(np.exp(np.mean(np.log(offered)))) if len(offered) else NAN
+
+def level(series: Array, last: int = RECENT) -> float:
+    """A positive series now, without its noise."""
+    recent = series[np.isfinite(series) & (series > 0)][-last:]
+    return float(np.exp(np.mean(np.log(recent)))) if len(recent) else NAN
 
 
 def loads(view: View) -> dict[str, Load]:
@@ -124,18 +126,28 @@ def _dataflow_load(view: View, name: str, offered: Array) -> Load:
     recent = [d.components[name] for d in view.current[-RECENT:] if name in d.components]
     usable = [c for c in recent if c.known >= _LEAST_KNOWN and c.rows > 0 and c.busiest_s > 0]
     instances = int(view.parallelism(name))
-    capacity = np.array([c.rows / c.busiest_s for c in usable])
+    capacity = np.array([c.arrived_rows / c.busiest_s for c in usable])
     rate = np.array([c.instance_rate_per_s for c in usable])
-    rows = view.window.last(RECENT).tasks(name, "rows") if len(view.window) else np.empty((0, 0))
     return Load(
         component=name,
         instances=instances,
         offered_per_s=offered,
-        capacity_per_s=float(np.median(capacity)) if len(capacity) else NAN,
-        even_per_s=instances * float(np.median(rate)) if len(rate) else NAN,
-        imbalance=_imbalance(rows),
+        capacity_per_s=median(capacity),
+        even_per_s=instances * median(rate),
+        imbalance=_imbalance(arrived_rows(view.window, name, RECENT)),
         complete=_complete(view, name),
     )
+
+
+def arrived_rows(window: Window, component: str, last: int) -> Array:
+    """Rows that came to each instance in each of the last observations, whether taken or left in its queue."""
+    recent = window.last(last + 1)
+    rows, pending = recent.tasks(component, "rows"), recent.tasks(component, "pending_rows")
+    if len(recent) < 2:
+        return rows
+    growth = np.diff(pending, axis=0)
+    arrived: Array = np.maximum(rows[1:] + np.where(np.isfinite(growth), growth, 0.0), 0.0)
+    return arrived
 
 
 def _imbalance(rows: Array) -> float:
@@ -215,14 +227,13 @@ def _batch_load(view: View) -> dict[str, Load]:
         return {name: Load(name, 0, np.empty(0), NAN, NAN, 1.0, False)}
     trigger_s = view.current[-1].trigger_s
     name = fit.bottleneck
-    rows = view.window.last(RECENT).tasks(name, "rows")
     load = Load(
         component=name,
         instances=int(view.parallelism(name)),
         offered_per_s=view.flow("arrival_per_s"),
         capacity_per_s=fit.capacity_per_s(trigger_s, fit.row_s),
         even_per_s=fit.capacity_per_s(trigger_s, fit.even_row_s),
-        imbalance=_imbalance(rows),
+        imbalance=_imbalance(arrived_rows(view.window, name, RECENT)),
         complete=all(_complete(view, c) for c in view.current[-1].components),
     )
     return {name: load}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from homeostat.core.observation import Array
+from homeostat.core.stats import median, spread
 
 _TYPICAL_PHI = 0.5
 _TYPICAL_WEIGHT = 20.0
@@ -34,20 +35,20 @@ def fit(values: Array) -> Noise:
     steps = np.diff(values[np.isfinite(values)])
     if len(steps) < 2:
         return Noise(0.0, _TYPICAL_PHI)
-    centred = steps - np.median(steps)
-    spread = 1.4826 * float(np.median(np.abs(centred)))
-    if spread <= 0.0:
+    centred = steps - median(steps)
+    scale = spread(steps)
+    if scale <= 0.0:
         return Noise(0.0, _TYPICAL_PHI)
-    clipped = np.clip(centred, -4 * spread, 4 * spread)
+    clipped = np.clip(centred, -4 * scale, 4 * scale)
     power = float(clipped @ clipped)
     lag = float(clipped[1:] @ clipped[:-1]) / power if power > 0 else 0.0
     phi = min(max(1.0 + 2.0 * lag, 0.0), 0.9)
     weight = len(steps) / (len(steps) + _TYPICAL_WEIGHT)
     phi = weight * phi + (1.0 - weight) * _TYPICAL_PHI
-    return Noise(spread / math.sqrt(2.0 * (1.0 - phi)), phi)
+    return Noise(scale / math.sqrt(2.0 * (1.0 - phi)), phi)
 
 
-def whitened(excess: Array, noise: Noise, floor: float, clip: float = 4.0) -> Array:
+def whitened(excess: Array, noise: Noise, floor: float, clip: float = 6.0) -> Array:
     """What is new in each value of a series, in standard deviations: independent if nothing has changed."""
     scale = max(noise.innovation, floor * math.sqrt(1.0 - noise.phi**2))
     fresh = excess.copy()
@@ -64,7 +65,13 @@ def cusum(z: Array, slack: float = 0.5) -> Array:
     return reflected
 
 
-def onset(sums: Array) -> int:
-    """The index at which the present excursion of a CUSUM began."""
+def since_onset(logs: Array, sums: Array, noise: Noise, least: int) -> int:
+    """How many of the latest values belong to the present excursion of their CUSUM.
+
+    Where the last few have clearly left the others behind, only those count: the series is still moving.
+    """
     quiet = np.flatnonzero(sums <= 0.0)
-    return int(quiet[-1]) + 1 if len(quiet) else 0
+    count = len(logs) - (int(quiet[-1]) + 1 if len(quiet) else 0)
+    if count > least and abs(float(logs[-least:].mean() - logs[-count:].mean())) > max(2.0 * noise.sigma, 0.02):
+        return least
+    return count

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from homeostat.core.arbiter import RankedArbiter
+from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, SOURCE_LIMITED
 from homeostat.core.guards import (
     Bounds,
     ConfirmShrink,
@@ -21,17 +24,18 @@ from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
 from homeostat.detectors.slo import SloDetector
 from homeostat.diagnosers.evidence import EvidenceDiagnoser
-from homeostat.resolvers.alert import AlertResolver
+from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.replace import ReplaceSlowResolver
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import Sizing
 from homeostat.resolvers.skew import AdjustSkewResolver
 from homeostat.settings import GuardSettings, Settings
 
+_TOLD = frozenset({EXTERNAL, SOURCE_LIMITED, INCONCLUSIVE})
+
 
 def sensitivity(settings: Settings) -> Sensitivity:
-    given = settings.sensitivity
-    return Sensitivity(given.slack, given.alarm, given.shrink_alarm, given.floor, given.outlier, given.ratio)
+    return Sensitivity(**settings.sensitivity.model_dump())
 
 
 def detectors(settings: Settings) -> tuple[Detector, ...]:
@@ -71,7 +75,7 @@ def provisioning(settings: Settings) -> Policy:
             AdjustSkewResolver(),
             ScaleUpResolver(sizing),
             ScaleDownResolver(sizing),
-            AlertResolver(),
+            Alert(_TOLD),
         ),
         cadence_s=settings.loop.cadence,
         settle_s=settings.loop.settle,
@@ -79,3 +83,9 @@ def provisioning(settings: Settings) -> Policy:
         arbiter=RankedArbiter(settings.loop.act_above, settings.loop.patience),
         guards=guards(settings.guards),
     )
+
+
+def throughput(settings: Settings) -> Policy:
+    """Throughput SLO: the sources and all stages sized for it in one plan, and an alert when outside causes keep it
+    out of reach. The provisioning parts heal and give back, but never below what the objective needs."""
+    return replace(provisioning(settings), name="throughput")

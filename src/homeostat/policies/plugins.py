@@ -48,8 +48,12 @@ def part(path: str, kind: str) -> Any:
 
 def extended(policy: Policy, plugins: PluginSettings) -> Policy:
     """The policy with the user's parts added to its own."""
-    added = {kind: (*getattr(policy, kind), *(part(path, kind) for path in getattr(plugins, kind))) for kind in _VERBS}
-    return replace(policy, **added)
+    return replace(
+        policy,
+        detectors=(*policy.detectors, *(part(path, "detectors") for path in plugins.detectors)),
+        diagnosers=(*policy.diagnosers, *(part(path, "diagnosers") for path in plugins.diagnosers)),
+        resolvers=(*policy.resolvers, *(part(path, "resolvers") for path in plugins.resolvers)),
+    )
 
 
 def policy(path: str) -> Policy:

@@ -20,7 +20,8 @@ from homeostat.core.findings import (
     Proposal,
 )
 from homeostat.core.view import View
-from homeostat.resolvers.sizing import Need, Sizing
+from homeostat.resolvers.alert import alert_about
+from homeostat.resolvers.sizing import Need, Sizing, since_onset
 
 _PAUSE_WEIGHT = 1.0 / 600.0
 
@@ -37,9 +38,16 @@ class ScaleUpResolver:
         if not short:
             return
         skewed = frozenset(d.component for d in diagnoses if d.cause in (DATA_SKEW, SLOW_INSTANCE))
-        needs = [n for n in self.sizing.needs(view, skewed) if n.instances > n.present]
-        if needs:
-            yield scaling(view, SCALE_UP, short, needs)
+        needs = self.sizing.needs(view, skewed, last=since_onset(short, 30))
+        wanted = [n for n in needs if view.spec(n.knob).clip(n.instances) > n.present]
+        if wanted:
+            yield scaling(view, SCALE_UP, short, wanted)
+        for need in needs:
+            if need.instances > need.present and need not in wanted:
+                diagnosis = next((d for d in short if d.component == need.component), short[0])
+                yield alert_about(
+                    diagnosis, f"{need.knob} is at its bound of {need.present}, {need.instances} are needed"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +63,10 @@ class ScaleDownResolver:
             return
         floor = view.objective.throughput_per_s or 0.0
         named = {d.component for d in idle}
-        needs = [
-            n for n in self.sizing.needs(view, floor_per_s=floor) if n.component in named and n.instances < n.present
-        ]
-        if needs:
-            yield scaling(view, SCALE_DOWN, idle, needs)
+        needs = self.sizing.needs(view, floor_per_s=floor, last=since_onset(idle, 60))
+        wanted = [n for n in needs if n.component in named and view.spec(n.knob).clip(n.instances) < n.present]
+        if wanted:
+            yield scaling(view, SCALE_DOWN, idle, wanted)
 
 
 def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequence[Need]) -> Proposal:

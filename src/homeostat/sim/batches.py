@@ -65,10 +65,11 @@ class Stage:
         placed.start_s[lost] = inf
         placed.finish_s[lost] = inf
 
-    def hang(self, from_s: float, until_s: float) -> None:
-        """Whatever would have finished since `from_s` does not before `until_s`."""
-        finish_s = self.placement.finish_s
-        finish_s[finish_s >= from_s] = until_s
+    def freeze(self, from_s: float, until_s: float) -> None:
+        """Nothing goes on between these two moments: what runs takes that much longer, the rest comes later."""
+        placed, delay_s = self.placement, until_s - from_s
+        placed.finish_s[placed.finish_s > from_s] += delay_s
+        placed.start_s[placed.start_s > from_s] += delay_s
 
     def sample(self, worker_index: Mapping[int, int]) -> TaskSample:
         placed, rows = self.placement, self.work.rows
@@ -99,7 +100,7 @@ class Batch:
     stages: list[Stage] = field(default_factory=list)
     in_stage: bool = False
     added_s: float = NAN
-    redone_s: float = 0.0
+    blocked_until_s: float = 0.0
     redo_s: list[float] = field(default_factory=list)
 
     @property
@@ -109,7 +110,15 @@ class Batch:
     def plan(self, now_s: float, free_slots: FreeSlots) -> float:
         """Plan the stage under way; when it will end."""
         self._redo(now_s, free_slots)
-        self.stages[-1].plan(now_s, free_slots, max(now_s, self.redone_s))
+        self.stages[-1].plan(now_s, free_slots, max(now_s, self.blocked_until_s))
+        return self.stages[-1].end_s
+
+    def freeze(self, now_s: float, until_s: float) -> float:
+        """Hold up the stage under way; when it will end."""
+        from_s = max(now_s, self.blocked_until_s)
+        if until_s > from_s:
+            self.stages[-1].freeze(from_s, until_s)
+            self.blocked_until_s = until_s
         return self.stages[-1].end_s
 
     def lose(self, executor: int, now_s: float) -> None:
@@ -120,7 +129,8 @@ class Batch:
 
     def _redo(self, now_s: float, free_slots: FreeSlots) -> None:
         if self.redo_s and (slots := free_slots({}, now_s)):
-            self.redone_s = schedule(np.array(self.redo_s), slots).end_s
+            redone_s = schedule(np.array(self.redo_s), slots).end_s
+            self.blocked_until_s = max(self.blocked_until_s, redone_s)
             self.redo_s = []
 
     def phases_s(self, ended_s: float) -> dict[str, float]:

@@ -170,10 +170,10 @@ class Dataflow:
             pending_rows=pending,
             healthy=healthy,
             values=self._deployment.configuration.values,
-            needed=self._smallest(self._workload.mean_per_s(self._time_s - span_s / 2)),
+            needed=self.needed(self._workload.mean_per_s(self._time_s - span_s / 2)),
         )
 
-    def _smallest(self, load_per_s: float) -> dict[Knob, int]:
+    def needed(self, load_per_s: float) -> dict[Knob, int]:
         """The parallelism of each component that takes this load, or what the objective asks for of it."""
         objective = self._scenario.objective.throughput_per_s
         wanted = load_per_s if objective is None else min(load_per_s, objective)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import exp, floor, inf
+from math import floor, inf
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from homeostat.core.configuration import (
     SPREAD,
     Configuration,
     Knob,
+    Patch,
     Replace,
     Restart,
     Step,
@@ -20,7 +21,7 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Apply, EngineChanged, Event, Observed
-from homeostat.core.observation import Array, IntArray
+from homeostat.core.observation import IntArray
 from homeostat.sim.agenda import Agenda
 from homeostat.sim.batches import Batch, Stage
 from homeostat.sim.commands import Commands
@@ -38,16 +39,16 @@ from homeostat.sim.layout import (
 from homeostat.sim.offsets import Offsets
 from homeostat.sim.reports import Finished, observation
 from homeostat.sim.scheduling import NOWHERE
+from homeostat.sim.slowness import Slowness
 from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Scenario
 from homeostat.sim.stages import Routing, needed_executors, stage_rows, work
-from homeostat.sim.streams import Ar1, stream
+from homeostat.sim.streams import stream
 from homeostat.sim.truth import TruthSample
 from homeostat.sim.workload import Workload
 
 # What comes first when several things fall on the same moment.
 CLUSTER, PROGRESS, NEXT_BATCH, TIME_LIMIT = range(4)
-DRIVER_NOISE = 0.3
-POLL_S, IDLE_POLL_S = 0.01, 1.0
+SHORTEST_DRIVER_S, POLL_S, IDLE_POLL_S = 0.001, 0.01, 1.0
 NO_TRIGGER_INTERVAL_S = 10.0
 
 
@@ -68,12 +69,12 @@ class Microbatch:
         )
         self._workload = Workload(scenario.workload, self._seed)
         self._offsets = Offsets(self._workload, tuple(c.name for c in self._layout.topology.sources))
-        self._noise = Ar1(scenario.service_noise, stream(self._seed, "service"))
+        self._slowness = Slowness(scenario.service_noise, self._spec, self._seed)
         self._agenda = Agenda()
         self._events: list[Event] = []
         self._commands = Commands(self, self._events.append, self._remind)
         self._executors = Executors(self._spec, self._faults, self._executor_asked_for)
-        self._target_before = self._spec.executors
+        self._before = self._executors.target, self._values
         self._replacing = False
         self._lost: list[Executor] = []
         self._homes: dict[str, IntArray] = {}
@@ -120,16 +121,20 @@ class Microbatch:
         return refusal(self._layout.capabilities, desired)
 
     def steps_to(self, desired: Configuration) -> tuple[Step, ...]:
-        return diff(self.configuration(), desired, self._layout.capabilities)
+        observed = self.configuration()
+        if not self._executors.settled(self.now_s):
+            # What is on its way counts as well: the number up may be the one desired, and about to change.
+            observed = observed.patched(Patch({EXECUTORS_KNOB: 0}))
+        return diff(observed, desired, self._layout.capabilities)
 
     def begin(self, step: Step) -> None:
-        self._target_before = self._executors.target
+        self._before = self._executors.target, self._values
         if isinstance(step, Replace):
             present = {executor.id for executor in self._executors.members}
             self._replacing = bool(step.workers & present)
             self._executors.asked_to_go |= step.workers
         else:
-            self._executors.target = int(step.values.get(EXECUTORS_KNOB, self._target_before))
+            self._executors.target = int(step.values.get(EXECUTORS_KNOB, self._executors.target))
         if isinstance(step, Restart):
             self._stop_query(step)
         elif not isinstance(step, Replace):
@@ -144,7 +149,7 @@ class Microbatch:
         return EXECUTORS_KNOB not in step.values or self._executors.settled(self.now_s)
 
     def call_off(self, step: Step) -> str:
-        before, now_s = self._target_before, self.now_s
+        (before, self._values), now_s = self._before, self.now_s
         if isinstance(step, Replace):
             self._executors.call_off(before, step.workers, now_s)
             how_far = "the fresh executors are not up, or the batch under way needs the old ones"
@@ -160,7 +165,8 @@ class Microbatch:
         return how_far
 
     def _set(self, values: Mapping[Knob, Value]) -> None:
-        self._values |= {knob: value for knob, value in values.items() if knob != EXECUTORS_KNOB}
+        changed = {knob: value for knob, value in values.items() if knob != EXECUTORS_KNOB}
+        self._values = {**self._values, **changed}
 
     def _stop_query(self, step: Restart) -> None:
         if self._batch is not None and not self._batch.idle:
@@ -204,10 +210,9 @@ class Microbatch:
         self._plan_stage()
 
     def _expect(self, fault: FaultSpec) -> None:
-        if fault.kind == "slow-instance":
-            self._agenda.at(fault.at_s, CLUSTER, lambda: self._slow_down(fault))
-        elif fault.kind == "crash":
-            self._agenda.at(fault.at_s, CLUSTER, lambda: self._crash(fault))
+        begins = {"slow-instance": self._slow_down, "crash": self._crash, "stuck-sink": self._sink_stuck}
+        if fault.kind in begins:
+            self._agenda.at(fault.at_s, CLUSTER, lambda: begins[fault.kind](fault))
 
     def _slow_down(self, fault: FaultSpec) -> None:
         self._executors.slow_down(fault, self.now_s)
@@ -237,10 +242,10 @@ class Microbatch:
             (taken, slowness), self._redo = self._redo, None
         else:
             taken = self._offsets.admit(self._values.get(ROWS_KNOB, inf), self.now_s)
-            slowness = float(self._noise.next()[0])
+            slowness = self._slowness.next_batch()
         rows = stage_rows(self._scenario.components, taken)
-        batch = Batch(self._number, taken, rows, self.now_s, self._driver_s(), slowness)
-        self._batch = batch
+        driver_s = max(SHORTEST_DRIVER_S, self._spec.driver_s * self._slowness.driver(self._number))
+        self._batch = batch = Batch(self._number, taken, rows, self.now_s, driver_s, slowness)
         self._later(batch.driver_s, self._finish_batch if batch.idle else self._start_stage)
 
     def _later(self, seconds: float, do: Callable[[Batch], None]) -> None:
@@ -255,9 +260,10 @@ class Microbatch:
         stride = self._faults.stride(component.name, self.now_s)
         routing = replace(self._routing(component), hot_share=hot_share, stride=stride)
         planned = work(component, batch.rows[component.name], routing, self._spec.combine_overhead)
+        noise = batch.slowness * self._slowness.tasks(component.name, batch.number, routing.partitions)
         stage = Stage(
             component,
-            replace(planned, seconds=planned.seconds * self._task_noise(component, batch)),
+            replace(planned, seconds=planned.seconds * noise),
             started_s=self.now_s,
             wait_until_s=self.now_s + self._spec.locality_wait_s,
             homes=self._home(component, routing.partitions) if has_state(component) else None,
@@ -266,6 +272,8 @@ class Microbatch:
         batch.stages.append(stage)
         batch.in_stage = True
         self._plan_stage()
+        for fault in self._faults.active("stuck-sink", self.now_s):
+            self._sink_stuck(fault)
 
     def _plan_stage(self) -> None:
         """Place what has not started of the stage under way on the executors there are now."""
@@ -275,17 +283,21 @@ class Microbatch:
         end_s = batch.plan(
             now_s, lambda busy, earliest_s: self._executors.free_slots(busy, earliest_s, batch.number, now_s)
         )
+        self._expect_end_of_stage(end_s)
+
+    def _expect_end_of_stage(self, end_s: float) -> None:
         self._agenda.forget()
-        self._later(end_s - now_s, self._finish_stage)
+        self._later(end_s - self.now_s, self._finish_stage)
+
+    def _sink_stuck(self, fault: FaultSpec) -> None:
+        batch = self._batch
+        if batch is not None and batch.in_stage:
+            stage = batch.stages[-1]
+            if stage.is_sink and fault.component in ("", stage.spec.name):
+                self._expect_end_of_stage(batch.freeze(self.now_s, fault.until_s))
 
     def _finish_stage(self, batch: Batch) -> None:
         stage = batch.stages[-1]
-        stuck = [f for f in self._faults.active("stuck-sink", self.now_s) if f.component in ("", stage.spec.name)]
-        if stage.is_sink and stuck:
-            until_s = max(fault.until_s for fault in stuck)
-            stage.hang(min(fault.at_s for fault in stuck), until_s)
-            self._later(until_s - self.now_s, self._finish_stage)
-            return
         if stage.homes is not None:
             self._homes[stage.spec.name] = stage.placement.executor
         batch.in_stage = False
@@ -328,22 +340,6 @@ class Microbatch:
             return known
         return np.full(partitions, NOWHERE, dtype=np.int64)
 
-    def _driver_s(self) -> float:
-        sigma = DRIVER_NOISE * self._scenario.service_noise.sigma
-        normal = stream(self._seed, "driver", str(self._number)).standard_normal()
-        return self._spec.driver_s * exp(sigma * normal - sigma**2 / 2)
-
-    def _task_noise(self, component: ComponentSpec, batch: Batch) -> Array:
-        """Drawn per batch and partition, so that it does not depend on what the batches before were like."""
-        partitions = int(self._values[partitions_knob(component)])
-        number, sigma = str(batch.number), self._scenario.service_noise.sigma
-        normal = stream(self._seed, component.name, "tasks", number).standard_normal(partitions)
-        noise: Array = batch.slowness * np.exp(sigma * normal - sigma**2 / 2)
-        if self._spec.straggler_share > 0:
-            drawn = stream(self._seed, component.name, "stragglers", number).random(partitions)
-            noise[drawn < self._spec.straggler_share] *= self._spec.straggler_factor
-        return noise
-
     # What is seen of it, and what really was
 
     def _report(self, batch: Batch) -> None:
@@ -372,16 +368,18 @@ class Microbatch:
                 float(sum(finished.pending_rows.values())),
                 finished.kept_up(self._scenario.objective),
                 self.configuration().values,
-                {EXECUTORS_KNOB: self._needed_executors()},
+                self.needed(self._workload.mean_per_s(self.now_s)),
             )
         )
 
-    def _needed_executors(self) -> int:
+    def needed(self, load_per_s: float) -> dict[Knob, int]:
+        """The fewest executors whose batches of this load end within the trigger interval."""
         components = self._scenario.components
-        return needed_executors(
+        executors = needed_executors(
             components,
             self._spec,
             tuple(self._routing(component) for component in components),
-            float(f"{self._workload.mean_per_s(self.now_s):.3g}"),
+            float(f"{load_per_s:.3g}"),
             float(self._values[TRIGGER_KNOB]) or NO_TRIGGER_INTERVAL_S,
         )
+        return {EXECUTORS_KNOB: executors}

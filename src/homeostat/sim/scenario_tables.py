@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from homeostat.settings import Settings
 from homeostat.strict import (
     ContradictionError,
     Count,
@@ -244,4 +245,4 @@ class ScenarioTable(Table):
     workload: WorkloadTable
     fault: list[FaultTable] = optional()
     objective: ObjectiveTable = optional()
-    settings: dict[str, dict[str, object]] = optional()
+    settings: Settings = optional()

@@ -67,7 +67,7 @@ def open_document(name_or_path: str | Path) -> Document:
 
 def read(document: Document, folder: Path) -> Scenario:
     table = document.read(ScenarioTable)
-    scenario = _scenario(table, Path(document.name).stem)
+    scenario = replace(_scenario(table, Path(document.name).stem), settings=document.data.get("settings", {}))
     problems = list(contradictions(table, scenario))
     if problems:
         raise document.refused(problems)
@@ -82,9 +82,7 @@ def _scenario(table: ScenarioTable, default_name: str) -> Scenario:
         engine = DataflowSpec(**_written(table.dataflow))
     else:
         engine = MicrobatchSpec(**_written(table.microbatch))
-    given: dict[str, Any] = {
-        key: value for key in ("policy", "settings", "seed") if (value := getattr(table, key)) is not None
-    }
+    given: dict[str, Any] = {key: value for key in ("policy", "seed") if (value := getattr(table, key)) is not None}
     return Scenario(
         name=table.name or default_name,
         title=table.title,

@@ -103,9 +103,8 @@ def _at_home(work_s: Array, slots: Sequence[Slot], homes: IntArray, wait_until_s
         if executors[task] != NOWHERE:
             continue
         slot = slots[rank]
-        finish_s = free_s + work[task] * slot.factor
-        if home[task] not in (NOWHERE, slot.executor):
-            finish_s += (slot.moved_factor - 1) * (finish_s - free_s)
+        moved = home[task] not in (NOWHERE, slot.executor)
+        finish_s = free_s + work[task] * slot.factor * (slot.moved_factor if moved else 1.0)
         executors[task], starts[task], finishes[task] = slot.executor, free_s, finish_s
         heapreplace(heap, (finish_s, rank))
         left -= 1

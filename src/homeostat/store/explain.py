@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from homeostat.core.errors import HomeostatError
 from homeostat.core.findings import Record
-from homeostat.store.phrases import evidence, headline, judgement, prediction, receipt, reason, rest, steps
+from homeostat.store.phrases import evidence, headline, judgement, prediction, reason, receipt, rest, steps
 from homeostat.store.protocol import (
     ACTION,
     ADVICE,
@@ -69,7 +69,7 @@ def explain(store: Store, run: str, id: str) -> str:
         ("What else belongs to it", _else(story)),
     )
     title = SEPARATOR.join(filter(None, (focus.id, focus.kind, focus.component, moment(focus.at_s))))
-    blocks = [[one_line(title), one_line(focus.text)]]
+    blocks = [[one_line(title), one_line(focus.text) or headline(focus)]]
     blocks += [[heading, *lines] for heading, lines in sections if lines]
     return "\n\n".join("\n".join(filter(None, block)) for block in blocks)
 
@@ -105,7 +105,7 @@ def _gather(store: Store, run: str, focus: Record) -> _Story:
     diagnosed_s = {record.at_s for record in chain if record.kind == DIAGNOSIS}
     around: dict[str, Record] = {}
     for root in chain:
-        if root.kind in (SYMPTOM, DIAGNOSIS):
+        if root.kind == SYMPTOM or (root.kind == DIAGNOSIS and not root.because):
             around |= {r.id: r for r in store.chain(run, root.id) if r.id not in known}
     # A symptom that lasts is diagnosed again and again: only what was thought at the same moment competed.
     beside = {r.id: r for r in around.values() if r.kind == DIAGNOSIS and r.at_s in diagnosed_s}
@@ -156,15 +156,16 @@ def _predicted(story: _Story) -> list[str]:
     actions = story.of(ACTION)
     taken = {parent for action in actions if prediction(action) for parent in action.because}
     makers = actions + [proposal for proposal in story.proposals if proposal.id not in taken]
-    return [f"  {one_line(maker.id)}  {prediction(maker)}" for maker in makers if prediction(maker)]
+    told = [f"  {one_line(maker.id)}  {prediction(maker)}" for maker in makers if prediction(maker)]
+    return told[:_LONGEST_SECTION] + _more(len(told))
 
 
 def _came_of_it(story: _Story) -> list[str]:
-    waiting = [action for action in story.of(ACTION) if not story.answers(action, OUTCOME)]
-    return [
-        *_entries(story.of(OUTCOME), judgement),
-        *(f"  {one_line(action.id)} has not been judged so far" for action in waiting),
-    ]
+    lines = _entries(story.of(OUTCOME), judgement)
+    waiting = [one_line(action.id) for action in story.of(ACTION) if not story.answers(action, OUTCOME)]
+    if waiting:
+        lines += [f"  not judged so far: {', '.join(waiting[:_LONGEST_SECTION])}", *_more(len(waiting))]
+    return lines
 
 
 def _else(story: _Story) -> list[str]:
@@ -181,9 +182,11 @@ def _entries(records: Sequence[Record], details: Callable[[Record], list[str]]) 
         where = f"{one_line(record.component)}: " if record.component else ""
         lines.append(f"  {one_line(record.id)}  {moment(record.at_s)}  {where}{shown}")
         lines += [f"      {line}" for line in (text, *details(record)) if line and line != shown]
-    if len(records) > _LONGEST_SECTION:
-        lines.append(f"  … and {len(records) - _LONGEST_SECTION} more")
-    return lines
+    return lines + _more(len(records))
+
+
+def _more(count: int) -> list[str]:
+    return [f"  … and {count - _LONGEST_SECTION} more"] if count > _LONGEST_SECTION else []
 
 
 def _unknown(store: Store, run: str, id: str) -> HomeostatError:

@@ -16,7 +16,7 @@ _TOLD = {
     PROPOSAL: ("kind", "patch", "from", "prediction"),
     ACTION: ("kind", "patch", "from", "prediction", "steps"),
     RECEIPT: ("action", "applied", "detail"),
-    OUTCOME: ("action", "verdict", "reason", *_GAINS),
+    OUTCOME: ("action", "verdict", "reason", "before", "after", *_GAINS),
     REJECTION: ("reason",),
     ADVICE: ("reason",),
 }
@@ -25,7 +25,7 @@ _STEP_NAMES = ("step", "kind", "type", "name")
 
 def headline(record: Record) -> str:
     """The record in a few words, from its body; its text, if that says nothing."""
-    phrase = _HEADLINES.get(record.kind, lambda body: "")(record.body)
+    phrase = _HEADLINES[record.kind](record.body) if record.kind in _HEADLINES else ""
     return phrase or one_line(record.text) or listing(record.body)
 
 
@@ -80,9 +80,9 @@ def judgement(outcome: Record) -> list[str]:
         margin = "" if math.isnan(error) else f" ± {number(error)}"
         compared = f"observed gain {number(observed)}{margin} against {number(predicted)} predicted"
         if math.isfinite(observed) and math.isfinite(predicted) and predicted != 0:
-            compared += f" ({observed / predicted:.0%} of it)"
+            compared += f" ({observed / predicted * 100:.0f} % of it)"
     why = _facts(outcome.body.get("reason"))
-    return [line for line in (compared, *why, *rest(outcome)) if line]
+    return [line for line in (compared, _sample(outcome.body), *why, *rest(outcome)) if line]
 
 
 def _symptom(body: Mapping[str, JSON]) -> str:
@@ -109,6 +109,12 @@ def _verdict(body: Mapping[str, JSON]) -> str:
         return ""
     of = f" ({words(body['action'])})" if body.get("action") else ""
     return words(body["verdict"]) + of
+
+
+def _sample(body: Mapping[str, JSON]) -> str:
+    before, after = (words(body.get(key, 0)) for key in ("before", "after"))
+    known = body.get("before") or body.get("after")
+    return f"judged on {before} measurements before it and {after} after" if known else ""
 
 
 def _reason(body: Mapping[str, JSON]) -> str:
@@ -158,4 +164,6 @@ def _mapping(value: JSON) -> Mapping[str, JSON]:
 
 
 def _real(value: JSON) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    return float(value) if isinstance(value, float) or abs(value) < 1e300 else math.nan

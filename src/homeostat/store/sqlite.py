@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, cast
 
 from homeostat.core.errors import StoreError
@@ -26,10 +27,7 @@ BUSY_TIMEOUT_S = 10.0
 
 _TROUBLE = {
     "NOTADB": ("this is not a log", "name another file, or move this one away to start a new log"),
-    "CORRUPT": (
-        "the log is damaged",
-        "move it away to start a new one; `sqlite3 FILE .recover` prints what can be saved of it",
-    ),
+    "CORRUPT": ("the log is damaged", "put back a copy, or move it away to start a new one"),
     "CANTOPEN": ("the log cannot be opened", "check that its directory exists and may be written to"),
     "READONLY": ("the log cannot be written", "make the file and its directory writable, or name another"),
     "BUSY": (
@@ -161,9 +159,11 @@ class SqliteStore:
 
     def _is_log(self) -> bool:
         """Whether the file holds a log, as opposed to nothing; anything else is an error."""
+        self._connection.execute("SAVEPOINT look")  # all three as of one moment: another may be creating it
         ((application,),) = self._rows("PRAGMA application_id")
         ((version,),) = self._rows("PRAGMA user_version")
         ((tables,),) = self._rows("SELECT count(*) FROM sqlite_master")
+        self._connection.execute("RELEASE look")
         if application == APPLICATION_ID:
             if version > SCHEMA_VERSION:
                 raise StoreError(
@@ -181,13 +181,23 @@ class SqliteStore:
         return False
 
     def _write_ahead(self) -> None:
-        ((mode,),) = self._rows("PRAGMA journal_mode = WAL")
-        if mode != "wal":
+        if self._journal_mode() != "wal":
             raise StoreError(
                 "the log cannot be read while it is written here (no write-ahead log)",
                 where=str(self.path),
                 fix="put it on a local disk",
             )
+
+    def _journal_mode(self) -> str:
+        """Ask for WAL. While others do the same SQLite refuses at once, without its usual waiting."""
+        give_up_s = monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                return str(self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+            except sqlite3.OperationalError as error:
+                if _name(error) != "BUSY" or monotonic() > give_up_s:
+                    raise
+                sleep(0.01)
 
     def _insert(self, run: int, head: Record, body: str) -> bool:
         """Add a record, unless the run has its id already."""

@@ -27,16 +27,17 @@ def moment(at_s: float) -> str:
 
 def span(seconds: float) -> str:
     """A length of time, from its largest unit down to seconds: `2 min 10 s`, `0.5 s`."""
+    if seconds >= 1e12:
+        return f"{number(seconds)} s"
     tenths = round(seconds * 10)
-    minutes, rest = divmod(tenths, 600)
+    whole_s, tenth = divmod(tenths, 10)
+    minutes, rest_s = divmod(whole_s, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
-    shown_s = str(rest // 10) if rest % 10 == 0 else f"{rest / 10:.1f}"
-    parts = [(days, "d"), (hours, "h"), (minutes, "min")]
-    while parts and not parts[0][0]:
+    parts = [(days, " d"), (hours, " h"), (minutes, " min"), (rest_s, f".{tenth} s" if tenth else " s")]
+    while len(parts) > 1 and not parts[0][0]:
         parts.pop(0)
-    words = [f"{value:02d} {unit}" if place else f"{value} {unit}" for place, (value, unit) in enumerate(parts)]
-    return " ".join([*words, f"{shown_s.rjust(2, '0') if words else shown_s} s"])
+    return " ".join(f"{value:02d}{unit}" if place else f"{value}{unit}" for place, (value, unit) in enumerate(parts))
 
 
 def number(value: float) -> str:
@@ -82,10 +83,11 @@ def words(value: JSON) -> str:
 def quantity(name: str, value: JSON) -> str:
     """A named value with its unit, which the name carries: `arrival_per_s` 2000 is `arrival 2,000 /s`."""
     unit = ""
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         for ending, shown in _UNITS:
             if name.endswith(ending) and name != ending:
-                name, unit = name.removesuffix(ending), shown
+                known = isinstance(value, int) or math.isfinite(value)
+                name, unit = name.removesuffix(ending), shown if known else ""
                 break
     label = name if is_knob(name) else name.replace("_", " ")
     text = f"({words(value)})" if isinstance(value, dict) and value else words(value)

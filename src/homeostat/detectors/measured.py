@@ -1,0 +1,119 @@
+"""What the paper's rules look at: means over the window, the same for both engines, and what is missing in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from homeostat.core.digest import Digest
+from homeostat.core.observation import NAN, Array, Observation
+from homeostat.core.topology import Topology
+from homeostat.core.view import View, Window
+
+LEAST_KNOWN = 0.5
+_MOST_SEEN = 0.6
+_WAITING_BATCHES = 2.0
+_DATAFLOW_COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s")
+_BATCH_COLUMNS = ("rows", "run_s", "rows_out", "finish_s")
+
+
+def observed_s(view: View) -> float:
+    """How long the present configuration has been watched; detectors wait until that fills most of the window."""
+    return view.now_s - (view.current[0].at_s - view.current[0].span_s) if view.current else 0.0
+
+
+def windowed(view: View) -> tuple[Digest, ...]:
+    """The digests of the observations in the window."""
+    batches = {(o.at_s, o.batch) for o in view.window.observations}
+    return tuple(d for d in view.current if (d.at_s, d.batch) in batches)
+
+
+def instance_means(window: Window, component: str, column: str) -> Array:
+    """Mean over the window for each instance; NaN for one that was known less than half of the time."""
+    return _means(window.tasks(component, column))
+
+
+def pressure_shares(window: Window, component: str) -> Array:
+    """The share of the time each instance held its senders back, from 0 to 1."""
+    spans = np.array([max(o.span_s, 1e-9) for o in window.observations]).reshape(-1, 1)
+    return np.minimum(1.0, _means(window.tasks(component, "pressured_s") / spans))
+
+
+def batch_pressure(digests: Sequence[Digest]) -> float:
+    """max(0, 1 − μ/λ) of a query, from the batches that are at a limit; 0 where fewer than half of them are.
+
+    A batch is at a limit if it took longer than its trigger, or if more than two triggers' arrivals wait behind it.
+    Its μ is rows ÷ the longer of its duration and its trigger, which holds for slow and for admission-bound ones.
+    """
+    needed = [(d.rows, d.seconds, d.arrival_per_s) for d in digests]
+    known = [d for d, numbers in zip(digests, needed, strict=True) if all(map(math.isfinite, numbers))]
+    if not known or len(known) < LEAST_KNOWN * len(digests):
+        return NAN
+    limited = [d for d in known if _at_limit(d)]
+    arrival = float(np.mean([d.arrival_per_s for d in known]))
+    if arrival <= 0 or len(limited) < LEAST_KNOWN * len(known):
+        return 0.0
+    capacity = sum(d.rows for d in limited) / sum(_cycle_s(d) for d in limited)
+    return max(0.0, 1.0 - capacity / arrival)
+
+
+def longest_stage(digests: Sequence[Digest]) -> str:
+    """The component whose stage took longest over these batches."""
+    total: dict[str, float] = {}
+    for digest in digests:
+        for name, component in digest.components.items():
+            if math.isfinite(component.span_s):
+                total[name] = total.get(name, 0.0) + component.span_s
+    return max(total, key=lambda name: total[name], default="")
+
+
+def missing_metric(view: View, least_s: float = 0.0) -> str:
+    """The first metric that was not known for everything all through the window; empty if none is missing."""
+    if not view.window.observations or view.window.seconds < _MOST_SEEN * least_s:
+        return "observations"
+    for observation in view.window.observations:
+        missing = _missing_in(observation, view.topology, view.micro_batch)
+        if missing:
+            return missing
+    return ""
+
+
+def _missing_in(observation: Observation, topology: Topology, micro_batch: bool) -> str:
+    for flow in observation.flows:
+        numbers = {"rows": flow.rows, "arrival_per_s": flow.arrival_per_s, "pending_rows": flow.pending_rows}
+        if micro_batch:
+            numbers |= {"seconds": flow.seconds, "trigger_s": flow.trigger_s}
+        for name, value in numbers.items():
+            if not math.isfinite(value):
+                return f"{name} of {flow.source}"
+    if not observation.flows:
+        return "the sources"
+    if micro_batch and all(flow.rows == 0 for flow in observation.flows):
+        return ""
+    for component in topology.names:
+        sample = observation.tasks.get(component)
+        if sample is None or not sample.instances:
+            return component
+        for column in _BATCH_COLUMNS if micro_batch else _DATAFLOW_COLUMNS:
+            if not np.isfinite(getattr(sample, column)).all():
+                return f"{column} of {component}"
+    return ""
+
+
+def _means(matrix: Array) -> Array:
+    known = np.isfinite(matrix)
+    counts = known.sum(axis=0)
+    means: Array = np.where(known, matrix, 0.0).sum(axis=0) / np.maximum(counts, 1)
+    means[counts < max(1.0, LEAST_KNOWN * len(matrix))] = NAN
+    return means
+
+
+def _at_limit(digest: Digest) -> bool:
+    waiting = digest.pending_rows > _WAITING_BATCHES * digest.arrival_per_s * _cycle_s(digest)
+    return digest.seconds > digest.trigger_s or waiting
+
+
+def _cycle_s(digest: Digest) -> float:
+    return max(digest.seconds, digest.trigger_s) if math.isfinite(digest.trigger_s) else digest.seconds

@@ -1,0 +1,52 @@
+"""Other systems' rules as policies, for comparison: re-implementations of what their sources and papers publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from homeostat.core.policy import Policy
+from homeostat.policies.peers.ds2 import Ds2Settings, ds2
+from homeostat.policies.peers.dstream import DStreamSettings, dstream
+from homeostat.policies.peers.dynamic_allocation import DynamicAllocationSettings, spark_dynamic_allocation
+from homeostat.policies.peers.flink import FlinkSettings, flink
+from homeostat.policies.peers.heron import HeronSettings, heron
+from homeostat.policies.peers.hpa import HpaSettings, hpa
+from homeostat.policies.peers.static import StaticSettings, static
+
+PEERS: dict[str, Callable[..., Policy]] = {
+    "heron": heron,
+    "ds2": ds2,
+    "flink": flink,
+    "hpa": hpa,
+    "spark-dynamic-allocation": spark_dynamic_allocation,
+    "dstream": dstream,
+    "static": static,
+}
+PEER_SETTINGS: dict[str, type] = {
+    "heron": HeronSettings,
+    "ds2": Ds2Settings,
+    "flink": FlinkSettings,
+    "hpa": HpaSettings,
+    "spark-dynamic-allocation": DynamicAllocationSettings,
+    "dstream": DStreamSettings,
+    "static": StaticSettings,
+}
+
+__all__ = [
+    "PEERS",
+    "PEER_SETTINGS",
+    "DStreamSettings",
+    "Ds2Settings",
+    "DynamicAllocationSettings",
+    "FlinkSettings",
+    "HeronSettings",
+    "HpaSettings",
+    "StaticSettings",
+    "ds2",
+    "dstream",
+    "flink",
+    "heron",
+    "hpa",
+    "spark_dynamic_allocation",
+    "static",
+]

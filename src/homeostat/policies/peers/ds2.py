@@ -1,0 +1,92 @@
+"""DS2 (Kalavri et al., "Three steps is all you need", OSDI 2018): re-implementation of the published rule.
+
+In topological order p*ᵢ = Σ what the operators above send at their optimum ÷ (true rate of one instance); what is
+propagated is not rounded, what is deployed is ⌈p*·(1 + headroom)⌉, all operators at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from homeostat.core.digest import Digest
+from homeostat.core.policy import Policy
+from homeostat.core.view import View
+from homeostat.policies.checks import check_settings
+from homeostat.policies.peers.measure import arrivals, demands, measure, recent, units
+from homeostat.policies.peers.rule import Missing, Target, rule_policy
+
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Ds2Settings:
+    """`activation_intervals`: that many in a row must ask for a change, and the largest of them is deployed."""
+
+    interval_s: float = 60.0
+    activation_intervals: int = 1
+    headroom: float = 0.0
+    min_change: int = 1
+
+    def __post_init__(self) -> None:
+        check_settings(
+            self,
+            positive=("interval_s",),
+            not_negative=("headroom",),
+            at_least_one=("activation_intervals", "min_change"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ds2Rule:
+    settings: Ds2Settings = Ds2Settings()
+    name: str = "ds2"
+
+    def targets(self, view: View) -> Sequence[Target] | Missing:
+        settings = self.settings
+        digests = recent(view, settings.interval_s * settings.activation_intervals)
+        plans: list[Sequence[Target]] = []
+        for number in range(settings.activation_intervals if digests else 0):
+            end_s = view.now_s - number * settings.interval_s
+            part = [d for d in digests if end_s - settings.interval_s < d.at_s <= end_s]
+            plan = size(view, part, arrivals(view, part), settings.headroom)
+            if isinstance(plan, Missing):
+                return plan
+            plans.append(plan)
+        return [target for same in zip(*plans, strict=True) if (target := self._agreed(same)) is not None]
+
+    def _agreed(self, same: Sequence[Target]) -> Target | None:
+        largest = max(same, key=lambda target: target.wanted)
+        now = largest.unit.now
+        one_way = all(t.wanted > now for t in same) or all(t.wanted < now for t in same)
+        return largest if one_way and abs(largest.wanted - now) >= self.settings.min_change else None
+
+
+def size(
+    view: View, digests: Sequence[Digest], at_sources: Mapping[str, float], headroom: float
+) -> Sequence[Target] | Missing:
+    """The smallest parallelism of everything that takes these rates at the sources."""
+    for source, per_s in at_sources.items():
+        if not math.isfinite(per_s):
+            return Missing("arrival_per_s", source)
+    measured = {unit: measure(view, unit, digests) for unit in units(view)}
+    wanted = demands(view, {unit.component: load for unit, load in measured.items()}, at_sources)
+    targets = []
+    for unit, load in measured.items():
+        demand = wanted[unit.component]
+        if not math.isfinite(demand) or (demand > 0 and not math.isfinite(load.rate_per_s)):
+            return Missing("rows or useful time", unit.component)
+        needed = demand / load.rate_per_s if demand > 0 else 0.0
+        evidence = {"demand_per_s": demand, "true rate_per_s": load.rate_per_s, "optimum": needed}
+        whole = max(1, math.ceil(needed * (1.0 + headroom) - _ROUNDING))
+        minimum = math.ceil(view.spec(unit.knob).minimum)
+        targets.append(Target(unit, max(whole, minimum), evidence))
+    return targets
+
+
+def ds2(settings: Ds2Settings | None = None) -> Policy:
+    """DS2: all operators sized at once from true rates."""
+    settings = settings or Ds2Settings()
+    span_s = settings.interval_s * settings.activation_intervals
+    return rule_policy(Ds2Rule(settings), cadence_s=settings.interval_s, settle_s=0.0, window_s=span_s)

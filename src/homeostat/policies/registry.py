@@ -1,0 +1,83 @@
+"""Policies by name: ours, the paper's, other systems' rules, and a user's own by its dotted path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from homeostat.core.errors import ConfigError
+from homeostat.core.policy import Policy
+from homeostat.policies import defaults, paper, plugins
+from homeostat.policies.peers import PEERS
+from homeostat.settings import Settings, read
+from homeostat.strict import nearest
+
+DEFAULT = "provisioning"
+
+_OURS: dict[str, tuple[Callable[[Settings], Policy], str]] = {
+    "provisioning": (defaults.provisioning, "dynamic resource provisioning: no pressure, nothing idle (the default)"),
+    "provisioning.paper": (
+        lambda settings: paper.provisioning_paper(paper_settings(settings)),
+        "the same, faithful to the Dhalion paper: one stage at a time, thresholds, blacklist",
+    ),
+    "throughput": (defaults.throughput, "throughput SLO: sources and stages sized for it, an alert when out of reach"),
+    "throughput.paper": (
+        lambda settings: paper.throughput_paper(paper_settings(settings)),
+        "the same, faithful to the Dhalion paper: sources first, then the pressured stages",
+    ),
+    "alert": (lambda settings: paper.alert(paper_settings(settings)), "non-invasive: tells, never acts"),
+}
+
+_PEERS = {
+    "heron": "re-implementation of Heron's shipped scale-up: summed and clamped back-pressure",
+    "ds2": "re-implementation of DS2 (OSDI'18): true rates, all operators at once",
+    "flink": "re-implementation of the Flink autoscaler's formula: target utilisation, catch-up, delayed scale-down",
+    "hpa": "re-implementation of the HPA/KEDA ratio: metric over target, tolerance, stabilisation window",
+    "spark-dynamic-allocation": "re-implementation of Spark's dynamic allocation: pending and running tasks",
+    "dstream": "re-implementation of the DStream ratio rule: processing time over batch interval",
+    "static": "no regulation: sized once for the peak",
+}
+
+
+def names() -> tuple[str, ...]:
+    return (*_OURS, *_PEERS)
+
+
+def describe(name: str) -> str:
+    return _OURS[name][1] if name in _OURS else _PEERS[name]
+
+
+def build(
+    name: str, settings: Mapping[str, Mapping[str, Any]] | None = None, scenario_peak_per_s: float | None = None
+) -> Policy:
+    """The policy with these settings. `scenario_peak_per_s` is the load that `static` is sized for."""
+    given = read(settings or {})
+    if name in _OURS:
+        made = _OURS[name][0](given)
+    elif name == "static":
+        made = PEERS[name](peak_per_s=scenario_peak_per_s)
+    elif name in _PEERS:
+        made = PEERS[name]()
+    elif ":" in name:
+        return plugins.extended(plugins.policy(name), given.plugins)
+    else:
+        raise ConfigError(f"there is no policy {name!r}", fix=nearest(name, names()))
+    return plugins.extended(replace(made, name=name), given.plugins)
+
+
+def paper_settings(settings: Settings) -> paper.PaperSettings:
+    given = settings.paper
+    return paper.PaperSettings(
+        cadence_s=given.cadence,
+        settle_s=given.settle,
+        window_s=given.window,
+        fence=4.0 if given.fence else math.inf,
+        noise_filter=given.noise_filter,
+        rate_skew=given.rate_skew,
+        queue_skew=given.queue_skew,
+        shrink_factor=given.shrink_factor,
+        idle_pending_s=given.idle_pending,
+        blacklist_ratio=given.blacklist_ratio,
+    )

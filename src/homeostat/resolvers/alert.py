@@ -1,0 +1,110 @@
+"""Tell a person: what is wrong, where, what was measured, and what to do about it. All the texts are in one table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from homeostat.core.findings import (
+    ALERT,
+    DATA_SKEW,
+    EXTERNAL,
+    INCONCLUSIVE,
+    OVER_PROVISIONED,
+    SLO_UNMET,
+    SLOW_INSTANCE,
+    SOURCE_LIMITED,
+    UNDER_PROVISIONED,
+    Diagnosis,
+    Proposal,
+)
+from homeostat.core.view import View
+
+_NUMBERS_SHOWN = 4
+
+
+class Text(NamedTuple):
+    title: str
+    advice: str
+
+
+TEXTS = {
+    UNDER_PROVISIONED: Text(
+        "Too few instances for the load",
+        "raise the parallelism, or the bound that keeps it where it is",
+    ),
+    OVER_PROVISIONED: Text(
+        "More instances than the load needs",
+        "lower the parallelism to save resources",
+    ),
+    SLOW_INSTANCE: Text(
+        "Slow instance",
+        "restart it elsewhere and look at its host: other load, throttling, failing hardware",
+    ),
+    DATA_SKEW: Text(
+        "A few keys get most of the rows",
+        "spread the hot keys (salt and merge, or combine early), or choose a key with more values",
+    ),
+    SLO_UNMET: Text(
+        "The throughput objective is not met",
+        "give the sources more parallelism or a higher bound, or lower the objective",
+    ),
+    SOURCE_LIMITED: Text(
+        "Fewer rows arrive than the objective asks for",
+        "look at what feeds the sources, or lower the objective: nothing here can raise it",
+    ),
+    EXTERNAL: Text(
+        "Something outside holds the application back",
+        "look at the sink or service it writes to: more instances would not help",
+    ),
+    INCONCLUSIVE: Text(
+        "The cause cannot be told from the measurements",
+        "check the metrics named here, then the component's own logs",
+    ),
+}
+_OTHER = Text("A problem was diagnosed", "see `homeostat explain` for what it was read from")
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert for each diagnosis of these causes (all, if none are named).
+
+    An inconclusive one is told only after it has stood for `patience_s`: a metric that is late once is no news.
+    """
+
+    causes: frozenset[str] = frozenset()
+    patience_s: float = 300.0
+    name: str = "alert"
+
+    def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
+        for diagnosis in diagnoses:
+            if (not self.causes or diagnosis.cause in self.causes) and self._stood(view, diagnosis):
+                yield alert_about(diagnosis)
+
+    def _stood(self, view: View, diagnosis: Diagnosis) -> bool:
+        since_s = view.standing_since_s.get((diagnosis.cause, diagnosis.component), view.now_s)
+        return diagnosis.cause != INCONCLUSIVE or view.now_s - since_s >= self.patience_s
+
+
+def alert_about(diagnosis: Diagnosis, why: str = "") -> Proposal:
+    """The alert for a diagnosis; `why` says what keeps the loop from helping itself."""
+    return Proposal(ALERT, (diagnosis,), component=diagnosis.component, message=message(diagnosis, why))
+
+
+def message(diagnosis: Diagnosis, why: str = "") -> str:
+    """Title, location, what was measured, what to do: in one line."""
+    text = TEXTS.get(diagnosis.cause, _OTHER)
+    where = diagnosis.component or "the application"
+    shown = list(diagnosis.evidence.items())[:_NUMBERS_SHOWN]
+    measured = ", ".join(f"{name} {_short(value)}" for name, value in shown)
+    workers = f" on {', '.join(diagnosis.workers[:3])}" if diagnosis.workers else ""
+    details = "; ".join(part for part in (measured, why) if part)
+    return f"{text.title} at {where}{workers}" + (f" ({details})" if details else "") + f". What to do: {text.advice}."
+
+
+def _short(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:.3g}" if abs(value) < 1000 or not math.isfinite(value) else f"{value:.0f}"

@@ -1,0 +1,43 @@
+"""How much slower or faster than its specification a micro-batch turns out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from homeostat.core.observation import Array
+from homeostat.sim.spec import MicrobatchSpec, Noise
+from homeostat.sim.streams import Ar1, stream
+
+# The driver's phases vary less than the tasks do.
+DRIVER_SHARE = 0.3
+
+
+class Slowness:
+    """Factors with mean 1. What is drawn for a batch depends on its number, not on how those before it went."""
+
+    def __init__(self, noise: Noise, engine: MicrobatchSpec, seed: int) -> None:
+        self._sigma = noise.sigma
+        self._share, self._factor = engine.straggler_share, engine.straggler_factor
+        self._batches = Ar1(noise, stream(seed, "service"))
+        self._seed = seed
+
+    def next_batch(self) -> float:
+        """One factor for all tasks of a batch, correlated from batch to batch."""
+        return float(self._batches.next()[0])
+
+    def driver(self, batch: int) -> float:
+        normal = stream(self._seed, "driver", str(batch)).standard_normal(1)
+        return float(_log_normal(normal, DRIVER_SHARE * self._sigma)[0])
+
+    def tasks(self, component: str, batch: int, tasks: int) -> Array:
+        normal = stream(self._seed, component, "tasks", str(batch)).standard_normal(tasks)
+        factors = _log_normal(normal, self._sigma)
+        if self._share > 0:
+            drawn = stream(self._seed, component, "stragglers", str(batch)).random(tasks)
+            factors[drawn < self._share] *= self._factor
+        return factors
+
+
+def _log_normal(normal: Array, sigma: float) -> Array:
+    factors: Array = np.exp(sigma * normal - sigma**2 / 2)
+    return factors

@@ -1,0 +1,29 @@
+"""`homeostat bench control` measures what it says; how fast it is here is not a test."""
+
+from __future__ import annotations
+
+from homeostat.bench import control
+
+
+def test_every_number_is_there_and_consistent() -> None:
+    told: list[str] = []
+    result = control.measure(sizes=(20, 40), steps=20, repeats=2, tell=told.append)
+    assert set(result["step_ms_p50"]) == set(result["step_ms_p99"]) == {"20", "40"}
+    for size in ("20", "40"):
+        assert 0 < result["step_ms_p50"][size] <= result["step_ms_p99"][size]
+    low, high = result["sim_hour_s_range"]
+    assert 0 < low <= result["sim_hour_s"] <= high
+    assert result["sim_hour_instances"] == 40
+    assert len(told) == 4
+
+
+def test_growth_is_the_steepest_between_two_sizes() -> None:
+    assert control.growth_exponent({"10": 1.0, "100": 10.0, "1000": 10.0}) == 1.0
+    assert round(control.growth_exponent({"10": 1.0, "100": 1.0, "1000": 100.0}), 6) == 2.0
+
+
+def test_the_measured_application_has_the_size_it_is_named_after() -> None:
+    for size in control.SIZES:
+        components = control.scenario(size, 3600.0).components
+        assert sum(component.parallelism for component in components) == size
+    assert control.scenario(100, 3600.0).faults[0].component in {c.name for c in components}

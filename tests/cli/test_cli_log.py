@@ -1,0 +1,84 @@
+"""`homeostat log` and `homeostat explain`: from a run to the story of each decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Homeostat = Callable[..., Any]
+
+
+@pytest.fixture
+def logged(homeostat: Homeostat, scenario: Path) -> Homeostat:
+    ran = homeostat("sim", "run", scenario, "--store", "homeostat.sqlite")
+    assert ran.code == 0
+    assert "small/provisioning/1" in ran.err
+    return homeostat
+
+
+def test_the_log_of_the_newest_run_is_found_by_itself(logged: Homeostat) -> None:
+    ran = logged("log", "--last", 0)
+    assert ran.code == 0
+    kinds = [line.split()[-1] for line in ran.out.splitlines()]
+    assert len(kinds) > 5
+    records = logged("log", "--last", 0, "--json").json
+    assert len(records) == len(kinds) - 1
+    assert {"symptom", "diagnosis", "proposal", "action", "receipt", "outcome"} <= {r["kind"] for r in records}
+    assert [r["at_s"] for r in records] == sorted(r["at_s"] for r in records)
+
+
+def test_the_log_can_be_narrowed(logged: Homeostat) -> None:
+    actions = logged("log", "--kind", "action", "--json").json
+    assert actions
+    assert {record["kind"] for record in actions} == {"action"}
+    both = logged("log", "--kind", "action", "--kind", "outcome", "--component", "count", "--json").json
+    assert {record["component"] for record in both} == {"count"}
+    assert len(logged("log", "--last", 2, "--json").json) == 2
+    assert logged("log", "--last", 2, "--json").json == logged("log", "--last", 0, "--json").json[-2:]
+
+
+def test_explain_tells_the_whole_chain(logged: Homeostat) -> None:
+    ran = logged("explain", "a-1")
+    assert ran.code == 0
+    for words in ("What was seen", "What it was taken for", "What was done", "What came of it", "under-provisioned"):
+        assert words in ran.out
+    told = logged("explain", "a-1", "--json").json
+    assert told["text"] == ran.out.strip()
+    kinds = {record["kind"] for record in told["chain"]}
+    assert {"symptom", "diagnosis", "proposal", "action", "receipt", "outcome"} <= kinds
+
+
+def test_the_same_run_again_is_a_run_of_its_own(logged: Homeostat, scenario: Path) -> None:
+    first = logged("log", "--last", 0, "--json").out
+    ran = logged("sim", "run", scenario, "--store", "homeostat.sqlite")
+    assert "small/provisioning/1#2" in ran.err
+    assert logged("log", "--last", 0, "--json").out == first
+    assert logged("log", "--run", "small/provisioning/1", "--last", 0, "--json").out == first
+
+
+def test_another_log_by_the_environment(logged: Homeostat, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "homeostat.sqlite").rename(tmp_path / "kept.sqlite")
+    assert logged("log").code == 2
+    monkeypatch.setenv("HOMEOSTAT_STORE", str(tmp_path / "kept.sqlite"))
+    assert logged("log").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("explain", "a-99"), "a-"),
+        (("log", "--run", "small/provisoning/1"), "small/provisioning/1"),
+        (("log", "--kind", "actions"), "action"),
+        (("log", "--component", "cuont"), "count"),
+    ],
+)
+def test_what_is_not_in_the_log_is_refused_with_the_nearest(
+    logged: Homeostat, arguments: tuple[str, ...], words: str
+) -> None:
+    ran = logged(*arguments)
+    assert ran.code == 2
+    assert len(ran.err.strip().splitlines()) == 1
+    assert words in ran.err

@@ -1,0 +1,318 @@
+"""The log in words: what a user reads from `homeostat explain` and `homeostat log`."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from homeostat.core.errors import HomeostatError
+from homeostat.core.findings import JSON, Record
+from homeostat.store.contract import record_strategy
+from homeostat.store.explain import LogLine, explain, log_lines
+from homeostat.store.memory import MemoryStore
+from homeostat.store.protocol import KINDS
+from homeostat.store.sqlite import SqliteStore
+from homeostat.store.words import moment, number, quantity
+
+DOCS = Path(__file__).parents[2] / "docs" / "log.md"
+AT_S = 3_730.0
+
+
+def record(id: str, kind: str, body: dict[str, JSON], *because: str, at_s: float = AT_S, text: str = "") -> Record:
+    return Record(id, kind, at_s, text, "count", because, body)
+
+
+def healing() -> list[Record]:
+    """A pressured component is scaled up, as the loop writes it down."""
+    evidence: JSON = {"arrival_per_s": 2e3, "capacity_per_s": 501.234, "pending_rows": 120_000, "gc_s": math.nan}
+    pressure: dict[str, JSON] = {"kind": "pressure", "severity": 0.75, "evidence": evidence}
+    cause: dict[str, JSON] = {"cause": "under-provisioned", "probability": 0.92, "evidence": {"spread": 0.0312}}
+    grow: dict[str, JSON] = {
+        "kind": "scale-up",
+        "patch": {"parallelism.count": 8},
+        "prediction": {"gain": math.log(4), "text": "four times the capacity"},
+    }
+    spread: dict[str, JSON] = {"kind": "adjust-skew", "patch": {"spread.count": 1.5}, "benefit": 0.05, "cost": 0.1}
+    intent: dict[str, JSON] = {
+        "from": {"parallelism.count": 2},
+        "desired": {"parallelism.count": 8, "parallelism.split": 3},
+        "steps": [{"step": "set-live", "values": {"parallelism.count": 8}}],
+    }
+    gains: dict[str, JSON] = {"observed_gain": 1.2142, "predicted_gain": math.log(4), "standard_error": 0.0812}
+    judged: dict[str, JSON] = {"action": "a-1", "verdict": "helped", "before": 20, "after": 12, "reason": ""}
+    return [
+        record("s-1", "symptom", pressure, text="holds back split"),
+        record("d-1", "diagnosis", cause, "s-1"),
+        record("d-2", "diagnosis", {"cause": "data-skew", "probability": 0.05}, "s-1"),
+        record("p-1", "proposal", grow | {"benefit": 0.75, "cost": 0.2}, "d-1"),
+        record("p-2", "proposal", spread, "d-2"),
+        record("r-1", "rejection", {"reason": "p-1 promises more"}, "p-2"),
+        record("a-1", "action", grow | intent, "p-1", text="count grows from 2 to 8"),
+        receipt(12.5, applied=True, detail="8 instances run"),
+        record("o-1", "outcome", judged | gains, "a-1", at_s=AT_S + 300),
+    ]
+
+
+def receipt(after_s: float, *, applied: bool, detail: str) -> Record:
+    body: dict[str, JSON] = {"action": "a-1", "applied": applied, "detail": detail}
+    return record("c-1", "receipt", body, "a-1", at_s=AT_S + after_s)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    store = MemoryStore()
+    store.append("demo", healing())
+    return store
+
+
+def section(told: str, heading: str) -> str:
+    (block,) = [block for block in told.split("\n\n") if block.startswith(heading)]
+    return block
+
+
+def test_an_action_is_told_from_measurement_to_outcome(store: MemoryStore) -> None:
+    told = explain(store, "demo", "a-1")
+    assert told.startswith("a-1 · action · count · t+1 h 02 min 10 s\ncount grows from 2 to 8\n")
+    assert [block.split("\n")[0] for block in told.split("\n\n")[1:]] == [
+        "What was seen",
+        "What it was taken for",
+        "What was proposed",
+        "What was done",
+        "What was predicted",
+        "What came of it",
+    ]
+    seen = section(told, "What was seen")
+    assert "count: pressure, severity 0.75" in seen
+    assert "holds back split" in seen
+    assert "arrival 2,000 /s · capacity 501 /s · pending 120,000 rows · gc unknown" in seen
+    taken_for = section(told, "What it was taken for")
+    assert "under-provisioned, probability 0.92" in taken_for.split("rather than")[0]
+    assert "spread 0.0312" in taken_for
+    assert "data-skew, probability 0.05" in taken_for.split("rather than")[1]
+    proposed = section(told, "What was proposed")
+    assert "p-1" in proposed
+    assert "benefit 0.75 · cost 0.2\n      taken as a-1" in proposed
+    assert "adjust-skew: spread.count → 1.5" in proposed
+    assert "rejected (r-1): p-1 promises more" in proposed
+    done = section(told, "What was done")
+    assert "step 1 of 1: set-live parallelism.count 2 → 8" in done
+    assert "took effect after 12.5 s (c-1): 8 instances run" in done
+    assert "gain 1.39: batch time × 0.25 at equal load · four times the capacity" in told
+    outcome = section(told, "What came of it")
+    assert "t+1 h 07 min 10 s  count: helped (a-1)" in outcome
+    assert "observed gain 1.21 ± 0.0812 against 1.39 predicted (88 % of it)" in outcome
+    assert "judged on 20 measurements before it and 12 after" in outcome
+
+
+def test_both_stores_tell_the_same_story(store: MemoryStore, tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "log.sqlite")) as file:
+        file.append("demo", healing())
+        for each in healing():
+            assert explain(file, "demo", each.id) == explain(store, "demo", each.id)
+
+
+def test_an_action_that_a_crash_cut_short_says_what_is_not_known() -> None:
+    store = MemoryStore()
+    store.append("demo", healing()[:7])
+    told = explain(store, "demo", "a-1")
+    assert "no receipt so far: its effect is not known" in told
+    assert "not judged so far: a-1" in told
+
+
+def test_an_action_that_had_no_effect_says_so() -> None:
+    store = MemoryStore()
+    late = receipt(90, applied=False, detail="only 3 of 8 came")
+    store.append("demo", [*healing()[:7], late])
+    assert "had no effect after 1 min 30 s (c-1): only 3 of 8 came" in explain(store, "demo", "a-1")
+
+
+def test_a_rejected_proposal_is_told_without_the_action_taken_instead(store: MemoryStore) -> None:
+    told = explain(store, "demo", "r-1")
+    assert told.startswith("r-1 · rejection · count · t+1 h 02 min 10 s\np-1 promises more")
+    assert "data-skew, probability 0.05" in section(told, "What it was taken for").split("rather than")[0]
+    assert "What was done" not in told
+    assert "What came of it" not in told
+
+
+@pytest.mark.parametrize(("count", "id"), [(1, "s-1"), (2, "d-1")])
+def test_a_chain_that_stopped_says_where(count: int, id: str) -> None:
+    store = MemoryStore()
+    store.append("demo", healing()[:count])
+    assert explain(store, "demo", id).endswith("nothing so far")
+
+
+def test_advice_alerts_and_kinds_of_ones_own_are_told_too() -> None:
+    store = MemoryStore()
+    store.append(
+        "demo",
+        [
+            *healing()[:4],
+            record("v-1", "advice", {}, "p-1", text="mode is advise"),
+            record("n-1", "alert", {"to": "on-call"}, "d-1", text="count needs help"),
+            record("z-1", "note", {"rows_seen": 3}, "n-1"),
+        ],
+    )
+    told = explain(store, "demo", "d-1")
+    assert "advised (v-1): mode is advise" in section(told, "What was proposed")
+    others = section(told, "What else belongs to it")
+    assert "count: count needs help\n      to on-call" in others
+    assert "count: rows seen 3" in others
+    assert "v-1" not in others
+
+
+def test_what_was_thought_of_the_same_symptom_later_is_no_alternative(store: MemoryStore) -> None:
+    store.append("demo", [record("d-3", "diagnosis", {"cause": "slow-instance"}, "s-1", at_s=AT_S + 60)])
+    assert "slow-instance" not in explain(store, "demo", "a-1")
+    assert "slow-instance" in explain(store, "demo", "s-1")
+
+
+def test_a_revert_is_told_with_what_it_reverts(store: MemoryStore) -> None:
+    back: dict[str, JSON] = {"kind": "revert", "steps": ["back to 2"]}
+    store.append("demo", [record("a-2", "action", back, "o-1", at_s=AT_S + 301)])
+    done = section(explain(store, "demo", "a-2"), "What was done")
+    assert done.index("a-1") < done.index("a-2")
+    assert "step 1 of 1: back to 2" in done
+
+
+def test_replacements_and_nested_patches_are_spelled_out() -> None:
+    store = MemoryStore()
+    body: dict[str, JSON] = {
+        "kind": "replace",
+        "from": {"executors.app": 3},
+        "patch": {"values": {"executors.app": 4.0}, "retire": ["w-1", "w-2"]},
+        "steps": [{"replace": {"workers": ["w-1", "w-2"]}}, {"restart": {"executors.app": 4}}],
+    }
+    store.append("demo", [Record("a-1", "action", 1.0, "", body=body)])
+    told = explain(store, "demo", "a-1")
+    assert "replace: executors.app 3 → 4, replace w-1, w-2" in told
+    assert "step 2 of 2: restart executors.app 3 → 4" in told
+
+
+def test_a_long_chain_is_cut_short() -> None:
+    store = MemoryStore()
+    store.append("demo", healing()[:1])
+    store.append("demo", [record(f"d-{n}", "diagnosis", {"cause": "inconclusive"}, "s-1") for n in range(50)])
+    told = explain(store, "demo", "s-1")
+    assert told.count("inconclusive") == 20
+    assert "… and 30 more" in told
+
+
+def test_an_unknown_id_or_run_is_an_error_with_the_nearest(store: MemoryStore) -> None:
+    with pytest.raises(HomeostatError, match=r"run 'demo' has no record 'a-11' \(nearest: a-1"):
+        explain(store, "demo", "a-11")
+    with pytest.raises(HomeostatError, match=r"run 'demo' has no record 'xyz' \(the newest is o-1\)"):
+        explain(store, "demo", "xyz")
+    with pytest.raises(HomeostatError, match=r"the log has no run 'dem' \(runs: demo\)"):
+        explain(store, "dem", "a-1")
+    with pytest.raises(HomeostatError, match="empty"):
+        explain(MemoryStore(), "demo", "a-1")
+
+
+def test_the_log_has_a_row_for_each_record(store: MemoryStore) -> None:
+    rows = log_lines(store.records("demo"))
+    assert rows[0] == LogLine("t+1 h 02 min 10 s", "s-1", "symptom", "count", "holds back split")
+    assert [row.text for row in rows[1:7]] == [
+        "under-provisioned, probability 0.92",
+        "data-skew, probability 0.05",
+        "scale-up: parallelism.count → 8",
+        "adjust-skew: spread.count → 1.5",
+        "p-1 promises more",
+        "count grows from 2 to 8",
+    ]
+
+
+def test_no_text_of_others_reaches_the_terminal_as_a_command() -> None:
+    nasty = Record("f-\x1b[2J", "failure", 1.0, "boom\n\x1b[31mred", "x\ry", body={"k\x07": "v\x1b"})
+    store = MemoryStore()
+    store.append("demo", [nasty])
+    shown = [*log_lines([nasty])[0], *explain(store, "demo", nasty.id).split("\n")]
+    assert all(text.isprintable() for text in shown)
+
+
+@settings(deadline=None)
+@given(st.lists(record_strategy(ids=st.sampled_from([f"x-{n}" for n in range(8)])), min_size=1, max_size=8))
+def test_any_records_can_be_told(records: list[Record]) -> None:
+    store = MemoryStore()
+    store.append("demo", records)
+    assert len(log_lines(records)) == len(records)
+    for each in records:
+        assert explain(store, "demo", each.id).startswith(each.id)
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "CET-1")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("at_s", "shown"),
+    [
+        (0.0, "t+0 s"),
+        (0.54, "t+0.5 s"),
+        (59.96, "t+1 min 00 s"),
+        (130.0, "t+2 min 10 s"),
+        (3_605.5, "t+1 h 00 min 05.5 s"),
+        (86_400.0 * 20 + 61, "t+20 d 00 h 01 min 01 s"),
+        (-5.0, "t-5 s"),
+        (1_700_000_000.0, "2023-11-14 23:13:20"),
+        (1e300, None),
+    ],
+)
+def test_times_are_shown_since_the_start_or_as_the_local_clock(at_s: float, shown: str | None) -> None:
+    assert shown is None or moment(at_s) == shown
+    assert moment(at_s)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (8, "8"),
+        (12_345, "12,345"),
+        (12_345.0, "12,300"),
+        (0.000012345, "1.23e-05"),
+        (0.5, "0.5"),
+        (0.0, "0"),
+        (9.999, "10"),
+        (-0.25, "-0.25"),
+        (1e20, "1e+20"),
+        (math.nan, "unknown"),
+        (-math.inf, "-infinite"),
+    ],
+)
+def test_numbers_have_three_digits(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+def test_names_give_values_their_unit() -> None:
+    assert quantity("delay_s", 2.5) == "delay 2.5 s"
+    assert quantity("state_bytes", 10) == "state 10 bytes"
+    assert quantity("parallelism.word_count", 3) == "parallelism.word_count 3"
+    assert quantity("since_s", "noon") == "since s noon"
+    assert quantity("pending_rows", 10**400).endswith(" rows")
+
+
+def test_the_page_on_the_log_shows_every_kind_and_what_explain_really_says(store: MemoryStore) -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    assert [kind for kind in KINDS if f"\n| `{kind}` |" not in page] == []
+    assert f"```text\n{explain(store, 'demo', 'a-1')}\n```" in page
+
+
+def test_the_question_on_the_page_can_be_asked_of_the_file(tmp_path: Path) -> None:
+    question = DOCS.read_text(encoding="utf-8").split("```sql\n")[1].split("```")[0]
+    with closing(SqliteStore(tmp_path / "log.sqlite")) as file:
+        file.append("demo", healing())
+        with closing(sqlite3.connect(file.path)) as client:
+            assert client.execute(question).fetchall() == [(AT_S, "a-1", "count grows from 2 to 8")]

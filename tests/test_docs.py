@@ -1,0 +1,159 @@
+"""The documentation is complete and right: commands, options, policies, dependencies, links, and what the README shows.
+
+The keys of a scenario are held to their page by tests/sim/test_scenario_docs.py.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from homeostat.cli.main import app, run
+from homeostat.policies import registry
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+def commands(command: Any = None, path: str = "homeostat") -> Iterator[tuple[str, Any]]:
+    """Every command that can be called, with its full name."""
+    command = command or typer.main.get_command(app)
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield path, command
+        return
+    for name, each in inner.items():
+        yield from commands(each, f"{path} {name}")
+
+
+def section(page: str, heading: str) -> str:
+    match = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", page, re.M | re.S)
+    assert match, f"no section '## {heading}'"
+    return match[1]
+
+
+@pytest.mark.parametrize(("path", "command"), [pytest.param(*each, id=each[0]) for each in commands()])
+def test_every_command_and_option_is_documented(path: str, command: Any) -> None:
+    text = section(COMMANDS, path)
+    options = [name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)]
+    documented = set(re.findall(r"`(--[a-z-]+)`", text))
+    assert documented == {name for name in options if name.startswith("--")}
+    assert "--json" in documented
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            assert f"{path} {parameter.metavar}" in text
+
+
+def test_every_section_of_the_page_is_a_command() -> None:
+    headings = re.findall(r"^## (.*)$", COMMANDS, re.M)
+    assert headings == ["homeostat", *(path for path, _ in commands())]
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_policy_is_documented(name: str) -> None:
+    assert f"`{name}`" in COMMANDS
+    assert f"`{name}`" in (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+
+
+def parts() -> set[str]:
+    names: set[str] = set()
+    for policy in [registry.build(name, {}, scenario_peak_per_s=1.0) for name in registry.names()]:
+        names |= {part.name for part in policy.detectors}
+        names |= {part.name for part in policy.diagnosers}
+        names |= {part.name for part in policy.resolvers}
+    return names
+
+
+@pytest.mark.parametrize("name", sorted(parts()))
+def test_every_detector_diagnoser_and_resolver_is_documented(name: str) -> None:
+    assert f"`{name}`" in (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+
+
+def test_every_direct_dependency_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    optional = project["project"]["optional-dependencies"].values()
+    wanted = [
+        *project["project"]["dependencies"],
+        *(each for group in optional for each in group),
+        *project["dependency-groups"]["dev"],
+    ]
+    names = {re.split(r"[<>=!~\[; ]", requirement)[0] for requirement in wanted}
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    reasons = dict(re.findall(r"^\| ([a-z0-9-]+) \| (.+) \|$", page, re.M))
+    assert set(reasons) == names
+    locked = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert all(re.search(rf"^{name}==", locked, re.M) for name in names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def shown_calls(page: Path) -> list[str]:
+    """The lines of code blocks that call the program."""
+    blocks = re.findall(r"^```[a-z]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line.startswith("homeostat ")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_calls_that_pages_show_are_understood(page: Path) -> None:
+    known = dict(commands())
+    for line in shown_calls(page):
+        words = shlex.split(line, comments=True)
+        path = next((p for n in (3, 2) if (p := " ".join(words[:n])) in known), None)
+        assert path, line
+        options = {name for parameter in known[path].params for name in (*parameter.opts, *parameter.secondary_opts)}
+        assert {word for word in words if word.startswith("--")} <= options, line
+
+
+README = ROOT / "README.md"
+TRANSCRIPT = re.compile(r"^\$ (homeostat .*)\n((?:(?!```|\$ ).*\n)*)", re.M)
+
+
+def printed_by(call: str, capsys: pytest.CaptureFixture[str]) -> str:
+    run(shlex.split(call)[1:])
+    return capsys.readouterr().out
+
+
+def test_the_readme_shows_what_the_program_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one directory and in order, as a newcomer would type them. `python tests/test_docs.py` pastes it anew."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOMEOSTAT_STORE", raising=False)
+    shown = TRANSCRIPT.findall(README.read_text(encoding="utf-8"))
+    assert len(shown) >= 4
+    for call, output in shown:
+        assert printed_by(call, capsys) == output, call
+
+
+def paste() -> None:
+    """Write into the README what its commands print now."""
+    program = Path(sys.executable).with_name("homeostat")
+
+    def anew(match: re.Match[str]) -> str:
+        words = [str(program), *shlex.split(match[1])[1:]]
+        ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        return f"$ {match[1]}\n{ran.stdout}"
+
+    with tempfile.TemporaryDirectory() as folder:
+        README.write_text(TRANSCRIPT.sub(anew, README.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    paste()
