@@ -57,7 +57,7 @@ def test_every_command_and_option_is_documented(path: str, command: Any) -> None
 
 def test_every_section_of_the_page_is_a_command() -> None:
     headings = re.findall(r"^## (.*)$", COMMANDS, re.M)
-    assert headings == ["homeostat", *(path for path, _ in commands())]
+    assert sorted(headings) == sorted(["homeostat", *(path for path, _ in commands())])
 
 
 @pytest.mark.parametrize("name", registry.names())
@@ -75,9 +75,12 @@ def parts() -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("name", sorted(parts()))
-def test_every_detector_diagnoser_and_resolver_is_documented(name: str) -> None:
-    assert f"`{name}`" in (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+def test_every_detector_diagnoser_and_resolver_is_documented() -> None:
+    page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\| (?:Detector|Diagnoser|Resolver) \|.*\n\|---\|---\|\n((?:\|.*\n)*)", page, re.M)
+    assert len(tables) == 3
+    documented = {name for table in tables for row in table.splitlines() for name in re.findall(r"`(.+?)`", row)}
+    assert documented == parts()
 
 
 def test_every_direct_dependency_has_its_reason() -> None:
@@ -119,6 +122,18 @@ def test_calls_that_pages_show_are_understood(page: Path) -> None:
         assert path, line
         options = {name for parameter in known[path].params for name in (*parameter.opts, *parameter.secondary_opts)}
         assert {word for word in words if word.startswith("--")} <= options, line
+
+
+def test_the_code_in_contributing_is_that_of_the_example_and_its_test() -> None:
+    code = "".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("examples", "tests/examples")
+        for path in sorted((ROOT / folder).glob("*.py"))
+    )
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
+        assert block in code
+        assert block.count("\n") < 30
 
 
 README = ROOT / "README.md"

@@ -48,9 +48,9 @@ class LoopSettings(Table):
 class SensitivitySettings(Table):
     """How sure the default flavour's detectors must be."""
 
-    slack: Annotated[float, Field(ge=0)] = Field(0.0, description="subtracted from each whitened residual")
+    slack: Annotated[float, Field(ge=0)] = Field(0.1, description="subtracted from each whitened residual")
     shrink_slack: Annotated[float, Field(ge=0)] = Field(0.5, description="the same before shrinking")
-    alarm: Annotated[float, Field(gt=0)] = Field(11.5, description="cumulated sum that counts as a rise of the load")
+    alarm: Annotated[float, Field(gt=0)] = Field(10.0, description="cumulated sum that counts as a rise of the load")
     shrink_alarm: Annotated[float, Field(gt=0)] = Field(13.0, description="cumulated sum that counts as a fall")
     floor: Annotated[float, Field(gt=0)] = Field(0.05, description="the smallest noise that is believed")
     outlier: Annotated[float, Field(gt=0)] = Field(4.0, description="robust deviations from the peers")

@@ -32,7 +32,7 @@ def refused(ran: Any, *words: str) -> None:
         ('inputs = ["lines"]', 'inputs = ["line"]', ("small.toml:17", "lines")),
         ("parallelism = 3", "paralelism = 3", ("small.toml:18", "parallelism")),
         ("parallelism = 3", "parallelism = 0", ("small.toml:18",)),
-        ('duration = "40 min"', 'duration = "0 s"', ("small.toml:4", "duration")),
+        ('duration = "20 min"', 'duration = "0 s"', ("small.toml:4", "duration")),
     ],
 )
 def test_a_wrong_scenario_is_refused_with_its_line(
@@ -114,6 +114,7 @@ def test_a_missing_trace_is_refused(homeostat: Homeostat, scenario: Path) -> Non
         (("explain", "a-1"), ("homeostat.sqlite", "no log")),
         (("config", "check", "missing.toml"), ("missing.toml", "no such file")),
         (("bench", "control", "--steps", "10"), ("--steps",)),
+        (("bench", "noise", "--engine", "spark"), ("spark", "dataflow, microbatch, all")),
         (("--nonsense",), ("--nonsense", "homeostat --help")),
     ],
 )

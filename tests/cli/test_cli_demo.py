@@ -24,20 +24,21 @@ def test_off_a_terminal_it_tells_the_story_in_lines(homeostat: Homeostat, tmp_pa
         assert any(action in line for line in actions)
     for kind in ("symptom", "diagnosis", "outcome"):
         assert f" {kind} " in ran.out
-    table = [line.split() for line in ran.out.splitlines()[-3:]]
+    table = [line.split() for line in ran.out.splitlines()[-4:-1]]
     assert [cells[0] for cells in table] == ["provisioning", "provisioning.paper", "static"]
     assert table[0][1] == "yes"
     assert "out/demo.svg" in ran.err
     assert (tmp_path / "out" / "demo.svg").read_text().startswith("<?xml")
 
 
-def test_the_default_policy_does_better_than_the_papers_and_costs_less_than_static(homeostat: Homeostat) -> None:
+def test_the_default_policy_is_healthy_sooner_and_cheaper_than_the_papers(homeostat: Homeostat) -> None:
     ours, paper, static = homeostat("demo", "--json").json
     assert (ours["policy"], paper["policy"], static["policy"]) == ("provisioning", "provisioning.paper", "static")
     assert ours["converged"]
     assert ours["needless_actions"] == 0
     assert ours["slo_violation_s"] < paper["slo_violation_s"]
-    assert ours["instance_seconds"] < static["instance_seconds"]
+    assert ours["instance_seconds"] < paper["instance_seconds"]
+    assert not static["converged"]
 
 
 def test_on_a_terminal_it_is_drawn_and_leaves_the_terminal_as_it_was(scenario: Path, tmp_path: Path) -> None:
@@ -48,7 +49,7 @@ def test_on_a_terminal_it_is_drawn_and_leaves_the_terminal_as_it_was(scenario: P
         os.close(theirs)
         shown = _read_all(ours)
     assert running.returncode == 0
-    for words in ("load", "throughput", "backlog", "what the loop sees and does", "0:40:00 of 0:40:00", "healthy"):
+    for words in ("load", "throughput", "backlog", "what the loop sees and does", "0:20:00 of 0:20:00", "healthy"):
         assert words in shown
     assert "█" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from homeostat.cli.main import run
+
 Homeostat = Callable[..., Any]
 
 
+@pytest.fixture(scope="module")
+def log_file(tmp_path_factory: pytest.TempPathFactory, scenario_text: str) -> Path:
+    folder = tmp_path_factory.mktemp("log")
+    (folder / "small.toml").write_text(scenario_text)
+    assert run(["sim", "run", str(folder / "small.toml"), "--store", str(folder / "log.sqlite")]) == 0
+    return folder / "log.sqlite"
+
+
 @pytest.fixture
-def logged(homeostat: Homeostat, scenario: Path) -> Homeostat:
-    ran = homeostat("sim", "run", scenario, "--store", "homeostat.sqlite")
-    assert ran.code == 0
-    assert "small/provisioning/1" in ran.err
+def logged(homeostat: Homeostat, log_file: Path, tmp_path: Path) -> Homeostat:
+    """In a directory that holds the log of one run."""
+    shutil.copy(log_file, tmp_path / "homeostat.sqlite")
     return homeostat
 
 
@@ -53,10 +63,10 @@ def test_explain_tells_the_whole_chain(logged: Homeostat) -> None:
 
 def test_the_same_run_again_is_a_run_of_its_own(logged: Homeostat, scenario: Path) -> None:
     first = logged("log", "--last", 0, "--json").out
+    assert logged("log", "--run", "small/provisioning/1", "--last", 0, "--json").out == first
     ran = logged("sim", "run", scenario, "--store", "homeostat.sqlite")
     assert "small/provisioning/1#2" in ran.err
     assert logged("log", "--last", 0, "--json").out == first
-    assert logged("log", "--run", "small/provisioning/1", "--last", 0, "--json").out == first
 
 
 def test_another_log_by_the_environment(logged: Homeostat, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -82,3 +92,10 @@ def test_what_is_not_in_the_log_is_refused_with_the_nearest(
     assert ran.code == 2
     assert len(ran.err.strip().splitlines()) == 1
     assert words in ran.err
+
+
+def test_the_log_may_be_named_in_homeostat_toml(logged: Homeostat, tmp_path: Path) -> None:
+    (tmp_path / "homeostat.sqlite").rename(tmp_path / "kept.sqlite")
+    (tmp_path / "homeostat.toml").write_text('store = "kept.sqlite"\n')
+    assert logged("log").code == 0
+    assert logged("log", "--store", "other.sqlite").code == 2

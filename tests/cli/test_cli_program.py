@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import homeostat as package
-from homeostat.cli import main
+from homeostat.cli import main, output, report, running
 
 Homeostat = Callable[..., Any]
 
@@ -142,3 +144,10 @@ def test_config_check_and_show(homeostat: Homeostat, tmp_path: Path) -> None:
     assert "homeostat.toml" in shown["guards.largest_change"]["origin"]
     assert shown["guards.cooldown"]["origin"] == "default"
     assert "guards.largest_change" in homeostat("config", "show").out
+
+
+@pytest.mark.parametrize("module", [output, report, running])
+def test_the_examples_in_the_docstrings_hold(module: ModuleType) -> None:
+    tried = doctest.testmod(module)
+    assert tried.attempted > 0
+    assert tried.failed == 0

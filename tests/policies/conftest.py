@@ -19,7 +19,7 @@ from homeostat.core.configuration import (
     Value,
 )
 from homeostat.core.cycle import Trace, step
-from homeostat.core.events import EngineChanged, Observed
+from homeostat.core.events import EngineChanged, Event, Observed
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array, FlowSample, Observation, TaskSample, WorkerSample
 from homeostat.core.policy import Policy
@@ -69,7 +69,7 @@ def _think(
 ) -> Trace:
     knobs = {knob: KnobSpec(cost=0.0 if knob.kind == SPREAD else 1.0) for knob in values} | dict(bounds)
     engine = EngineChanged(topology, Configuration(values), Capabilities(knobs, can_replace=True), 0.0)
-    events = [engine, *map(Observed, observations)]
+    events: list[Event] = [engine, *map(Observed, observations)]
     state = State(mode="advise", objective=objective)
     return step(policy, state, events, observations[-1].at_s)[2]
 
@@ -89,7 +89,7 @@ def think() -> Think:
         arrival_per_s: float = 100.0,
         taken_per_s: float | None = None,
         pending_rows: float = 0.0,
-        objective: Objective = Objective(),
+        throughput_per_s: float | None = None,
         bounds: Mapping[Knob, KnobSpec] | None = None,
         spread: int | None = 1,
         damage: Damage = lambda observation: observation,
@@ -110,7 +110,7 @@ def think() -> Think:
         one = Observation(0.0, TICK_S, 0, (flow,), samples, workers)
         observations = [damage(replace(one, at_s=TICK_S * (n + 1), batch=n)) for n in range(ticks)]
         topology = _topology(lambda name: Knob(PARALLELISM, name))
-        return _think(policy, topology, values, bounds or {}, observations, objective)
+        return _think(policy, topology, values, bounds or {}, observations, Objective(throughput_per_s))
 
     return run
 

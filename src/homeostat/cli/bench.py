@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 
 from homeostat.cli.output import JsonFlag, print_json, print_table, say
+from homeostat.core.errors import ConfigError
+
+ENGINES = ("dataflow", "microbatch", "all")
 
 app = typer.Typer(name="bench", help="Measure Homeostat itself.", no_args_is_help=True)
 
@@ -41,10 +44,30 @@ def control(
 
 
 @app.command("noise")
-def noise(json: JsonFlag = False) -> None:
-    """Count needless actions under noise alone, and time how fast a real overload is found."""
+def noise(
+    days: Annotated[int, typer.Option("--days", min=1, help="Simulated days of noise alone.")] = 20,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Overloads to find, each with a seed of its own.")] = 200,
+    first_seed: Annotated[
+        int, typer.Option("--first-seed", min=0, help="Seeds count from here; settings were tuned on those below 100.")
+    ] = 1000,
+    engine: Annotated[str, typer.Option("--engine", help="dataflow, microbatch or all.")] = "all",
+    json: JsonFlag = False,
+) -> None:
+    """Count the actions that noise alone leads to, and how fast a real overload is found, with the same settings."""
     from homeostat.bench import noise as bench
 
-    result = bench.main(json=json)
+    if engine not in ENGINES:
+        raise ConfigError(f"there is no engine {engine!r}", where="--engine", fix=f"one of {', '.join(ENGINES)}")
+    say(f"{days} simulated days and {seeds} overloads on each engine; this takes minutes")
+    result = bench.main(days=days, seeds=seeds, first_seed=first_seed, engine=engine)
     if json:
         print_json(result)
+        return
+    rows = [(name, key, _shown(value)) for name, found in result["engines"].items() for key, value in found.items()]
+    print_table(("engine", "figure", "value"), rows)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return " to ".join(_shown(item) for item in value)
+    return f"{value:.3g}" if isinstance(value, float) else "-" if value is None else str(value)

@@ -42,5 +42,11 @@ def show(
     if json:
         print_json([{"key": key, "value": value, "origin": origin} for key, value, origin in settings])
     else:
-        rows = [(key, str(value), origin) for key, value, origin in settings]
-        print_table(("setting", "value", "from"), rows)
+        print_table(("setting", "value", "from"), [(key, _written(value), origin) for key, value, origin in settings])
+
+
+def _written(value: object) -> str:
+    """As in the file; what is not set has no value there."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "-" if value is None else str(value)

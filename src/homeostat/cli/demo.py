@@ -43,7 +43,7 @@ def demo(
     policy = running.policy_for(loaded)
     if json:
         watched = simulate(loaded, policy)
-    elif live and sys.stdout.isatty():
+    elif live and _can_draw():
         watched = _live(loaded, policy, speed or loaded.duration_s / LIVE_FOR_S)
     else:
         watched = _plain(loaded, policy)
@@ -56,6 +56,11 @@ def demo(
         print("\nThe same load and noise under other policies (static is sized for the peak):")
         report.print_comparison(results)
     _draw(results, picture, f"{loaded.name}: {loaded.title}")
+
+
+def _can_draw() -> bool:
+    out = console()
+    return sys.stdout.isatty() and not out.is_dumb_terminal and out.encoding.startswith("utf")
 
 
 def _live(scenario: Scenario, policy: Policy, speed: float) -> RunResult:

@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from homeostat._version import __version__
-from homeostat.cli.log import DEFAULT_STORE
+from homeostat.cli.log import store_path
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, print_json, print_table
 
 NEEDED = ("numpy", "pydantic", "rich", "typer")
@@ -30,13 +30,13 @@ class Check(NamedTuple):
 
 def doctor(
     store: Annotated[
-        Path,
+        Path | None,
         typer.Option("--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="The log whose place is checked."),
-    ] = DEFAULT_STORE,
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Check Python, the libraries, the terminal and the place of the log; exit code 3 if something is missing."""
-    checks = list(run_checks(store))
+    checks = list(run_checks(store_path(store)))
     if json:
         print_json([check._asdict() for check in checks])
     else:

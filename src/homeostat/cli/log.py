@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from homeostat.store.protocol import Store
 
 StoreOption = Annotated[
-    Path, typer.Option("--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="The SQLite file of the log.")
+    Path | None, typer.Option("--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="The SQLite file of the log.")
 ]
 RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="The newest run if left out.")]
 
 DEFAULT_STORE = Path("homeostat.sqlite")
+CONFIG_FILE = Path("homeostat.toml")
 
 
 def log(
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = None,
     run: RunOption = None,
     kind: Annotated[
         list[str] | None,
@@ -38,8 +39,9 @@ def log(
     """Print the log of a run: symptoms, diagnoses, proposals, rejections, actions, outcomes."""
     from homeostat.store.explain import log_lines
 
-    with _opened(store) as opened:
-        name = _run_name(opened, run, store)
+    path = store_path(store)
+    with _opened(path) as opened:
+        name = _run_name(opened, run, path)
         kinds = _checked_kinds(kind or [])
         records = opened.records(name, kinds=kinds, component=component, limit=last, newest_first=True)[::-1]
         if not records and component:
@@ -53,15 +55,16 @@ def log(
 
 def explain(
     id: Annotated[str, typer.Argument(metavar="ID", help="An id from `homeostat log`, such as a-1.")],
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = None,
     run: RunOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Tell the whole story of one record, from the measurement to the outcome."""
     from homeostat.store import explain as words
 
-    with _opened(store) as opened:
-        name = _run_name(opened, run, store)
+    path = store_path(store)
+    with _opened(path) as opened:
+        name = _run_name(opened, run, path)
         try:
             text = words.explain(opened, name, id)
         except StoreError:
@@ -73,6 +76,17 @@ def explain(
         print_json({"run": name, "id": id, "text": text, "chain": [asdict(record) for record in chain]})
     else:
         print(text)
+
+
+def store_path(given: Path | None) -> Path:
+    """The log that was named, by option or environment; else the one of homeostat.toml, if there is such a file."""
+    if given is not None:
+        return given
+    if not CONFIG_FILE.exists():
+        return DEFAULT_STORE
+    from homeostat import config
+
+    return config.load().store
 
 
 @contextmanager

@@ -69,9 +69,13 @@ def print_table(
     rows: Sequence[Sequence[str]],
     *,
     right: Sequence[str] = (),
+    fold: Sequence[str] = (),
     styles: Sequence[str] = (),
 ) -> None:
-    """Columns named in `right` are numbers; `styles` has one style for each row, if any."""
+    """Columns in `right` are numbers; those in `fold` (the last, if none) may be broken on a narrow terminal.
+
+    `styles` has one style for each row, if any. Off a terminal a row is one line, however long.
+    """
     if not sys.stdout.isatty():
         _print_plain_table(columns, rows, right)
         return
@@ -80,15 +84,14 @@ def print_table(
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        last = column == columns[-1]
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=not last)
+        whole = column not in (fold or columns[-1:])
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=whole)
     for number, row in enumerate(rows):
         table.add_row(*[Text(cell) for cell in row], style=styles[number] if styles else "")
     console().print(table)
 
 
 def _print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> None:
-    """One line per row however long, for pipes and files."""
     lines = [columns, *rows]
     widths = [max(len(line[number]) for line in lines) for number in range(len(columns))]
     for line in lines:

@@ -11,15 +11,9 @@ if TYPE_CHECKING:
     from homeostat.service.simulation import RunResult
     from homeostat.sim.spec import Scenario
 
-COMPARISON = (
-    "policy",
-    "converged",
-    "steps",
-    "since",
-    "unhealthy s",
-    "cost ÷ oracle",
-    "needless",
-    "instances at the end",
+COMPARISON = ("policy", "converged", "steps", "since", "unhealthy", "cost", "needless", "at end")
+LEGEND = (
+    "since: healthy for good from then on · unhealthy: in all · cost: instance-seconds ÷ the oracle's · at end: {names}"
 )
 
 
@@ -33,7 +27,8 @@ def print_run(scenario: Scenario, result: RunResult) -> None:
         because = f"{taken.because} (needless)" if taken.needless else taken.because
         rows.append((clock(taken.time_s), taken.action, because, parallelism_text(taken.parallelism)))
         styles.append("yellow" if taken.needless else "")
-    print_table(("time", "action", "because", "instances afterwards"), rows, right=("time",), styles=styles)
+    columns = ("time", "action", "because", "instances afterwards")
+    print_table(columns, rows, right=("time",), fold=columns[1:], styles=styles)
     for alert in result.alerts:
         out.print(f"{clock(alert.at_s)}  alert: {alert.text}", style="magenta", markup=False)
     out.print()
@@ -44,7 +39,8 @@ def print_run(scenario: Scenario, result: RunResult) -> None:
 def print_comparison(results: Sequence[RunResult]) -> None:
     rows = [_comparison_row(result) for result in results]
     styles = ["" if result.healthy_since_s is not None else "red" for result in results]
-    print_table(COMPARISON, rows, right=COMPARISON[2:7], styles=styles)
+    print_table(COMPARISON, rows, right=COMPARISON[2:7], fold=("policy", "at end"), styles=styles)
+    console().print(LEGEND.format(names="/".join(results[0].final_parallelism)), style="dim", markup=False)
 
 
 def parallelism_text(parallelism: Mapping[str, int | float]) -> str:
@@ -82,10 +78,10 @@ def _comparison_row(result: RunResult) -> tuple[str, ...]:
         "yes" if values["converged"] else "no",
         str(values["steps"]),
         _time(values["time_to_healthy_s"]),
-        f"{values['slo_violation_s']:,.0f}",
+        f"{values['slo_violation_s']:,.0f} s",
         f"{values['instance_seconds'] / oracle:.2f}" if oracle else "-",
         str(values["needless_actions"]),
-        parallelism_text(result.final_parallelism),
+        "/".join(f"{value:g}" for value in result.final_parallelism.values()),
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
-from homeostat.core.acting import apply, revert
 from homeostat.core.book import Book
+from homeostat.core.configuration import Configuration
 from homeostat.core.digest import clean, digest
 from homeostat.core.events import Command, EngineChanged, Event, Failure, Observed, Operator, Receipt
 from homeostat.core.findings import REVERT
 from homeostat.core.observation import Observation
+from homeostat.core.operating import obey
 from homeostat.core.policy import Policy
 from homeostat.core.state import HISTORY_KEPT, WINDOW_KEPT, State
 
@@ -19,20 +21,23 @@ BETWEEN_EPOCHS = -1
 def absorb(policy: Policy, state: State, event: Event, book: Book, commands: list[Command]) -> State:
     match event:
         case Observed(observation):
-            return _observed(policy, state, observation)
+            return _observed(policy, state, observation, book)
         case Receipt():
             return _receipt(state, event, book)
         case EngineChanged():
             return _engine(state, event, book)
         case Operator():
-            return _operator(state, event, book, commands)
+            return obey(state, event, book, commands)
         case Failure(where, error, _):
             book.failure(where, error)
             return state
 
 
-def _observed(policy: Policy, state: State, observation: Observation) -> State:
+def _observed(policy: Policy, state: State, observation: Observation, book: Book) -> State:
     if observation.batch <= state.seen.get(observation.run, -1):
+        return state
+    if not (math.isfinite(observation.at_s) and 0.0 < observation.span_s < math.inf):
+        book.failure("a sensor", f"batch {observation.batch} ended at {observation.at_s} after {observation.span_s} s")
         return state
     observation = clean(observation)
     changing = any(action.applied_s is None for action in state.active)
@@ -70,7 +75,9 @@ def _observed(policy: Policy, state: State, observation: Observation) -> State:
 def _receipt(state: State, receipt: Receipt, book: Book) -> State:
     mine = next((a for a in state.active if a.command.id == receipt.command_id), None)
     if mine is None or mine.applied_s is not None:
-        return replace(state, observed=receipt.configuration)
+        # An answer that comes late or twice: news only if the engine runs something else by now.
+        changed = receipt.configuration != state.observed
+        return _now_runs(state, receipt.configuration, receipt.at_s) if changed else state
     book.write(
         "receipt",
         f"{receipt.command_id} took effect"
@@ -93,16 +100,24 @@ def _receipt(state: State, receipt: Receipt, book: Book) -> State:
     )
     judged = receipt.applied and mine.proposal.kind != REVERT and mine.proposal.prediction is not None
     active = (*others, replace(mine, applied_s=receipt.at_s)) if judged else others
+    state = replace(state, active=active, last_action_s={**state.last_action_s, mine.scope: receipt.at_s})
+    return _now_runs(state, receipt.configuration, receipt.at_s)
+
+
+def _now_runs(state: State, configuration: Configuration, at_s: float) -> State:
+    """What was measured before says nothing about this configuration."""
+    desired = configuration
+    for action in state.active:
+        if action.applied_s is None:
+            desired = desired.patched(action.proposal.patch)
     return replace(
         state,
-        observed=receipt.configuration,
-        desired=receipt.configuration,
+        observed=configuration,
+        desired=desired,
         epoch=state.epoch + 1,
-        epoch_since_s=receipt.at_s,
+        epoch_since_s=at_s,
         window=(),
         fresh=False,
-        active=active,
-        last_action_s={**state.last_action_s, mine.scope: receipt.at_s},
     )
 
 
@@ -113,39 +128,10 @@ def _engine(state: State, event: EngineChanged, book: Book) -> State:
         id=book.next_id("g"),
         body={"configuration": dict(event.configuration.as_json()), "reason": event.reason},
     )
+    state = _now_runs(state, event.configuration, event.at_s)
     return replace(
         state,
         topology=event.topology,
-        observed=event.configuration,
-        desired=event.configuration,
         capabilities=event.capabilities,
-        epoch=state.epoch + 1,
-        epoch_since_s=event.at_s,
-        window=(),
         active=tuple(replace(a, disturbed=a.disturbed or f"the engine changed: {event.reason}") for a in state.active),
     )
-
-
-def _operator(state: State, event: Operator, book: Book, commands: list[Command]) -> State:
-    id = book.write(
-        "operator",
-        f"{event.by}: {event.command} {event.target}".rstrip() + (f" ({event.why})" if event.why else ""),
-        id=book.next_id("o"),
-        because=[event.target],
-        body={"by": event.by, "why": event.why, "command": event.command},
-    )
-    if event.command == "pause":
-        return replace(state, paused=f"paused by {event.by}" + (f": {event.why}" if event.why else ""))
-    if event.command == "resume":
-        return replace(state, paused="")
-    if event.command == "approve" and event.target in state.advised:
-        proposal = state.advised[event.target]
-        scope = state.topology[proposal.component].query if proposal.component in state.topology else "app"
-        state = replace(state, advised={k: v for k, v in state.advised.items() if k != event.target})
-        return apply(state, replace(proposal, id=event.target), scope, book, commands)
-    if event.command == "revert":
-        action = next((a for a in state.active if not event.target or a.command.id == event.target), None)
-        if action is not None and action.applied_s is not None:
-            state = replace(state, active=tuple(a for a in state.active if a is not action))
-            return revert(state, action, id, book, commands)
-    return state

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from homeostat.core.arbiter import Choice
 from homeostat.core.book import Book, describe_proposal, proposal_json
 from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, diff
 from homeostat.core.digest import Digest
@@ -43,10 +44,14 @@ def act(
     def success_rate(proposal: Proposal) -> float:
         return policy.memory.success_rate(state.memory, action_key(proposal))
 
-    choice = policy.arbiter.choose(wishes, context, success_rate, check)
+    try:
+        choice = policy.arbiter.choose(wishes, context, success_rate, check)
+    except Exception as error:
+        book.left_out("choosing an action", type(error).__name__, f"{type(error).__name__}: {error}")
+        choice = Choice((), ())
     state = _refuse(state, choice.rejected, book)
     for proposal in choice.chosen:
-        state = _take(policy, state, book.proposal(proposal), context.scope(proposal), book, commands)
+        state = _take(policy, state, proposal, context.scope(proposal), book, commands)
     reasons = tuple(f"{p.kind} {p.component}: {reason}" for p, reason in choice.rejected)
     return replace(state, advised=_still_advised(state, wishes)), reasons
 
@@ -81,11 +86,12 @@ def _check(policy: Policy, state: State, context: GuardContext, proposal: Propos
 def _take(policy: Policy, state: State, proposal: Proposal, scope: str, book: Book, commands: list[Command]) -> State:
     earning = state.mode == "earn" and state.earned < EARN_AFTER
     if state.mode == "regulate" or (state.mode == "earn" and not earning):
-        return apply(state, proposal, scope, book, commands)
+        return apply(state, book.proposal(proposal), scope, book, commands)
     if state.mode == "observe":
         return _refuse(state, ((proposal, "mode: only observing"),), book)
     if any(a.cause == proposal.cause and a.component == proposal.component for a in state.advice):
         return state
+    proposal = book.proposal(proposal)
     id = book.write(
         "advice",
         f"would {describe_proposal(proposal)}",
@@ -100,8 +106,9 @@ def _take(policy: Policy, state: State, proposal: Proposal, scope: str, book: Bo
 
 def apply(state: State, proposal: Proposal, scope: str, book: Book, commands: list[Command]) -> State:
     """Write the intent and give the command."""
-    desired = state.observed.patched(proposal.patch)
-    steps = diff(state.observed, desired, state.capabilities)
+    # On top of what is under way elsewhere: a command names every knob, and must not take that back.
+    desired = state.desired.patched(proposal.patch)
+    steps = diff(state.desired, desired, state.capabilities)
     if not steps:
         return _refuse(state, ((proposal, "engine: it cannot do this"),), book)
     id = book.next_id("a")
@@ -124,7 +131,8 @@ def apply(state: State, proposal: Proposal, scope: str, book: Book, commands: li
         scope,
         state.observed,
         _before(state, proposal),
-        standing=frozenset(state.diagnoses),
+        troubled=frozenset(component for _, component in (*state.symptoms, *state.diagnoses)),
+        hosts=state.hosts,
     )
     return replace(
         state,

@@ -57,7 +57,7 @@ class RankedArbiter:
         patient = [p for p in unsure if p.reversible and self._stood(p, context) >= self.patience_s]
         patient.sort(key=lambda p: (p.cost, -p.probability))
         rejected = [
-            (p, f"probability {p.probability:.2f} is below {self.act_above:.2f}: gathering evidence")
+            (p, f"gathering evidence: probability {p.probability:.2f} is below {self.act_above:.2f}")
             for p in unsure
             if p not in patient
         ]
@@ -93,8 +93,9 @@ def _first_per_scope(
     refused: list[tuple[Proposal, str]] = []
     for proposal in proposals:
         scope = context.scope(proposal)
-        if scope in chosen:
-            refused.append((proposal, f"{chosen[scope].kind} comes first"))
+        before = context.conflicting(scope, chosen)
+        if before:
+            refused.append((proposal, f"{chosen[before[0]].kind} comes first"))
             continue
         checked = check(proposal)
         if isinstance(checked, str):

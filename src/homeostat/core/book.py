@@ -13,9 +13,13 @@ Stood = Mapping[tuple[str, str], Standing]
 
 
 class Book:
-    def __init__(self, numbers: Mapping[str, int], now_s: float) -> None:
+    def __init__(
+        self, numbers: Mapping[str, int], now_s: float, failing: frozenset[tuple[str, str]] = frozenset()
+    ) -> None:
         self.numbers = dict(numbers)
         self.now_s = now_s
+        self.failed: set[tuple[str, str]] = set()
+        self._failing = failing
         self._records: list[Record] = []
 
     @property
@@ -43,6 +47,12 @@ class Book:
 
     def failure(self, where: str, error: str) -> None:
         self.write("failure", f"{where} failed and was left out: {error}", id=self.next_id("f"))
+
+    def left_out(self, part: str, kind: str, error: str) -> None:
+        """A part of the policy failed. Told once for as long as it goes on in the same way."""
+        if (part, kind) not in self._failing | self.failed:
+            self.failure(part, error)
+        self.failed.add((part, kind))
 
     def symptoms(self, stood: Stood, found: Sequence[Symptom]) -> tuple[list[Symptom], dict[tuple[str, str], Standing]]:
         """Give each symptom an id, the old one while it stands; record those that begin and those that end."""

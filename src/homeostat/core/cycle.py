@@ -13,7 +13,9 @@ from homeostat.core.events import Command, Event
 from homeostat.core.findings import Diagnosis, Proposal, Record, Symptom
 from homeostat.core.policy import Policy
 from homeostat.core.state import State, since
+from homeostat.core.topology import Topology
 from homeostat.core.view import View, Window
+from homeostat.core.wellformed import flaw
 
 _PlugIn = TypeVar("_PlugIn")
 _Finding = TypeVar("_Finding")
@@ -32,7 +34,7 @@ class Trace(NamedTuple):
 def step(
     policy: Policy, state: State, events: Iterable[Event], now_s: float
 ) -> tuple[State, tuple[Command, ...], Trace]:
-    book = Book(state.numbers, now_s)
+    book = Book(state.numbers, now_s, state.failing)
     commands: list[Command] = []
     for event in events:
         state = absorb.absorb(policy, state, event, book, commands)
@@ -46,15 +48,16 @@ def step(
             tuple(commands),
             Trace(book.records, conditions=(reason,)),
         )
-    symptoms = _run_all(book, policy.detectors, lambda plug_in: plug_in.detect(view))
+    runner = _Runner(book, view.topology)
+    symptoms = runner.run(policy.detectors, Symptom, lambda plug_in: plug_in.detect(view))
     symptoms, standing = book.symptoms(state.symptoms, symptoms)
-    diagnoses = _run_all(book, policy.diagnosers, lambda plug_in: plug_in.diagnose(view, symptoms))
+    diagnoses = runner.run(policy.diagnosers, Diagnosis, lambda plug_in: plug_in.diagnose(view, symptoms))
     diagnoses, standing_diagnoses = book.diagnoses(state.diagnoses, diagnoses)
     state = replace(state, symptoms=standing, diagnoses=standing_diagnoses, fresh=False, last_cycle_s=now_s)
-    proposals = _run_all(book, policy.resolvers, lambda plug_in: plug_in.resolve(view, diagnoses))
+    proposals = runner.run(policy.resolvers, Proposal, lambda plug_in: plug_in.resolve(view, diagnoses))
     state, conditions = act(policy, state, view, proposals, book, commands)
     trace = Trace(book.records, tuple(symptoms), tuple(diagnoses), tuple(proposals), conditions)
-    return replace(state, numbers=book.numbers), tuple(commands), trace
+    return replace(state, numbers=book.numbers, failing=frozenset(book.failed)), tuple(commands), trace
 
 
 def _resting(policy: Policy, state: State, now_s: float) -> str:
@@ -63,6 +66,9 @@ def _resting(policy: Policy, state: State, now_s: float) -> str:
         return "no new observation"
     if now_s < state.last_cycle_s + policy.cadence_s:
         return "the next cycle is not due"
+    seen = sum(digest.epoch == state.epoch for digest in state.history[-policy.least_observations :])
+    if policy.fresh_window and seen < policy.least_observations:
+        return f"{seen} of {policy.least_observations} observations of this configuration"
     settled_s = max((a.applied_s for a in state.active if a.applied_s is not None), default=None)
     if settled_s is None:
         settled_s = max(state.last_action_s.values(), default=None)
@@ -88,15 +94,25 @@ def _view(policy: Policy, state: State, now_s: float) -> View:
     )
 
 
-def _run_all(book: Book, plug_ins: Sequence[_PlugIn], call: Callable[[_PlugIn], Iterable[_Finding]]) -> list[_Finding]:
-    """Run each plug-in on its own: one that fails is reported and left out."""
-    findings: list[_Finding] = []
-    for plug_in in plug_ins:
-        name = getattr(plug_in, "name", type(plug_in).__name__)
-        try:
-            found = list(call(plug_in))
-        except Exception as error:
-            book.failure(str(name), f"{type(error).__name__}: {error}")
-        else:
-            findings += found
-    return findings
+class _Runner:
+    """Runs each plug-in on its own: one that fails is reported and left out, and so is a finding of no use."""
+
+    def __init__(self, book: Book, topology: Topology) -> None:
+        self._book, self._topology = book, topology
+
+    def run(
+        self, plug_ins: Sequence[_PlugIn], kind: type[_Finding], call: Callable[[_PlugIn], Iterable[_Finding]]
+    ) -> list[_Finding]:
+        findings: list[_Finding] = []
+        for plug_in in plug_ins:
+            name = str(getattr(plug_in, "name", type(plug_in).__name__))
+            try:
+                found = list(call(plug_in))
+                flaws = [flaw(finding, kind, self._topology) for finding in found]
+            except Exception as error:
+                self._book.left_out(name, type(error).__name__, f"{type(error).__name__}: {error}")
+                continue
+            findings += [finding for finding, wrong in zip(found, flaws, strict=True) if not wrong]
+            for wrong in filter(None, flaws):
+                self._book.left_out(name, "finding", wrong)
+        return findings

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from homeostat.core.observation import NAN, Array, FlowSample, Observation, TaskSample
+from homeostat.core.observation import NAN, Array, FlowSample, IntArray, Observation, TaskSample
 from homeostat.core.stats import median
 
+_COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s", "worker")
 _LARGEST = 1e12  # rows, or rows per second: above it a number is garbage
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentDigest:
-    """One component in one observation. `complete` is False as soon as any instance's rows or time are unknown.
+    """One component in one observation.
 
-    `arrived_rows` came in, whether taken or left in a queue; `busiest_s` is the useful time that the instance with
-    the most to do needs for its part of them. Their ratio is what the component can take per second.
+    `complete` is False as soon as anything is unknown of any instance: its rows, its time, and either when it finished
+    (a batch) or what waits before it and how long it held its senders back (a dataflow). `rows_out` is unknown if it
+    is so for one of the instances that `rows` counts: the two are compared. `arrived_rows` came in, whether taken or
+    left in a queue; `busiest_s` is the useful time that the instance with the most to do needs for its part of them.
+    Their ratio is what the component can take per second.
     """
 
     instances: int
@@ -55,8 +60,12 @@ class Digest:
 
 
 def clean(observation: Observation) -> Observation:
-    """What cannot be (negative, infinite, longer than the time observed) becomes unknown."""
+    """What cannot be (negative, infinite, longer than the time observed) becomes unknown.
+
+    Columns of different lengths cannot be told apart by instance: such a component counts as not measured.
+    """
     longest_s = 2.0 * observation.span_s + 60.0
+    workers = len(observation.workers.ids)
     tasks = {
         name: replace(
             sample,
@@ -66,8 +75,10 @@ def clean(observation: Observation) -> Observation:
             pending_rows=_within(sample.pending_rows, _LARGEST),
             pressured_s=_within(sample.pressured_s, 1.01 * observation.span_s + 1e-9),
             finish_s=_within(sample.finish_s, longest_s),
+            worker=_known_worker(sample.worker, workers),
         )
         for name, sample in observation.tasks.items()
+        if len({len(getattr(sample, column)) for column in _COLUMNS}) == 1
     }
     return replace(observation, tasks=tasks, flows=tuple(map(_clean_flow, observation.flows)))
 
@@ -75,6 +86,11 @@ def clean(observation: Observation) -> Observation:
 def _within(values: Array, largest: float) -> Array:
     good = (values >= 0.0) & (values <= largest)
     return values if bool(good.all()) else np.where(good, values, NAN)
+
+
+def _known_worker(worker: IntArray, workers: int) -> IntArray:
+    good = (worker >= 0) & (worker < workers)
+    return worker if bool(good.all()) else np.where(good, worker, -1)
 
 
 def _clean_flow(flow: FlowSample) -> FlowSample:
@@ -102,8 +118,8 @@ def digest(observation: Observation, epoch: int, before: Observation | None = No
         batch=observation.batch,
         epoch=epoch,
         rows=sum(flow.rows for flow in flows) if flows else NAN,
-        seconds=max((flow.seconds for flow in flows), default=NAN),
-        trigger_s=max((flow.trigger_s for flow in flows), default=NAN),
+        seconds=_largest([flow.seconds for flow in flows]),
+        trigger_s=_largest([flow.trigger_s for flow in flows]),
         arrival_per_s=sum(flow.arrival_per_s for flow in flows) if flows else NAN,
         pending_rows=sum(flow.pending_rows for flow in flows) if flows else NAN,
         updated_keys=sum(flow.updated_keys for flow in flows) if flows else NAN,
@@ -127,9 +143,9 @@ def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> 
     return ComponentDigest(
         instances=sample.instances,
         known=known,
-        complete=bool(seen.all()) and seen.size > 0,
+        complete=bool(seen.all()) and seen.size > 0 and _waiting_known(sample),
         rows=float(rows.sum()) if seen.any() else NAN,
-        rows_out=_nan_sum(sample.rows_out),
+        rows_out=float(sample.rows_out[seen].sum()) if seen.any() else NAN,
         run_s=float(run_s.sum()) if seen.any() else NAN,
         arrived_rows=float(arrived.sum()) if seen.any() else NAN,
         busiest_s=float(needed_s.max()) if seen.any() else NAN,
@@ -147,6 +163,16 @@ def _arrived(sample: TaskSample, before: TaskSample | None) -> Array:
     growth = sample.pending_rows - before.pending_rows
     arrived: Array = np.maximum(sample.rows + np.where(np.isfinite(growth), growth, 0.0), 0.0)
     return arrived if float(np.nansum(arrived)) > 0 else sample.rows
+
+
+def _waiting_known(sample: TaskSample) -> bool:
+    in_batches = bool(np.isfinite(sample.finish_s).all())
+    return in_batches or bool((np.isfinite(sample.pending_rows) & np.isfinite(sample.pressured_s)).all())
+
+
+def _largest(values: Sequence[float]) -> float:
+    """NaN if one of them is: it could be the largest."""
+    return max(values) if values and all(map(math.isfinite, values)) else NAN
 
 
 def _nan_sum(values: Array) -> float:

@@ -74,9 +74,9 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What an action will do. `gain` is ln(batch time before / after) at equal load; negative when shrinking.
+    """What an action will do. `gain` is ln(time before ÷ after) of the whole application at equal load.
 
-    `touched` are the components whose time is judged.
+    `touched` are the components it changes: if others change their speed too, something else happened.
     """
 
     gain: float

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from homeostat.core.configuration import Knob, Patch, Value
 from homeostat.core.findings import Proposal
 from homeostat.core.view import View
+
+APPLICATION = "app"
+_HALVINGS = 40
 
 
 class Wish(NamedTuple):
@@ -33,7 +36,11 @@ class GuardContext:
     def scope(self, proposal: Proposal) -> str:
         """Actions on one query wait for each other; those on different queries do not."""
         topology = self.view.topology
-        return topology[proposal.component].query if proposal.component in topology else "app"
+        return topology[proposal.component].query if proposal.component in topology else APPLICATION
+
+    def conflicting(self, scope: str, others: Iterable[str]) -> list[str]:
+        """Those of the other scopes that one may not touch at the same time: the same one, and the application."""
+        return [other for other in others if other == scope or APPLICATION in (other, scope)]
 
     def shrinks(self, proposal: Proposal) -> bool:
         now = self.view.configuration
@@ -61,11 +68,8 @@ class OneInFlight:
     name: str = "one action in flight"
 
     def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
-        scope = context.scope(proposal)
-        for held in {scope, "app"} if scope != "app" else set(context.busy):
-            if held in context.busy:
-                return context.busy[held]
-        return proposal
+        held = context.conflicting(context.scope(proposal), context.busy)
+        return context.busy[held[0]] if held else proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,8 @@ class CoolDown:
     name: str = "cool-down"
 
     def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
-        last_s = context.last_action_s.get(context.scope(proposal), -math.inf)
+        scopes = context.conflicting(context.scope(proposal), context.last_action_s)
+        last_s = max((context.last_action_s[scope] for scope in scopes), default=-math.inf)
         wait_s = self.shrink_s if context.shrinks(proposal) else self.grow_s
         left_s = last_s + wait_s - context.view.now_s
         return f"cooling down for another {left_s:.0f} s" if left_s > 0 else proposal
@@ -85,7 +90,10 @@ class CoolDown:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmShrink:
-    """Shrink only what was wanted smaller all the time, and only to the largest value wanted meanwhile."""
+    """Shrink only what was wanted smaller all the time, and only to the largest value wanted meanwhile.
+
+    If anything was not measured in that time, the wish proves nothing.
+    """
 
     confirm_s: float = 300.0
     name: str = "confirm before shrinking"
@@ -102,7 +110,10 @@ class ConfirmShrink:
             left_s = wish.since_s + self.confirm_s - context.view.now_s
             if left_s > 0:
                 return f"{knob}: confirming for another {left_s:.0f} s"
-            values[knob] = max(value, wish.value)
+            missing = context.view.missing_since(wish.since_s)
+            if missing and self.confirm_s > 0:
+                return f"{knob}: {missing} was missing while confirming"
+            values[knob] = min(max(value, wish.value), now[knob])
         return with_values(proposal, values, context)
 
 
@@ -120,7 +131,9 @@ class LargestChange:
             now = context.view.configuration.get(knob, value)
             low, high = min(now / self.shrink, now - 1), max(now * self.grow, now + 1)
             clipped = min(max(value, low), high)
-            values[knob] = math.ceil(clipped) if isinstance(value, int) else clipped
+            inwards = math.floor if clipped > now else math.ceil
+            whole = inwards(clipped) if isinstance(now, int) else clipped
+            values[knob] = context.view.spec(knob).clip(whole)
         return with_values(proposal, values, context)
 
 
@@ -135,7 +148,17 @@ class Bounds:
             return f"this engine has no {missing[0]}"
         if proposal.patch.retire and not context.view.capabilities.can_replace:
             return "this engine cannot replace workers"
-        values = {knob: known[knob].clip(value) for knob, value in proposal.patch.values.items()}
+        now = context.view.configuration
+        values: dict[Knob, Value] = {}
+        for knob, value in proposal.patch.values.items():
+            if math.isnan(value):
+                return f"{knob}: not a number"
+            clipped = known[knob].clip(value)
+            if isinstance(now.values.get(knob), int):
+                if clipped != int(clipped):
+                    return f"{knob}: {value:g} is not a whole number"
+                clipped = int(clipped)
+            values[knob] = clipped
         return with_values(proposal, values, context)
 
 
@@ -149,29 +172,42 @@ class CostLimit:
         view, limit = context.view, context.view.objective.cost_limit
         if limit is None or not proposal.patch.values:
             return proposal
+        present = view.capabilities.cost(view.configuration)
+        allowed = max(limit, present)
+        if self._cost(view, proposal.patch, 1.0) <= allowed:
+            return proposal
+        if self._cost(view, proposal.patch, 0.0) > allowed:
+            return f"{limit:g} instances, {present:g} are in use"
+        low, high = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            if self._cost(view, proposal.patch, middle) <= allowed:
+                low = middle
+            else:
+                high = middle
+        trimmed = with_values(proposal, self._values(view, proposal.patch, low), context)
+        return trimmed if isinstance(trimmed, Proposal) else f"{limit:g} instances, {present:g} are in use"
+
+    def _cost(self, view: View, patch: Patch, part: float) -> float:
+        return view.capabilities.cost(view.configuration.patched(Patch(self._values(view, patch, part))))
+
+    @staticmethod
+    def _values(view: View, patch: Patch, part: float) -> dict[Knob, Value]:
         now = view.configuration
-        present = view.capabilities.cost(now)
-        for part in range(32, 0, -1):
-            values = {
-                knob: _part_way(now.get(knob, value), value, part / 32) for knob, value in proposal.patch.values.items()
-            }
-            cost = view.capabilities.cost(now.patched(Patch(values)))
-            if cost <= max(limit, present if cost < present else limit):
-                return with_values(proposal, values, context)
-        return f"cost limit: {limit:g} instances, {present:g} are in use"
+        return {knob: _part_way(now.get(knob, value), value, part) for knob, value in patch.values.items()}
 
 
 def _part_way(now: Value, wanted: Value, part: float) -> Value:
     if wanted <= now:
         return wanted
     value = now + (wanted - now) * part
-    return math.floor(value) if isinstance(wanted, int) else value
+    return math.floor(value) if isinstance(now, int) else value
 
 
 def with_values(proposal: Proposal, values: Mapping[Knob, Value], context: GuardContext) -> Proposal | str:
     """The proposal with other values, its predicted gain scaled accordingly; a reason if nothing is left of it."""
     if dict(values) == dict(proposal.patch.values):
-        return proposal
+        return replace(proposal, patch=Patch(values, proposal.patch.retire))
     now = context.view.configuration
     patch = now.changed(Patch(values, proposal.patch.retire))
     if not patch:

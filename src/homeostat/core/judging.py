@@ -12,6 +12,7 @@ from homeostat.core.findings import (
     EXTERNAL,
     GROWING_BACKLOG,
     PRESSURE,
+    REVERT,
     SLO_VIOLATION,
     SLOW_INSTANCE,
     Outcome,
@@ -53,7 +54,7 @@ def judge(policy: Policy, state: State, view: View, book: Book, commands: list[C
         if action.applied_s is None:
             continue
         trial = _trial(policy, state, view, action, book.now_s)
-        outcome = policy.judge.judge(trial) if trial is not None else None
+        outcome = _outcome(policy, trial, book) if trial is not None else None
         if outcome is not None:
             state = _close(policy, state, action, outcome, book, commands)
     return score_advice(state, book)
@@ -75,15 +76,29 @@ def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s
         micro_batch=view.micro_batch,
         elapsed_s=now_s - applied_s,
         settle_s=policy.settle_s,
+        shrinking=_cheaper(state, action),
         disturbed=action.disturbed or _new_fault(state, action),
         unhealthy=unhealthy,
     )
 
 
+def _outcome(policy: Policy, trial: Trial, book: Book) -> Outcome | None:
+    try:
+        return policy.judge.judge(trial)
+    except Exception as error:
+        book.failure("the judge", f"{type(error).__name__}: {error}")
+        return Outcome("unclear", reason="the judge failed")
+
+
+def _cheaper(state: State, action: ActiveAction) -> bool:
+    cost = state.capabilities.cost
+    return cost(action.command.desired) < cost(action.before)
+
+
 def _new_fault(state: State, action: ActiveAction) -> str:
     touched = action.proposal.prediction.touched if action.proposal.prediction else ()
     for cause, component in state.diagnoses:
-        if cause in _FAULTS and component not in touched and (cause, component) not in action.standing:
+        if cause in _FAULTS and component not in touched and component not in action.troubled:
             return f"a new cause came up elsewhere: {cause} at {component or 'the application'}"
     return ""
 
@@ -120,6 +135,7 @@ def _close(
         book.now_s,
         action_context(state),
         dict(action.before.as_json()),
+        action.hosts,
     )
     state = replace(
         state,
@@ -127,7 +143,22 @@ def _close(
         active=tuple(a for a in state.active if a is not action),
     )
     if outcome.verdict in ("harmful", "failed") and action.proposal.reversible:
-        return revert(state, action, id, book, commands)
+        return _take_back(state, action, id, book, commands)
+    return state
+
+
+def _take_back(state: State, action: ActiveAction, because: str, book: Book, commands: list[Command]) -> State:
+    reason = state.paused or ("only observing" if state.mode == "observe" else "")
+    if not reason:
+        return revert(state, action, because, book, commands)
+    book.write(
+        "rejection",
+        f"not now: {action.command.id} is not taken back: {reason}",
+        id=book.next_id("r"),
+        component=action.proposal.component,
+        because=[because],
+        body={"reason": reason, "kind": REVERT},
+    )
     return state
 
 

@@ -34,13 +34,14 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class MemoryEntry:
-    """One judged action. `context` is that of the judgement; `values_before` the configuration it started from."""
+    """One judged action. `context` is that of the judgement; `…_before` is what the action started from."""
 
     key: ActionKey
     verdict: Verdict
     at_s: float
     context: Context = Context()
     values_before: Mapping[str, float] = field(default_factory=dict)
+    hosts_before: frozenset[str] = frozenset()
 
 
 Entries = tuple[MemoryEntry, ...]
@@ -122,7 +123,8 @@ class DecayingMemory:
         if math.isfinite(ratio) and ratio > 0 and abs(math.log(ratio)) > math.log(self.load_ratio):
             return True
         known = (dict(then.values), dict(failure.values_before))
-        return dict(context.values) not in known or context.plan != then.plan or context.hosts != then.hosts
+        hosts = (then.hosts, failure.hosts_before or then.hosts)
+        return dict(context.values) not in known or context.plan != then.plan or context.hosts not in hosts
 
     def success_rate(self, entries: Entries, key: ActionKey) -> float:
         return _success_rate(entries, key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,7 +19,8 @@ from homeostat.core.stats import median, spread
 class Trial:
     """An applied action and what was measured before and after it.
 
-    `disturbed` names anything else that changed meanwhile; `unhealthy` says that a problem stands now.
+    `disturbed` names anything else that changed meanwhile; `unhealthy` says that a problem stands now; `shrinking`
+    that the action was meant to save, not to speed up.
     """
 
     component: str
@@ -28,6 +30,7 @@ class Trial:
     micro_batch: bool
     elapsed_s: float
     settle_s: float
+    shrinking: bool = False
     disturbed: str = ""
     unhealthy: str = ""
 
@@ -66,9 +69,7 @@ class LoadNormalisedJudge:
         shifted = _untouched_shift(trial, measured.standard_error)
         if shifted:
             return _with(measured, "confounded", shifted)
-        if trial.prediction.gain < 0:
-            return self._shrunk(trial, measured, late)
-        return self._improved(measured, late)
+        return self._shrunk(trial, measured, late) if trial.shrinking else self._improved(measured, late)
 
     def _measure(self, trial: Trial, before: Array, after: Array) -> Outcome:
         fit = _fit(before) if trial.micro_batch else (0.0, median(before[:, 1] / before[:, 0]))
@@ -108,44 +109,32 @@ class LoadNormalisedJudge:
         return _with(measured, "unclear", "the objective held, but time did not change as predicted") if late else None
 
 
-@dataclass(frozen=True, slots=True)
-class PressureJudge:
-    """The paper's: an action was beneficial if the pressure it was taken against fell once the topology settled."""
-
-    least_fall: float = 0.1
-
-    def judge(self, trial: Trial) -> Outcome | None:
-        if trial.elapsed_s < trial.settle_s:
-            return None
-        if trial.prediction.gain < 0:
-            if trial.unhealthy:
-                return Outcome("harmful", reason=f"after shrinking: {trial.unhealthy}")
-            return Outcome("shrunk", reason="no back-pressure followed")
-        before, after = _pressure(trial, trial.before), _pressure(trial, trial.after)
-        if not (math.isfinite(before) and math.isfinite(after)):
-            return Outcome("unclear", reason="pressure is unknown")
-        if after <= before * (1.0 - self.least_fall):
-            return Outcome("helped", reason=f"pressure fell from {before:.2f} to {after:.2f}")
-        return Outcome("failed", reason=f"pressure was {before:.2f} and is {after:.2f}")
-
-
-def _pressure(trial: Trial, digests: tuple[Digest, ...]) -> float:
-    values = [d.components[trial.component].pressured for d in digests[-12:] if trial.component in d.components]
-    finite = [v for v in values if math.isfinite(v)]
-    return float(np.mean(finite)) if finite else NAN
-
-
 def _times(trial: Trial, digests: tuple[Digest, ...]) -> Array:
-    """Lines of (rows, seconds): of the batch, or of the busiest instance of the component a dataflow is judged on."""
+    """Lines of (rows, seconds). A dataflow's batch time is that of one row at its bottleneck."""
     if trial.micro_batch:
-        lines = [(d.rows, d.seconds) for d in digests]
+        table = np.array([(d.rows, d.seconds) for d in digests], dtype=np.float64).reshape(-1, 2)
     else:
-        name = trial.prediction.touched[0] if trial.prediction.touched else trial.component
-        lines = [
-            (d.components[name].arrived_rows, d.components[name].busiest_s) for d in digests if name in d.components
-        ]
-    table = np.array(lines, dtype=np.float64).reshape(-1, 2)
+        ratio = _rows_per_source_row((*trial.before, *trial.after))
+        table = np.array([(1.0, _bottleneck_s(d, ratio)) for d in digests], dtype=np.float64).reshape(-1, 2)
     return table[np.isfinite(table).all(axis=1) & (table > 0).all(axis=1)]
+
+
+def _rows_per_source_row(digests: tuple[Digest, ...]) -> dict[str, float]:
+    ratios: dict[str, list[float]] = {}
+    for d in digests:
+        for name, component in d.components.items():
+            if d.rows > 0 and component.rows > 0:
+                ratios.setdefault(name, []).append(component.rows / d.rows)
+    return {name: median(np.array(values)) for name, values in ratios.items()}
+
+
+def _bottleneck_s(d: Digest, ratio: Mapping[str, float]) -> float:
+    times = [
+        ratio[name] * component.busiest_s / component.arrived_rows
+        for name, component in d.components.items()
+        if name in ratio and component.arrived_rows > 0
+    ]
+    return max(times, default=NAN)
 
 
 def _fit(table: Array) -> tuple[float, float]:

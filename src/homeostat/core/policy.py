@@ -41,7 +41,8 @@ class Policy:
 
     A cycle runs at most every `cadence_s`, and not within `settle_s` after an action. `window_s` bounds how far
     detectors look back; with `fresh_window` never to before the last action. `warm_up_observations` are skipped
-    after each change of configuration.
+    after each change of configuration, and with `fresh_window` nothing is concluded from fewer than
+    `least_observations`.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Policy:
     window_s: float = 600.0
     fresh_window: bool = True
     warm_up_observations: int = 1
+    least_observations: int = 1
     arbiter: Arbiter = field(default_factory=RankedArbiter)
     guards: tuple[Guard, ...] = DEFAULT_GUARDS
     memory: MemoryRule = field(default_factory=DecayingMemory)

@@ -22,7 +22,8 @@ MODES: tuple[Mode, ...] = ("observe", "advise", "earn", "regulate")
 
 @dataclass(frozen=True, slots=True)
 class ActiveAction:
-    """An action under way (no receipt yet) or being judged (`applied_s` is set)."""
+    """An action under way (no receipt yet) or being judged (`applied_s` is set). `troubled` are the components that
+    showed a symptom when it was decided: a cause found there later is not a new one."""
 
     command: Apply
     proposal: Proposal
@@ -31,7 +32,8 @@ class ActiveAction:
     before_digests: tuple[Digest, ...]
     applied_s: float | None = None
     disturbed: str = ""
-    standing: frozenset[tuple[str, str]] = frozenset()
+    troubled: frozenset[str] = frozenset()
+    hosts: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class State:
     paused: str = ""
     numbers: Mapping[str, int] = field(default_factory=dict)
     hosts: frozenset[str] = frozenset()
+    failing: frozenset[tuple[str, str]] = frozenset()
 
 
 def since(standing: Mapping[tuple[str, str], Standing]) -> dict[tuple[str, str], float]:

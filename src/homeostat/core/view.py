@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -104,8 +105,36 @@ class View:
 
     @cached_property
     def micro_batch(self) -> bool:
-        """Whether the engine works in batches (it reports their duration) or as a dataflow."""
-        return any(np.isfinite(digest.seconds) for digest in self.history[-50:])
+        """Whether the engine works in batches (it reports their duration, or the trigger) or as a dataflow."""
+        return any(math.isfinite(d.seconds) or math.isfinite(d.trigger_s) for d in self.history[-50:])
+
+    def missing_since(self, at_s: float) -> str:
+        """What was not measured since then; empty if nothing is missing. Nothing is taken away on what was not seen."""
+        seen_s = at_s
+        for digest in (d for d in self.current if d.at_s > at_s):
+            if digest.at_s - digest.span_s > seen_s + 0.5 * digest.span_s:
+                return "an observation"
+            missing = self._missing(digest)
+            if missing:
+                return missing
+            seen_s = digest.at_s
+        return "" if seen_s > at_s else "an observation"
+
+    def _missing(self, digest: Digest) -> str:
+        flow = {"rows": digest.rows, "arrival": digest.arrival_per_s, "pending rows": digest.pending_rows}
+        if self.micro_batch:
+            flow["the duration of a batch"] = digest.seconds
+        missing = [name for name, value in flow.items() if not math.isfinite(value)]
+        if missing:
+            return missing[0]
+        if self.micro_batch and digest.rows == 0:
+            return ""  # a batch without rows has no tasks to measure
+        for component in self.topology:
+            found = digest.components.get(component.name)
+            feeds = bool(self.topology.downstream(component.name))
+            if found is None or not found.complete or (feeds and not math.isfinite(found.rows_out)):
+                return f"metrics of {component.name}"
+        return ""
 
     def parallelism(self, component: str) -> Value:
         return self.configuration.get(self.topology[component].scaled_by)

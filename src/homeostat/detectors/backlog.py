@@ -33,7 +33,10 @@ class GrowingBacklogDetector:
         known = pending[np.isfinite(pending)]
         steps = np.diff(known)
         arrivals = np.array([d.arrival_per_s * d.span_s for d in digests])
-        one = float(np.nanmedian(arrivals)) if np.isfinite(arrivals).any() else math.inf
+        if not np.isfinite(arrivals).any():
+            yield Symptom(UNKNOWN, evidence={"detector": self.name, "missing": "arrival"})
+            return
+        one = float(np.nanmedian(arrivals))
         grown = float(known[-1] - known[0])
         if len(steps) and grown > self.least_intervals * one > 0 and float(np.mean(steps > 0)) >= _MOSTLY:
             seconds = sum(d.span_s for d in digests[1:])

@@ -11,7 +11,7 @@ import numpy as np
 from homeostat.core.findings import PRESSURE, UNKNOWN, Symptom
 from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
-from homeostat.models.capacity import Load, arrival_noise, loads, target_utilisation
+from homeostat.models.capacity import Load, arrival_noise, loads, nothing_arrives, target_utilisation
 from homeostat.models.noise import cusum, since_onset, whitened
 
 _HELD_BACK = 0.1
@@ -28,15 +28,15 @@ class PressureDetector:
     def detect(self, view: View) -> Iterator[Symptom]:
         for component, load in loads(view).items():
             held = self._held_back(view, component)
-            if not load.known and not math.isfinite(held):
-                missing = "arrival" if math.isfinite(load.capacity_per_s) else "rows or useful time"
-                yield Symptom(UNKNOWN, component, evidence={"detector": self.name, "missing": missing})
-                continue
             excess = self._excess(view, load) if load.known else None
             if excess is not None:
                 yield excess
             elif held >= _HELD_BACK:
-                yield Symptom(PRESSURE, component, held, {"held back": held, "capacity": load.capacity_per_s})
+                evidence = {"held back": held, "capacity": load.capacity_per_s}
+                yield Symptom(PRESSURE, component, min(1.0, held), evidence)
+            elif not load.known and not nothing_arrives(view):
+                missing = "arrival" if math.isfinite(load.capacity_per_s) else "rows or useful time"
+                yield Symptom(UNKNOWN, component, evidence={"detector": self.name, "missing": missing})
 
     def _excess(self, view: View, load: Load) -> Symptom | None:
         """The load has risen above what was planned for, and more than its noise explains."""

@@ -13,9 +13,9 @@ class Sensitivity:
     peers, an instance must be away from them.
     """
 
-    slack: float = 0.0
+    slack: float = 0.1
     shrink_slack: float = 0.5
-    alarm: float = 11.5
+    alarm: float = 10.0
     shrink_alarm: float = 13.0
     floor: float = 0.05
     outlier: float = 4.0

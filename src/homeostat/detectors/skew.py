@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from homeostat.core.configuration import SPREAD, Knob
-from homeostat.core.findings import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, Symptom
+from homeostat.core.findings import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, UNKNOWN, Symptom
 from homeostat.core.observation import NAN, Array, Observation, TaskSample
 from homeostat.core.stats import median, spread
 from homeostat.core.view import View, Window
@@ -77,9 +77,7 @@ class RateSkewDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         least = self.sensitivity.least
-        yield from _apart(
-            view, self.sensitivity, RATE_SKEW, "rows over peers", lambda c: arrived_rows(view.window, c, least)
-        )
+        yield from _apart(view, self, RATE_SKEW, "rows over peers", lambda c: arrived_rows(view.window, c, least))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +90,23 @@ class PendingSkewDetector:
     def detect(self, view: View) -> Iterator[Symptom]:
         column = "finish_s" if view.micro_batch else "pending_rows"
         window = view.window.last(self.sensitivity.least)
-        yield from _apart(view, self.sensitivity, PENDING_SKEW, "waiting over peers", lambda c: window.tasks(c, column))
+        yield from _apart(view, self, PENDING_SKEW, "waiting over peers", lambda c: window.tasks(c, column))
 
 
-def _apart(view: View, sensitivity: Sensitivity, kind: str, label: str, read: Read) -> Iterator[Symptom]:
+def _apart(
+    view: View, detector: RateSkewDetector | PendingSkewDetector, kind: str, label: str, read: Read
+) -> Iterator[Symptom]:
+    sensitivity = detector.sensitivity
     if len(view.window) <= sensitivity.least:
         return
     for component in view.topology.names:
         matrix = read(component)
-        if matrix.shape[1] < 2 or not np.isfinite(matrix).any():
+        if matrix.shape[1] < 2:
             continue
         typical = typically(matrix, sensitivity.least)
-        if float(np.nanmax(typical, initial=0.0)) > 0:
+        if not np.isfinite(typical).any():
+            yield _unknown(detector.name, component, label)
+        elif float(np.nanmax(typical, initial=0.0)) > 0:
             alike = int(view.configuration.get(Knob(SPREAD, component), 1))
             ratio = peers_ratio(typical, alike if alike < matrix.shape[1] else 1)
             yield from _symptom(kind, component, ratio, outliers(ratio, sensitivity), label, view)
@@ -130,6 +133,8 @@ class SpeedSkewDetector:
                 instances = tuple(int(i) for i in np.flatnonzero(lost))
                 workers = view.workers_of(component, instances)
                 yield Symptom(SPEED_SKEW, component, 1.0, {"lost workers": float(len(workers))}, instances, workers)
+            elif sample.instances > 1 and not (np.isfinite(sample.rows) & np.isfinite(sample.run_s)).any():
+                yield _unknown(self.name, component, "time per row")
             else:
                 yield from self._slow(component, sample, window)
 
@@ -172,6 +177,10 @@ def _seconds_per_row(observation: Observation, component: str, workers: int) -> 
     with np.errstate(divide="ignore", invalid="ignore"):
         per_row: Array = np.where((rows >= _LEAST_ROWS) & (seconds > 0), seconds / rows, NAN)
     return per_row
+
+
+def _unknown(detector: str, component: str, missing: str) -> Symptom:
+    return Symptom(UNKNOWN, component, evidence={"detector": detector, "missing": missing})
 
 
 def _symptom(

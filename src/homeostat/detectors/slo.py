@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from homeostat.core.digest import Digest
 from homeostat.core.findings import SLO_VIOLATION, UNKNOWN, Symptom
-from homeostat.core.observation import Array
+from homeostat.core.observation import NAN, Array
 from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.noise import cusum, fit, whitened
@@ -29,7 +30,7 @@ class SloDetector:
             rates = np.array([d.rows / d.span_s if d.span_s > 0 else math.nan for d in view.current])
             yield from self._judge(wanted / np.where(rates > 0, rates, 1e-9), np.isfinite(rates), "throughput", wanted)
         if lag_s is not None:
-            lags = np.array([d.pending_rows / d.arrival_per_s if d.arrival_per_s > 0 else 0.0 for d in view.current])
+            lags = np.array([_lag_s(d) for d in view.current])
             yield from self._judge(np.where(lags > 0, lags, 1e-9) / lag_s, np.isfinite(lags), "lag_s", lag_s)
 
     def _judge(self, excess: Array, known: Array, what: str, wanted: float) -> Iterator[Symptom]:
@@ -45,3 +46,10 @@ class SloDetector:
             ratio = math.exp(recent)
             got = wanted / ratio if what == "throughput" else wanted * ratio
             yield Symptom(SLO_VIOLATION, "", 1.0 - 1.0 / ratio, {"objective": wanted, what: got})
+
+
+def _lag_s(digest: Digest) -> float:
+    """How long ago what is taken now arrived; unknown when rows wait and none arrive, or either is unknown."""
+    if digest.pending_rows == 0:
+        return 0.0
+    return digest.pending_rows / digest.arrival_per_s if digest.arrival_per_s > 0 else NAN

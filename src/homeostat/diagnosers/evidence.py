@@ -108,8 +108,7 @@ def _slow(found: dict[str, Symptom]) -> float:
         return 0.05
     if "lost workers" in symptom.evidence:
         return 0.95
-    ratio = float(symptom.evidence["time per row over peers"])
-    return sureness(ratio, 1.5 if PRESSURE in found else 1.8, 0.4)
+    return sureness(_times_peers(symptom, "time per row over peers"), 1.5 if PRESSURE in found else 1.8, 0.4)
 
 
 def _skewed(found: dict[str, Symptom]) -> float:
@@ -118,8 +117,14 @@ def _skewed(found: dict[str, Symptom]) -> float:
     if rows is None or PRESSURE not in found:
         return 0.05
     together = waiting is not None and bool(set(rows.instances) & set(waiting.instances))
-    score = sureness(float(rows.evidence["rows over peers"]), 1.4, 0.4)
+    score = sureness(_times_peers(rows, "rows over peers"), 1.4, 0.4)
     return score if together else 0.8 * score
+
+
+def _times_peers(symptom: Symptom, label: str) -> float:
+    """How many times its peers; another detector may tell it by the severity alone."""
+    told = symptom.evidence.get(label)
+    return float(told) if told is not None else 1.0 / max(1.0 - symptom.severity, 1e-3)
 
 
 def _held_up(view: View, name: str, found: dict[str, Symptom]) -> float:
@@ -128,7 +133,8 @@ def _held_up(view: View, name: str, found: dict[str, Symptom]) -> float:
         return 0.05
     busiest = view.column(name, "busiest_s", last=3)
     span = view.flow("span_s", last=3)
-    if not np.isfinite(busiest).all() or view.topology.downstream(name):
+    known = len(busiest) > 0 and bool(np.isfinite(busiest).all()) and bool((span > 0).all())
+    if not known or view.topology.downstream(name):
         return 0.05
     return 0.9 if float(np.mean(busiest / span)) < _ALMOST_IDLE else 0.05
 
@@ -141,6 +147,8 @@ def _short(view: View, load: Load | None, found: dict[str, Symptom]) -> float:
         return 0.3
     offered = float(found[PRESSURE].evidence.get("offered", level(load.offered_per_s)))
     even = load.even_per_s / (1.0 if RATE_SKEW in found else load.imbalance)
+    if not (offered > 0 and even > 0):
+        return 0.3
     return sureness(math.log(offered / (even * target_utilisation(view))), 0.0, 0.05)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ RECENT = 6
 _LEAST_KNOWN = 0.5
 _SELECTIVITY_OVER = 30
 _NOISE_OVER = 1_000
-_HEADROOM_SIGMAS = 2.33
+_HEADROOM_SIGMAS = 2.5
 _LEAST_TARGET = 0.5
 
 
@@ -41,7 +42,7 @@ class Load:
 
     @property
     def known(self) -> bool:
-        return math.isfinite(self.capacity_per_s) and bool(np.isfinite(self.offered_per_s).any())
+        return math.isfinite(self.capacity_per_s) and bool(np.isfinite(self.offered_per_s[-RECENT:]).any())
 
     @property
     def log_utilisation(self) -> Array:
@@ -83,6 +84,12 @@ def backlog_rows(view: View) -> float:
     return pending[-1] if pending else NAN
 
 
+def nothing_arrives(view: View) -> bool:
+    """Whether it is known that no rows came lately: then there is nothing to measure capacity by, and no need to."""
+    recent = view.flow("arrival_per_s", RECENT)
+    return len(recent) > 0 and bool((recent == 0).all())
+
+
 def replays(view: View) -> bool:
     """Whether what is not taken waits at the source. A source that is held back and has nothing waiting does not."""
     for digest in view.history[-_SELECTIVITY_OVER:]:
@@ -117,7 +124,8 @@ def _dataflow_loads(view: View) -> dict[str, Load]:
         if component.kind == "source":
             offered[name] = np.array([d.arrivals_per_s.get(name, NAN) for d in digests])
         else:
-            offered[name] = np.sum([offered[up] * ratio[up] for up in component.inputs], axis=0)
+            inputs = [offered[up] * ratio[up] for up in component.inputs]
+            offered[name] = np.sum(inputs, axis=0) if inputs else np.full(len(digests), NAN)
         result[name] = _dataflow_load(view, name, offered[name])
     return result
 
@@ -135,7 +143,7 @@ def _dataflow_load(view: View, name: str, offered: Array) -> Load:
         capacity_per_s=median(capacity),
         even_per_s=instances * median(rate),
         imbalance=_imbalance(arrived_rows(view.window, name, RECENT)),
-        complete=_complete(view, name),
+        complete=_complete(view),
     )
 
 
@@ -158,14 +166,14 @@ def _imbalance(rows: Array) -> float:
     return max(1.0, float(total.max()) / mean) if mean > 0 else 1.0
 
 
-def _complete(view: View, name: str) -> bool:
-    """Nothing was missing in what was seen lately: the condition for taking anything away."""
+def _complete(view: View) -> bool:
+    """Nothing was missing anywhere in what was seen lately: the condition for taking anything away."""
+    return view.once("complete", _seen_completely)
+
+
+def _seen_completely(view: View) -> bool:
     recent = view.current[-RECENT:]
-    return (
-        len(recent) >= 3
-        and all(name in d.components and d.components[name].complete for d in recent)
-        and all(math.isfinite(d.arrival_per_s) and math.isfinite(d.pending_rows) for d in recent)
-    )
+    return len(recent) >= 3 and not view.missing_since(recent[0].at_s - recent[0].span_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +189,17 @@ class BatchTime:
     bottleneck: str
 
     def capacity_per_s(self, trigger_s: float, row_s: float) -> float:
-        """The rate at which a batch takes just as long as its rows took to arrive."""
+        """The rate at which a batch takes just as long as its rows took to arrive; unknown if rows took no time."""
+        if row_s <= 0:
+            return NAN
         if math.isfinite(trigger_s) and trigger_s > self.fixed_s:
             return (trigger_s - self.fixed_s) / (row_s * trigger_s)
         return 1.0 / row_s
+
+    def seconds(self, factor: float) -> float:
+        """A batch like the latest ones, with so many times the slots."""
+        span_s = self.row_s * self.rows
+        return self.fixed_s + max(min(span_s, self.path_s), span_s / factor)
 
 
 def batch_time(view: View, last: int = RECENT) -> BatchTime | None:
@@ -215,6 +230,25 @@ def _one_batch(view: View, digest: Digest) -> BatchTime | None:
     )
 
 
+def speed_up(view: View, factors: Mapping[str, float]) -> float:
+    """ln(time before ÷ after) of the whole application when components can take so many times more than now.
+
+    A dataflow is as fast as its bottleneck, which may then be another one; a batch keeps its fixed part and is never
+    shorter than its longest tasks.
+    """
+    if view.micro_batch:
+        fit = batch_time(view)
+        if fit is None:
+            return math.log(max(factors.values(), default=1.0))
+        factor = max(factors.values(), default=1.0)
+        return math.log(fit.seconds(1.0) / fit.seconds(factor))
+    room = {name: load.capacity_per_s / level(load.offered_per_s) for name, load in loads(view).items() if load.known}
+    if not room:
+        return math.log(max(factors.values(), default=1.0))
+    after = min(value * factors.get(name, 1.0) for name, value in room.items())
+    return math.log(after / min(room.values()))
+
+
 def _slots(view: View) -> float:
     latest = view.window.latest
     return float(latest.workers.slots.sum()) if latest is not None else 1.0
@@ -234,6 +268,6 @@ def _batch_load(view: View) -> dict[str, Load]:
         capacity_per_s=fit.capacity_per_s(trigger_s, fit.row_s),
         even_per_s=fit.capacity_per_s(trigger_s, fit.even_row_s),
         imbalance=_imbalance(arrived_rows(view.window, name, RECENT)),
-        complete=all(_complete(view, c) for c in view.current[-1].components),
+        complete=_complete(view),
     )
     return {name: load}

@@ -21,7 +21,7 @@ def check_settings(
         if name in names and not holds:
             raise ConfigError(f"{name} = {value:g} {what}", where=type(settings).__name__)
 
-    for name in {*positive, *not_negative, *shares, *at_least_one}:
+    for name in (*positive, *not_negative, *shares, *at_least_one):
         value = float(getattr(settings, name))
         require(positive, value > 0, name, value, "is not above 0")
         require(not_negative, value >= 0, name, value, "is not a number of at least 0")

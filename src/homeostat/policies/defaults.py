@@ -80,6 +80,7 @@ def provisioning(settings: Settings) -> Policy:
         cadence_s=settings.loop.cadence,
         settle_s=settings.loop.settle,
         window_s=settings.loop.window,
+        least_observations=3,
         arbiter=RankedArbiter(settings.loop.act_above, settings.loop.patience),
         guards=guards(settings.guards),
     )

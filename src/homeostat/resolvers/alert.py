@@ -22,7 +22,7 @@ from homeostat.core.findings import (
 )
 from homeostat.core.view import View
 
-_NUMBERS_SHOWN = 4
+_SHOWN = 4
 
 
 class Text(NamedTuple):
@@ -97,7 +97,8 @@ def message(diagnosis: Diagnosis, why: str = "") -> str:
     """Title, location, what was measured, what to do: in one line."""
     text = TEXTS.get(diagnosis.cause, _OTHER)
     where = diagnosis.component or "the application"
-    shown = list(diagnosis.evidence.items())[:_NUMBERS_SHOWN]
+    reasons_first = sorted(diagnosis.evidence.items(), key=lambda item: not isinstance(item[1], str))
+    shown = reasons_first[:_SHOWN]
     measured = ", ".join(f"{name} {_short(value)}" for name, value in shown)
     workers = f" on {', '.join(diagnosis.workers[:3])}" if diagnosis.workers else ""
     details = "; ".join(part for part in (measured, why) if part)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from homeostat.core.configuration import Patch
 from homeostat.core.findings import REPLACE, SLOW_INSTANCE, Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
+from homeostat.models.capacity import speed_up
 
 _MOST = 0.34
 
@@ -33,7 +33,7 @@ class ReplaceSlowResolver:
                 (diagnosis,),
                 Patch(retire=frozenset(workers)),
                 component=diagnosis.component,
-                prediction=Prediction(self._gain(view, ratio, len(workers), total), (diagnosis.component,), text),
+                prediction=Prediction(self._gain(view, diagnosis, ratio, total), (diagnosis.component,), text),
                 benefit=1.0 - 1.0 / ratio,
                 cost=0.05,
                 reversible=False,
@@ -47,8 +47,9 @@ class ReplaceSlowResolver:
         return 2.0
 
     @staticmethod
-    def _gain(view: View, ratio: float, slow: int, total: int) -> float:
+    def _gain(view: View, diagnosis: Diagnosis, ratio: float, total: int) -> float:
         """A dataflow waits for its slowest instance; a batch shares its tasks among all slots."""
-        if not view.micro_batch or total <= slow:
-            return math.log(ratio)
-        return math.log(total / (total - slow + slow / ratio))
+        slow = len(diagnosis.workers)
+        if view.micro_batch and total > slow:
+            return speed_up(view, {diagnosis.component: total / (total - slow + slow / ratio)})
+        return speed_up(view, {diagnosis.component: ratio})

@@ -20,6 +20,7 @@ from homeostat.core.findings import (
     Proposal,
 )
 from homeostat.core.view import View
+from homeostat.models.capacity import speed_up
 from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.sizing import Need, Sizing, since_onset
 
@@ -70,8 +71,9 @@ class ScaleDownResolver:
 
 
 def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequence[Need]) -> Proposal:
-    """One proposal for all of them; judged on the one that changes most."""
+    """One proposal for all of them, named after the one that changes most."""
     ordered = sorted(needs, key=lambda n: abs(math.log(n.instances / n.present)), reverse=True)
+    gain = speed_up(view, {need.component: need.instances / need.present for need in needs})
     first = ordered[0]
     patch = Patch({need.knob: need.instances for need in ordered})
     now, after = view.configuration, view.configuration.patched(patch)
@@ -85,7 +87,7 @@ def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequen
         because,
         patch,
         component=first.component,
-        prediction=Prediction(math.log(first.instances / first.present), tuple(n.component for n in ordered), text),
+        prediction=Prediction(gain, tuple(n.component for n in ordered), text),
         benefit=max(severity, 0.2) if kind == SCALE_UP else -more,
         cost=0.02 * max(more, 0.0) + _PAUSE_WEIGHT * pause_s * 0.2,
     )

@@ -11,7 +11,6 @@ from homeostat.core.findings import Diagnosis
 from homeostat.core.view import View
 from homeostat.models.capacity import (
     RECENT,
-    BatchTime,
     Load,
     backlog_rows,
     batch_time,
@@ -100,13 +99,7 @@ def _executors(view: View, factor: float, last: int) -> Need | None:
     knob = view.topology[load.component].scaled_by
     trigger_s = view.current[-1].trigger_s
     for executors in range(1, 4 * load.instances + 8):
-        row_s = _row_s(fit, executors / load.instances)
+        row_s = (fit.seconds(executors / load.instances) - fit.fixed_s) / fit.rows
         if fit.capacity_per_s(trigger_s, row_s) >= wanted:
             return Need(load.component, knob, load.instances, float(executors))
     return Need(load.component, knob, load.instances, float(load.instances))
-
-
-def _row_s(fit: BatchTime, ratio: float) -> float:
-    """Time per row with `ratio` times the slots: the spans shrink, but never below the longest tasks."""
-    span_s = fit.row_s * fit.rows
-    return max(min(span_s, fit.path_s), span_s / ratio) / fit.rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ import numpy as np
 from homeostat.core.configuration import SPREAD, Knob, Patch
 from homeostat.core.findings import ADJUST_SKEW, DATA_SKEW, Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
-from homeostat.models.capacity import RECENT
+from homeostat.models.capacity import RECENT, arrived_rows, speed_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +25,15 @@ class AdjustSkewResolver:
             knob = Knob(SPREAD, diagnosis.component)
             if diagnosis.cause != DATA_SKEW or knob not in view.capabilities.knobs:
                 continue
-            rows = view.window.last(RECENT).tasks(diagnosis.component, "rows")
+            rows = arrived_rows(view.window, diagnosis.component, RECENT)
             proposal = self._spread(view, diagnosis, knob, np.nansum(rows, axis=0))
             if proposal is not None:
                 yield proposal
 
     def _spread(self, view: View, diagnosis: Diagnosis, knob: Knob, rows: np.ndarray) -> Proposal | None:
         now = int(view.configuration.get(knob, 1))
+        if not rows.size:
+            return None
         mean, most = float(rows.mean()), float(rows.max())
         rest = float(np.median(rows))
         excess = (most - rest) * now
@@ -52,7 +53,7 @@ class AdjustSkewResolver:
             (diagnosis,),
             Patch({knob: wanted}),
             component=diagnosis.component,
-            prediction=Prediction(math.log(most / after), (diagnosis.component,), text),
+            prediction=Prediction(speed_up(view, {diagnosis.component: most / after}), (diagnosis.component,), text),
             benefit=1.0 - after / most,
             cost=0.05,
         )

@@ -47,8 +47,8 @@ class Manager:
         value = self.store.load_state(self.run, "loop")
         if value is not None:
             self.state = restored(self.state, value)
-        events = reconcile(self.store, self.run, self.engine, self._reapply)
-        self.think([self.engine.describe(), *events, *self._early])
+        reconcile(self.store, self.run, self.engine, self._reapply)
+        self.think([self.engine.describe(), *self._early])
         self._early = []
 
     def advance(self, until_s: float) -> Trace:
@@ -62,8 +62,8 @@ class Manager:
         for command in commands:
             if isinstance(command, Apply):
                 self._apply(command)
-            elif self._on_alert is not None:
-                self._on_alert(command)
+            else:
+                self._tell(command)
         if self._on_step is not None:
             self._on_step(trace, self.state)
         return trace
@@ -74,6 +74,14 @@ class Manager:
             self.store.save_state(self.run, "loop", saved(self.state))
         if records:
             self.store.append(self.run, records)
+
+    def _tell(self, alert: Notify) -> None:
+        if self._on_alert is None:
+            return
+        try:
+            self._on_alert(alert)
+        except Exception as error:
+            self.think([Failure("the notifier", f"{type(error).__name__}: {error}", self.engine.now_s)])
 
     def _apply(self, command: Apply) -> None:
         try:

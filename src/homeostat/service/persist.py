@@ -43,6 +43,7 @@ def _entry_json(entry: MemoryEntry) -> dict[str, JSON]:
         "values": cast(JSON, dict(entry.context.values)),
         "plan": entry.context.plan,
         "hosts": list[JSON](sorted(entry.context.hosts)),
+        "hosts_before": list[JSON](sorted(entry.hosts_before)),
     }
 
 
@@ -54,4 +55,5 @@ def _entry(item: Mapping[str, Any]) -> MemoryEntry:
         item["at_s"],
         Context(float("nan") if arrival is None else arrival, item["values"], item["plan"], frozenset(item["hosts"])),
         item["before"],
+        frozenset(item.get("hosts_before", ())),
     )

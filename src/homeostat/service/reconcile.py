@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, cast
 
 from homeostat.core.configuration import Configuration
 from homeostat.core.engine import Engine
-from homeostat.core.events import Event, Receipt
-from homeostat.core.findings import JSON, Record
+from homeostat.core.events import Receipt
+from homeostat.core.findings import JSON, REVERT, Record
 from homeostat.store.protocol import OUTCOME, RECEIPT, Store
 
 
@@ -21,8 +21,8 @@ class Intent(NamedTuple):
     time_limit_s: float
 
 
-def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent], Receipt]) -> list[Event]:
-    """Close every open action: found applied, applied now, or given up. Returns events for the next step."""
+def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent], Receipt]) -> None:
+    """Close every open action: found applied, applied now, or given up."""
     for record in store.unjudged(run):
         _outcome(store, run, record, engine.now_s)
     for record in store.open_intents(run):
@@ -37,7 +37,6 @@ def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent]
         _close(store, run, record, receipt)
         if receipt.applied:
             _outcome(store, run, record, engine.now_s)
-    return []
 
 
 def _met(observed: Configuration, desired: Configuration) -> bool:
@@ -61,6 +60,8 @@ def _close(store: Store, run: str, record: Record, receipt: Receipt) -> None:
 
 
 def _outcome(store: Store, run: str, record: Record, now_s: float) -> None:
+    if record.body.get("kind") == REVERT or "prediction" not in record.body:
+        return  # it promised nothing, so it was not being judged
     reason = "the manager restarted while it was being judged"
     body: dict[str, JSON] = {"action": record.id, "verdict": "confounded", "reason": reason}
     text = f"{record.id} confounded: {reason}"

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from homeostat.sim.microbatch import Microbatch
-
 from homeostat.core.configuration import EXECUTORS, PARALLELISM, Configuration, Knob, Value
 from homeostat.core.cycle import Trace
 from homeostat.core.findings import ADJUST_SKEW, REPLACE, REVERT, Record
@@ -15,6 +13,7 @@ from homeostat.core.policy import Policy
 from homeostat.core.state import Mode, State
 from homeostat.service.manager import Manager
 from homeostat.sim.dataflow import Dataflow
+from homeostat.sim.microbatch import Microbatch
 from homeostat.sim.spec import DataflowSpec, Scenario
 from homeostat.sim.truth import TruthSample
 from homeostat.store.memory import MemoryStore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -11,6 +12,9 @@ from homeostat.core.observation import Array
 from homeostat.sim.spec import ComponentSpec
 
 Keys = NDArray[np.uint64]
+
+# Keys are dealt with in blocks, so that ten million of them need no more memory than this many.
+BLOCK = 1 << 16
 
 
 def shares(spec: ComponentSpec, parallelism: int, spread: int = 1, hot_share: float = 0.0, stride: int = 0) -> Array:
@@ -33,7 +37,7 @@ def largest_share(spec: ComponentSpec, parallelism: int) -> float:
 
 def heaviest_key(spec: ComponentSpec) -> float:
     """The share of the most frequent key, below which no parallelism brings the most loaded instance."""
-    return float(_weights(spec.keys, spec.zipf, 0.0)[0])
+    return 1.0 / _total_weight(spec.keys, spec.zipf)
 
 
 @lru_cache(maxsize=256)
@@ -43,32 +47,42 @@ def _even(parallelism: int) -> Array:
 
 @lru_cache(maxsize=256)
 def _keyed(keys: int, zipf: float, parallelism: int, spread: int, hot_share: float, stride: int) -> Array:
-    weights = _weights(keys, zipf, hot_share)
-    weak = stride > 1 and spread == 1
-    hashes = _names(keys) * np.uint64(stride) if weak else _hashes(keys)
-    target = (hashes % np.uint64(parallelism)).astype(np.int64)
-    base = np.bincount(target, weights, minlength=parallelism)
+    stride = stride if spread == 1 else 0
+    base = np.zeros(parallelism)
+    has_hot = hot_share > 0 and keys > 1
+    for names in _blocks(keys, first=1 if has_hot else 0):
+        base += np.bincount(_targets(names, parallelism, stride), _weights(names, zipf), minlength=parallelism)
+    if has_hot:
+        others = base.sum()
+        base *= (1 - hot_share) / others if others > 0 else 0.0
+        base[_targets(np.zeros(1, dtype=np.uint64), parallelism, stride)] += hot_share
     spread_out = sum((np.roll(base, salt) for salt in range(spread)), np.zeros(parallelism))
     return _read_only(spread_out / spread_out.sum())
 
 
-@lru_cache(maxsize=64)
-def _weights(keys: int, zipf: float, hot_share: float) -> Array:
-    weights: Array = np.arange(1, keys + 1, dtype=np.float64) ** -zipf
-    if hot_share > 0 and keys > 1:
-        weights[1:] *= (1 - hot_share) / weights[1:].sum()
-        weights[0] = hot_share
-    return _read_only(weights / weights.sum())
+@lru_cache(maxsize=1024)
+def _total_weight(keys: int, zipf: float) -> float:
+    return sum(float(_weights(names, zipf).sum()) for names in _blocks(keys))
 
 
-def _names(keys: int) -> Keys:
-    return np.arange(keys, dtype=np.uint64)
+def _blocks(keys: int, first: int = 0) -> Iterator[Keys]:
+    for start in range(first, keys, BLOCK):
+        yield np.arange(start, min(start + BLOCK, keys), dtype=np.uint64)
 
 
-@lru_cache(maxsize=64)
-def _hashes(keys: int) -> Keys:
+def _weights(names: Keys, zipf: float) -> Array:
+    """How often each key is used, with 1 for the most frequent."""
+    return (names.astype(np.float64) + 1.0) ** -zipf
+
+
+def _targets(names: Keys, parallelism: int, stride: int) -> NDArray[np.int64]:
+    hashes = names * np.uint64(stride) if stride > 1 else _hashes(names)
+    return (hashes % np.uint64(parallelism)).astype(np.int64)
+
+
+def _hashes(names: Keys) -> Keys:
     """splitmix64 of every key."""
-    mixed = _names(keys) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = names + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))

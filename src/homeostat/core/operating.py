@@ -1,0 +1,83 @@
+"""A person's word: pause, resume, approve, revert. What cannot be done is answered in the log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from homeostat.core.acting import apply, guard_context, revert
+from homeostat.core.book import Book
+from homeostat.core.events import Command, Operator
+from homeostat.core.findings import Proposal
+from homeostat.core.guards import Bounds, CostLimit, Guard, KillSwitch, OneInFlight
+from homeostat.core.state import ActiveAction, State
+from homeostat.core.view import View
+
+# A person may hurry what only waits, but not what could do harm.
+_ALWAYS: tuple[Guard, ...] = (KillSwitch(), OneInFlight(), Bounds(), CostLimit())
+
+
+def obey(state: State, event: Operator, book: Book, commands: list[Command]) -> State:
+    id = book.write(
+        "operator",
+        f"{event.by}: {event.command} {event.target}".rstrip() + (f" ({event.why})" if event.why else ""),
+        id=book.next_id("o"),
+        because=[event.target],
+        body={"by": event.by, "why": event.why, "command": event.command},
+    )
+    match event.command:
+        case "pause":
+            return replace(state, paused=f"paused by {event.by}" + (f": {event.why}" if event.why else ""))
+        case "resume":
+            return replace(state, paused="")
+        case "approve":
+            return _approve(state, event.target, id, book, commands)
+        case "revert":
+            return _revert(state, event.target, id, book, commands)
+
+
+def _approve(state: State, target: str, id: str, book: Book, commands: list[Command]) -> State:
+    advised = state.advised.get(target)
+    if advised is None:
+        return _answer(state, f"{target or 'nothing'} is not advised now", id, book)
+    view = View(book.now_s, state.topology, state.observed, state.capabilities, state.objective)
+    context = guard_context(state, view)
+    proposal: Proposal = advised
+    for guard in _ALWAYS:
+        checked = guard.check(proposal, context)
+        if isinstance(checked, str):
+            return _answer(state, f"{guard.name}: {checked}", id, book)
+        proposal = checked
+    state = replace(
+        state,
+        advised={key: other for key, other in state.advised.items() if key != target},
+        advice=tuple(advice for advice in state.advice if advice.id != target),
+    )
+    return apply(state, replace(proposal, id=target), context.scope(proposal), book, commands)
+
+
+def _revert(state: State, target: str, id: str, book: Book, commands: list[Command]) -> State:
+    action = next((a for a in state.active if a.applied_s is not None and target in ("", a.command.id)), None)
+    if action is None:
+        return _answer(state, f"{target or 'nothing'} is not being judged: there is nothing to take back", id, book)
+    if not action.proposal.patch.values:
+        return _answer(state, f"{action.command.id} replaced workers: they do not come back", id, book)
+    state = replace(state, active=tuple(a for a in state.active if a is not action))
+    _superseded(action, id, book)
+    return revert(state, action, id, book, commands)
+
+
+def _superseded(action: ActiveAction, id: str, book: Book) -> None:
+    reason = "a person took it back before it was judged"
+    book.write(
+        "outcome",
+        f"{action.command.id} superseded: {reason}",
+        id=book.next_id("u"),
+        component=action.proposal.component,
+        because=[action.command.id, id],
+        body={"action": action.command.id, "verdict": "superseded", "reason": reason},
+    )
+
+
+def _answer(state: State, reason: str, id: str, book: Book) -> State:
+    book.write("rejection", f"not done: {reason}", id=book.next_id("r"), because=[id], body={"reason": reason})
+    return state

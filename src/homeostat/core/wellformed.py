@@ -1,0 +1,82 @@
+"""What a plug-in may yield. A finding that breaks these rules is reported and left out before it can do harm."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+
+from homeostat.core.configuration import Knob
+from homeostat.core.findings import ALERT, Diagnosis, Evidence, Proposal, Symptom
+from homeostat.core.topology import Topology
+
+
+def flaw(finding: object, expected: type, topology: Topology) -> str:
+    """What is wrong with a finding; empty if nothing is."""
+    if not isinstance(finding, expected):
+        return f"it yields {type(finding).__name__} instead of {expected.__name__}"
+    match finding:
+        case Symptom():
+            return _symptom(finding, topology)
+        case Diagnosis():
+            return _diagnosis(finding, topology)
+        case Proposal():
+            return _proposal(finding, topology)
+    return ""
+
+
+def _symptom(symptom: Symptom, topology: Topology) -> str:
+    return (
+        _named(symptom.kind, "kind")
+        or _place(symptom.component, topology)
+        or _share(symptom.severity, "severity")
+        or _evidence(symptom.evidence)
+    )
+
+
+def _diagnosis(diagnosis: Diagnosis, topology: Topology) -> str:
+    return (
+        _named(diagnosis.cause, "cause")
+        or _place(diagnosis.component, topology)
+        or _share(diagnosis.probability, "probability")
+        or _evidence(diagnosis.evidence)
+    )
+
+
+def _proposal(proposal: Proposal, topology: Topology) -> str:
+    if not proposal.because:
+        return f"{proposal.kind} does not say because of which diagnosis"
+    numbers = {"benefit": proposal.benefit, "cost": proposal.cost}
+    if proposal.prediction is not None:
+        numbers["predicted gain"] = proposal.prediction.gain
+    unreal = [name for name, value in numbers.items() if not _is_number(value) or not math.isfinite(value)]
+    if unreal:
+        return f"the {unreal[0]} of {proposal.kind} is {numbers[unreal[0]]!r}"
+    for knob, value in proposal.patch.values.items():
+        named: object = knob
+        if not isinstance(named, Knob) or not _is_number(value) or math.isnan(value):
+            return f"{proposal.kind} sets {knob!s} to {value!r}"
+    if proposal.kind == ALERT and (proposal.patch or not proposal.message):
+        return "an alert needs a message, and changes nothing"
+    return _named(proposal.kind, "kind") or _place(proposal.component, topology)
+
+
+def _named(name: object, what: str) -> str:
+    return "" if isinstance(name, str) and name else f"its {what} is {name!r}"
+
+
+def _place(component: str, topology: Topology) -> str:
+    return "" if not component or component in topology else f"there is no component {component!r}"
+
+
+def _share(value: object, what: str) -> str:
+    good = _is_number(value) and 0.0 <= float(value) <= 1.0  # type: ignore[arg-type]
+    return "" if good else f"its {what} {value!r} is not between 0 and 1"
+
+
+def _evidence(evidence: Evidence) -> str:
+    odd = [name for name, value in evidence.items() if not (isinstance(value, str) or _is_number(value))]
+    return f"its evidence {odd[0]!r} is neither a number nor text" if odd else ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real)

@@ -1,0 +1,46 @@
+"""A diagnoser with its threshold set wrong, and a resolver that trusts it: experiment E5 wants the loop to see through
+both. Not for use in earnest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from homeostat.core.configuration import Patch
+from homeostat.core.findings import PENDING_SKEW, PRESSURE, SCALE_UP, Diagnosis, Prediction, Proposal, Symptom
+from homeostat.core.view import View
+
+MISREAD = "misread"
+
+
+@dataclass(frozen=True, slots=True)
+class MissetDiagnoser:
+    """Takes any sign of trouble for a lack of instances in the first stage after the sources."""
+
+    probability: float = 0.99
+    name: str = "misset"
+
+    def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
+        seen = tuple(symptom for symptom in symptoms if symptom.kind in (PRESSURE, PENDING_SKEW))
+        if seen and view.topology.operators:
+            yield Diagnosis(MISREAD, view.topology.operators[0].name, self.probability, {}, seen)
+
+
+@dataclass(frozen=True, slots=True)
+class TrustingResolver:
+    """Doubles whatever the mis-set diagnoser names, and promises that everything will be twice as fast."""
+
+    name: str = "trusting"
+
+    def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
+        for diagnosis in diagnoses:
+            if diagnosis.cause == MISREAD:
+                doubled = 2 * int(view.parallelism(diagnosis.component))
+                yield Proposal(
+                    SCALE_UP,
+                    (diagnosis,),
+                    Patch({view.topology[diagnosis.component].scaled_by: doubled}),
+                    component=diagnosis.component,
+                    prediction=Prediction(math.log(2), (diagnosis.component,), "everything twice as fast"),
+                )

@@ -1,0 +1,30 @@
+"""For tests of your own parts: builders of what a plug-in sees, and checks that it keeps its contract.
+
+The checks raise AssertionError and need no particular test runner; `check_store` needs hypothesis.
+"""
+
+from __future__ import annotations
+
+from homeostat.store.contract import STORE_CHECKS, check_store, check_survives_kill
+from homeostat.testing.builders import blanked, described, instances, observations, view_of
+from homeostat.testing.engines import ENGINE_CHECKS, check_engine
+from homeostat.testing.plugins import check_detector, check_diagnoser, check_policy, check_resolver
+from homeostat.testing.views import sample_views
+
+__all__ = [
+    "ENGINE_CHECKS",
+    "STORE_CHECKS",
+    "blanked",
+    "check_detector",
+    "check_diagnoser",
+    "check_engine",
+    "check_policy",
+    "check_resolver",
+    "check_store",
+    "check_survives_kill",
+    "described",
+    "instances",
+    "observations",
+    "sample_views",
+    "view_of",
+]

@@ -1,0 +1,157 @@
+"""The contracts of detectors, diagnosers, resolvers and policies, as checks that any of them can be held to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from homeostat.core.cycle import step
+from homeostat.core.events import Apply, Observed
+from homeostat.core.findings import ALERT, OVER_PROVISIONED, UNKNOWN, Diagnosis, Proposal, Symptom
+from homeostat.core.guards import GuardContext
+from homeostat.core.policy import Detector, Diagnoser, Policy, Resolver
+from homeostat.core.state import State
+from homeostat.core.view import View
+from homeostat.core.wellformed import flaw
+from homeostat.testing.builders import described
+from homeostat.testing.views import partly_unknown_views, sample_views, unknown_views
+
+_FOREIGN = "somebody else's"
+T = TypeVar("T", Symptom, Diagnosis, Proposal)
+
+
+def check_detector(detector: Detector) -> None:
+    """Hold a detector to its contract.
+
+    It gets along with every view, changes none of them, says the same each time, and yields only symptoms that the
+    loop can use. Where no metric is known it can only say so.
+    """
+    for name, view in sample_views().items():
+        _symptoms(detector, view, name)
+    for name, view in unknown_views().items():
+        for symptom in _symptoms(detector, view, name):
+            assert symptom.kind == UNKNOWN, f"{detector.name} claims {symptom.kind} about {name}"
+
+
+def check_diagnoser(diagnoser: Diagnoser, symptoms: Sequence[Symptom] = ()) -> None:
+    """Hold a diagnoser to its contract; `symptoms` are some that it understands, at components named split or count.
+
+    As for a detector; and it leaves alone what it does not know, and takes a missing metric for no cause to shrink.
+    """
+    for name, view in sample_views().items():
+        known = [symptom for symptom in symptoms if not symptom.component or symptom.component in view.topology]
+        places = ["", *view.topology.names]
+        foreign = [Symptom(_FOREIGN, place, 0.5, {_FOREIGN: 1.0}) for place in places]
+        unknown = [Symptom(UNKNOWN, place, evidence={"detector": _FOREIGN, "missing": "all"}) for place in places]
+        for given in ([], known, foreign, unknown, [*foreign, *known, *unknown], *([one] for one in known)):
+            _diagnoses(diagnoser, view, given, name)
+        for diagnosis in _diagnoses(diagnoser, view, unknown, name):
+            assert diagnosis.cause != OVER_PROVISIONED, f"{diagnoser.name} shrinks because metrics are missing ({name})"
+
+
+def check_resolver(resolver: Resolver, diagnoses: Sequence[Diagnosis] = ()) -> None:
+    """Hold a resolver to its contract; `diagnoses` are some that it understands, at components named split or count.
+
+    As for a detector; and it leaves alone what it does not know, and changes nothing when there is no diagnosis.
+    """
+    for name, view in sample_views().items():
+        known = [
+            diagnosis for diagnosis in diagnoses if not diagnosis.component or diagnosis.component in view.topology
+        ]
+        foreign = [Diagnosis(_FOREIGN, place, 0.9) for place in ("", *view.topology.names)]
+        assert not _proposals(resolver, view, [], name), f"{resolver.name} acts without a diagnosis ({name})"
+        for given in (known, foreign, [*foreign, *known], *([one] for one in known)):
+            _proposals(resolver, view, given, name)
+
+
+def check_policy(policy: Policy) -> None:
+    """Hold a policy, and every part of it, to the contract.
+
+    Parts are given what the parts before them found. The whole never plans outside the bounds, and never takes
+    anything away while a metric is missing.
+    """
+    for detector in policy.detectors:
+        check_detector(detector)
+    for name, view in {**sample_views(), **unknown_views()}.items():
+        _chain(policy, view, name)
+        _regulate(policy, view, name)
+    for name, view in {**unknown_views(), **partly_unknown_views()}.items():
+        context = GuardContext(view)
+        shrinking = [proposal for proposal in _chain(policy, view, name) if context.shrinks(proposal)]
+        assert not shrinking, f"{policy.name} would shrink: {name}"
+
+
+def _chain(policy: Policy, view: View, name: str) -> list[Proposal]:
+    symptoms = [symptom for detector in policy.detectors for symptom in _symptoms(detector, view, name)]
+    diagnoses = [found for diagnoser in policy.diagnosers for found in _diagnoses(diagnoser, view, symptoms, name)]
+    return [found for resolver in policy.resolvers for found in _proposals(resolver, view, diagnoses, name)]
+
+
+def _regulate(policy: Policy, view: View, name: str) -> None:
+    """The policy in the loop, on the measurements of a view, one after the other."""
+    state, at_s = State(mode="regulate", objective=view.objective), 0.0
+    state, _, _ = step(policy, state, [described(view)], at_s)
+    for observation in view.window.observations:
+        state, commands, trace = step(policy, state, [Observed(observation)], observation.at_s)
+        failures = [record.text for record in trace.records if record.kind == "failure"]
+        assert not failures, f"{policy.name}: {failures[0]} ({name})"
+        for command in commands:
+            if isinstance(command, Apply):
+                _within_bounds(command, view, f"{policy.name}: {name}")
+
+
+def _within_bounds(command: Apply, view: View, name: str) -> None:
+    for knob, value in command.desired.values.items():
+        spec = view.capabilities.knobs[knob]
+        assert spec.minimum <= value <= spec.maximum, f"{knob} = {value} is out of bounds ({name})"
+
+
+def _symptoms(detector: Detector, view: View, name: str) -> list[Symptom]:
+    return _checked(detector.name, Symptom, lambda: detector.detect(view), view, name)
+
+
+def _diagnoses(diagnoser: Diagnoser, view: View, symptoms: Sequence[Symptom], name: str) -> list[Diagnosis]:
+    return _checked(diagnoser.name, Diagnosis, lambda: diagnoser.diagnose(view, symptoms), view, name)
+
+
+def _proposals(resolver: Resolver, view: View, diagnoses: Sequence[Diagnosis], name: str) -> list[Proposal]:
+    found = _checked(resolver.name, Proposal, lambda: resolver.resolve(view, diagnoses), view, name)
+    for proposal in found:
+        unknown = [str(knob) for knob in proposal.patch.values if knob not in view.capabilities.knobs]
+        assert not unknown, f"{resolver.name} turns {unknown}, which is not there ({name})"
+        assert proposal.kind == ALERT or proposal.patch, f"{resolver.name} proposes nothing ({name})"
+    return found
+
+
+def _checked(part: str, kind: type[T], call: Callable[[], Iterable[T]], view: View, name: str) -> list[T]:
+    assert part and isinstance(part, str), "a plug-in needs a name"
+    before = _fingerprint(view)
+    try:
+        found, again = list(call()), list(call())
+    except Exception as error:
+        raise AssertionError(f"{part} raised {type(error).__name__}: {error} ({name})") from error
+    assert repr(found) == repr(again), f"{part} says something else the second time ({name})"
+    assert _fingerprint(view) == before, f"{part} changed what it may only read ({name})"
+    for finding in found:
+        wrong = flaw(finding, kind, view.topology)
+        assert not wrong, f"{part}: {wrong} ({name})"
+    return found
+
+
+def _fingerprint(value: object) -> object:
+    """All that a plug-in could change of a value, as something that can be compared."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.tobytes()
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    if is_dataclass(value) and not isinstance(value, type):
+        return tuple(_fingerprint(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, Mapping):
+        return tuple((key, _fingerprint(inner)) for key, inner in value.items())
+    if isinstance(value, tuple | list):
+        return tuple(_fingerprint(inner) for inner in value)
+    return value

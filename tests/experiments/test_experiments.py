@@ -1,0 +1,201 @@
+"""The experiments of the Dhalion paper and of DS2, judged on the trajectory: what was done, in what order, and what
+came of it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from homeostat.core.findings import Record
+from homeostat.core.policy import Policy
+from homeostat.policies import registry
+from homeostat.policies.misset import MISREAD, MissetDiagnoser, TrustingResolver
+from homeostat.service.simulation import RunResult, Taken, simulate
+from homeostat.sim import scenarios
+from homeostat.store.memory import MemoryStore
+
+PAPER = "provisioning.paper"
+
+
+@cache
+def run(name: str, policy: str = "", hours: float = 0.0, **settings: bool) -> tuple[RunResult, MemoryStore]:
+    scenario = scenarios.load(name)
+    if hours:
+        scenario = replace(scenario, duration_s=hours * 3600)
+    built = registry.build(
+        policy or scenario.policy, {**scenario.settings, **({"paper": settings} if settings else {})}
+    )
+    store = MemoryStore()
+    return simulate(scenario, built, store=store, run="test"), store
+
+
+def kinds(result: RunResult) -> list[str]:
+    return [taken.action.partition(":")[0] for taken in result.trajectory]
+
+
+def path(result: RunResult, *components: str) -> list[tuple[float, ...]]:
+    return [tuple(taken.parallelism[name] for name in components) for taken in result.trajectory]
+
+
+def at(result: RunResult, time_s: float) -> list[Taken]:
+    return [taken for taken in result.trajectory if taken.time_s >= time_s]
+
+
+@pytest.mark.parametrize("policy", ["provisioning", PAPER])
+def test_e1_scales_down_when_the_load_falls_then_up_when_it_rises_and_ends_healthy(policy: str) -> None:
+    result, _ = run("E1", policy)
+    falls_s, rises_s = 2400.0, 4800.0
+    assert kinds(result)[0] == "scale-down"
+    assert {"scale-up"} == {k for k, t in zip(kinds(result), result.trajectory, strict=True) if t.time_s > rises_s} - {
+        "scale-down"
+    }
+    assert all(taken.time_s > falls_s for taken in result.trajectory) or policy == PAPER
+    assert result.as_json()["converged"]
+    assert result.truth[-1].healthy
+
+
+def test_e1_takes_two_steps_in_the_default_flavour_none_of_them_needless() -> None:
+    result, _ = run("E1")
+    assert kinds(result) == ["scale-down", "scale-up"]
+    assert result.as_json()["needless_actions"] == 0
+
+
+@pytest.mark.parametrize("policy", ["throughput", "throughput.paper"])
+def test_e2_reaches_the_throughput_objective_from_one_instance_each(policy: str) -> None:
+    result, _ = run("E2", policy)
+    assert result.as_json()["converged"]
+    assert result.final_parallelism["spout"] >= 20
+    late = [sample for sample in result.truth if sample.at_s > 0.9 * result.duration_s]
+    wanted = scenarios.load("E2").objective.throughput_per_s or 0.0
+    assert sum(s.taken_per_s for s in late) / len(late) >= 0.98 * wanted
+
+
+def test_e2_in_the_paper_flavour_scales_the_sources_before_the_stages_they_put_under_pressure() -> None:
+    result, _ = run("E2", "throughput.paper")
+    assert kinds(result)[0] == "scale-source"
+    assert "scale-up" in kinds(result)
+
+
+@pytest.mark.parametrize("policy", ["provisioning", PAPER])
+def test_e3_heals_both_problems_the_slow_instance_first(policy: str) -> None:
+    result, _ = run("E3", policy)
+    order = kinds(result)
+    assert order[0] == "replace"
+    assert "scale-up" in order[1:]
+    assert result.as_json()["converged"]
+    assert result.as_json()["needless_actions"] == 0
+
+
+def test_e4_noise_leads_to_no_action() -> None:
+    result, _ = run("E4", hours=3.0)
+    assert kinds(result) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["E4", "E4-microbatch"])
+def test_e4_noise_leads_to_no_action_all_day(name: str) -> None:
+    result, _ = run(name)
+    assert kinds(result) == []
+
+
+def _misread_actions(store: MemoryStore) -> list[Record]:
+    return [
+        r for r in store.records("test", kinds=("action",)) if r.body["cause"] == MISREAD and r.body["kind"] != "revert"
+    ]
+
+
+def test_e5_a_misread_cause_is_seen_through_and_the_next_diagnosis_heals() -> None:
+    result, store = run("E5", hours=1.1)
+    assert kinds(result) == ["scale-up", "revert", "replace"]
+    assert [taken.because for taken in result.trajectory] == [
+        f"{MISREAD} at splitter",
+        f"{MISREAD} at splitter",
+        "slow-instance at counter",
+    ]
+    verdicts = [str(r.body["verdict"]) for r in store.records("test", kinds=("outcome",))]
+    assert verdicts == ["failed", "helped"]
+    assert result.as_json()["converged"]
+
+
+def test_e5_the_ineffective_action_rests_and_is_tried_again_once_the_context_changes() -> None:
+    """With nothing but the mis-set diagnoser the fault stays, and so does the temptation."""
+    scenario = scenarios.load("E5")
+    default = registry.build("provisioning")
+    only: Policy = replace(default, diagnosers=(MissetDiagnoser(),), resolvers=(TrustingResolver(),))
+    store = MemoryStore()
+    simulate(replace(scenario, duration_s=4800.0), only, store=store, run="test")
+    times = [record.at_s for record in _misread_actions(store)]
+    before, after = [t for t in times if t < 4200.0], [t for t in times if t >= 4200.0]
+    assert 1 <= len(before) <= 5
+    rests = [later - sooner for sooner, later in itertools.pairwise(before)]
+    assert all(later > sooner for sooner, later in itertools.pairwise(rests))
+    assert after
+    assert after[0] - 4200.0 < 120.0
+    rejections = [str(r.body["reason"]) for r in store.records("test", kinds=("rejection",))]
+    assert any(reason.startswith("memory: did not help") for reason in rejections)
+
+
+def test_e5_in_the_paper_flavour_the_ineffective_action_is_blacklisted() -> None:
+    scenario = replace(scenarios.load("E5"), duration_s=3600.0)
+    policy = registry.build(PAPER, {"paper": {"rate_skew": 1.02}})
+    store = MemoryStore()
+    result = simulate(scenario, policy, store=store, run="test")
+    assert kinds(result)[:3] == ["adjust-skew", "revert", "replace"]
+    assert kinds(result).count("adjust-skew") == 1
+    assert result.as_json()["converged"]
+
+
+def test_e6_names_the_hot_key_and_heals_it_at_every_share() -> None:
+    result, store = run("E6")
+    steps_s = [fault.at_s for fault in scenarios.load("E6").faults]
+    acted = [t for t in result.trajectory if t.action.startswith("adjust-skew")]
+    assert acted[0].because == "data-skew at counter"
+    assert acted[0].time_s - steps_s[0] < 120.0
+    for start_s in steps_s:
+        settled = [s for s in result.truth if start_s + 300.0 < s.at_s < start_s + 1100.0]
+        assert settled
+        assert all(sample.healthy for sample in settled)
+    causes = {str(r.body.get("cause")) for r in store.records("test", kinds=("action",), since_s=steps_s[0])}
+    assert causes == {"data-skew"}
+
+
+def test_e7_the_paper_flavour_climbs_one_stage_at_a_time_the_most_downstream_first() -> None:
+    result, _ = run("E7", PAPER)
+    assert path(result, "flatmap", "count") == [(1, 2), (5, 2), (5, 10), (10, 10), (10, 20)]
+
+
+def test_e7_without_the_fence_the_paper_flavour_needs_three_steps() -> None:
+    result, _ = run("E7", PAPER, fence=False)
+    assert path(result, "flatmap", "count") == [(1, 2), (10, 2), (10, 20)]
+
+
+def test_e7_herons_sum_and_clamp_over_provisions() -> None:
+    result, _ = run("E7", "heron")
+    assert path(result, "flatmap", "count")[-1] == (25, 50)
+
+
+def test_e7_the_default_flavour_is_at_the_known_minimum_in_fewer_steps_than_the_paper() -> None:
+    result, _ = run("E7")
+    assert path(result, "flatmap", "count") == [(10, 20)]
+    assert result.as_json()["time_to_healthy_s"] <= 60.0
+
+
+def test_e8_goes_up_and_down_to_the_optimum() -> None:
+    result, _ = run("E8")
+    assert path(result, "flatmap", "count") == [(19, 11), (10, 6)]
+
+
+def test_e9_sizes_every_stage_within_one_instance_of_the_optimum() -> None:
+    result, _ = run("E9")
+    needed = {knob.scope: value for knob, value in result.truth[-1].needed.items()}
+    assert all(0 <= result.final_parallelism[name] - value <= 1 for name, value in needed.items())
+
+
+@pytest.mark.parametrize("name", ["E1-microbatch"])
+def test_the_same_loop_regulates_micro_batches(name: str) -> None:
+    result, _ = run(name)
+    assert kinds(result) == ["scale-down", "scale-up"]
+    assert result.as_json()["converged"]
