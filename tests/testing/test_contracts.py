@@ -20,7 +20,7 @@ _SHAPE = (
 
 
 def _scenario(engine: DataflowSpec | MicrobatchSpec) -> Scenario:
-    return Scenario("contract", "a word count", engine, 3600.0, _SHAPE, WorkloadSpec("constant", 200.0))
+    return Scenario("contract", "a word count", engine, 3600.0, _SHAPE, WorkloadSpec("constant", 100.0))
 
 
 ENGINES: dict[str, Callable[[], Engine]] = {

@@ -12,6 +12,7 @@ from homeostat.core.observation import NAN, Array, FlowSample, IntArray, Observa
 from homeostat.core.stats import median
 
 _COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s", "worker")
+_LEAST_KNOWN = 0.5  # share of instances that must have been measured to speak for their component
 _LARGEST = 1e12  # rows, or rows per second: above it a number is garbage
 
 
@@ -20,10 +21,10 @@ class ComponentDigest:
     """One component in one observation.
 
     `complete` is False as soon as anything is unknown of any instance: its rows, its time, and either when it finished
-    (a batch) or what waits before it and how long it held its senders back (a dataflow). `rows_out` is unknown if it
-    is so for one of the instances that `rows` counts: the two are compared. `arrived_rows` came in, whether taken or
-    left in a queue; `busiest_s` is the useful time that the instance with the most to do needs for its part of them.
-    Their ratio is what the component can take per second.
+    (a batch) or what waits before it and how long it held its senders back (a dataflow). `rows_out` is unknown if it is
+    so for one of the instances that `rows` counts: the two are compared. `arrived_rows` came in, whether taken or left
+    in a queue; `busiest_s` is the useful time that the instance with the most to do needs for its part of them;
+    `capacity_per_s`, their ratio, is what the component can take.
     """
 
     instances: int
@@ -38,6 +39,7 @@ class ComponentDigest:
     pressured: float
     pending_rows: float
     instance_rate_per_s: float
+    capacity_per_s: float = NAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,9 @@ def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> 
     rates = rows[working] / run_s[working]
     arrived = _arrived(sample, before)[seen]
     needed_s = arrived[working] / rates if rates.size and rates.all() else run_s
+    busiest_s = float(needed_s.max()) if seen.any() else NAN
+    arrived_rows = float(arrived.sum()) if seen.any() else NAN
+    measured = known >= _LEAST_KNOWN and arrived_rows > 0 and busiest_s > 0
     return ComponentDigest(
         instances=sample.instances,
         known=known,
@@ -147,12 +152,13 @@ def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> 
         rows=float(rows.sum()) if seen.any() else NAN,
         rows_out=float(sample.rows_out[seen].sum()) if seen.any() else NAN,
         run_s=float(run_s.sum()) if seen.any() else NAN,
-        arrived_rows=float(arrived.sum()) if seen.any() else NAN,
-        busiest_s=float(needed_s.max()) if seen.any() else NAN,
+        arrived_rows=arrived_rows,
+        busiest_s=busiest_s,
         span_s=_nan_max(sample.finish_s),
         pressured=_nan_max(sample.pressured_s) / span_s if span_s > 0 else NAN,
         pending_rows=_nan_sum(sample.pending_rows),
         instance_rate_per_s=median(rates),
+        capacity_per_s=arrived_rows / busiest_s if measured else NAN,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from homeostat.core.findings import IDLE, UNKNOWN, Symptom
 from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
-from homeostat.models.capacity import Load, arrival_noise, loads, target_utilisation
+from homeostat.models.capacity import Load, loads
 from homeostat.models.noise import cusum, since_onset, whitened
 
 _LEVEL_OVER = 30
@@ -29,17 +29,16 @@ class IdleDetector:
                 if len(view.current) >= self.sensitivity.least:
                     yield Symptom(UNKNOWN, component, evidence={"detector": self.name, "missing": "complete metrics"})
                 continue
-            symptom = self._idle(view, load)
+            symptom = self._idle(load)
             if symptom is not None:
                 yield symptom
 
-    def _idle(self, view: View, load: Load) -> Symptom | None:
+    def _idle(self, load: Load) -> Symptom | None:
         logs, sure = load.log_utilisation, self.sensitivity
         if load.instances < 2 or len(logs) < sure.least:
             return None
-        target = target_utilisation(view)
+        target, noise = load.target, load.noise
         one_less = math.log(target * (load.instances - 1) / load.instances) - self.margin
-        noise = arrival_noise(view)
         sums = cusum(whitened(one_less - logs, noise, sure.floor), sure.shrink_slack)
         count = since_onset(logs, sums, noise, sure.least)
         if sums[-1] < sure.shrink_alarm or count < sure.least:

@@ -11,7 +11,7 @@ import numpy as np
 from homeostat.core.findings import PRESSURE, UNKNOWN, Symptom
 from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
-from homeostat.models.capacity import Load, arrival_noise, loads, nothing_arrives, target_utilisation
+from homeostat.models.capacity import Load, loads, nothing_arrives
 from homeostat.models.noise import cusum, since_onset, whitened
 
 _HELD_BACK = 0.1
@@ -28,7 +28,7 @@ class PressureDetector:
     def detect(self, view: View) -> Iterator[Symptom]:
         for component, load in loads(view).items():
             held = self._held_back(view, component)
-            excess = self._excess(view, load) if load.known else None
+            excess = self._excess(load) if load.known else None
             if excess is not None:
                 yield excess
             elif held >= _HELD_BACK:
@@ -38,16 +38,15 @@ class PressureDetector:
                 missing = "arrival" if math.isfinite(load.capacity_per_s) else "rows or useful time"
                 yield Symptom(UNKNOWN, component, evidence={"detector": self.name, "missing": missing})
 
-    def _excess(self, view: View, load: Load) -> Symptom | None:
+    def _excess(self, load: Load) -> Symptom | None:
         """The load has risen above what was planned for, and more than its noise explains."""
         logs, sure = load.log_utilisation, self.sensitivity
         if len(logs) < sure.least:
             return None
-        target = target_utilisation(view)
+        target, noise = load.target, load.noise
         # Half way between what was planned for and what cannot be taken: either side is told from the other soonest.
         line = 0.5 * math.log(target)
         excess = logs - line
-        noise = arrival_noise(view)
         sums = cusum(whitened(excess, noise, sure.floor), sure.slack)
         count = since_onset(logs, sums, noise, sure.least)
         if sums[-1] < sure.alarm or count < sure.least:

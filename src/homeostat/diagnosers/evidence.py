@@ -29,7 +29,7 @@ from homeostat.core.findings import (
     Symptom,
 )
 from homeostat.core.view import View
-from homeostat.models.capacity import Load, level, loads, target_utilisation
+from homeostat.models.capacity import Load, level, loads
 
 _ALMOST_IDLE = 0.2
 
@@ -73,7 +73,7 @@ class EvidenceDiagnoser:
             SLOW_INSTANCE: _slow(found),
             DATA_SKEW: _skewed(found),
             EXTERNAL: _held_up(view, name, found),
-            UNDER_PROVISIONED: _short(view, load, found),
+            UNDER_PROVISIONED: _short(load, found),
         }
         ranking = ", ".join(f"{cause} {score:.2f}" for cause, score in sorted(scores.items(), key=lambda i: -i[1]))
         symptoms = tuple(found.values())
@@ -139,7 +139,7 @@ def _held_up(view: View, name: str, found: dict[str, Symptom]) -> float:
     return 0.9 if float(np.mean(busiest / span)) < _ALMOST_IDLE else 0.05
 
 
-def _short(view: View, load: Load | None, found: dict[str, Symptom]) -> float:
+def _short(load: Load | None, found: dict[str, Symptom]) -> float:
     """Even with every instance at the typical speed and an even share it would not be enough."""
     if PRESSURE not in found:
         return 0.05
@@ -149,7 +149,7 @@ def _short(view: View, load: Load | None, found: dict[str, Symptom]) -> float:
     even = load.even_per_s / (1.0 if RATE_SKEW in found else load.imbalance)
     if not (offered > 0 and even > 0):
         return 0.3
-    return sureness(math.log(offered / (even * target_utilisation(view))), 0.0, 0.05)
+    return sureness(math.log(offered / (even * load.target)), 0.0, 0.05)
 
 
 def _numbers(load: Load | None) -> dict[str, float]:

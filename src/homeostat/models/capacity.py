@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +12,13 @@ from homeostat.core.digest import Digest
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median
 from homeostat.core.view import View, Window
-from homeostat.models import noise
+from homeostat.models.noise import Noise, fit
 
 RECENT = 6
 _LEAST_KNOWN = 0.5
 _SELECTIVITY_OVER = 30
-_NOISE_OVER = 1_000
+_NOISE_OVER = 400
+_BATCH_NOISE_OVER = 120
 _HEADROOM_SIGMAS = 2.5
 _LEAST_TARGET = 0.5
 
@@ -26,19 +27,32 @@ _LEAST_TARGET = 0.5
 class Load:
     """One component under its present load.
 
-    `offered_per_s` is what would reach it if nothing held it back, per observation of the present configuration.
-    `capacity_per_s` is what it can take as it is, bounded by the instance with the most to do. `even_per_s` is what it
-    could take with every instance at the typical speed and an even share. `instances` is what the scaling knob counts
-    (instances, or executors), `imbalance` the largest share of rows over the mean one.
+    `offered_per_s` is what would reach it if nothing held it back, and `capacities_per_s` what it could take, per
+    observation of the present configuration; `capacity_per_s` is the latter now, bounded by the instance with the most
+    to do. `even_per_s` is what it could take with every instance at the typical speed and an even share. `instances`
+    is what the scaling knob counts (instances, or executors), `imbalance` the largest share of rows over the mean one.
+    `noise` is that of ln(offered ÷ capacity), whatever the configuration.
     """
 
     component: str
     instances: int
     offered_per_s: Array
-    capacity_per_s: float
+    capacities_per_s: Array
     even_per_s: float
     imbalance: float
     complete: bool
+    noise: Noise
+
+    @property
+    def capacity_per_s(self) -> float:
+        recent = self.capacities_per_s[-RECENT:]
+        return median(recent[np.isfinite(recent)])
+
+    @property
+    def target(self) -> float:
+        """The utilisation to plan for: as much headroom as the variation asks for, so that it fits 99 % of the time;
+        none for a steady load."""
+        return max(_LEAST_TARGET, math.exp(-_HEADROOM_SIGMAS * self.noise.sigma))
 
     @property
     def known(self) -> bool:
@@ -47,8 +61,9 @@ class Load:
     @property
     def log_utilisation(self) -> Array:
         """ln(offered ÷ capacity), where known."""
-        offered = self.offered_per_s[np.isfinite(self.offered_per_s) & (self.offered_per_s > 0)]
-        logs: Array = np.log(offered / self.capacity_per_s)
+        capacity = np.where(np.isfinite(self.capacities_per_s), self.capacities_per_s, self.capacity_per_s)
+        known = np.isfinite(self.offered_per_s) & (self.offered_per_s > 0)
+        logs: Array = np.log(self.offered_per_s[known] / capacity[known])
         return logs
 
 
@@ -63,20 +78,12 @@ def loads(view: View) -> dict[str, Load]:
     return view.once("loads", _batch_load if view.micro_batch else _dataflow_loads)
 
 
-def arrival_noise(view: View) -> noise.Noise:
-    """Noise of what arrives; it does not depend on the configuration, so all of the history counts."""
-    return view.once("arrival noise", _arrival_noise)
-
-
-def _arrival_noise(view: View) -> noise.Noise:
-    arrivals = np.array([d.arrival_per_s for d in view.history[-_NOISE_OVER:]])
-    good = arrivals[np.isfinite(arrivals) & (arrivals > 0)]
-    return noise.fit(np.log(good))
-
-
-def target_utilisation(view: View) -> float:
-    """As much headroom as the load's own variation asks for: 99 % of the time it fits. None for a steady load."""
-    return max(_LEAST_TARGET, math.exp(-_HEADROOM_SIGMAS * arrival_noise(view).sigma))
+def _noise(digests: Sequence[Digest], capacities: Array) -> Noise:
+    """From digests of all configurations: the level differs between them, the noise does not."""
+    arrivals = np.array([d.arrival_per_s if d.epoch >= 0 else NAN for d in digests])
+    ratio = arrivals / capacities
+    good = ratio[np.isfinite(ratio) & (ratio > 0)]
+    return fit(np.log(good))
 
 
 def backlog_rows(view: View) -> float:
@@ -131,19 +138,19 @@ def _dataflow_loads(view: View) -> dict[str, Load]:
 
 
 def _dataflow_load(view: View, name: str, offered: Array) -> Load:
-    recent = [d.components[name] for d in view.current[-RECENT:] if name in d.components]
-    usable = [c for c in recent if c.known >= _LEAST_KNOWN and c.rows > 0 and c.busiest_s > 0]
+    digests = view.history[-_NOISE_OVER:]
+    capacities = np.array([d.components[name].capacity_per_s if name in d.components else NAN for d in digests])
     instances = int(view.parallelism(name))
-    capacity = np.array([c.arrived_rows / c.busiest_s for c in usable])
-    rate = np.array([c.instance_rate_per_s for c in usable])
+    rates = view.column(name, "instance_rate_per_s", RECENT)
     return Load(
         component=name,
         instances=instances,
         offered_per_s=offered,
-        capacity_per_s=median(capacity),
-        even_per_s=instances * median(rate),
+        capacities_per_s=capacities[len(digests) - len(view.current) :],
+        even_per_s=instances * median(rates[np.isfinite(rates)]),
         imbalance=_imbalance(arrived_rows(view.window, name, RECENT)),
         complete=_complete(view),
+        noise=_noise(digests, capacities),
     )
 
 
@@ -204,7 +211,7 @@ class BatchTime:
 
 def batch_time(view: View, last: int = RECENT) -> BatchTime | None:
     """Median over the latest batches that had rows."""
-    fits = [fit for d in view.current[-last:] if (fit := _one_batch(view, d)) is not None]
+    fits = [one for d in view.current[-last:] if (one := _one_batch(view, d)) is not None]
     if not fits:
         return None
     columns = np.array([(f.fixed_s, f.row_s, f.even_row_s, f.work_s, f.path_s, f.rows) for f in fits])
@@ -237,11 +244,9 @@ def speed_up(view: View, factors: Mapping[str, float]) -> float:
     shorter than its longest tasks.
     """
     if view.micro_batch:
-        fit = batch_time(view)
-        if fit is None:
-            return math.log(max(factors.values(), default=1.0))
+        typical = batch_time(view)
         factor = max(factors.values(), default=1.0)
-        return math.log(fit.seconds(1.0) / fit.seconds(factor))
+        return math.log(typical.seconds(1.0) / typical.seconds(factor)) if typical is not None else math.log(factor)
     room = {name: load.capacity_per_s / level(load.offered_per_s) for name, load in loads(view).items() if load.known}
     if not room:
         return math.log(max(factors.values(), default=1.0))
@@ -255,19 +260,25 @@ def _slots(view: View) -> float:
 
 
 def _batch_load(view: View) -> dict[str, Load]:
-    fit = batch_time(view)
-    if fit is None:
+    typical = batch_time(view)
+    if typical is None:
         name = view.topology.operators[-1].name if view.topology.operators else ""
-        return {name: Load(name, 0, np.empty(0), NAN, NAN, 1.0, False)}
-    trigger_s = view.current[-1].trigger_s
-    name = fit.bottleneck
+        return {name: Load(name, 0, np.empty(0), np.empty(0), NAN, 1.0, False, Noise(0.0, 0.0))}
+    digests = view.history[-max(_BATCH_NOISE_OVER, len(view.current)) :]
+    capacities = np.array([_batch_capacity(view, d) for d in digests])
     load = Load(
-        component=name,
-        instances=int(view.parallelism(name)),
+        component=typical.bottleneck,
+        instances=int(view.parallelism(typical.bottleneck)),
         offered_per_s=view.flow("arrival_per_s"),
-        capacity_per_s=fit.capacity_per_s(trigger_s, fit.row_s),
-        even_per_s=fit.capacity_per_s(trigger_s, fit.even_row_s),
-        imbalance=_imbalance(arrived_rows(view.window, name, RECENT)),
+        capacities_per_s=capacities[len(digests) - len(view.current) :],
+        even_per_s=typical.capacity_per_s(view.current[-1].trigger_s, typical.even_row_s),
+        imbalance=_imbalance(arrived_rows(view.window, typical.bottleneck, RECENT)),
         complete=_complete(view),
+        noise=_noise(digests, capacities),
     )
-    return {name: load}
+    return {typical.bottleneck: load}
+
+
+def _batch_capacity(view: View, digest: Digest) -> float:
+    one = _one_batch(view, digest)
+    return NAN if one is None else one.capacity_per_s(digest.trigger_s, one.row_s)

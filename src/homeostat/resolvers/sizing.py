@@ -17,7 +17,6 @@ from homeostat.models.capacity import (
     level,
     loads,
     replays,
-    target_utilisation,
 )
 
 _ROUNDING = 1e-6
@@ -50,15 +49,19 @@ class Sizing:
 
         Components named in `skewed` are sized as if their rows were even: that is another resolver's to mend.
         """
-        factor = self._factor(view, floor_per_s, last)
-        if view.micro_batch:
-            need = _executors(view, factor, last)
-            return [need] if need is not None else []
-        needs = (_instances(view, load, load.component in skewed, factor, last) for load in loads(view).values())
+        needs = []
+        for load in loads(view).values():
+            wanted = level(load.offered_per_s, last) * self._factor(view, load, floor_per_s, last)
+            if math.isfinite(wanted) and load.instances:
+                even = load.component in skewed
+                needs.append(
+                    _executors(view, load, wanted) if view.micro_batch else _instances(view, load, wanted, even)
+                )
         return [need for need in needs if need is not None]
 
-    def _factor(self, view: View, floor_per_s: float, last: int) -> float:
-        """What must be planned for, over what arrives: headroom, a floor, and the backlog to work off."""
+    def _factor(self, view: View, load: Load, floor_per_s: float, last: int) -> float:
+        """What must be planned for, over what arrives: headroom or the backlog to work off, whichever is more, and a
+        floor."""
         arrival = level(view.flow("arrival_per_s"), last)
         extra = 0.0
         if arrival > 0 and replays(view):
@@ -67,7 +70,7 @@ class Sizing:
             waiting = waiting if math.isfinite(waiting) else 0.0
             extra = (waiting / arrival + pause_s) / self.catch_up_s
         floor = max(1.0, floor_per_s / arrival) if arrival > 0 else 1.0
-        return max(1.0 / target_utilisation(view), 1.0 + extra) * floor
+        return max(1.0 / load.target, 1.0 + extra) * floor
 
 
 def since_onset(diagnoses: Sequence[Diagnosis], most: int) -> int:
@@ -81,25 +84,24 @@ def since_onset(diagnoses: Sequence[Diagnosis], most: int) -> int:
     return int(min(max(min(told), 3), most)) if told else RECENT
 
 
-def _instances(view: View, load: Load, skewed: bool, factor: float, last: int) -> Need | None:
-    rate = load.even_per_s / load.instances if load.instances else math.nan
-    offered = level(load.offered_per_s, last)
-    if not (math.isfinite(rate) and rate > 0 and math.isfinite(offered)):
+def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need | None:
+    rate = load.even_per_s / load.instances
+    if not (math.isfinite(rate) and rate > 0):
         return None
-    exact = offered * factor * (1.0 if skewed else load.imbalance) / rate
+    exact = wanted_per_s * (1.0 if even else load.imbalance) / rate
     return Need(load.component, view.topology[load.component].scaled_by, load.instances, exact)
 
 
-def _executors(view: View, factor: float, last: int) -> Need | None:
-    fit = batch_time(view)
-    load = next(iter(loads(view).values()))
-    wanted = factor * level(load.offered_per_s, last)
-    if fit is None or not (math.isfinite(wanted) and load.instances):
+def _executors(view: View, load: Load, wanted_per_s: float) -> Need | None:
+    """The fewest executors that hold it; as many as now if no number does."""
+    batch = batch_time(view)
+    if batch is None:
         return None
-    knob = view.topology[load.component].scaled_by
     trigger_s = view.current[-1].trigger_s
-    for executors in range(1, 4 * load.instances + 8):
-        row_s = (fit.seconds(executors / load.instances) - fit.fixed_s) / fit.rows
-        if fit.capacity_per_s(trigger_s, row_s) >= wanted:
-            return Need(load.component, knob, load.instances, float(executors))
-    return Need(load.component, knob, load.instances, float(load.instances))
+
+    def enough(executors: int) -> bool:
+        row_s = (batch.seconds(executors / load.instances) - batch.fixed_s) / batch.rows
+        return batch.capacity_per_s(trigger_s, row_s) >= wanted_per_s
+
+    fewest = next((n for n in range(1, 4 * load.instances + 8) if enough(n)), load.instances)
+    return Need(load.component, view.topology[load.component].scaled_by, load.instances, float(fewest))

@@ -110,7 +110,8 @@ def check_repeats_while_under_way(factory: EngineFactory) -> None:
     for engine in (once, twice, twice):
         engine.apply(command)
     first, second = _receipts(once, "a-1"), _receipts(twice, "a-1")
-    assert first and second, "it was not acknowledged"
+    assert first, "it was not acknowledged"
+    assert second, "it was not acknowledged when it was given twice"
     assert (first[0].at_s, first[0].configuration) == (second[0].at_s, second[0].configuration)
     assert once.describe().configuration == twice.describe().configuration
     once.close()
@@ -126,7 +127,8 @@ def check_refuses(factory: EngineFactory) -> None:
         for value in (spec.minimum - 1, spec.maximum + 1):
             command = _command(f"a-{number}-{value}", before, {knob: value}, engine.now_s)
             receipt = applied(engine, command)
-            assert not receipt.applied and receipt.detail, f"{knob} = {value} was not refused"
+            assert not receipt.applied, f"{knob} = {value} was not refused"
+            assert receipt.detail, f"{knob} = {value} was refused without a reason"
             assert receipt.configuration == before.configuration == engine.describe().configuration
     engine.close()
 
@@ -166,7 +168,8 @@ def check_replaces(factory: EngineFactory) -> None:
         assert worker in receipt.configuration.retired, "the receipt does not show the worker gone"
         assert number == 0 or receipt.at_s <= asked_s + 1e-6, "there was nothing to do, and it took time"
         workers = seen(engine.wait(engine.now_s + _WATCHED_S))[-1].workers.ids
-        assert victim not in workers and len(workers) == count, "it was not replaced by exactly one"
+        assert victim not in workers, "it is still there"
+        assert len(workers) == count, "it was not replaced by exactly one"
     engine.close()
 
 
