@@ -36,7 +36,7 @@ class LoopSettings(Table):
     """The cycle of the default flavour."""
 
     cadence: Duration = Field(0.0, description="least time between two cycles; 0: one for each observation")
-    settle: PositiveDuration = Field(60.0, description="time an action is given before it is judged for good")
+    settle: PositiveDuration = Field(120.0, description="time an action is given before it is judged for good")
     window: PositiveDuration = Field(600.0, description="how far back detectors look, never to before the last action")
     act_above: Share = Field(0.6, description="probability from which a diagnosis is acted upon")
     patience: Duration = Field(

@@ -197,8 +197,8 @@ def _before(state: State, proposal: Proposal) -> tuple[Digest, ...]:
     ]
     mine = [d for d in state.history[-60:] if d.epoch == state.epoch]
     onset_s = min(began, default=-math.inf)
-    # A diagnosis stands on the few observations before it too.
-    onset = next((number for number, d in enumerate(mine) if d.at_s >= onset_s), len(mine))
+    # A diagnosis stands on the observation it was made from, and on the few before that.
+    onset = sum(d.at_s <= onset_s for d in mine) - 1
     return tuple(mine[max(0, onset - _SEEN_BEFORE_NAMED) :][-30:])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -73,6 +74,9 @@ def missing_metric(view: View, least_s: float = 0.0) -> str:
     """The first metric that was not known for everything all through the window; empty if none is missing."""
     if not view.window.observations or view.window.seconds < _MOST_SEEN * least_s:
         return "observations"
+    for before, after in pairwise(view.window.observations):
+        if after.at_s - after.span_s > before.at_s + 0.5 * after.span_s:
+            return f"what was between {before.at_s:g} and {after.at_s - after.span_s:g} s"
     for observation in view.window.observations:
         missing = _missing_in(observation, view.topology, view.micro_batch)
         if missing:

@@ -26,17 +26,23 @@ class PressureDetector:
     name: str = "pressure"
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        for component, load in loads(view).items():
-            held = self._held_back(view, component)
+        """The most downstream components first: who is held back by one of those is not the cause."""
+        behind: set[str] = set()
+        for component, load in reversed(loads(view).items()):
+            downstream = {c.name for c in view.topology.downstream(component)}
             excess = self._excess(load) if load.known else None
+            held = self._held_back(view, component)
+            explained = bool(downstream & behind) or (load.known and _works_off_a_backlog(view))
             if excess is not None:
                 yield excess
-            elif held >= _HELD_BACK:
+            elif held >= _HELD_BACK and not explained:
                 evidence = {"held back": held, "capacity": load.capacity_per_s}
                 yield Symptom(PRESSURE, component, min(1.0, held), evidence)
             elif not load.known and not nothing_arrives(view):
                 missing = "arrival" if math.isfinite(load.capacity_per_s) else "rows or useful time"
                 yield Symptom(UNKNOWN, component, evidence={"detector": self.name, "missing": missing})
+            if excess is not None or held >= _HELD_BACK or downstream & behind:
+                behind.add(component)
 
     def _excess(self, load: Load) -> Symptom | None:
         """The load has risen above what was planned for, and more than its noise explains."""
@@ -77,3 +83,9 @@ class PressureDetector:
         if len(finite) < self.sensitivity.least:
             return math.nan
         return float(finite.mean()) if float(finite.min()) > _HELD_BACK_ALWAYS else 0.0
+
+
+def _works_off_a_backlog(view: View) -> bool:
+    """Sources that catch up offer all they can: being held back then is no trouble as long as less and less waits."""
+    pending = view.flow("pending_rows", last=4)
+    return len(pending) > 1 and bool(np.isfinite(pending).all()) and bool((np.diff(pending) < 0).all())

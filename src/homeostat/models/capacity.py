@@ -21,6 +21,7 @@ _NOISE_OVER = 400
 _BATCH_NOISE_OVER = 120
 _HEADROOM_SIGMAS = 2.5
 _LEAST_TARGET = 0.5
+_LEAST_MEASURED = 4
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,19 @@ def _dataflow_load(view: View, name: str, offered: Array) -> Load:
         complete=_complete(view),
         noise=_noise(digests, capacities),
     )
+
+
+def measured_capacities(view: View, name: str) -> dict[int, float]:
+    """What the component could take with other numbers of instances, as far as it ever ran with them.
+
+    The hash of a keyed component may suit one number and not the next: having seen that beats any formula.
+    """
+    seen: dict[int, list[float]] = {}
+    for d in view.history:
+        component = d.components.get(name)
+        if d.epoch >= 0 and component is not None and math.isfinite(component.capacity_per_s):
+            seen.setdefault(component.instances, []).append(component.capacity_per_s)
+    return {count: median(np.array(values)) for count, values in seen.items() if len(values) >= _LEAST_MEASURED}
 
 
 def arrived_rows(window: Window, component: str, last: int) -> Array:

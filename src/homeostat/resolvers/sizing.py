@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from homeostat.core.configuration import Knob
 from homeostat.core.findings import Diagnosis
@@ -16,6 +16,7 @@ from homeostat.models.capacity import (
     batch_time,
     level,
     loads,
+    measured_capacities,
     replays,
 )
 
@@ -89,7 +90,13 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
     if not (math.isfinite(rate) and rate > 0):
         return None
     exact = wanted_per_s * (1.0 if even else load.imbalance) / rate
-    return Need(load.component, view.topology[load.component].scaled_by, load.instances, exact)
+    need = Need(load.component, view.topology[load.component].scaled_by, load.instances, exact)
+    if even or need.instances == load.instances:
+        return need
+    measured = measured_capacities(view, load.component)
+    while need.instances < load.instances and measured.get(need.instances, wanted_per_s) < wanted_per_s:
+        need = replace(need, exact=need.instances + 1.0)
+    return need
 
 
 def _executors(view: View, load: Load, wanted_per_s: float) -> Need | None:

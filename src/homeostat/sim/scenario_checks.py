@@ -16,6 +16,8 @@ MICROBATCH_KEYS = {"task_s": "task", "key_s": "key", "stateful": "stateful"}
 KEYED_KEYS = {"keys": "keys", "zipf": "zipf"}
 KEYED_FAULTS = ("hot-key", "hash-imbalance")
 INSTANCE_FAULTS = ("slow-instance", "crash")
+MOST_STEPS = 100_000_000
+SHORTEST_TRIGGER_S = 0.001
 
 
 def contradictions(table: ScenarioTable, scenario: Scenario) -> Iterator[Problem]:
@@ -33,6 +35,7 @@ def _engine(table: ScenarioTable, scenario: Scenario) -> Iterator[Problem]:
         fix = f"remove it, or set engine = '{other}'"
         yield Problem((other,), f"[{other}] contradicts engine = '{table.engine}'", fix)
     engine = scenario.engine
+    yield from _length(engine.step_s if isinstance(engine, DataflowSpec) else engine.trigger_s, scenario)
     if isinstance(engine, DataflowSpec):
         steps = engine.tick_s / engine.step_s
         if abs(steps - round(steps)) > 1e-9 or round(steps) < 1:
@@ -42,6 +45,16 @@ def _engine(table: ScenarioTable, scenario: Scenario) -> Iterator[Problem]:
         most = min(engine.max_executors, engine.grant_limit)
         what = f"'executors' is {engine.executors}, more than the {most} there can be"
         yield Problem(("microbatch", "executors"), what, "raise 'max_executors' and 'grant_limit'")
+
+
+def _length(step_s: float, scenario: Scenario) -> Iterator[Problem]:
+    """A run that would never come to its end."""
+    if isinstance(scenario.engine, MicrobatchSpec) and 0 < step_s < SHORTEST_TRIGGER_S:
+        yield Problem(("microbatch", "trigger"), "'trigger' is shorter than 1 ms", "'0 s' starts each batch at once")
+    elif step_s > 0 and scenario.duration_s / step_s > MOST_STEPS:
+        steps = f"{scenario.duration_s / step_s:.2g}"
+        fix = f"at most {MOST_STEPS:,} of {format_duration(step_s)} each"
+        yield Problem(("duration",), f"the run would take {steps} steps", fix)
 
 
 def _components(table: ScenarioTable, scenario: Scenario) -> Iterator[Problem]:

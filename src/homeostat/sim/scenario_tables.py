@@ -11,21 +11,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from homeostat import strict
 from homeostat.settings import Settings
-from homeostat.strict import (
-    ContradictionError,
-    Count,
-    Duration,
-    PositiveCount,
-    PositiveDuration,
-    PositiveRate,
-    Rate,
-    Share,
-    Table,
-)
+from homeostat.strict import ContradictionError, Count, PositiveCount, Share, Table
 
 MOST_INSTANCES = 1_000_000
 MOST_KEYS = 10_000_000
+MOST_TIMES = 1_000_000
+
+# Nothing real lies beyond these, and the simulator's arithmetic would not hold there.
+SHORTEST_S, LONGEST_S = 1e-6, 1e12
+SLOWEST_PER_S, FASTEST_PER_S = 1e-9, 1e15
+Duration = Annotated[strict.Duration, Field(le=LONGEST_S)]
+PositiveDuration = Annotated[strict.PositiveDuration, Field(ge=SHORTEST_S, le=LONGEST_S)]
+Rate = Annotated[strict.Rate, Field(le=FASTEST_PER_S)]
+PositiveRate = Annotated[strict.PositiveRate, Field(ge=SLOWEST_PER_S, le=FASTEST_PER_S)]
 
 
 def _name(text: str) -> str:
@@ -39,8 +39,8 @@ Name = Annotated[str, AfterValidator(_name)]
 Instances = Annotated[int, Field(ge=1, le=MOST_INSTANCES)]
 Number = Annotated[int, Field(ge=0)]
 Factor = Annotated[float, Field(gt=0)]
-Slowdown = Annotated[float, Field(ge=1)]
-Amount = Annotated[float, Field(ge=0)]
+Slowdown = Annotated[float, Field(ge=1, le=MOST_TIMES)]
+Amount = Annotated[float, Field(ge=0, le=MOST_TIMES)]
 
 
 def optional(key: str | None = None) -> Any:
@@ -69,14 +69,14 @@ class MicrobatchTable(Table):
     slots: Instances = optional()
     max_executors: Instances = optional()
     executor_start_s: Duration = optional("executor_start")
-    warm_up: Annotated[float, Field(ge=1)] = optional()
+    warm_up: Slowdown = optional()
     locality_wait_s: Duration = optional("locality_wait")
     driver_s: Duration = optional("driver")
     commit_s: Duration = optional("commit")
     restart_s: Duration = optional("restart")
     hosts: Instances = optional()
     straggler_share: Share = optional()
-    straggler_factor: Annotated[float, Field(ge=1)] = optional()
+    straggler_factor: Slowdown = optional()
     grant_limit: Instances = optional()
     combine_overhead: Annotated[Share, Field(lt=1)] = optional()
 
@@ -192,7 +192,7 @@ class HotKeyTable(TimedTable):
 class HashImbalanceTable(TimedTable):
     kind: Literal["hash-imbalance"]
     component: str
-    stride: Annotated[int, Field(ge=2)] = optional()
+    stride: Annotated[int, Field(ge=2, le=MOST_INSTANCES)] = optional()
 
 
 class CrashTable(TimedTable):

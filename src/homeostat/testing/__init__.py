@@ -8,12 +8,14 @@ from __future__ import annotations
 from homeostat.store.contract import STORE_CHECKS, check_store, check_survives_kill
 from homeostat.testing.builders import blanked, described, instances, observations, view_of
 from homeostat.testing.engines import ENGINE_CHECKS, check_engine
+from homeostat.testing.loop import Played, play
 from homeostat.testing.plugins import check_detector, check_diagnoser, check_policy, check_resolver
 from homeostat.testing.views import sample_views
 
 __all__ = [
     "ENGINE_CHECKS",
     "STORE_CHECKS",
+    "Played",
     "blanked",
     "check_detector",
     "check_diagnoser",
@@ -25,6 +27,7 @@ __all__ = [
     "described",
     "instances",
     "observations",
+    "play",
     "sample_views",
     "view_of",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ Tasks = Mapping[str, TaskSample]
 Series = float | Sequence[float] | NDArray[np.float64]
 
 EXECUTORS_KNOB = Knob(EXECUTORS, "app")
+TASK_COLUMNS = tuple(field.name for field in fields(TaskSample) if field.name != "worker")
+FLOW_COLUMNS = tuple(field.name for field in fields(FlowSample) if field.name not in ("source", "query", "phases_s"))
 _HOSTS = 4
 
 
@@ -147,20 +150,17 @@ def blanked(
 
 
 def _blank(observation: Observation, columns: Sequence[str], component: str) -> Observation:
-    def known(name: str) -> bool:
-        return bool(columns) and name not in columns
+    def lost(names: Sequence[str]) -> list[str]:
+        return [name for name in names if not columns or name in columns]
 
-    tasks = {}
+    tasks = dict(observation.tasks)
     for name, sample in observation.tasks.items():
-        names = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s")
-        changes = {column: _column(NAN, sample.instances) for column in names if not known(column)}
-        tasks[name] = replace(sample, **changes) if component in ("", name) else sample
-    flows = []
-    for flow in observation.flows:
-        names = ("rows", "seconds", "trigger_s", "arrival_per_s", "pending_rows", "updated_keys", "watermark_gap_s")
-        changes_flow = {column: NAN for column in names if not known(column)}
-        flows.append(replace(flow, **changes_flow) if component in ("", flow.source) else flow)  # type: ignore[arg-type]
-    return replace(observation, tasks=tasks, flows=tuple(flows))
+        if component in ("", name):
+            nothing: dict[str, Any] = {column: _column(NAN, sample.instances) for column in lost(TASK_COLUMNS)}
+            tasks[name] = replace(sample, **nothing)
+    unknown: dict[str, Any] = dict.fromkeys(lost(FLOW_COLUMNS), NAN)
+    flows = tuple(replace(f, **unknown) if component in ("", f.source) else f for f in observation.flows)
+    return replace(observation, tasks=tasks, flows=flows)
 
 
 def _column(numbers: Numbers, count: int) -> Array:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import TypeVar
 
@@ -18,10 +19,10 @@ from homeostat.core.state import State
 from homeostat.core.view import View
 from homeostat.core.wellformed import flaw
 from homeostat.testing.builders import described
-from homeostat.testing.views import partly_unknown_views, sample_views, unknown_views
+from homeostat.testing.views import idle_views, partly_unknown_views, sample_views, unknown_views
 
 _FOREIGN = "somebody else's"
-T = TypeVar("T", Symptom, Diagnosis, Proposal)
+_Finding = TypeVar("_Finding", Symptom, Diagnosis, Proposal)
 
 
 def check_detector(detector: Detector) -> None:
@@ -31,10 +32,10 @@ def check_detector(detector: Detector) -> None:
     loop can use. Where no metric is known it can only say so.
     """
     for name, view in sample_views().items():
-        _symptoms(detector, view, name)
+        with _read_only(view, detector.name, name):
+            _symptoms(detector, view, name)
     for name, view in unknown_views().items():
-        for symptom in _symptoms(detector, view, name):
-            assert symptom.kind == UNKNOWN, f"{detector.name} claims {symptom.kind} about {name}"
+        _only_unknown(_symptoms(detector, view, name), detector.name, name)
 
 
 def check_diagnoser(diagnoser: Diagnoser, symptoms: Sequence[Symptom] = ()) -> None:
@@ -43,58 +44,70 @@ def check_diagnoser(diagnoser: Diagnoser, symptoms: Sequence[Symptom] = ()) -> N
     As for a detector; and it leaves alone what it does not know, and takes a missing metric for no cause to shrink.
     """
     for name, view in sample_views().items():
-        known = [symptom for symptom in symptoms if not symptom.component or symptom.component in view.topology]
+        known = [one for one in symptoms if not one.component or one.component in view.topology]
         places = ["", *view.topology.names]
         foreign = [Symptom(_FOREIGN, place, 0.5, {_FOREIGN: 1.0}) for place in places]
         unknown = [Symptom(UNKNOWN, place, evidence={"detector": _FOREIGN, "missing": "all"}) for place in places]
-        for given in ([], known, foreign, unknown, [*foreign, *known, *unknown], *([one] for one in known)):
-            _diagnoses(diagnoser, view, given, name)
-        for diagnosis in _diagnoses(diagnoser, view, unknown, name):
-            assert diagnosis.cause != OVER_PROVISIONED, f"{diagnoser.name} shrinks because metrics are missing ({name})"
+        with _read_only(view, diagnoser.name, name):
+            for given in ([], known, foreign, [*foreign, *known, *unknown], *([one] for one in known)):
+                _diagnoses(diagnoser, view, given, name)
+            found = _diagnoses(diagnoser, view, unknown, name)
+        causes = [diagnosis.cause for diagnosis in found]
+        assert OVER_PROVISIONED not in causes, f"{diagnoser.name} would shrink because metrics are missing ({name})"
 
 
 def check_resolver(resolver: Resolver, diagnoses: Sequence[Diagnosis] = ()) -> None:
     """Hold a resolver to its contract; `diagnoses` are some that it understands, at components named split or count.
 
-    As for a detector; and it leaves alone what it does not know, and changes nothing when there is no diagnosis.
+    As for a detector; and it leaves alone what it does not know, and proposes nothing when there is no diagnosis.
     """
     for name, view in sample_views().items():
-        known = [
-            diagnosis for diagnosis in diagnoses if not diagnosis.component or diagnosis.component in view.topology
-        ]
+        known = [one for one in diagnoses if not one.component or one.component in view.topology]
         foreign = [Diagnosis(_FOREIGN, place, 0.9) for place in ("", *view.topology.names)]
-        assert not _proposals(resolver, view, [], name), f"{resolver.name} acts without a diagnosis ({name})"
-        for given in (known, foreign, [*foreign, *known], *([one] for one in known)):
-            _proposals(resolver, view, given, name)
+        with _read_only(view, resolver.name, name):
+            found = _proposals(resolver, view, [], name)
+            for given in (known, foreign, [*foreign, *known], *([one] for one in known)):
+                _proposals(resolver, view, given, name)
+        assert not found, f"{resolver.name} acts without a diagnosis ({name})"
 
 
 def check_policy(policy: Policy) -> None:
-    """Hold a policy, and every part of it, to the contract.
+    """Hold a policy, and every part of it, to the contract. Parts are given what the parts before them found.
 
-    Parts are given what the parts before them found. The whole never plans outside the bounds, and never takes
-    anything away while a metric is missing.
+    The whole never plans outside the bounds, and would take nothing away while a metric is missing.
     """
-    for detector in policy.detectors:
-        check_detector(detector)
-    for name, view in {**sample_views(), **unknown_views()}.items():
-        _chain(policy, view, name)
-        _regulate(policy, view, name)
+    for name, view in sample_views().items():
+        with _read_only(view, policy.name, name):
+            chain(policy, view, name)
+            _regulate(policy, view, name)
+    for name, view in unknown_views().items():
+        for detector in policy.detectors:
+            _only_unknown(_symptoms(detector, view, name), detector.name, name)
     for name, view in {**unknown_views(), **partly_unknown_views()}.items():
-        context = GuardContext(view)
-        shrinking = [proposal for proposal in _chain(policy, view, name) if context.shrinks(proposal)]
-        assert not shrinking, f"{policy.name} would shrink: {name}"
+        assert not shrinking(policy, view, name), f"{policy.name} would shrink: {name}"
 
 
-def _chain(policy: Policy, view: View, name: str) -> list[Proposal]:
-    symptoms = [symptom for detector in policy.detectors for symptom in _symptoms(detector, view, name)]
+def shrinks_when_idle(policy: Policy) -> bool:
+    """Whether the policy wants less where less would do and all is known: else the check above says little."""
+    return all(shrinking(policy, view, name) for name, view in idle_views().items())
+
+
+def shrinking(policy: Policy, view: View, name: str) -> list[Proposal]:
+    context = GuardContext(view)
+    return [proposal for proposal in chain(policy, view, name) if context.shrinks(proposal)]
+
+
+def chain(policy: Policy, view: View, name: str) -> list[Proposal]:
+    """What the policy proposes about a view, every part of it checked on the way."""
+    symptoms = [found for detector in policy.detectors for found in _symptoms(detector, view, name)]
     diagnoses = [found for diagnoser in policy.diagnosers for found in _diagnoses(diagnoser, view, symptoms, name)]
     return [found for resolver in policy.resolvers for found in _proposals(resolver, view, diagnoses, name)]
 
 
 def _regulate(policy: Policy, view: View, name: str) -> None:
     """The policy in the loop, on the measurements of a view, one after the other."""
-    state, at_s = State(mode="regulate", objective=view.objective), 0.0
-    state, _, _ = step(policy, state, [described(view)], at_s)
+    state = State(mode="regulate", objective=view.objective)
+    state, _, _ = step(policy, state, [described(view)], 0.0)
     for observation in view.window.observations:
         state, commands, trace = step(policy, state, [Observed(observation)], observation.at_s)
         failures = [record.text for record in trace.records if record.kind == "failure"]
@@ -108,6 +121,11 @@ def _within_bounds(command: Apply, view: View, name: str) -> None:
     for knob, value in command.desired.values.items():
         spec = view.capabilities.knobs[knob]
         assert spec.minimum <= value <= spec.maximum, f"{knob} = {value} is out of bounds ({name})"
+
+
+def _only_unknown(symptoms: Sequence[Symptom], detector: str, name: str) -> None:
+    claims = [symptom.kind for symptom in symptoms if symptom.kind != UNKNOWN]
+    assert not claims, f"{detector} claims {claims[0]}: {name}"
 
 
 def _symptoms(detector: Detector, view: View, name: str) -> list[Symptom]:
@@ -127,31 +145,38 @@ def _proposals(resolver: Resolver, view: View, diagnoses: Sequence[Diagnosis], n
     return found
 
 
-def _checked(part: str, kind: type[T], call: Callable[[], Iterable[T]], view: View, name: str) -> list[T]:
-    assert part and isinstance(part, str), "a plug-in needs a name"
-    before = _fingerprint(view)
+def _checked(
+    part: str, kind: type[_Finding], call: Callable[[], Iterable[_Finding]], view: View, name: str
+) -> list[_Finding]:
+    assert part, "a plug-in needs a name"
     try:
         found, again = list(call()), list(call())
     except Exception as error:
         raise AssertionError(f"{part} raised {type(error).__name__}: {error} ({name})") from error
     assert repr(found) == repr(again), f"{part} says something else the second time ({name})"
-    assert _fingerprint(view) == before, f"{part} changed what it may only read ({name})"
     for finding in found:
         wrong = flaw(finding, kind, view.topology)
         assert not wrong, f"{part}: {wrong} ({name})"
     return found
 
 
+@contextmanager
+def _read_only(view: View, part: str, name: str) -> Iterator[None]:
+    before = _fingerprint(view)
+    yield
+    assert _fingerprint(view) == before, f"{part} changed what it may only read ({name})"
+
+
 def _fingerprint(value: object) -> object:
-    """All that a plug-in could change of a value, as something that can be compared."""
+    """All that could be changed in a value, as something that can be compared."""
     if isinstance(value, np.ndarray):
-        return value.shape, value.tobytes()
-    if isinstance(value, float) and math.isnan(value):
-        return "nan"
-    if is_dataclass(value) and not isinstance(value, type):
-        return tuple(_fingerprint(getattr(value, field.name)) for field in fields(value))
+        return value.tobytes()
+    if isinstance(value, float):
+        return value if not math.isnan(value) else "nan"
     if isinstance(value, Mapping):
         return tuple((key, _fingerprint(inner)) for key, inner in value.items())
     if isinstance(value, tuple | list):
         return tuple(_fingerprint(inner) for inner in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return tuple(_fingerprint(getattr(value, field.name)) for field in fields(value))
     return value

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -11,101 +13,103 @@ from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Observation, TaskSample
 from homeostat.core.topology import Topology
 from homeostat.core.view import View
-from homeostat.testing.builders import blanked, instances, observations, view_of
+from homeostat.testing.builders import TASK_COLUMNS, blanked, instances, observations, view_of
 
 _SPAN_S = 10.0
 _GARBAGE = (-1.0, -1e300, 1e300, np.inf, -np.inf, NAN)
 _WANTED = Objective(throughput_per_s=500.0, lag_s=5.0, cost_limit=6.0)
+_SHRUNK_BY = {
+    "idle": ("rows", "run_s", "arrival_per_s", "pending_rows", "pressured_s"),
+    "idle batches": ("rows", "run_s", "finish_s", "seconds", "arrival_per_s", "pending_rows"),
+}
 
 
-def sample_views() -> dict[str, View]:
-    """By name. Each call makes new ones."""
-    seen = {**_dataflows(), **_batches()}
+@cache
+def sample_views() -> Mapping[str, View]:
+    """By name: a dataflow or micro-batches with components named lines, split and count, in all kinds of trouble."""
+    seen = _measurements()
     views = {name: view_of(observed) for name, observed in seen.items()}
-    views |= {f"{name}, with objectives": replace(view, objective=_WANTED) for name, view in views.items()}
-    views["before the first observation"] = view_of((), topology=views["healthy"].topology)
+    for name in ("overloaded", "overloaded batches", "garbage"):
+        views[f"{name}, with objectives"] = view_of(seen[name], objective=_WANTED)
+    shape = views["overloaded"].topology
+    strange = [replace(o, tasks={"stranger": o.tasks["split"]}) for o in seen["overloaded"]]
+    views["only unknown components"] = view_of(strange, topology=shape)
+    views["before the first observation"] = view_of((), topology=shape)
     views["without components"] = view_of((), topology=Topology(()))
-    strange = tuple(replace(o, tasks={"stranger": o.tasks["split"]}) for o in seen["overloaded"])
-    views["only unknown components"] = view_of(strange, topology=views["overloaded"].topology)
     return views
 
 
-def unknown_views() -> dict[str, View]:
+@cache
+def idle_views() -> Mapping[str, View]:
+    """Less would do, and all of it is known."""
+    return {name: view_of(_measurements()[name]) for name in _SHRUNK_BY}
+
+
+@cache
+def unknown_views() -> Mapping[str, View]:
     """Nothing is known but that time passes."""
-    seen = {**_dataflows(), **_batches()}
-    return {
-        "a dataflow without metrics": view_of(blanked(seen["idle"])),
-        "batches without metrics": view_of(
-            blanked(seen["idle batches"]), topology=view_of(seen["idle batches"]).topology
-        ),
-        "without flows and tasks": view_of(
-            [replace(o, flows=(), tasks={}) for o in seen["idle"]], topology=view_of(seen["idle"]).topology
-        ),
-    }
-
-
-def partly_unknown_views() -> dict[str, View]:
-    """Something could be given back, if it were not for a metric that is missing."""
     views = {}
-    for kind, columns in {
-        "idle": ("rows", "run_s", "arrival_per_s", "pending_rows", "pressured_s"),
-        "idle batches": ("rows", "run_s", "finish_s", "seconds", "arrival_per_s", "pending_rows"),
-    }.items():
-        observed = {**_dataflows(), **_batches()}[kind]
-        for column in columns:
-            views[f"{kind} without {column}"] = view_of(blanked(observed, column, last=3))
-        shape = view_of(observed).topology
-        views[f"{kind} without tasks"] = view_of(
-            [*observed[:-2], *(replace(o, tasks={}) for o in observed[-2:])], topology=shape
+    for name in _SHRUNK_BY:
+        observed, shape = _measurements()[name], view_of(_measurements()[name]).topology
+        views[f"{name}, all metrics missing"] = view_of(blanked(observed), topology=shape)
+        views[f"{name}, flows and tasks missing"] = view_of(
+            [replace(o, flows=(), tasks={}) for o in observed], topology=shape
         )
     return views
 
 
-def idle_views() -> dict[str, View]:
-    """Less would do, and all of it is known."""
-    return {"idle": view_of(_dataflows()["idle"]), "idle batches": view_of(_batches()["idle batches"])}
+@cache
+def partly_unknown_views() -> Mapping[str, View]:
+    """Something could be given back, if it were not for a metric that was missing lately."""
+    views = {}
+    for name, columns in _SHRUNK_BY.items():
+        observed = _measurements()[name]
+        for column in columns:
+            views[f"{name}, {column} missing"] = view_of(blanked(observed, column, last=3))
+        without = [*observed[:-2], *(replace(o, tasks={}) for o in observed[-2:])]
+        views[f"{name}, tasks missing"] = view_of(without, topology=view_of(observed).topology)
+        views[f"{name}, a measurement missing"] = view_of([*observed[:-4], *observed[-3:]])
+    return views
 
 
-def _dataflows() -> dict[str, tuple[Observation, ...]]:
-    overloaded = _chain(30, 400.0, split=[_worked(1000.0, 10.0)] * 2, pressured_s=9.0, pending=20.0)
-    slow = _chain(30, 150.0, split=[_worked(200.0, 10.0), *[_worked(433.0, 4.3)] * 3], pending=(40.0, 0.0, 0.0, 0.0))
-    skewed = _chain(
-        30, 150.0, split=[_worked(1000.0, 10.0), *[_worked(167.0, 1.67)] * 3], pending=(40.0, 0.0, 0.0, 0.0)
-    )
-    healthy = _chain(30, 150.0, split=[_worked(750.0, 7.5)] * 2)
-    return {
+@cache
+def _measurements() -> Mapping[str, tuple[Observation, ...]]:
+    behind = (40.0, 0.0, 0.0, 0.0)
+    healthy = _chain(20, 150.0, split=[(750.0, 7.5)] * 2)
+    overloaded = _chain(20, 400.0, split=[(1000.0, 10.0)] * 2, pressured_s=9.0, pending=20.0)
+    slow = _chain(20, 150.0, split=[(200.0, 10.0), *[(433.0, 4.3)] * 3], pending=behind)
+    skewed = _chain(20, 150.0, split=[(1000.0, 10.0), *[(167.0, 1.67)] * 3], pending=behind)
+    dataflow = {
         "healthy": healthy,
         "one observation": healthy[:1],
-        "one instance": _chain(30, 75.0, split=[_worked(750.0, 7.5)]),
+        "one instance": _chain(20, 75.0, split=[(750.0, 7.5)]),
         "overloaded": overloaded,
-        "idle": _chain(60, 20.0, split=[_worked(50.0, 0.5)] * 4),
+        "idle": _chain(40, 20.0, split=[(50.0, 0.5)] * 4),
         "a slow instance": slow,
         "skewed": skewed,
-        "nothing arrives": _chain(30, 0.0, split=[_worked(0.0, 0.0)] * 2),
+        "nothing arrives": _chain(20, 0.0, split=[(0.0, 0.0)] * 2),
         "half of the metrics unknown": _damaged(overloaded, (NAN,)),
         "garbage": _damaged(overloaded, _GARBAGE),
-        "instances come and go": (*healthy, *_later(slow, 300.0), *_later(healthy[:3], 600.0)),
+        "instances come and go": (*healthy, *_later(slow, 20), *_later(healthy[:3], 40)),
         "a lost worker": _lost(slow),
         "no tasks": tuple(replace(o, tasks={}) for o in healthy),
     }
+    return dataflow | _batches()
 
 
 def _batches() -> dict[str, tuple[Observation, ...]]:
-    healthy = _micro(30, 150.0, seconds=8.0, finish_s=(3.5, 3.6, 3.4, 3.5))
+    healthy = _micro(20, 150.0, seconds=8.0, finish_s=(3.5, 3.6, 3.4, 3.5))
+    uneven = (10.0, 1.5, 1.5, 1.5)
     return {
         "healthy batches": healthy,
         "one batch": healthy[:1],
-        "overloaded batches": _micro(30, 400.0, seconds=14.0, finish_s=(6.6, 6.5, 6.4, 6.6), pending=30.0),
-        "idle batches": _micro(60, 20.0, seconds=1.5, finish_s=(0.4, 0.4, 0.4, 0.4)),
-        "a slow executor": _micro(30, 150.0, seconds=14.0, finish_s=(10.0, 2.5, 2.5, 2.5)),
-        "skewed batches": _micro(30, 150.0, seconds=14.0, finish_s=(10.0, 1.5, 1.5, 1.5), rows=(1000, 167, 167, 166)),
-        "empty batches": _micro(30, 0.0, seconds=0.2, finish_s=None),
+        "overloaded batches": _micro(20, 400.0, seconds=14.0, finish_s=[6.0] * 4 + [12.0] * 4, run_s=6.0, pending=30.0),
+        "idle batches": _micro(40, 20.0, seconds=1.5, finish_s=(0.4, 0.4, 0.4, 0.4)),
+        "a slow executor": _micro(20, 150.0, seconds=14.0, finish_s=uneven),
+        "skewed batches": _micro(20, 150.0, seconds=14.0, finish_s=uneven, rows=(1000, 167, 167, 166)),
+        "empty batches": _micro(20, 0.0, seconds=0.2, finish_s=None),
         "garbage batches": _damaged(healthy, _GARBAGE),
     }
-
-
-def _worked(rows: float, run_s: float) -> tuple[float, float]:
-    return rows, run_s
 
 
 def _chain(
@@ -116,9 +120,8 @@ def _chain(
     pressured_s: float = 0.0,
     pending: float | Sequence[float] = 0.0,
 ) -> tuple[Observation, ...]:
-    """A source, a stage with these instances, and one behind it. `pending` grows by so much per second."""
-    rows = [taken for taken, _ in split]
-    run_s = [busy for _, busy in split]
+    """A source, a stage whose instances did (rows, run_s), and one behind it. `pending` grows by so much a second."""
+    rows, run_s = [taken for taken, _ in split], [busy for _, busy in split]
     behind = [sum(rows) / 2.0] * 2
 
     def tasks(number: int) -> Mapping[str, TaskSample]:
@@ -126,11 +129,11 @@ def _chain(
         return {
             "lines": instances(sum(rows), sum(rows) / 1000.0),
             "split": instances(rows, run_s, pending_rows=waiting, pressured_s=pressured_s),
-            "count": instances(behind, [0.005 * each for each in behind]),
+            "count": instances(behind, [0.0075 * each for each in behind]),
         }
 
     refused = max(0.0, arrival_per_s - sum(rows) / _SPAN_S)
-    waiting_rows = refused * _SPAN_S * np.arange(1, count + 1)
+    waiting_rows = [refused * _SPAN_S * (number + 1) for number in range(count)]
     return observations(count, tasks, arrival_per_s=arrival_per_s, pending_rows=waiting_rows)
 
 
@@ -140,6 +143,7 @@ def _micro(
     *,
     seconds: float,
     finish_s: Sequence[float] | None,
+    run_s: float | None = None,
     rows: Sequence[float] | None = None,
     pending: float = 0.0,
 ) -> tuple[Observation, ...]:
@@ -150,7 +154,7 @@ def _micro(
         share = rows if rows is not None else [total / len(finish_s)] * len(finish_s)
         tasks = {
             "lines": instances([total / 4.0] * 4, 0.4, finish_s=0.4),
-            "count": instances(share, finish_s, finish_s=finish_s),
+            "count": instances(share, finish_s if run_s is None else run_s, finish_s=finish_s),
         }
     return observations(
         count,
@@ -160,12 +164,12 @@ def _micro(
         rows=total,
         seconds=seconds,
         trigger_s=_SPAN_S,
-        pending_rows=pending * _SPAN_S * np.arange(1, count + 1),
+        pending_rows=[pending * _SPAN_S * (number + 1) for number in range(count)],
     )
 
 
-def _later(observed: Sequence[Observation], by_s: float) -> tuple[Observation, ...]:
-    return tuple(replace(o, at_s=o.at_s + by_s, batch=o.batch + int(by_s)) for o in observed)
+def _later(observed: Sequence[Observation], by: int) -> tuple[Observation, ...]:
+    return tuple(replace(o, at_s=o.at_s + by * _SPAN_S, batch=o.batch + by) for o in observed)
 
 
 def _lost(observed: Sequence[Observation]) -> tuple[Observation, ...]:
@@ -177,14 +181,11 @@ def _damaged(observed: Sequence[Observation], nonsense: Sequence[float]) -> tupl
     """Every other number is replaced, another half of them each time."""
     rng = np.random.default_rng(7)
 
-    def damage(values: np.ndarray) -> np.ndarray:
-        return np.where(rng.random(len(values)) < 0.5, rng.choice(np.array(nonsense), len(values)), values)
-
     def task(sample: TaskSample) -> TaskSample:
-        columns = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s")
-        return replace(sample, **{column: damage(getattr(sample, column)) for column in columns})
+        columns: dict[str, Any] = {}
+        for column in TASK_COLUMNS:
+            bad = rng.choice(np.array(nonsense), sample.instances)
+            columns[column] = np.where(rng.random(sample.instances) < 0.5, bad, getattr(sample, column))
+        return replace(sample, **columns)
 
     return tuple(replace(o, tasks={name: task(sample) for name, sample in o.tasks.items()}) for o in observed)
-
-
-ViewMaker = Callable[[], dict[str, View]]

@@ -1,0 +1,65 @@
+"""The loop on measurements that were made up: what would a policy do?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from homeostat.core.cycle import step
+from homeostat.core.events import Apply, Command, Event, Observed, Receipt
+from homeostat.core.findings import Record
+from homeostat.core.observation import Observation
+from homeostat.core.policy import Policy
+from homeostat.core.state import Mode, State
+from homeostat.core.view import View
+from homeostat.testing.builders import described
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What the loop did and wrote down, and the state that it was left in."""
+
+    commands: tuple[Command, ...]
+    records: tuple[Record, ...]
+    state: State
+
+    @property
+    def actions(self) -> tuple[Apply, ...]:
+        return tuple(command for command in self.commands if isinstance(command, Apply))
+
+    def texts(self, kind: str) -> list[str]:
+        return [record.text for record in self.records if record.kind == kind]
+
+
+def play(
+    policy: Policy,
+    engine: View,
+    observed: Sequence[Observation],
+    *,
+    mode: Mode = "regulate",
+    state: State | None = None,
+    extra: Mapping[int, Sequence[Event]] | None = None,
+    acknowledge: bool = True,
+) -> Played:
+    """One step for each measurement, on the engine that a view shows.
+
+    Every command takes effect at once and is acknowledged before the next measurement, unless `acknowledge` is False.
+    `extra` events come along with the measurement of that number. With a `state` the loop goes on from there.
+    """
+    events: list[Event] = []
+    if state is None:
+        state = State(mode=mode, objective=engine.objective)
+        events.append(described(engine))
+    commands: list[Command] = []
+    records: list[Record] = []
+    for number, observation in enumerate(observed):
+        events += [Observed(observation), *(extra or {}).get(number, ())]
+        state, given, trace = step(policy, state, events, observation.at_s)
+        events = [_receipt(command) for command in given if isinstance(command, Apply) and acknowledge]
+        commands += given
+        records += trace.records
+    return Played(tuple(commands), tuple(records), state)
+
+
+def _receipt(command: Apply) -> Receipt:
+    return Receipt(command.id, command.at_s, command.desired)
