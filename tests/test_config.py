@@ -12,7 +12,7 @@ from homeostat.cli.log import DEFAULT_STORE
 from homeostat.core.errors import ConfigError
 from homeostat.core.objective import Objective
 from homeostat.policies import registry
-from homeostat.settings import Settings
+from homeostat.settings import Settings, read
 
 ENTRIES = {entry.key: entry for entry in config.entries()}
 SAMPLES = {
@@ -97,10 +97,10 @@ def test_every_setting_can_stand_in_the_file(folder: Path) -> None:
     assert (loaded.policy, loaded.mode, loaded.store) == ("throughput", "earn", Path("other.sqlite"))
     assert (loaded.settings.guards.cooldown_shrink, loaded.settings.loop.act_above) == (660.0, 0.75)
     assert loaded.settings.plugins.detectors == ["mine.parts:Hot", "mine.parts:Cold"]
-    defaults = config.load(environ={}, path=_file(folder / "empty.toml", ""))
-    for name in Settings.model_fields:
-        ours, theirs = getattr(loaded.settings, name), getattr(defaults.settings, name)
-        assert all(getattr(ours, key) != getattr(theirs, key) for key in type(ours).model_fields)
+    tables = {name: table for name, table in tomllib.loads(written(SAMPLES)).items() if name in Settings.model_fields}
+    assert loaded.settings == read(tables)
+    assert loaded.sections == tables
+    assert "default" not in {value.origin for value in loaded.values.values()}
 
 
 def test_every_setting_can_stand_in_the_environment(folder: Path) -> None:

@@ -58,7 +58,7 @@ class SensitivitySettings(Table):
 
 
 class PaperSettings(Table):
-    """The paper's thresholds, for the `paper` flavours, `heron` and `alert`."""
+    """The paper's thresholds, for the `paper` flavours and `alert`."""
 
     cadence: PositiveDuration = Field(60.0, description="time between two cycles")
     settle: PositiveDuration = Field(180.0, description="time after an action in which nothing is judged or done")

@@ -16,6 +16,7 @@ from homeostat.core.policy import Policy
 from homeostat.core.state import HISTORY_KEPT, WINDOW_KEPT, State
 
 BETWEEN_EPOCHS = -1
+_SHORTEST_S = 1e-6
 
 
 def absorb(policy: Policy, state: State, event: Event, book: Book, commands: list[Command]) -> State:
@@ -36,7 +37,7 @@ def absorb(policy: Policy, state: State, event: Event, book: Book, commands: lis
 def _observed(policy: Policy, state: State, observation: Observation, book: Book) -> State:
     if observation.batch <= state.seen.get(observation.run, -1):
         return state
-    if not (math.isfinite(observation.at_s) and 0.0 < observation.span_s < math.inf):
+    if not (math.isfinite(observation.at_s) and _SHORTEST_S <= observation.span_s < math.inf):
         book.failure("a sensor", f"batch {observation.batch} ended at {observation.at_s} after {observation.span_s} s")
         return state
     observation = clean(observation)

@@ -14,6 +14,7 @@ from homeostat.core.stats import median
 _COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s", "worker")
 _LEAST_KNOWN = 0.5  # share of instances that must have been measured to speak for their component
 _LARGEST = 1e12  # rows, or rows per second: above it a number is garbage
+_SMALLEST = 1e-9  # rows, seconds or rows per second: below it there is nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class ComponentDigest:
     (a batch) or what waits before it and how long it held its senders back (a dataflow). `rows_out` is unknown if it is
     so for one of the instances that `rows` counts: the two are compared. `arrived_rows` came in, whether taken or left
     in a queue; `busiest_s` is the useful time that the instance with the most to do needs for its part of them;
-    `capacity_per_s`, their ratio, is what the component can take.
+    `capacity_per_s`, their ratio for all instances, is what the component can take.
     """
 
     instances: int
@@ -86,8 +87,10 @@ def clean(observation: Observation) -> Observation:
 
 
 def _within(values: Array, largest: float) -> Array:
-    good = (values >= 0.0) & (values <= largest)
-    return values if bool(good.all()) else np.where(good, values, NAN)
+    good = ((values >= _SMALLEST) & (values <= largest)) | (values == 0.0)
+    if bool(good.all()):
+        return values
+    return np.where(good, values, np.where((values > 0.0) & (values < _SMALLEST), 0.0, NAN))
 
 
 def _known_worker(worker: IntArray, workers: int) -> IntArray:
@@ -97,7 +100,9 @@ def _known_worker(worker: IntArray, workers: int) -> IntArray:
 
 def _clean_flow(flow: FlowSample) -> FlowSample:
     def sane(value: float) -> float:
-        return value if 0.0 <= value <= _LARGEST else NAN
+        if 0.0 <= value < _SMALLEST:
+            return 0.0
+        return value if _SMALLEST <= value <= _LARGEST else NAN
 
     return replace(
         flow,
@@ -158,7 +163,8 @@ def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> 
         pressured=_nan_max(sample.pressured_s) / span_s if span_s > 0 else NAN,
         pending_rows=_nan_sum(sample.pending_rows),
         instance_rate_per_s=median(rates),
-        capacity_per_s=arrived_rows / busiest_s if measured else NAN,
+        # Instances that were not measured are taken to be like those that were.
+        capacity_per_s=arrived_rows / known / busiest_s if measured else NAN,
     )
 
 

@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from homeostat.core.findings import IDLE, UNKNOWN, Symptom
 from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
-from homeostat.models.capacity import Load, loads
+from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, loads
 from homeostat.models.noise import cusum, since_onset, whitened
 
 _LEVEL_OVER = 30
@@ -44,7 +46,8 @@ class IdleDetector:
         if sums[-1] < sure.shrink_alarm or count < sure.least:
             return None
         level = float(logs[-min(count, _LEVEL_OVER) :].mean())
-        if max(level, float(logs[-sure.least :].mean())) >= one_less:
+        peak = float(np.quantile(logs[-min(count, PEAKS_OVER) :], PEAK_QUANTILE))
+        if max(level, float(logs[-sure.least :].mean())) >= one_less or peak >= math.log(1 - 1 / load.instances):
             return None
         evidence = {"utilisation": math.exp(level), "one less would do below": math.exp(one_less)}
         evidence |= {"cusum": float(sums[-1]), "instances": float(load.instances)}

@@ -11,13 +11,14 @@ import numpy as np
 from homeostat.core.findings import PRESSURE, UNKNOWN, Symptom
 from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
-from homeostat.models.capacity import Load, loads, nothing_arrives
+from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, loads, nothing_arrives
 from homeostat.models.noise import cusum, since_onset, whitened
 
 _HELD_BACK = 0.1
 _HELD_BACK_ALWAYS = 0.02
 _ROUNDING = 1e-6
 _LEVEL_OVER = 30
+_TOO_OFTEN = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class PressureDetector:
         behind: set[str] = set()
         for component, load in reversed(loads(view).items()):
             downstream = {c.name for c in view.topology.downstream(component)}
-            excess = self._excess(load) if load.known else None
+            excess = (self._excess(load) or self._peaks(load)) if load.known else None
             held = self._held_back(view, component)
             explained = bool(downstream & behind) or (load.known and _works_off_a_backlog(view))
             if excess is not None:
@@ -75,6 +76,16 @@ class PressureDetector:
                 "observations since onset": float(count),
             },
         )
+
+    def _peaks(self, load: Load) -> Symptom | None:
+        """On the whole the load would fit, but it comes in peaks that do not, too often to be borne."""
+        logs = load.log_utilisation[-PEAKS_OVER:]
+        if len(logs) < PEAKS_OVER // 3 or float(np.mean(logs > 0.0)) < _TOO_OFTEN:
+            return None
+        peak = math.exp(float(np.quantile(logs, PEAK_QUANTILE)))
+        evidence = {"offered": peak * load.capacity_per_s, "capacity": load.capacity_per_s}
+        evidence |= {"beyond capacity": float(np.mean(logs > 0.0)), "observations since onset": float(len(logs))}
+        return Symptom(PRESSURE, load.component, 1.0 - 1.0 / max(peak, 1.0), evidence)
 
     def _held_back(self, view: View, component: str) -> float:
         """Share of the load that was refused all through the last observations; NaN where nothing tells."""

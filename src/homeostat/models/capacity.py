@@ -21,6 +21,8 @@ _NOISE_OVER = 400
 _BATCH_NOISE_OVER = 120
 _HEADROOM_SIGMAS = 2.5
 _LEAST_TARGET = 0.5
+PEAKS_OVER = 60
+PEAK_QUANTILE = 0.95
 _LEAST_MEASURED = 4
 
 
@@ -72,6 +74,12 @@ def level(series: Array, last: int = RECENT) -> float:
     """A positive series now, without its noise."""
     recent = series[np.isfinite(series) & (series > 0)][-last:]
     return float(np.exp(np.mean(np.log(recent)))) if len(recent) else NAN
+
+
+def peak(series: Array, last: int = PEAKS_OVER) -> float:
+    """What a series hardly ever exceeds. For ordinary noise the planned headroom is more than that."""
+    recent = series[np.isfinite(series)][-last:]
+    return float(np.quantile(recent, PEAK_QUANTILE)) if len(recent) else 0.0
 
 
 def loads(view: View) -> dict[str, Load]:
@@ -182,9 +190,10 @@ def arrived_rows(window: Window, component: str, last: int) -> Array:
 def _imbalance(rows: Array) -> float:
     if rows.size == 0 or not np.isfinite(rows).any():
         return 1.0
-    total = np.nansum(rows, axis=0)
-    mean = float(total.mean()) if total.size else 0.0
-    return max(1.0, float(total.max()) / mean) if mean > 0 else 1.0
+    seen = np.isfinite(rows).sum(axis=0)
+    typical = np.nansum(rows, axis=0)[seen > 0] / seen[seen > 0]
+    mean = float(typical.mean())
+    return max(1.0, float(typical.max()) / mean) if mean > 0 else 1.0
 
 
 def _complete(view: View) -> bool:
@@ -261,7 +270,8 @@ def speed_up(view: View, factors: Mapping[str, float]) -> float:
         typical = batch_time(view)
         factor = max(factors.values(), default=1.0)
         return math.log(typical.seconds(1.0) / typical.seconds(factor)) if typical is not None else math.log(factor)
-    room = {name: load.capacity_per_s / level(load.offered_per_s) for name, load in loads(view).items() if load.known}
+    measured = {name: load.capacity_per_s / level(load.offered_per_s) for name, load in loads(view).items()}
+    room = {name: value for name, value in measured.items() if value > 0}
     if not room:
         return math.log(max(factors.values(), default=1.0))
     after = min(value * factors.get(name, 1.0) for name, value in room.items())

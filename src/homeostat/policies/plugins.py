@@ -38,8 +38,8 @@ def part(path: str, kind: str) -> Any:
     if isinstance(found, type):
         try:
             found = found()
-        except TypeError as error:
-            raise ConfigError(f"cannot be made without arguments: {error}", where=path) from None
+        except Exception as error:
+            raise ConfigError(f"making it raised {type(error).__name__}: {error}", where=path) from None
     verb = _VERBS[kind]
     if not callable(getattr(found, verb, None)):
         raise ConfigError(f"has no method {verb!r}, so it is none of the {kind}", where=path)
@@ -59,7 +59,10 @@ def extended(policy: Policy, plugins: PluginSettings) -> Policy:
 def policy(path: str) -> Policy:
     """A policy of the user's own: an object with a policy's attributes, or a function that makes one."""
     found = load(path)
-    made = found() if callable(found) else found
+    try:
+        made = found() if callable(found) else found
+    except Exception as error:
+        raise ConfigError(f"making it raised {type(error).__name__}: {error}", where=path) from None
     missing = [
         name
         for name in ("name", "detectors", "diagnosers", "resolvers", "guards", "memory", "judge", "arbiter")

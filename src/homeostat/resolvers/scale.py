@@ -39,7 +39,7 @@ class ScaleUpResolver:
         if not short:
             return
         skewed = frozenset(d.component for d in diagnoses if d.cause in (DATA_SKEW, SLOW_INSTANCE))
-        needs = self.sizing.needs(view, skewed, last=since_onset(short, 30))
+        needs = self.sizing.needs(view, skewed, last=since_onset(short, 60))
         wanted = [n for n in needs if view.spec(n.knob).clip(n.instances) > n.present]
         if wanted:
             yield scaling(view, SCALE_UP, short, wanted)

@@ -17,6 +17,7 @@ from homeostat.models.capacity import (
     level,
     loads,
     measured_capacities,
+    peak,
     replays,
 )
 
@@ -53,6 +54,7 @@ class Sizing:
         needs = []
         for load in loads(view).values():
             wanted = level(load.offered_per_s, last) * self._factor(view, load, floor_per_s, last)
+            wanted = max(wanted, peak(load.offered_per_s, last))
             if math.isfinite(wanted) and load.instances:
                 even = load.component in skewed
                 needs.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from homeostat.sim.dataflow import Dataflow
 from homeostat.sim.microbatch import Microbatch
 from homeostat.sim.spec import DataflowSpec, Scenario
 from homeostat.sim.truth import TruthSample
+from homeostat.sim.workload import Workload
 from homeostat.store.memory import MemoryStore
 from homeostat.store.protocol import Store
 
@@ -47,6 +49,7 @@ class RunResult:
     truth: tuple[TruthSample, ...] = field(repr=False)
     alerts: tuple[Record, ...] = ()
     cost_knobs: Mapping[Knob, float] = field(default_factory=dict, repr=False)
+    oracle_instance_seconds: float = 0.0
 
     @property
     def healthy_since_s(self) -> float | None:
@@ -77,7 +80,7 @@ class RunResult:
             ],
             "slo_violation_s": round(sum(s.span_s for s in self.truth if not s.healthy), 3),
             "instance_seconds": round(sum(s.span_s * self._cost(s.values) for s in self.truth), 3),
-            "oracle_instance_seconds": round(sum(s.span_s * self._cost(s.needed) for s in self.truth), 3),
+            "oracle_instance_seconds": round(self.oracle_instance_seconds, 3),
             "needless_actions": sum(taken.needless for taken in self.trajectory),
         }
 
@@ -132,6 +135,7 @@ def simulate(
         manager.advance(min(engine.now_s + step_s, scenario.duration_s))
     described = engine.describe()
     engine.close()
+    cost_knobs = {knob: spec.cost for knob, spec in described.capabilities.knobs.items() if spec.cost}
     return RunResult(
         scenario=scenario.name,
         policy=policy.name,
@@ -141,8 +145,22 @@ def simulate(
         final_parallelism=parallelism_json(described.configuration),
         truth=tuple(engine.truth),
         alerts=tuple(referee.alerts),
-        cost_knobs={knob: spec.cost for knob, spec in described.capabilities.knobs.items() if spec.cost},
+        cost_knobs=cost_knobs,
+        oracle_instance_seconds=_oracle_instance_seconds(scenario, cost_knobs),
     )
+
+
+def _oracle_instance_seconds(scenario: Scenario, cost_knobs: Mapping[Knob, float]) -> float:
+    """The smallest configuration that takes the noise-free load at each moment, whatever a policy made of the run."""
+    engine, workload = build_engine(scenario), Workload(scenario.workload, scenario.seed)
+    step_s = interval_s(scenario)
+    total = 0.0
+    for number in range(math.ceil(scenario.duration_s / step_s)):
+        start_s = number * step_s
+        span_s = min(step_s, scenario.duration_s - start_s)
+        needed = engine.needed(workload.mean_per_s(start_s + span_s / 2))
+        total += span_s * sum(cost * needed.get(knob, 0) for knob, cost in cost_knobs.items())
+    return total
 
 
 class _Referee:

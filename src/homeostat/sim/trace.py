@@ -78,11 +78,13 @@ def parse(text: str, name: str, options: TraceOptions = TraceOptions()) -> Trace
     if len(times_s) < 2:
         raise _too_short(name)
     _note_gaps(times_s, spacing_s, options.max_gap_s, repairs)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         rates = values * (options.scale / (spacing_s if options.values == "count" else 1.0))
-    offsets_s = (times_s - times_s[0]) / options.speedup
+        offsets_s = (times_s - times_s[0]) / options.speedup
     if not np.isfinite(rates).all():
         raise ConfigError("the rates are too large to be numbers", where=name, fix="lower 'scale'")
+    if not np.isfinite(offsets_s).all():
+        raise ConfigError("the times are too large to be numbers", where=name, fix="raise 'speedup'")
     points = tuple(zip(offsets_s.tolist(), rates.tolist(), strict=True))
     return Trace(points, spacing_s / options.speedup, tuple(repairs))
 

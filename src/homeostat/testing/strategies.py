@@ -17,7 +17,7 @@ _NUMBERS = _ABSURD | st.floats(0.0, 2000.0) | st.floats()
 
 
 def garbage(components: Sequence[str], most: int = 12) -> st.SearchStrategy[tuple[Observation, ...]]:
-    """Measurements that nothing can be said about: any number anywhere, components that are not there, ragged columns."""
+    """Measurements of which nothing can be said: any number anywhere, unknown components, ragged columns."""
     names = st.sampled_from([*components, "stranger"])
     tasks = st.dictionaries(names, _task_samples(), max_size=len(components) + 1)
     flows = st.lists(st.builds(_flow, names, st.lists(_NUMBERS, min_size=7, max_size=7)), max_size=2).map(tuple)
@@ -77,15 +77,15 @@ def _task_samples() -> st.SearchStrategy[TaskSample]:
 
 
 def _sample(columns: tuple[list[float], ...], worker: int) -> TaskSample:
-    arrays = [np.array(column, dtype=np.float64) for column in columns]
-    return TaskSample(*arrays, worker=np.full(len(arrays[0]), worker, dtype=np.int64))
+    rows, run_s, rows_out, pending, pressured_s, finish_s = (np.array(column, dtype=np.float64) for column in columns)
+    placed = np.full(len(rows), worker, dtype=np.int64)
+    return TaskSample(rows, run_s, rows_out, pending, pressured_s, finish_s, placed)
 
 
 def _flow(source: str, numbers: Sequence[float]) -> FlowSample:
     rows, seconds, trigger_s, arrival_per_s, pending_rows, keys, gap_s = numbers
-    return FlowSample(
-        source, "main", rows, seconds, trigger_s, arrival_per_s, pending_rows, keys, watermark_gap_s=gap_s
-    )
+    flow = FlowSample(source, "main", rows, seconds, trigger_s, arrival_per_s, pending_rows, keys)
+    return replace(flow, watermark_gap_s=gap_s)
 
 
 def _workers(count: int) -> WorkerSample:
