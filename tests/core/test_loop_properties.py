@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 
 from homeostat.core.configuration import Capabilities, KnobSpec
 from homeostat.core.events import Apply
-from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Observation
 from homeostat.core.policy import Policy
@@ -129,6 +129,6 @@ def lose(observation: Observation, columns: set[str], component: str, instance: 
                 changes[column] = values
             tasks[name] = replace(sample, **changes)
     flow_columns = columns & {"rows", "arrival_per_s", "pending_rows", "seconds"}
-    lost = dict.fromkeys(flow_columns, float("nan"))
+    lost: dict[str, Any] = dict.fromkeys(flow_columns, float("nan"))
     flows = tuple(replace(f, **lost) if component in ("", f.source) else f for f in observation.flows)
     return replace(observation, tasks=tasks, flows=flows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ _LEAST_TARGET = 0.5
 PEAKS_OVER = 60
 PEAK_QUANTILE = 0.95
 _LEAST_MEASURED = 4
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -208,15 +209,19 @@ def _seen_completely(view: View) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BatchTime:
-    """A batch of n rows takes fixed_s + n · row_s; `path_s` of that is its longest tasks, whatever the slots."""
+    """A batch of n rows takes fixed_s + n · row_s; `path_s` of that is its longest tasks, whatever the slots.
+
+    The `partitions` of the stage that takes longest run in waves on the `slots`.
+    """
 
     fixed_s: float
     row_s: float
     even_row_s: float
-    work_s: float
     path_s: float
     rows: float
     bottleneck: str
+    partitions: int
+    slots: float
 
     def capacity_per_s(self, trigger_s: float, row_s: float) -> float:
         """The rate at which a batch takes just as long as its rows took to arrive; unknown if rows took no time."""
@@ -229,7 +234,8 @@ class BatchTime:
     def seconds(self, factor: float) -> float:
         """A batch like the latest ones, with so many times the slots."""
         span_s = self.row_s * self.rows
-        return self.fixed_s + max(min(span_s, self.path_s), span_s / factor)
+        waves, then = (math.ceil(self.partitions / (self.slots * more) - _ROUNDING) for more in (1.0, factor))
+        return self.fixed_s + max(min(span_s, self.path_s), span_s * then / waves)
 
 
 def batch_time(view: View, last: int = RECENT) -> BatchTime | None:
@@ -237,9 +243,9 @@ def batch_time(view: View, last: int = RECENT) -> BatchTime | None:
     fits = [one for d in view.current[-last:] if (one := _one_batch(view, d)) is not None]
     if not fits:
         return None
-    columns = np.array([(f.fixed_s, f.row_s, f.even_row_s, f.work_s, f.path_s, f.rows) for f in fits])
-    fixed_s, row_s, even_row_s, work_s, path_s, rows = map(float, np.median(columns, axis=0))
-    return BatchTime(fixed_s, row_s, even_row_s, work_s, path_s, rows, fits[-1].bottleneck)
+    columns = np.array([(f.fixed_s, f.row_s, f.even_row_s, f.path_s, f.rows) for f in fits])
+    fixed_s, row_s, even_row_s, path_s, rows = map(float, np.median(columns, axis=0))
+    return replace(fits[-1], fixed_s=fixed_s, row_s=row_s, even_row_s=even_row_s, path_s=path_s, rows=rows)
 
 
 def _one_batch(view: View, digest: Digest) -> BatchTime | None:
@@ -249,14 +255,16 @@ def _one_batch(view: View, digest: Digest) -> BatchTime | None:
     slots = max(1.0, float(_slots(view)))
     span_s = sum(c.span_s for c in stages.values())
     even_s = sum(math.ceil(c.instances / slots) * c.run_s / c.instances for c in stages.values() if c.instances)
+    bottleneck = max(stages, key=lambda name: stages[name].span_s)
     return BatchTime(
         fixed_s=max(0.0, digest.seconds - span_s),
         row_s=span_s / digest.rows,
         even_row_s=min(even_s, span_s) / digest.rows,
-        work_s=sum(c.run_s for c in stages.values()),
         path_s=sum(c.busiest_s for c in stages.values()),
         rows=digest.rows,
-        bottleneck=max(stages, key=lambda n: stages[n].span_s),
+        bottleneck=bottleneck,
+        partitions=max(1, stages[bottleneck].instances),
+        slots=slots,
     )
 
 

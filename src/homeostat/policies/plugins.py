@@ -26,10 +26,14 @@ def load(path: str) -> Any:
     except ImportError as error:
         raise ConfigError(f"cannot import {module_name!r}: {error}", where=path) from None
     except Exception as error:
-        raise ConfigError(f"importing it raised {type(error).__name__}: {error}", where=path) from None
+        raise ConfigError(f"importing it raised {_told(error)}", where=path) from None
     if not hasattr(module, name):
         raise ConfigError(f"module {module_name!r} has no {name!r}", where=path)
     return getattr(module, name)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def part(path: str, kind: str) -> Any:
@@ -39,7 +43,7 @@ def part(path: str, kind: str) -> Any:
         try:
             found = found()
         except Exception as error:
-            raise ConfigError(f"making it raised {type(error).__name__}: {error}", where=path) from None
+            raise ConfigError(f"making it raised {_told(error)}", where=path) from None
     verb = _VERBS[kind]
     if not callable(getattr(found, verb, None)):
         raise ConfigError(f"has no method {verb!r}, so it is none of the {kind}", where=path)
@@ -62,7 +66,7 @@ def policy(path: str) -> Policy:
     try:
         made = found() if callable(found) else found
     except Exception as error:
-        raise ConfigError(f"making it raised {type(error).__name__}: {error}", where=path) from None
+        raise ConfigError(f"making it raised {_told(error)}", where=path) from None
     missing = [
         name
         for name in ("name", "detectors", "diagnosers", "resolvers", "guards", "memory", "judge", "arbiter")
