@@ -135,7 +135,8 @@ def test_healthy_but_below_the_objective_is_up_to_the_sources() -> None:
 
 
 def test_an_objective_above_what_arrives_is_not() -> None:
-    assert causes(slo(60.0)) == [(SOURCE_LIMITED, "")]
+    assert causes(slo(50.0)) == [(SOURCE_LIMITED, "")]
+    assert causes(slo(60.0)) == [(SOURCE_LIMITED, ""), (SLO_UNMET, "spout")]
     assert causes(slo(float("nan"))) == [(INCONCLUSIVE, "")]
 
 

@@ -34,6 +34,8 @@ def act(
 ) -> tuple[State, tuple[str, ...]]:
     alerts = [p for p in proposals if p.kind == ALERT]
     wishes = [p for p in proposals if p.kind != ALERT]
+    if state.mode == "observe":
+        alerts += [_as_alert(proposal) for proposal in wishes]
     state = _alert(state, alerts, book, commands)
     state = replace(state, shrink_wishes=_shrink_wishes(state, view, wishes))
     context = guard_context(state, view)
@@ -210,6 +212,12 @@ def _shrink_wishes(state: State, view: View, proposals: Sequence[Proposal]) -> d
                 old = state.shrink_wishes.get(knob, Wish(view.now_s, value))
                 wishes[knob] = Wish(old.since_s, max(old.value, value))
     return wishes
+
+
+def _as_alert(proposal: Proposal) -> Proposal:
+    where = proposal.component or "the application"
+    message = f"{proposal.cause} at {where}. Only observing; otherwise: {describe_proposal(proposal)}"
+    return replace(proposal, kind=ALERT, patch=Patch(), message=message)
 
 
 def _alert(state: State, alerts: Sequence[Proposal], book: Book, commands: list[Command]) -> State:

@@ -71,9 +71,10 @@ class PaperTable:
             objective = float(symptom.evidence["objective_per_s"])
             if not math.isfinite(arrival):
                 yield Diagnosis(INCONCLUSIVE, "", 1.0, {"missing": "arrival_per_s"}, (symptom,))
-            elif arrival < objective * (1.0 - self.tolerance):
+                continue
+            if arrival < objective * (1.0 - self.tolerance):
                 yield Diagnosis(SOURCE_LIMITED, "", 1.0, symptom.evidence, (symptom,))
-            else:
+            if float(symptom.evidence["observed_per_s"]) < min(objective, arrival) * (1.0 - self.tolerance):
                 for source in view.topology.sources:
                     yield Diagnosis(SLO_UNMET, source.name, 1.0, symptom.evidence, (symptom,))
 

@@ -108,7 +108,8 @@ class SourceScaleUp:
                 why = "nothing is taken at all" if observed <= 0 else f"{knob} is at its bound of {most:g}"
                 yield alert_about(diagnosis, why)
                 continue
-            ratio = float(diagnosis.evidence["objective_per_s"]) / observed
+            reachable = min(float(diagnosis.evidence["objective_per_s"]), float(diagnosis.evidence["arrival_per_s"]))
+            ratio = reachable / observed
             target = math.ceil(min(now * ratio, float(most)) - _ROUNDING)
             yield _resize(SCALE_SOURCE, view, diagnosis, now, target, benefit=1.0 - 1.0 / ratio)
 
