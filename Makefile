@@ -39,7 +39,7 @@ unit: setup
 	$(BIN)/python -m pytest
 
 soak: setup ## the long runs that `make test` leaves out
-	$(BIN)/python -m pytest -m soak
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m "soak or not soak"
 
 lock: setup ## pin the newest versions that pyproject.toml allows
 	$(BIN)/python -m pip install --quiet uv

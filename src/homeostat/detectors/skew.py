@@ -32,11 +32,12 @@ def peers_ratio(values: Array, alike: int = 1) -> Array:
         return np.full(count, NAN)
     if alike > 1:
         reference = np.full(count, median(np.sort(values[finite])[: max(1, int(finite.sum()) - alike)]))
-    elif count > _FEW:
+    elif finite.sum() > _FEW:
         reference = np.full(count, median(values[finite]))
     else:
-        others = [values[finite & (np.arange(count) != i)] for i in range(count)]
-        reference = np.array([median(other) for other in others])
+        reference = np.full(count, NAN)
+        for i in np.flatnonzero(finite):
+            reference[i] = median(values[finite & (np.arange(count) != i)])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(reference > 0, values / reference, np.where(values > 0, np.inf, 1.0))
     return np.where(finite, ratio, NAN)
@@ -45,7 +46,7 @@ def peers_ratio(values: Array, alike: int = 1) -> Array:
 def outliers(ratio: Array, sensitivity: Sensitivity) -> NDArray[np.bool_]:
     """Far above the peers, both in their own spread and by a factor."""
     finite = ratio[np.isfinite(ratio)]
-    if len(finite) < 2:
+    if np.count_nonzero(~np.isnan(ratio)) < 2:
         return np.zeros(len(ratio), dtype=np.bool_)
     scale = max(0.1, spread(finite)) if len(finite) > _FEW else 0.1
     with np.errstate(invalid="ignore"):

@@ -1,0 +1,150 @@
+"""Rows that wait at the source, and objectives that are not met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from homeostat.core.findings import GROWING_BACKLOG, SLO_VIOLATION, UNKNOWN, Symptom
+from homeostat.core.objective import Objective
+from homeostat.core.observation import NAN, Array
+from homeostat.detectors.backlog import GrowingBacklogDetector
+from homeostat.detectors.slo import SloDetector
+from homeostat.testing import instances, observations, view_of
+
+Series = Sequence[float] | Array
+
+
+def backlog(pending_rows: Series, arrival_per_s: float | Series = 100.0) -> list[Symptom]:
+    tasks = {"lines": instances(1000.0, 1.0)}
+    observed = observations(len(pending_rows), tasks, arrival_per_s=arrival_per_s, pending_rows=pending_rows)
+    return list(GrowingBacklogDetector().detect(view_of(observed)))
+
+
+def test_a_backlog_that_grows_all_the_time_is_found() -> None:
+    (symptom,) = backlog([500.0 * i for i in range(12)])
+
+    assert (symptom.kind, symptom.component) == (GROWING_BACKLOG, "")
+    assert symptom.evidence["pending"] == 5500.0
+    assert symptom.evidence["grows by"] == pytest.approx(50.0)
+    assert symptom.severity == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    "pending_rows",
+    [
+        pytest.param([0.0] * 12, id="nothing waits"),
+        pytest.param([9000.0] * 12, id="it stays"),
+        pytest.param([9000.0 - 500.0 * i for i in range(12)], id="it shrinks"),
+        pytest.param([0.0, 800.0] * 6, id="it comes and goes"),
+        pytest.param([10.0 * i for i in range(12)], id="it hardly grows"),
+        pytest.param([0.0] * 11 + [50_000.0], id="one burst"),
+        pytest.param([0.0, 5000.0, 9000.0], id="too few observations"),
+    ],
+)
+def test_any_other_backlog_is_not_growing(pending_rows: list[float]) -> None:
+    assert backlog(pending_rows) == []
+
+
+def test_a_gap_in_the_measurements_does_not_hide_growth() -> None:
+    pending = [500.0 * i for i in range(12)]
+    pending[7] = pending[9] = NAN
+
+    assert [s.kind for s in backlog(pending)] == [GROWING_BACKLOG]
+
+
+def test_growth_is_unknown_without_its_metrics() -> None:
+    grows = [500.0 * i for i in range(12)]
+
+    assert [s.evidence["missing"] for s in backlog([*grows[:9], NAN, NAN, NAN])] == ["pending rows"]
+    assert [s.evidence["missing"] for s in backlog(grows, NAN)] == ["arrival"]
+    assert {s.kind for s in (*backlog([NAN] * 12), *backlog(grows, NAN))} == {UNKNOWN}
+
+
+def slo(
+    rows_per_s: float | Series = 100.0,
+    *,
+    pending_rows: float | Series = 0.0,
+    arrival_per_s: float | Series = 100.0,
+    count: int = 20,
+    throughput_per_s: float | None = None,
+    lag_s: float | None = None,
+) -> list[Symptom]:
+    rows = 10.0 * np.broadcast_to(np.asarray(rows_per_s, dtype=np.float64), (count,))
+    tasks = {"lines": instances(1000.0, 1.0)}
+    observed = observations(count, tasks, rows=rows, pending_rows=pending_rows, arrival_per_s=arrival_per_s)
+    objective = Objective(throughput_per_s=throughput_per_s, lag_s=lag_s)
+    return list(SloDetector().detect(view_of(observed, objective=objective)))
+
+
+def test_without_an_objective_nothing_is_violated() -> None:
+    assert slo(0.0, pending_rows=1e6) == []
+
+
+def test_a_throughput_below_the_objective_is_found() -> None:
+    (symptom,) = slo(80.0, throughput_per_s=100.0)
+
+    assert (symptom.kind, symptom.component) == (SLO_VIOLATION, "")
+    assert symptom.evidence["objective"] == 100.0
+    assert symptom.evidence["throughput"] == pytest.approx(80.0, rel=0.03)
+    assert symptom.severity == pytest.approx(0.2, abs=0.03)
+
+
+@pytest.mark.parametrize("rows_per_s", [99.0, 100.0, 150.0])
+def test_a_throughput_as_asked_for_is_fine(rows_per_s: float) -> None:
+    assert slo(rows_per_s, throughput_per_s=100.0, count=300) == []
+
+
+def test_a_moment_below_the_objective_is_no_violation() -> None:
+    assert slo([110.0] * 19 + [40.0], throughput_per_s=100.0) == []
+
+
+def test_a_violation_that_is_over_is_none() -> None:
+    assert slo([50.0] * 12 + [120.0] * 8, throughput_per_s=100.0) == []
+
+
+def test_noise_around_more_than_was_asked_for_is_no_violation() -> None:
+    rng = np.random.default_rng(4)
+    alarms = [slo(115.0 * np.exp(rng.normal(0.0, 0.1, 120)), throughput_per_s=100.0, count=120) for _ in range(20)]
+
+    assert sum(map(len, alarms)) <= 1
+
+
+def test_nothing_taken_at_all_is_the_worst_violation() -> None:
+    (symptom,) = slo(0.0, throughput_per_s=100.0)
+
+    assert symptom.severity == pytest.approx(1.0)
+
+
+def test_a_lag_above_the_objective_is_found() -> None:
+    """3,000 rows wait where 100 arrive each second: what is taken now is half a minute old."""
+    (symptom,) = slo(pending_rows=3000.0, lag_s=10.0)
+
+    assert symptom.kind == SLO_VIOLATION
+    assert symptom.evidence["lag_s"] == pytest.approx(30.0, rel=0.03)
+
+
+@pytest.mark.parametrize("pending_rows", [0.0, 900.0])
+def test_a_lag_as_asked_for_is_fine(pending_rows: float) -> None:
+    assert slo(pending_rows=pending_rows, lag_s=10.0) == []
+
+
+def test_nothing_waiting_is_no_lag_even_if_nothing_arrives() -> None:
+    assert slo(pending_rows=0.0, arrival_per_s=0.0, lag_s=10.0) == []
+
+
+def test_both_objectives_can_be_violated_at_once() -> None:
+    symptoms = slo(50.0, pending_rows=3000.0, throughput_per_s=100.0, lag_s=10.0)
+
+    assert [set(s.evidence) - {"objective"} for s in symptoms] == [{"throughput"}, {"lag_s"}]
+
+
+def test_an_objective_is_unknown_without_its_metric() -> None:
+    throughput = slo(NAN, throughput_per_s=100.0)
+    lag = slo(pending_rows=NAN, lag_s=10.0)
+    stuck = slo(pending_rows=500.0, arrival_per_s=0.0, lag_s=10.0)
+
+    assert [s.kind for s in (*throughput, *lag, *stuck)] == [UNKNOWN] * 3
+    assert [s.evidence["missing"] for s in (*throughput, *lag, *stuck)] == ["throughput", "lag_s", "lag_s"]

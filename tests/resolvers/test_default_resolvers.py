@@ -1,0 +1,330 @@
+"""What the default flavour proposes for each cause: how much of it, with which prediction, and when nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from homeostat.core.configuration import EXECUTORS, PARALLELISM, SPREAD, Capabilities, Knob, KnobSpec
+from homeostat.core.findings import (
+    ADJUST_SKEW,
+    ALERT,
+    DATA_SKEW,
+    EXTERNAL,
+    INCONCLUSIVE,
+    OVER_PROVISIONED,
+    REPLACE,
+    SCALE_DOWN,
+    SCALE_UP,
+    SLO_UNMET,
+    SLOW_INSTANCE,
+    SOURCE_LIMITED,
+    SPEED_SKEW,
+    UNDER_PROVISIONED,
+    Diagnosis,
+    Proposal,
+    Symptom,
+)
+from homeostat.core.objective import Objective
+from homeostat.core.observation import NAN, Array, TaskSample
+from homeostat.core.view import View
+from homeostat.resolvers.alert import Alert
+from homeostat.resolvers.replace import ReplaceSlowResolver
+from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
+from homeostat.resolvers.sizing import Sizing
+from homeostat.resolvers.skew import AdjustSkewResolver
+from homeostat.testing import blanked, instances, observations, view_of
+
+SPLIT, COUNT = Knob(PARALLELISM, "split"), Knob(PARALLELISM, "count")
+SPREAD_OF_SPLIT = Knob(SPREAD, "split")
+SHORT = Diagnosis(UNDER_PROVISIONED, "split")
+IDLE = Diagnosis(OVER_PROVISIONED, "split")
+
+
+def word_count(arrival_per_s: float = 10_000.0) -> View:
+    """One split takes 1,000/s, one count 500/s and holds the others back; what is not taken is lost."""
+    tasks = {
+        "lines": instances(5000.0, 0.25),
+        "split": instances(5000.0, 5.0, pressured_s=9.5),
+        "count": instances(5000.0, 10.0, pressured_s=9.5),
+    }
+    return view_of(observations(10, tasks, arrival_per_s=arrival_per_s))
+
+
+def stage(
+    arrival_per_s: float | Sequence[float] | Array,
+    split: TaskSample | int = 4,
+    *,
+    pending_rows: float = 0.0,
+    objective: Objective | None = None,
+    count: int = 20,
+) -> View:
+    """lines → split, whose instances take 100/s each unless given."""
+    sample = split if isinstance(split, TaskSample) else instances([100.0] * split, 1.0)
+    tasks = {"lines": instances(100.0, 0.01), "split": sample}
+    observed = observations(count, tasks, arrival_per_s=arrival_per_s, pending_rows=pending_rows)
+    return view_of(observed, objective=objective)
+
+
+def batches(arrival_per_s: float) -> View:
+    """60 partitions of one second on 10 executors: 6 waves, and 2 s beside them."""
+    tasks = {"lines": instances([100.0] * 4, 0.1, finish_s=0.1), "split": instances([10.0] * 60, 1.0, finish_s=6.0)}
+    flow = {"arrival_per_s": arrival_per_s, "rows": 600.0, "seconds": 8.1, "trigger_s": 10.0}
+    return view_of(observations(8, tasks, executors=10, **flow))
+
+
+def bounded(view: View, knob: Knob, most: int) -> View:
+    return replace(view, capabilities=Capabilities({**view.capabilities.knobs, knob: KnobSpec(1, most, cost=1.0)}))
+
+
+def up(view: View, *diagnoses: Diagnosis) -> list[Proposal]:
+    return list(ScaleUpResolver().resolve(view, diagnoses or (SHORT,)))
+
+
+def down(view: View, *diagnoses: Diagnosis) -> list[Proposal]:
+    return list(ScaleDownResolver().resolve(view, diagnoses or (IDLE,)))
+
+
+def test_a_word_count_at_one_and_one_is_sized_ten_and_twenty_in_one_step() -> None:
+    (proposal,) = up(word_count(), Diagnosis(UNDER_PROVISIONED, "count"))
+
+    assert proposal.kind == SCALE_UP
+    assert proposal.patch.values == {SPLIT: 10, COUNT: 20}
+    assert proposal.prediction is not None
+    assert proposal.prediction.gain == pytest.approx(math.log(20.0))
+    assert set(proposal.prediction.touched) == {"split", "count"}
+    assert proposal.component == "count"
+
+
+def test_nothing_is_scaled_up_that_is_not_short() -> None:
+    assert up(word_count(), Diagnosis(SLOW_INSTANCE, "split"), IDLE) == []
+    assert up(stage(350.0)) == []
+
+
+def test_noise_is_given_headroom() -> None:
+    rng = np.random.default_rng(8)
+    (proposal,) = up(stage(1000.0 * np.exp(rng.normal(0.0, 0.15, 200)), count=200))
+
+    assert 13 <= proposal.patch.values[SPLIT] <= 17
+
+
+def test_a_backlog_is_worked_off_within_the_time_given() -> None:
+    """Ten minutes' worth of rows in ten minutes takes twice the capacity, and a little for the pause of 30 s."""
+    (proposal,) = up(stage(500.0, pending_rows=300_000.0))
+    (patient,) = ScaleUpResolver(Sizing(catch_up_s=6000.0)).resolve(stage(500.0, pending_rows=300_000.0), (SHORT,))
+
+    assert proposal.patch.values == {SPLIT: 11}
+    assert patient.patch.values == {SPLIT: 6}
+
+
+def test_uneven_rows_need_more_instances_unless_another_resolver_mends_them() -> None:
+    uneven = stage(600.0, instances([175.0, 75.0, 75.0, 75.0], [1.75, 0.75, 0.75, 0.75]))
+
+    (alone,) = up(uneven)
+    (beside,) = up(uneven, SHORT, Diagnosis(DATA_SKEW, "split"))
+
+    assert alone.patch.values == {SPLIT: math.ceil(6.3 * 1.75)}
+    assert beside.patch.values == {SPLIT: 7}
+
+
+def test_an_unmet_objective_scales_too() -> None:
+    assert [p.kind for p in up(word_count(), Diagnosis(SLO_UNMET))] == [SCALE_UP]
+
+
+def test_at_its_bound_an_alert_says_what_is_needed() -> None:
+    (proposal,) = up(bounded(stage(1000.0), SPLIT, 4))
+
+    assert proposal.kind == ALERT
+    assert not proposal.patch
+    assert "parallelism.split is at its bound of 4, 11 are needed" in proposal.message
+
+
+def test_what_is_not_at_its_bound_is_scaled_beside_the_alert() -> None:
+    proposals = up(bounded(word_count(), COUNT, 1), SHORT)
+
+    assert [(p.kind, dict(p.patch.values)) for p in proposals] == [(SCALE_UP, {SPLIT: 10}), (ALERT, {})]
+
+
+def test_nothing_is_sized_where_speed_or_load_is_unknown() -> None:
+    observed = stage(1000.0).window.observations
+
+    assert up(view_of(blanked(observed, "run_s", component="split"))) == []
+    assert up(view_of(blanked(observed, "arrival_per_s"))) == []
+
+
+@pytest.mark.parametrize(("arrival_per_s", "executors"), [(85.0, 12), (100.0, 15), (50.0, None)])
+def test_executors_are_added_by_whole_waves(arrival_per_s: float, executors: int | None) -> None:
+    """An eleventh executor saves no wave: with 12 there are five, with 15 four."""
+    patches = [dict(p.patch.values) for p in up(batches(arrival_per_s))]
+
+    assert patches == ([{Knob(EXECUTORS, "app"): executors}] if executors else [])
+
+
+def test_idle_instances_are_given_back_in_one_step() -> None:
+    (proposal,) = down(stage(130.0))
+
+    assert proposal.kind == SCALE_DOWN
+    assert proposal.patch.values == {SPLIT: 2}
+    assert proposal.prediction is not None
+    assert proposal.prediction.gain == pytest.approx(math.log(0.5))
+    assert proposal.benefit == pytest.approx(2.0 / 5.0)
+
+
+@pytest.mark.parametrize(("throughput_per_s", "instances_"), [(None, 1), (150.0, 2), (280.0, 3)])
+def test_never_below_what_the_throughput_objective_needs(throughput_per_s: float | None, instances_: int) -> None:
+    (proposal,) = down(stage(20.0, objective=Objective(throughput_per_s=throughput_per_s)))
+
+    assert proposal.patch.values == {SPLIT: instances_}
+
+
+def test_nothing_is_given_back_that_the_objective_needs() -> None:
+    assert down(stage(20.0, objective=Objective(throughput_per_s=380.0))) == []
+
+
+@pytest.mark.parametrize("cause", [UNDER_PROVISIONED, SLOW_INSTANCE, DATA_SKEW, EXTERNAL, INCONCLUSIVE, SOURCE_LIMITED])
+def test_nothing_is_given_back_while_anything_else_is_diagnosed(cause: str) -> None:
+    assert down(stage(20.0), IDLE, Diagnosis(cause, "lines")) == []
+
+
+def test_only_what_was_found_idle_is_given_back() -> None:
+    assert down(stage(20.0), Diagnosis(OVER_PROVISIONED, "lines")) == []
+
+
+def test_a_number_of_instances_that_was_seen_not_to_do_is_passed_over() -> None:
+    """Two took only 120/s when they ran, whatever the formula says."""
+    now = stage(130.0)
+    then = stage(130.0, instances([100.0, 20.0], [1.0, 0.2]), count=5)
+    history = (*(replace(d, epoch=0) for d in then.history), *now.history)
+
+    (proposal,) = down(replace(now, history=history))
+
+    assert proposal.patch.values == {SPLIT: 3}
+
+
+def test_executors_are_given_back_as_far_as_the_waves_allow() -> None:
+    (proposal,) = down(batches(50.0))
+
+    assert proposal.patch.values == {Knob(EXECUTORS, "app"): 7}
+
+
+def slow(*workers: str, ratio: float | None = 3.0) -> Diagnosis:
+    evidence = {"lost workers": 1.0} if ratio is None else {"time per row over peers": ratio}
+    symptom = Symptom(SPEED_SKEW, "split", 0.6, evidence, (0,), workers)
+    return Diagnosis(SLOW_INSTANCE, "split", symptoms=(symptom,), workers=workers)
+
+
+def replacements(view: View, *diagnoses: Diagnosis) -> list[Proposal]:
+    return list(ReplaceSlowResolver().resolve(view, diagnoses))
+
+
+def test_a_slow_instance_is_replaced_and_the_gain_foretold() -> None:
+    view = stage(120.0, instances([30.0] * 4, [0.9, 0.3, 0.3, 0.3]))
+
+    (proposal,) = replacements(view, slow("split-0"))
+
+    assert (proposal.kind, proposal.component) == (REPLACE, "split")
+    assert proposal.patch.retire == {"split-0"}
+    assert not proposal.patch.values
+    assert not proposal.reversible
+    assert proposal.prediction is not None
+    assert proposal.prediction.gain == pytest.approx(math.log(3.0))
+    assert proposal.prediction.touched == ("split",)
+    assert proposal.benefit == pytest.approx(2.0 / 3.0)
+
+
+@pytest.mark.parametrize(("total", "slow_ones", "replaced"), [(2, 2, 1), (3, 2, 1), (6, 4, 2), (12, 2, 2), (12, 12, 4)])
+def test_at_most_a_third_is_replaced_at_once(total: int, slow_ones: int, replaced: int) -> None:
+    (proposal,) = replacements(stage(100.0, total), slow(*(f"split-{i}" for i in range(slow_ones))))
+
+    assert len(proposal.patch.retire) == replaced
+
+
+def test_a_lost_worker_is_replaced() -> None:
+    assert [set(p.patch.retire) for p in replacements(stage(100.0), slow("split-2", ratio=None))] == [{"split-2"}]
+
+
+def test_nobody_is_replaced_for_another_cause_or_if_it_is_not_known_who() -> None:
+    assert replacements(stage(100.0), slow(), SHORT, replace(SHORT, workers=("split-0",))) == []
+
+
+def test_a_slow_executor_among_many_costs_a_batch_only_its_share() -> None:
+    (proposal,) = replacements(batches(50.0), slow("exec-3"))
+
+    assert proposal.prediction is not None
+    assert 0.0 <= proposal.prediction.gain <= math.log(10.0 / (9.0 + 1.0 / 3.0))
+
+
+HOT = Diagnosis(DATA_SKEW, "split")
+
+
+def spreading(rows: Sequence[float], *diagnoses: Diagnosis, present: int = 1) -> list[Proposal]:
+    tasks = {"lines": instances(100.0, 0.01), "split": instances(rows, [each / 100.0 for each in rows])}
+    observed = observations(10, tasks, arrival_per_s=100.0)
+    view = view_of(observed, values={SPREAD_OF_SPLIT: present})
+    return list(AdjustSkewResolver().resolve(view, diagnoses or (HOT,)))
+
+
+def test_hot_keys_are_spread_until_their_instance_is_like_the_others() -> None:
+    """300 rows too many at one of 50, of which an instance may have a tenth of the mean of 106."""
+    (proposal,) = spreading([400.0, *[100.0] * 49])
+
+    assert proposal.kind == ADJUST_SKEW
+    assert proposal.patch.values == {SPREAD_OF_SPLIT: 29}
+    assert proposal.prediction is not None
+    assert proposal.prediction.gain == pytest.approx(math.log(400.0 / (100.0 + 300.0 / 29)))
+    assert proposal.benefit == pytest.approx(1.0 - (100.0 + 300.0 / 29) / 400.0)
+
+
+def test_keys_are_spread_over_all_instances_at_most() -> None:
+    (proposal,) = spreading([500.0, 100.0, 100.0, 100.0])
+
+    assert proposal.patch.values == {SPREAD_OF_SPLIT: 4}
+    assert proposal.prediction is not None
+    assert proposal.prediction.gain == pytest.approx(math.log(500.0 / 200.0))
+
+
+def test_a_spread_that_does_not_do_yet_is_widened() -> None:
+    (proposal,) = spreading([250.0, 250.0, *[100.0] * 48], present=2)
+
+    assert proposal.patch.values == {SPREAD_OF_SPLIT: 29}
+
+
+@pytest.mark.parametrize(
+    ("rows", "present"),
+    [([100.0] * 4, 1), ([0.0] * 4, 1), ([NAN] * 4, 1), ([200.0, 200.0, 100.0, 100.0], 4), ([500.0], 1)],
+)
+def test_nothing_is_spread_that_is_even_unknown_or_spread_already(rows: list[float], present: int) -> None:
+    assert spreading(rows, present=present) == []
+
+
+def test_nothing_is_spread_for_another_cause() -> None:
+    assert spreading([400.0, *[100.0] * 9], SHORT) == []
+
+
+def test_nothing_is_spread_where_the_engine_cannot() -> None:
+    view = stage(100.0, instances([300.0, 100.0, 100.0], [3.0, 1.0, 1.0]))
+    knobs = {knob: spec for knob, spec in view.capabilities.knobs.items() if knob.kind != SPREAD}
+
+    assert list(AdjustSkewResolver().resolve(replace(view, capabilities=Capabilities(knobs)), (HOT,))) == []
+
+
+def test_an_alert_says_what_is_wrong_where_and_what_to_do() -> None:
+    alert = Alert(frozenset({EXTERNAL}))
+
+    (proposal,) = alert.resolve(stage(100.0), (SHORT, Diagnosis(EXTERNAL, "split", evidence={"capacity": 12.0})))
+
+    assert proposal.kind == ALERT
+    assert proposal.message.startswith("Something outside holds the application back at split (capacity 12).")
+    assert "What to do:" in proposal.message
+
+
+@pytest.mark.parametrize(("stood_s", "told"), [(0.0, False), (299.0, False), (300.0, True)])
+def test_what_cannot_be_told_is_reported_only_after_a_while(stood_s: float, told: bool) -> None:
+    view = stage(100.0)
+    standing = replace(view, standing_since_s={(INCONCLUSIVE, "split"): view.now_s - stood_s})
+
+    assert bool(list(Alert().resolve(standing, (Diagnosis(INCONCLUSIVE, "split"),)))) is told
