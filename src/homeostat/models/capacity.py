@@ -233,9 +233,13 @@ class BatchTime:
 
     def seconds(self, factor: float) -> float:
         """A batch like the latest ones, with so many times the slots."""
-        span_s = self.row_s * self.rows
         waves, then = (math.ceil(self.partitions / (self.slots * more) - _ROUNDING) for more in (1.0, factor))
+        span_s = self.row_s * self.rows
         return self.fixed_s + max(min(span_s, self.path_s), span_s * then / waves)
+
+    def seconds_at_speed(self, factor: float) -> float:
+        """A batch like the latest ones, if its tasks as a whole were so many times faster."""
+        return self.fixed_s + self.row_s * self.rows / factor
 
 
 def batch_time(view: View, last: int = RECENT) -> BatchTime | None:
@@ -268,16 +272,19 @@ def _one_batch(view: View, digest: Digest) -> BatchTime | None:
     )
 
 
-def speed_up(view: View, factors: Mapping[str, float]) -> float:
+def speed_up(view: View, factors: Mapping[str, float], *, by_slots: bool = True) -> float:
     """ln(time before ÷ after) of the whole application when components can take so many times more than now.
 
-    A dataflow is as fast as its bottleneck, which may then be another one; a batch keeps its fixed part and is never
-    shorter than its longest tasks.
+    A dataflow is as fast as its bottleneck, which may then be another one; a batch keeps its fixed part. `by_slots`: a
+    batch takes more because it has more slots, on which its tasks run in whole waves, not because they got faster.
     """
     if view.micro_batch:
         typical = batch_time(view)
         factor = max(factors.values(), default=1.0)
-        return math.log(typical.seconds(1.0) / typical.seconds(factor)) if typical is not None else math.log(factor)
+        if typical is None:
+            return math.log(factor)
+        after_s = typical.seconds(factor) if by_slots else typical.seconds_at_speed(factor)
+        return math.log(typical.seconds(1.0) / after_s)
     measured = {name: load.capacity_per_s / level(load.offered_per_s) for name, load in loads(view).items()}
     room = {name: value for name, value in measured.items() if value > 0}
     if not room:

@@ -51,5 +51,6 @@ class ReplaceSlowResolver:
         """A dataflow waits for its slowest instance; a batch shares its tasks among all slots."""
         slow = len(diagnosis.workers)
         if view.micro_batch and total > slow:
-            return speed_up(view, {diagnosis.component: total / (total - slow + slow / ratio)})
+            healed = total / (total - slow + slow / ratio)
+            return speed_up(view, {diagnosis.component: healed}, by_slots=False)
         return speed_up(view, {diagnosis.component: ratio})
