@@ -291,7 +291,7 @@ def _read(sources: _Sources) -> Config:
     except ValidationError as error:
         problems = list(refusals.problems(FileSettings, error))
     else:
-        problems = list(_contradictions(table))
+        problems = list(contradictions(table.policy, table.objective.throughput, table.objective.cost_limit))
     if problems:
         raise sources.refused(problems)
     wanted = table.objective
@@ -305,17 +305,18 @@ def _read(sources: _Sources) -> Config:
     )
 
 
-def _contradictions(table: FileSettings) -> Iterator[Problem]:
-    if table.policy in _THROUGHPUT and table.objective.throughput is None:
+def contradictions(policy: str, throughput_per_s: float | None, cost_limit: float | None) -> Iterator[Problem]:
+    """Why this policy cannot pursue such an objective; nothing if it can."""
+    if policy in _THROUGHPUT and throughput_per_s is None:
         yield Problem(
             ("policy",),
-            f"policy '{table.policy}' has no throughput to reach",
+            f"policy '{policy}' has no throughput to reach",
             'set throughput in [objective], such as "50 k/s"',
         )
-    if table.objective.cost_limit is not None and not _keeps_cost_limit(table.policy):
+    if cost_limit is not None and not _keeps_cost_limit(policy):
         yield Problem(
             ("objective", "cost_limit"),
-            f"policy '{table.policy}' would not keep to 'cost_limit'",
+            f"policy '{policy}' would not keep to 'cost_limit'",
             "remove it, or choose another policy",
         )
 

@@ -131,7 +131,36 @@ def test_a_file_that_is_not_text_is_refused(homeostat: Homeostat, tmp_path: Path
 
 def test_a_log_that_is_something_else_is_refused(homeostat: Homeostat, tmp_path: Path) -> None:
     (tmp_path / "other.sqlite").write_text("this is not a database, and long enough to be sure of that " * 20)
-    ran = homeostat("log", "--store", "other.sqlite")
-    assert ran.code == 1
-    assert ran.err.startswith("homeostat: other.sqlite: this is not a log")
-    assert len(ran.err.strip().splitlines()) == 1
+    refused(homeostat("log", "--store", "other.sqlite"), "other.sqlite: this is not a log")
+
+
+def test_a_directory_is_no_log(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    refused(homeostat("sim", "run", scenario, "--store", "logs"), "logs: this is a directory")
+    refused(homeostat("log", "--store", "logs"), "logs: this is a directory")
+
+
+def test_a_directory_is_no_trace(homeostat: Homeostat, scenario: Path) -> None:
+    with_trace(scenario, "")
+    (scenario.parent / "load.csv").unlink()
+    (scenario.parent / "load.csv").mkdir()
+    refused(homeostat("sim", "run", scenario), "small.toml:8", "'load.csv' is a directory")
+
+
+def test_static_needs_a_load_to_be_sized_for(homeostat: Homeostat, scenario: Path) -> None:
+    ran = homeostat("sim", "run", with_trace(scenario, "timestamp,value\n0,0\n3600,0\n"), "--policy", "static")
+    refused(ran, "homeostat: static is sized for the peak of the load, which is 0 rows/s here")
+
+
+def test_a_policy_that_cannot_pursue_the_objective_is_refused(homeostat: Homeostat, scenario: Path) -> None:
+    right = scenario.read_text()
+    refused(homeostat("sim", "run", scenario, "--policy", "throughput"), "--policy: ", "no throughput to reach")
+    refused(homeostat("sim", "compare", scenario, "--policy", "throughput.paper"), "no throughput to reach")
+    scenario.write_text(right.replace("duration =", 'policy = "throughput"\nduration ='))
+    refused(homeostat("sim", "run", scenario), "small.toml:4: ", "no throughput to reach")
+    scenario.write_text(f"{right}\n[objective]\ncost_limit = 10\n")
+    refused(homeostat("sim", "run", scenario, "--policy", "ds2"), "small.toml:22: ", "would not keep to 'cost_limit'")
+    compared = homeostat("sim", "compare", scenario, "--json")
+    assert compared.code == 0
+    assert "provisioning" in [result["policy"] for result in compared.json]
+    assert "ds2" not in [result["policy"] for result in compared.json]

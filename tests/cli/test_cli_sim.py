@@ -80,6 +80,14 @@ def test_a_run_in_words_shows_the_path_and_the_summary(homeostat: Homeostat, sce
     assert ran.err == ""
 
 
+def test_a_run_that_only_advises_tells_its_advice(homeostat: Homeostat, scenario: Path) -> None:
+    ran = homeostat("sim", "run", scenario, "--mode", "advise")
+    told = [line for line in ran.out.splitlines() if "advice: would scale-up" in line]
+    assert told
+    assert told[0].startswith("0:0")
+    assert "because of under-provisioned at count" in " ".join(ran.out.split())
+
+
 def test_an_unhealthy_end_is_exit_code_3(homeostat: Homeostat, scenario: Path) -> None:
     ran = homeostat("sim", "run", scenario, "--mode", "observe")
     assert ran.code == 3

@@ -56,6 +56,10 @@ def half_way(view: View) -> Iterator[Any]:
     raise RuntimeError("no such column")
 
 
+def leaves_the_program(view: View) -> Iterable[Any]:
+    raise SystemExit(3)
+
+
 def with_first(policy: Policy, part: str, plug_in: Says) -> Policy:
     return replace(policy, **{part: (plug_in, *getattr(policy, part))})  # type: ignore[arg-type]
 
@@ -69,6 +73,17 @@ def test_one_that_raises_is_left_out_and_the_others_still_act(
     assert played.actions[0].desired[SPLIT] == 5
     assert played.texts("failure") == ["broken failed and was left out: RuntimeError: no such column"]
     assert played.texts("symptom") == ["trouble at split"], "what it yielded before it failed does not count"
+
+
+def test_one_that_would_end_the_program_is_left_out_as_any_other() -> None:
+    played = play(with_first(SOUND, "detectors", Says(leaves_the_program, "broken")), ENGINE, SEEN[:3])
+    assert played.actions[0].desired[SPLIT] == 5
+    assert played.texts("failure") == ["broken failed and was left out: SystemExit: 3"]
+
+
+def test_the_log_says_in_words_what_the_engine_runs() -> None:
+    (text,) = play(SOUND, ENGINE, SEEN[:1]).texts("engine")
+    assert text.startswith("the engine runs parallelism.lines 1, parallelism.split 2 (")
 
 
 def test_a_failure_is_told_once_for_as_long_as_it_lasts() -> None:

@@ -117,6 +117,7 @@ def test_e5_a_misread_cause_is_seen_through_and_the_next_diagnosis_heals() -> No
     ]
     verdicts = [str(r.body["verdict"]) for r in store.records("test", kinds=("outcome",))]
     assert verdicts == ["failed", "helped"]
+    assert [taken.needless for taken in result.trajectory] == [True, False, False]
     assert result.as_json()["converged"]
 
 
@@ -165,6 +166,7 @@ def test_e6_names_the_hot_key_and_heals_it_at_every_share() -> None:
 def test_e7_the_paper_flavour_climbs_one_stage_at_a_time_the_most_downstream_first() -> None:
     result, _ = run("E7", PAPER)
     assert path(result, "flatmap", "count") == [(1, 2), (5, 2), (5, 10), (10, 10), (10, 20)]
+    assert result.as_json()["needless_actions"] == 0
 
 
 def test_e7_without_the_fence_the_paper_flavour_needs_three_steps() -> None:
@@ -181,11 +183,13 @@ def test_e7_the_default_flavour_is_at_the_known_minimum_in_fewer_steps_than_the_
     result, _ = run("E7")
     assert path(result, "flatmap", "count") == [(10, 20)]
     assert result.as_json()["time_to_healthy_s"] <= 60.0
+    assert result.as_json()["needless_actions"] == 0
 
 
 def test_e8_goes_up_and_down_to_the_optimum() -> None:
     result, _ = run("E8")
     assert path(result, "flatmap", "count") == [(19, 11), (10, 6)]
+    assert result.as_json()["needless_actions"] == 0
 
 
 def test_e9_sizes_every_stage_within_one_instance_of_the_optimum() -> None:

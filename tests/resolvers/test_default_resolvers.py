@@ -143,10 +143,15 @@ def test_at_its_bound_an_alert_says_what_is_needed() -> None:
     assert "parallelism.split is at its bound of 4, 11 are needed" in proposal.message
 
 
-def test_what_is_not_at_its_bound_is_scaled_beside_the_alert() -> None:
+def test_what_a_bound_further_down_would_hold_back_is_not_scaled() -> None:
+    """Ten times the splitters would only wait for the one counter there may be."""
     proposals = up(bounded(word_count(), COUNT, 1), SHORT)
+    assert [p.kind for p in proposals] == [ALERT]
 
-    assert [(p.kind, dict(p.patch.values)) for p in proposals] == [(SCALE_UP, {SPLIT: 10}), (ALERT, {})]
+
+def test_up_to_a_bound_everything_is_scaled_for_what_can_pass_it() -> None:
+    proposals = up(bounded(word_count(), COUNT, 10), SHORT)
+    assert [(p.kind, dict(p.patch.values)) for p in proposals] == [(SCALE_UP, {SPLIT: 5, COUNT: 10}), (ALERT, {})]
 
 
 def test_nothing_is_sized_where_speed_or_load_is_unknown() -> None:

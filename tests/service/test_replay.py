@@ -124,7 +124,7 @@ def orders(commands: Sequence[Command]) -> list[object]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(random=st.randoms(use_true_random=False))
 def test_how_the_events_of_a_moment_are_cut_into_steps_changes_nothing(
     policy: str, engine: str, random: Random

@@ -44,6 +44,17 @@ def test_scale_multiplies_the_rates_and_speedup_only_the_time() -> None:
     assert recorded.spacing_s == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "per_s"),
+    [(TraceOptions(values="rate"), "2e+15"), (TraceOptions(scale=10), "2e+15")],
+)
+def test_a_rate_above_the_most_is_refused_with_its_line(options: TraceOptions, per_s: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parsed("10,1", "20,2e15", "0,1", options=options)
+    assert refused.value.line.startswith(f"load.csv:3: the value 2e+15 is {per_s} rows/s, above the most")
+    assert parsed("0,1e15", "10,1e15", options=TraceOptions(values="rate")).points[0][1] == 1e15
+
+
 def test_timestamps_may_be_seconds() -> None:
     assert parsed("100.5,10", "110.5,20").points == ((0.0, 1.0), (10.0, 2.0))
 

@@ -40,7 +40,7 @@ def demo(
     from homeostat.service.simulation import simulate
 
     loaded = running.load_scenario(scenario)
-    policy = running.policy_for(loaded)
+    policy = running.policy_for(loaded, source=scenario)
     if json:
         watched = simulate(loaded, policy)
     elif live and _can_draw():
@@ -49,7 +49,7 @@ def demo(
         watched = _plain(loaded, policy)
     family = policy.name.removesuffix(".paper")
     rivals = [name for name in (family, f"{family}.paper", "static") if name != policy.name]
-    results = [watched, *running.run_all(loaded, rivals)]
+    results = [watched, *running.run_all(loaded, running.fitting(loaded, rivals))]
     if json:
         print_json([result.as_json() for result in results])
     else:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from homeostat.cli.output import clock, console, heading, print_table
+from homeostat.cli.output import KIND_STYLES, clock, console, heading, print_table
 
 if TYPE_CHECKING:
+    from homeostat.core.findings import Record
     from homeostat.service.simulation import RunResult
     from homeostat.sim.spec import Scenario
 
@@ -29,11 +30,18 @@ def print_run(scenario: Scenario, result: RunResult) -> None:
         styles.append("yellow" if taken.needless else "")
     columns = ("time", "action", "because", "instances afterwards")
     print_table(columns, rows, right=("time",), fold=columns[1:], styles=styles)
-    for alert in result.alerts:
-        out.print(f"{clock(alert.at_s)}  alert: {alert.text}", style="magenta", markup=False)
+    for told in result.told:
+        out.print(_told(told), style=KIND_STYLES.get(told.kind, ""), markup=False)
     out.print()
     for label, value in _summary(result).items():
         out.print(f"{label:<24}{value}", markup=False)
+
+
+def _told(record: Record) -> str:
+    from homeostat.service.simulation import because
+
+    line = f"{clock(record.at_s)}  {record.kind}: {record.text}"
+    return f"{line}, because of {because(record)}" if record.kind == "advice" else line
 
 
 def print_comparison(results: Sequence[RunResult]) -> None:

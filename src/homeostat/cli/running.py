@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from homeostat.cli.output import say
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from homeostat.service.simulation import RunResult
     from homeostat.sim.spec import Scenario
     from homeostat.store.protocol import Store
+    from homeostat.strict import Problem
 
 Settings = Mapping[str, Mapping[str, object]]
 
@@ -59,20 +60,47 @@ def merged(below: Settings, above: Settings) -> dict[str, dict[str, object]]:
     return {section: {**below.get(section, {}), **above.get(section, {})} for section in [*below, *above]}
 
 
-def policy_for(scenario: Scenario, name: str | None = None, settings: Settings | None = None) -> Policy:
-    """The named policy, or the scenario's own, with the scenario's settings and then the given ones."""
+def policy_for(
+    scenario: Scenario, name: str | None = None, settings: Settings | None = None, source: str = ""
+) -> Policy:
+    """The named policy, or the scenario's own, with the scenario's settings and then the given ones.
+
+    `source` is what the scenario was loaded from: a contradiction is then told with its line.
+    """
     from homeostat.policies import registry
 
     chosen = merged(scenario.settings, settings or {})
+    for problem in _contradictions(scenario, name or scenario.policy):
+        raise ConfigError(problem.what, where=_where(scenario, problem, name, source), fix=problem.fix)
     return registry.build(name or scenario.policy, chosen, scenario_peak_per_s=peak_per_s(scenario))
 
 
+def _contradictions(scenario: Scenario, policy: str) -> list[Problem]:
+    from homeostat import config
+
+    return list(config.contradictions(policy, scenario.objective.throughput_per_s, scenario.objective.cost_limit))
+
+
+def _where(scenario: Scenario, problem: Problem, policy: str | None, source: str) -> str:
+    from homeostat.sim import scenarios
+
+    if policy is not None and problem.path == ("policy",):
+        return "--policy"
+    return scenarios.open_document(source).where(problem.path) if source else scenario.name
+
+
+def fitting(scenario: Scenario, names: Iterable[str]) -> list[str]:
+    """Those that can pursue the scenario's objective."""
+    return [name for name in names if not _contradictions(scenario, name)]
+
+
 def acting_policies(scenario: Scenario) -> list[str]:
-    """Every policy that acts, of the family that the scenario asks for."""
+    """Every policy that acts, of the family that the scenario asks for, and can pursue its objective."""
     from homeostat.policies import registry
 
     other = "provisioning" if scenario.policy.startswith("throughput") else "throughput"
-    return [name for name in registry.names() if name != "alert" and not name.startswith(other)]
+    acting = [name for name in registry.names() if name != "alert" and not name.startswith(other)]
+    return fitting(scenario, acting)
 
 
 def peak_per_s(scenario: Scenario) -> float:
@@ -96,12 +124,16 @@ def parse_mode(text: str) -> Mode:
 
 
 def run_all(
-    scenario: Scenario, names: Sequence[str], seed: int | None = None, settings: Settings | None = None
+    scenario: Scenario,
+    names: Sequence[str],
+    seed: int | None = None,
+    settings: Settings | None = None,
+    source: str = "",
 ) -> list[RunResult]:
     """One run for each policy, on the same noise; a bad name is refused before the first run."""
     from homeostat.service.simulation import simulate
 
-    policies = [policy_for(scenario, name, settings) for name in dict.fromkeys(names)]
+    policies = [policy_for(scenario, name, settings, source) for name in dict.fromkeys(names)]
     results = []
     for number, policy in enumerate(policies, 1):
         _progress(f"{scenario.name}: {policy.name} ({number} of {len(policies)})")

@@ -73,7 +73,7 @@ def run_scenario(
     from homeostat.service.simulation import simulate
 
     loaded = running.load_scenario(scenario)
-    chosen = running.policy_for(loaded, policy, running.parse_settings(set_ or []))
+    chosen = running.policy_for(loaded, policy, running.parse_settings(set_ or []), scenario)
     wanted_mode = running.parse_mode(mode)
     if store is None:
         result = simulate(loaded, chosen, seed=seed, mode=wanted_mode)
@@ -109,7 +109,7 @@ def compare_policies(
         pictures.check(picture)
     loaded = running.load_scenario(scenario)
     settings = running.parse_settings(set_ or [])
-    results = running.run_all(loaded, policy or running.acting_policies(loaded), seed, settings)
+    results = running.run_all(loaded, policy or running.acting_policies(loaded), seed, settings, scenario)
     title = f"{loaded.name}: {loaded.title}"
     if json:
         print_json([result.as_json() for result in results])

@@ -123,9 +123,10 @@ def _now_runs(state: State, configuration: Configuration, at_s: float) -> State:
 
 
 def _engine(state: State, event: EngineChanged, book: Book) -> State:
+    runs = ", ".join(f"{knob} {value:g}" for knob, value in event.configuration.as_json().items()) or "nothing"
     book.write(
         "engine",
-        f"the engine runs {event.configuration.as_json()} ({event.reason})",
+        f"the engine runs {runs} ({event.reason})",
         id=book.next_id("g"),
         body={"configuration": dict(event.configuration.as_json()), "reason": event.reason},
     )

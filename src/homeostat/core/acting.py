@@ -88,6 +88,7 @@ def _check(policy: Policy, state: State, context: GuardContext, proposal: Propos
 def _take(policy: Policy, state: State, proposal: Proposal, scope: str, book: Book, commands: list[Command]) -> State:
     earning = state.mode == "earn" and state.earned < EARN_AFTER
     if state.mode == "regulate" or (state.mode == "earn" and not earning):
+        state = _regret(policy, state, proposal, scope, book.now_s)
         return apply(state, book.proposal(proposal), scope, book, commands)
     if state.mode == "observe":
         return _refuse(state, ((proposal, "mode: only observing"),), book)
@@ -143,6 +144,19 @@ def apply(state: State, proposal: Proposal, scope: str, book: Book, commands: li
         last_action_s={**state.last_action_s, scope: book.now_s},
         shrink_wishes={},
     )
+
+
+def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s: float) -> State:
+    """Growing soon after a shrink that had seemed fine: the load comes back, so shrink less readily next time."""
+    cost = state.capabilities.cost
+    before = state.shrunk.get(scope)
+    grows = cost(state.observed.patched(proposal.patch)) > cost(state.observed)
+    if before is None or not grows:
+        return state
+    if now_s < before.at_s + policy.regret_s:
+        regretted = replace(before, verdict="harmful", at_s=now_s)
+        state = replace(state, memory=policy.memory.learn(state.memory, regretted))
+    return replace(state, shrunk={key: entry for key, entry in state.shrunk.items() if key != scope})
 
 
 def revert(state: State, action: ActiveAction, because: str, book: Book, commands: list[Command]) -> State:

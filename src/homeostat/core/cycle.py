@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from homeostat.core import absorb, judging
+from homeostat.core import absorb, judging, silence
 from homeostat.core.acting import act
 from homeostat.core.book import Book
 from homeostat.core.events import Command, Event
@@ -38,6 +38,7 @@ def step(
     commands: list[Command] = []
     for event in events:
         state = absorb.absorb(policy, state, event, book, commands)
+    state = silence.notice(state, book, commands)
     state = judging.expire(state, book)
     view = _view(policy, state, now_s)
     state = judging.judge(policy, state, view, book, commands)
@@ -109,7 +110,7 @@ class _Runner:
             try:
                 found = list(call(plug_in))
                 flaws = [flaw(finding, kind, self._topology) for finding in found]
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self._book.left_out(name, type(error).__name__, f"{type(error).__name__}: {error}")
                 continue
             findings += [finding for finding, wrong in zip(found, flaws, strict=True) if not wrong]

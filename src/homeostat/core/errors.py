@@ -27,3 +27,9 @@ class ConfigError(HomeostatError):
 
 class StoreError(HomeostatError):
     """The log cannot be read or written."""
+
+
+class NoLogError(StoreError):
+    """What was named as the log is something else."""
+
+    exit_code = 2

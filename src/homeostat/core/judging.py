@@ -137,6 +137,9 @@ def _close(
         dict(action.before.as_json()),
         action.hosts,
     )
+    if outcome.verdict == "shrunk":
+        anywhere = replace(entry, context=replace(entry.context, values={}))
+        state = replace(state, shrunk={**state.shrunk, action.scope: anywhere})
     state = replace(
         state,
         memory=policy.memory.learn(state.memory, entry),

@@ -24,7 +24,10 @@ class ActionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The circumstances of an action; a failure under other circumstances says little about these."""
+    """The circumstances of an action; a failure under other circumstances says little about these.
+
+    Without `values` the configuration does not matter.
+    """
 
     arrival_per_s: float = float("nan")
     values: Mapping[str, float] = field(default_factory=dict)
@@ -124,7 +127,8 @@ class DecayingMemory:
             return True
         known = (dict(then.values), dict(failure.values_before))
         hosts = (then.hosts, failure.hosts_before or then.hosts)
-        return dict(context.values) not in known or context.plan != then.plan or context.hosts not in hosts
+        elsewhere = bool(then.values) and dict(context.values) not in known
+        return elsewhere or context.plan != then.plan or context.hosts not in hosts
 
     def success_rate(self, entries: Entries, key: ActionKey) -> float:
         return _success_rate(entries, key)

@@ -130,9 +130,9 @@ def _rows_per_source_row(digests: tuple[Digest, ...]) -> dict[str, float]:
 
 def _bottleneck_s(d: Digest, ratio: Mapping[str, float]) -> float:
     times = [
-        ratio[name] * component.busiest_s / component.arrived_rows
+        ratio[name] / component.capacity_per_s
         for name, component in d.components.items()
-        if name in ratio and component.arrived_rows > 0
+        if name in ratio and component.capacity_per_s > 0
     ]
     return max(times, default=NAN)
 

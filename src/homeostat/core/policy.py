@@ -42,7 +42,7 @@ class Policy:
     A cycle runs at most every `cadence_s`, and not within `settle_s` after an action. `window_s` bounds how far
     detectors look back; with `fresh_window` never to before the last action. `warm_up_observations` are skipped
     after each change of configuration, and with `fresh_window` nothing is concluded from fewer than
-    `least_observations`.
+    `least_observations`. Growing again within `regret_s` counts against the shrinking before it.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Policy:
     fresh_window: bool = True
     warm_up_observations: int = 1
     least_observations: int = 1
+    regret_s: float = 0.0
     arbiter: Arbiter = field(default_factory=RankedArbiter)
     guards: tuple[Guard, ...] = DEFAULT_GUARDS
     memory: MemoryRule = field(default_factory=DecayingMemory)

@@ -11,7 +11,7 @@ from homeostat.core.digest import Digest
 from homeostat.core.events import Apply
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.guards import Wish
-from homeostat.core.memory import Entries
+from homeostat.core.memory import Entries, MemoryEntry
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Observation
 from homeostat.core.topology import Topology
@@ -71,6 +71,7 @@ class State:
     history: tuple[Digest, ...] = ()
     seen: Mapping[str, int] = field(default_factory=dict)
     fresh: bool = False
+    silent: bool = False
     last_cycle_s: float = float("-inf")
     last_action_s: Mapping[str, float] = field(default_factory=dict)
     active: tuple[ActiveAction, ...] = ()
@@ -80,6 +81,7 @@ class State:
     alerts: Mapping[tuple[str, str], float] = field(default_factory=dict)
     shrink_wishes: Mapping[Knob, Wish] = field(default_factory=dict)
     memory: Entries = ()
+    shrunk: Mapping[str, MemoryEntry] = field(default_factory=dict)
     advice: tuple[Advice, ...] = ()
     advised: Mapping[str, Proposal] = field(default_factory=dict)
     earned: int = 0

@@ -11,7 +11,7 @@ import numpy as np
 from homeostat.core.findings import PRESSURE, UNKNOWN, Symptom
 from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
-from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, loads, nothing_arrives
+from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, level, loads, nothing_arrives
 from homeostat.models.noise import cusum, since_onset, whitened
 
 _HELD_BACK = 0.1
@@ -19,11 +19,13 @@ _HELD_BACK_ALWAYS = 0.02
 _ROUNDING = 1e-6
 _LEVEL_OVER = 30
 _TOO_OFTEN = 0.2
+_BACKLOG_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class PressureDetector:
     sensitivity: Sensitivity = Sensitivity()
+    longest_s: float = 900.0
     name: str = "pressure"
 
     def detect(self, view: View) -> Iterator[Symptom]:
@@ -31,7 +33,7 @@ class PressureDetector:
         behind: set[str] = set()
         for component, load in reversed(loads(view).items()):
             downstream = {c.name for c in view.topology.downstream(component)}
-            excess = (self._excess(load) or self._peaks(load)) if load.known else None
+            excess = (self._excess(load) or self._peaks(load) or self._backlog(view, load)) if load.known else None
             held = self._held_back(view, component)
             explained = bool(downstream & behind) or (load.known and _works_off_a_backlog(view))
             if excess is not None:
@@ -86,6 +88,20 @@ class PressureDetector:
         evidence = {"offered": peak * load.capacity_per_s, "capacity": load.capacity_per_s}
         evidence |= {"beyond capacity": float(np.mean(logs > 0.0)), "observations since onset": float(len(logs))}
         return Symptom(PRESSURE, load.component, 1.0 - 1.0 / max(peak, 1.0), evidence)
+
+    def _backlog(self, view: View, load: Load) -> Symptom | None:
+        """The load would fit, but what waits at the sources since some mishap would take too long to work off."""
+        pending, arrival = view.flow("pending_rows", last=3), level(view.flow("arrival_per_s"))
+        room = load.capacity_per_s / level(load.offered_per_s)
+        if len(pending) < 3 or not (np.isfinite(pending).all() and arrival > 0 and room < math.inf):
+            return None
+        waiting_s = float(pending.min()) / arrival
+        if waiting_s < _BACKLOG_S or waiting_s <= (room - 1.0) * self.longest_s:
+            return None
+        wanted = 1.0 + waiting_s / self.longest_s
+        evidence = {"offered": wanted * load.capacity_per_s / room, "capacity": load.capacity_per_s}
+        evidence |= {"seconds behind": waiting_s}
+        return Symptom(PRESSURE, load.component, 1.0 - 1.0 / max(1.0, wanted / room), evidence)
 
     def _held_back(self, view: View, component: str) -> float:
         """Share of the load that was refused all through the last observations; NaN where nothing tells."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from homeostat.core.configuration import SPREAD, Knob
 from homeostat.core.findings import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, UNKNOWN, Symptom
-from homeostat.core.observation import NAN, Array, Observation, TaskSample
+from homeostat.core.observation import NAN, Array, IntArray, Observation, TaskSample
 from homeostat.core.stats import median, spread
 from homeostat.core.view import View, Window
 from homeostat.detectors.sensitivity import Sensitivity
@@ -18,6 +18,9 @@ from homeostat.models.capacity import arrived_rows
 
 _LEAST_ROWS = 1.0
 _FEW = 8
+_LEAST_TASKS = 3
+_IDLE = 0.1
+_MEDIAN_ERROR = 1.25  # the standard error of a median over that of a mean
 Read = Callable[[str], Array]
 
 
@@ -37,10 +40,17 @@ def peers_ratio(values: Array, alike: int = 1) -> Array:
     else:
         reference = np.full(count, NAN)
         for i in np.flatnonzero(finite):
-            reference[i] = median(values[finite & (np.arange(count) != i)])
+            reference[i] = _middle(values[finite & (np.arange(count) != i)])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(reference > 0, values / reference, np.where(values > 0, np.inf, 1.0))
     return np.where(finite, ratio, NAN)
+
+
+def _middle(peers: Array) -> float:
+    """The median; of two the larger, where the other is idle."""
+    if len(peers) == 2 and peers.min() < _IDLE * peers.max():
+        return float(peers.max())
+    return median(peers)
 
 
 def outliers(ratio: Array, sensitivity: Sensitivity) -> NDArray[np.bool_]:
@@ -115,7 +125,10 @@ def _apart(
 
 @dataclass(frozen=True, slots=True)
 class SpeedSkewDetector:
-    """Some workers need longer for a row than others that do the same, or are lost."""
+    """Some workers need longer for a row than others that do the same, or are lost.
+
+    An executor of a micro-batch is slow in all stages: its tasks count together, and it is reported once.
+    """
 
     sensitivity: Sensitivity = Sensitivity()
     name: str = "speed-skew"
@@ -125,19 +138,23 @@ class SpeedSkewDetector:
         latest = window.latest
         if latest is None or len(window) < self.sensitivity.least:
             return
+        anyone_lost = False
         for component in view.topology.names:
             sample = latest.tasks.get(component)
             if sample is None:
                 continue
             lost = _lost(sample.worker, latest.workers.alive)
             if lost.any():
+                anyone_lost = True
                 instances = tuple(int(i) for i in np.flatnonzero(lost))
                 workers = view.workers_of(component, instances)
                 yield Symptom(SPEED_SKEW, component, 1.0, {"lost workers": float(len(workers))}, instances, workers)
             elif sample.instances > 1 and not (np.isfinite(sample.rows) & np.isfinite(sample.run_s)).any():
                 yield _unknown(self.name, component, "time per row")
-            else:
+            elif not view.micro_batch:
                 yield from self._slow(component, sample, window)
+        if view.micro_batch and not anyone_lost:
+            yield from self._slow_executors(view.topology.names, window)
 
     def _slow(self, component: str, sample: TaskSample, window: Window) -> Iterator[Symptom]:
         """Workers that were apart in every one of the last observations."""
@@ -150,14 +167,76 @@ class SpeedSkewDetector:
         ratio = np.min(ratios, axis=0)
         slow = np.flatnonzero(outliers(ratio, self.sensitivity))
         if len(slow):
-            instances = tuple(int(i) for i in np.flatnonzero(np.isin(sample.worker, slow)))
-            workers = tuple(ids[int(w)] for w in slow)
-            worst = float(ratio[slow].max())
-            evidence: dict[str, float | str] = {
-                "time per row over peers": worst,
-                "workers": ", ".join(workers[:5]),
-            }
-            yield Symptom(SPEED_SKEW, component, 1.0 - 1.0 / worst, evidence, instances, workers)
+            yield _slow_symptom(component, sample, ids, slow, float(ratio[slow].max()))
+
+    def _slow_executors(self, components: Sequence[str], window: Window) -> Iterator[Symptom]:
+        """Executors whose typical task was apart in every one of the last batches, by more than chance explains."""
+        latest = window.observations[-1]
+        ids = latest.workers.ids
+        if any(o.workers.ids != ids for o in window.observations):
+            return
+        batches = [_tasks(o, components) for o in window.observations]
+        typical = np.array([_typical_task(worker, slowness, len(ids)) for worker, slowness in batches])
+        ratios = np.array([peers_ratio(line) for line in typical])
+        tasks = sum(np.bincount(worker, minlength=len(ids)) for worker, _ in batches)
+        own = [slowness / line[worker] - 1.0 for (worker, slowness), line in zip(batches, typical, strict=True)]
+        error = _MEDIAN_ERROR * spread(np.concatenate(own)) / np.sqrt(np.maximum(tasks, 1))
+        ratio = np.median(ratios, axis=0)
+        far = outliers(np.min(ratios, axis=0), self.sensitivity) & (tasks >= _LEAST_TASKS)
+        slow = np.flatnonzero(far & (ratio > 1.0 + self.sensitivity.outlier * error))
+        if len(slow):
+            component = _costliest(latest, components, slow)
+            yield _slow_symptom(component, latest.tasks[component], ids, slow, float(ratio[slow].max()))
+
+
+def _slow_symptom(
+    component: str, sample: TaskSample, ids: Sequence[str], slow: NDArray[np.intp], worst: float
+) -> Symptom:
+    instances = tuple(int(i) for i in np.flatnonzero(np.isin(sample.worker, slow)))
+    workers = tuple(ids[int(w)] for w in slow)
+    evidence: dict[str, float | str] = {"time per row over peers": worst, "workers": ", ".join(workers[:5])}
+    return Symptom(SPEED_SKEW, component, 1.0 - 1.0 / worst, evidence, instances, workers)
+
+
+def _tasks(observation: Observation, components: Sequence[str]) -> tuple[IntArray, Array]:
+    """The worker of every task of a batch, and how many times longer it took than is typical of its stage.
+
+    A task with few rows takes long for each of them, but not long: it counts as if it had the typical number.
+    """
+    workers, slowness = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+    for component in components:
+        sample = observation.tasks.get(component)
+        if sample is None:
+            continue
+        measured = np.isfinite(sample.rows) & np.isfinite(sample.run_s)
+        good = measured & (sample.worker >= 0) & (sample.rows >= _LEAST_ROWS) & (sample.run_s > 0)
+        rows, run_s = sample.rows[good], sample.run_s[good]
+        expected_s = median(run_s / rows) * np.maximum(rows, median(rows))
+        usable = np.isfinite(expected_s) & (expected_s > 0)
+        workers.append(sample.worker[good][usable])
+        slowness.append(run_s[usable] / expected_s[usable])
+    return np.concatenate(workers), np.concatenate(slowness)
+
+
+def _typical_task(worker: IntArray, slowness: Array, workers: int) -> Array:
+    """The median over the tasks of each worker, the lower one of two: a straggler among two tasks is no typical one."""
+    order = np.lexsort((slowness, worker))
+    tasks = np.bincount(worker, minlength=workers)
+    first = np.cumsum(tasks) - tasks
+    typical = np.full(workers, NAN)
+    busy = tasks > 0
+    typical[busy] = slowness[order][(first + (tasks - 1) // 2)[busy]]
+    return typical
+
+
+def _costliest(observation: Observation, components: Sequence[str], slow: NDArray[np.intp]) -> str:
+    """The component on which these workers spent most of their time."""
+    spent_s = {
+        name: float(np.nansum(sample.run_s[np.isin(sample.worker, slow)]))
+        for name in components
+        if (sample := observation.tasks.get(name)) is not None
+    }
+    return max(spent_s, key=lambda name: spent_s[name])
 
 
 def _lost(worker: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.bool_]:

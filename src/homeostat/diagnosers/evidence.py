@@ -28,10 +28,14 @@ from homeostat.core.findings import (
     Diagnosis,
     Symptom,
 )
+from homeostat.core.stats import median
 from homeostat.core.view import View
 from homeostat.models.capacity import Load, level, loads
 
 _ALMOST_IDLE = 0.2
+_SEEN = 3
+_LEAST_LAG = 1.15
+_WITHOUT_IT = "capacity without it"
 
 
 def sureness(value: float, middle: float, width: float) -> float:
@@ -69,6 +73,8 @@ class EvidenceDiagnoser:
                 yield Diagnosis(OVER_PROVISIONED, name, 0.9, evidence, (found[IDLE],))
 
     def _trouble(self, view: View, load: Load | None, name: str, found: dict[str, Symptom]) -> Iterator[Diagnosis]:
+        lagging = _lagging(view, load, name, found)
+        found = {**found, SPEED_SKEW: lagging} if lagging is not None else found
         scores = {
             SLOW_INSTANCE: _slow(found),
             DATA_SKEW: _skewed(found),
@@ -108,7 +114,29 @@ def _slow(found: dict[str, Symptom]) -> float:
         return 0.05
     if "lost workers" in symptom.evidence:
         return 0.95
+    if _WITHOUT_IT in symptom.evidence:
+        return 0.75
     return sureness(_times_peers(symptom, "time per row over peers"), 1.5 if PRESSURE in found else 1.8, 0.4)
+
+
+def _lagging(view: View, load: Load | None, name: str, found: dict[str, Symptom]) -> Symptom | None:
+    """Who is a little slower than its peers, where the load would fit if it were not: too little to stand out, but
+    nothing else explains the pressure."""
+    if PRESSURE not in found or load is None or view.micro_batch or not {SPEED_SKEW, RATE_SKEW}.isdisjoint(found):
+        return None
+    if not float(found[PRESSURE].evidence.get("offered", math.inf)) * load.imbalance <= load.even_per_s:
+        return None
+    window = view.window.last(_SEEN)
+    rows, run_s = window.tasks(name, "rows").sum(axis=0), window.tasks(name, "run_s").sum(axis=0)
+    if len(window) < _SEEN or len(rows) < 2 or not (rows > 0).all() or not np.isfinite(run_s).all():
+        return None
+    per_row = run_s / rows
+    worst = int(per_row.argmax())
+    ratio = float(per_row[worst]) / median(np.delete(per_row, worst))
+    if ratio < _LEAST_LAG:
+        return None
+    evidence = {"time per row over peers": ratio, _WITHOUT_IT: load.even_per_s}
+    return Symptom(SPEED_SKEW, name, 1.0 - 1.0 / ratio, evidence, (worst,), view.workers_of(name, (worst,)))
 
 
 def _skewed(found: dict[str, Symptom]) -> float:

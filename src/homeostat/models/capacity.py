@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -24,6 +25,7 @@ _LEAST_TARGET = 0.5
 PEAKS_OVER = 60
 PEAK_QUANTILE = 0.95
 _LEAST_MEASURED = 4
+_ALMOST_NOTHING = 1e-3
 _ROUNDING = 1e-9
 
 
@@ -49,8 +51,14 @@ class Load:
 
     @property
     def capacity_per_s(self) -> float:
-        recent = self.capacities_per_s[-RECENT:]
-        return median(recent[np.isfinite(recent)])
+        series = self.capacities_per_s if self.empty else self.capacities_per_s[-RECENT:]
+        return median(series[np.isfinite(series)][-RECENT:])
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is offered, and that is known: nothing to measure capacity by, but what was last seen holds."""
+        recent = self.offered_per_s[-RECENT:]
+        return len(recent) > 0 and bool((recent == 0).all())
 
     @property
     def target(self) -> float:
@@ -66,8 +74,9 @@ class Load:
     def log_utilisation(self) -> Array:
         """ln(offered ÷ capacity), where known."""
         capacity = np.where(np.isfinite(self.capacities_per_s), self.capacities_per_s, self.capacity_per_s)
-        known = np.isfinite(self.offered_per_s) & (self.offered_per_s > 0)
-        logs: Array = np.log(self.offered_per_s[known] / capacity[known])
+        offered = np.maximum(self.offered_per_s, _ALMOST_NOTHING * capacity)
+        known = np.isfinite(offered) & (offered > 0)
+        logs: Array = np.log(offered[known] / capacity[known])
         return logs
 
 
@@ -120,11 +129,8 @@ def selectivities(view: View) -> dict[str, float]:
     """Rows out per row in; a property of the data, so that digests of other configurations count too."""
     ratios = {}
     for name in view.topology.names:
-        seen = [
-            (d.components[name].rows, d.components[name].rows_out)
-            for d in view.history[-_SELECTIVITY_OVER:]
-            if name in d.components
-        ]
+        working = (d.components[name] for d in reversed(view.history) if name in d.components)
+        seen = [(c.rows, c.rows_out) for c in islice((c for c in working if c.rows > 0), _SELECTIVITY_OVER)]
         pairs = np.array([pair for pair in seen if all(map(math.isfinite, pair))]).reshape(-1, 2)
         rows, rows_out = pairs.sum(axis=0) if len(pairs) else (0.0, 0.0)
         ratios[name] = float(rows_out / rows) if rows > 0 else NAN
@@ -151,13 +157,14 @@ def _dataflow_load(view: View, name: str, offered: Array) -> Load:
     digests = view.history[-_NOISE_OVER:]
     capacities = np.array([d.components[name].capacity_per_s if name in d.components else NAN for d in digests])
     instances = int(view.parallelism(name))
-    rates = view.column(name, "instance_rate_per_s", RECENT)
+    rates = view.column(name, "instance_rate_per_s")
+    rates = rates[np.isfinite(rates)][-RECENT:]
     return Load(
         component=name,
         instances=instances,
         offered_per_s=offered,
         capacities_per_s=capacities[len(digests) - len(view.current) :],
-        even_per_s=instances * median(rates[np.isfinite(rates)]),
+        even_per_s=instances * median(rates),
         imbalance=_imbalance(arrived_rows(view.window, name, RECENT)),
         complete=_complete(view),
         noise=_noise(digests, capacities),

@@ -31,6 +31,7 @@ from homeostat.resolvers.sizing import Sizing
 from homeostat.resolvers.skew import AdjustSkewResolver
 from homeostat.settings import GuardSettings, Settings
 
+_REGRET_S = 1800.0
 _TOLD = frozenset({EXTERNAL, SOURCE_LIMITED, INCONCLUSIVE})
 
 
@@ -41,7 +42,7 @@ def sensitivity(settings: Settings) -> Sensitivity:
 def detectors(settings: Settings) -> tuple[Detector, ...]:
     sure = sensitivity(settings)
     return (
-        PressureDetector(sure),
+        PressureDetector(sure, 1.5 * settings.loop.catch_up),
         RateSkewDetector(sure),
         PendingSkewDetector(sure),
         SpeedSkewDetector(sure),
@@ -81,6 +82,7 @@ def provisioning(settings: Settings) -> Policy:
         settle_s=settings.loop.settle,
         window_s=settings.loop.window,
         least_observations=3,
+        regret_s=_REGRET_S,
         arbiter=RankedArbiter(settings.loop.act_above, settings.loop.patience),
         guards=guards(settings.guards),
     )

@@ -41,9 +41,9 @@ class ReplaceSlowResolver:
 
     @staticmethod
     def _slowness(diagnosis: Diagnosis) -> float:
-        for symptom in diagnosis.symptoms:
-            if "time per row over peers" in symptom.evidence:
-                return float(symptom.evidence["time per row over peers"])
+        for evidence in (diagnosis.evidence, *(symptom.evidence for symptom in diagnosis.symptoms)):
+            if "time per row over peers" in evidence:
+                return float(evidence["time per row over peers"])
         return 2.0
 
     @staticmethod

@@ -22,8 +22,9 @@ from homeostat.core.findings import (
 from homeostat.core.view import View
 from homeostat.models.capacity import speed_up
 from homeostat.resolvers.alert import alert_about
-from homeostat.resolvers.sizing import Need, Sizing, since_onset
+from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
 
+_NO_GAIN = 1e-3
 _PAUSE_WEIGHT = 1.0 / 600.0
 
 
@@ -40,15 +41,18 @@ class ScaleUpResolver:
             return
         skewed = frozenset(d.component for d in diagnoses if d.cause in (DATA_SKEW, SLOW_INSTANCE))
         needs = self.sizing.needs(view, skewed, last=since_onset(short, 60))
-        wanted = [n for n in needs if view.spec(n.knob).clip(n.instances) > n.present]
+        wanted = [n for n in within_bounds(view, needs) if view.spec(n.knob).clip(n.instances) > n.present]
         if wanted:
-            yield scaling(view, SCALE_UP, short, wanted)
+            proposal = scaling(view, SCALE_UP, short, wanted)
+            if proposal.prediction is not None and proposal.prediction.gain > _NO_GAIN:
+                yield proposal
         for need in needs:
-            if need.instances > need.present and need not in wanted:
-                diagnosis = next((d for d in short if d.component == need.component), short[0])
-                yield alert_about(
-                    diagnosis, f"{need.knob} is at its bound of {need.present}, {need.instances} are needed"
-                )
+            diagnosis = next((d for d in short if d.component == need.component), short[0])
+            if need.instances > view.spec(need.knob).maximum:
+                why = f"{need.knob} is at its bound of {view.spec(need.knob).maximum:g}, {need.instances} are needed"
+                yield alert_about(diagnosis, why)
+            elif not need.enough:
+                yield alert_about(diagnosis, f"no number of {need.knob} would do: its longest tasks bound the batch")
 
 
 @dataclass(frozen=True, slots=True)

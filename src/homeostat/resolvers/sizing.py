@@ -22,16 +22,18 @@ from homeostat.models.capacity import (
 )
 
 _ROUNDING = 1e-6
+_ALMOST_NOTHING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`exact` instances would do; `instances` are whole ones."""
+    """`exact` instances would do; `instances` are whole ones. Not `enough`: no number would do, this one does most."""
 
     component: str
     knob: Knob
     present: int
     exact: float
+    enough: bool = True
 
     @property
     def instances(self) -> int:
@@ -53,7 +55,8 @@ class Sizing:
         """
         needs = []
         for load in loads(view).values():
-            wanted = level(load.offered_per_s, last) * self._factor(view, load, floor_per_s, last)
+            offered = floor_per_s or _ALMOST_NOTHING if load.empty else level(load.offered_per_s, last)
+            wanted = offered * self._factor(view, load, floor_per_s, last)
             wanted = max(wanted, peak(load.offered_per_s, last))
             if math.isfinite(wanted) and load.instances:
                 even = load.component in skewed
@@ -74,6 +77,12 @@ class Sizing:
             extra = (waiting / arrival + pause_s) / self.catch_up_s
         floor = max(1.0, floor_per_s / arrival) if arrival > 0 else 1.0
         return max(1.0 / load.target, 1.0 + extra) * floor
+
+
+def within_bounds(view: View, needs: Sequence[Need]) -> list[Need]:
+    """What is needed for as much of the load as can pass the components that cannot grow as far as they would need."""
+    passing = min((view.spec(need.knob).maximum / need.exact for need in needs if need.exact > 0), default=1.0)
+    return [replace(need, exact=need.exact * min(passing, 1.0)) for need in needs]
 
 
 def since_onset(diagnoses: Sequence[Diagnosis], most: int) -> int:
@@ -102,15 +111,18 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
 
 
 def _executors(view: View, load: Load, wanted_per_s: float) -> Need | None:
-    """The fewest executors that hold it; as many as now if no number does."""
+    """The fewest executors that hold it, or that do as much as any number can."""
     batch = batch_time(view)
     if batch is None:
         return None
     trigger_s = view.current[-1].trigger_s
 
-    def enough(executors: int) -> bool:
+    def capacity(executors: int) -> float:
         row_s = (batch.seconds(executors / load.instances) - batch.fixed_s) / batch.rows
-        return batch.capacity_per_s(trigger_s, row_s) >= wanted_per_s
+        return batch.capacity_per_s(trigger_s, row_s)
 
-    fewest = next((n for n in range(1, 4 * load.instances + 8) if enough(n)), load.instances)
-    return Need(load.component, view.topology[load.component].scaled_by, load.instances, float(fewest))
+    capacities = {n: capacity(n) for n in range(1, 4 * load.instances + 8)}
+    most = max(capacities.values())
+    knob = view.topology[load.component].scaled_by
+    fewest = next(n for n, value in capacities.items() if value >= min(wanted_per_s, most * (1 - _ROUNDING)))
+    return Need(load.component, knob, load.instances, float(fewest), enough=most >= wanted_per_s)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeostat.core.configuration import EXECUTORS, PARALLELISM, Configuration, Knob, Value
 from homeostat.core.cycle import Trace
 from homeostat.core.findings import ADJUST_SKEW, REPLACE, REVERT, Record
+from homeostat.core.guards import APPLICATION
 from homeostat.core.policy import Policy
 from homeostat.core.state import Mode, State
 from homeostat.service.manager import Manager
 from homeostat.sim.dataflow import Dataflow
 from homeostat.sim.microbatch import Microbatch
-from homeostat.sim.spec import DataflowSpec, Scenario
+from homeostat.sim.spec import DataflowSpec, FaultSpec, Scenario
 from homeostat.sim.truth import TruthSample
 from homeostat.sim.workload import Workload
 from homeostat.store.memory import MemoryStore
@@ -23,6 +24,9 @@ from homeostat.store.protocol import Store
 
 SimulatedEngine = Dataflow | Microbatch
 _HEALTHY_STRETCH = 5
+_JUST_BEFORE = 3
+_UPSWING_SIGMAS = 2.5
+_CAPACITY_FAULTS = ("slow-instance", "slow-host", "crash", "hot-key", "hash-imbalance", "stuck-sink")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class RunResult:
     trajectory: tuple[Taken, ...]
     final_parallelism: Mapping[str, Value]
     truth: tuple[TruthSample, ...] = field(repr=False)
-    alerts: tuple[Record, ...] = ()
+    told: tuple[Record, ...] = ()
     cost_knobs: Mapping[Knob, float] = field(default_factory=dict, repr=False)
     oracle_instance_seconds: float = 0.0
 
@@ -144,7 +148,7 @@ def simulate(
         trajectory=tuple(referee.trajectory),
         final_parallelism=parallelism_json(described.configuration),
         truth=tuple(engine.truth),
-        alerts=tuple(referee.alerts),
+        told=tuple(referee.told),
         cost_knobs=cost_knobs,
         oracle_instance_seconds=_oracle_instance_seconds(scenario, cost_knobs),
     )
@@ -163,34 +167,50 @@ def _oracle_instance_seconds(scenario: Scenario, cost_knobs: Mapping[Knob, float
     return total
 
 
+def because(record: Record) -> str:
+    """The cause that an action or a piece of advice goes back to, and where."""
+    cause = str(record.body["cause"])
+    return f"{cause} at {record.component}" if record.component else cause
+
+
 class _Referee:
     """Notes every action when it is decided, with what was true at that moment, and when it took effect."""
 
     def __init__(self, scenario: Scenario, engine: SimulatedEngine) -> None:
         self._scenario, self._engine = scenario, engine
         self._decided: dict[str, tuple[Record, bool]] = {}
+        self._judged: dict[str, str] = {}
         self.trajectory: list[Taken] = []
-        self.alerts: list[Record] = []
+        self.told: list[Record] = []
 
     def watch(self, trace: Trace, state: State) -> None:
         for record in trace.records:
             if record.kind == "action":
                 self._decided[record.id] = (record, self._needless(record))
-            elif record.kind == "alert":
-                self.alerts.append(record)
+            elif record.kind in ("alert", "advice"):
+                self.told.append(record)
+            elif record.kind == "outcome":
+                self._judged[record.id] = str(record.body["action"])
             elif record.kind == "receipt" and record.body.get("applied"):
                 action, needless = self._decided[str(record.body["action"])]
-                body: Mapping[str, Any] = action.body
                 taken = Taken(
                     action.id,
                     action.at_s,
                     record.at_s,
                     action.text,
-                    f"{body['cause']} at {action.component}" if action.component else str(body["cause"]),
+                    because(action),
                     parallelism_json(state.observed),
                     needless,
                 )
                 self.trajectory.append(taken)
+                if action.body["kind"] == REVERT:
+                    self._taken_back(action)
+
+    def _taken_back(self, revert: Record) -> None:
+        """A growth that did not last was of no use, whatever spoke for it when it was decided."""
+        ids = {self._judged[id] for id in revert.because if id in self._judged}
+        grown = {id for id in ids if id in self._decided and _grows(self._decided[id][0])}
+        self.trajectory = [replace(t, needless=t.needless or t.id in grown) for t in self.trajectory]
 
     def _needless(self, record: Record) -> bool:
         """By what was true, not by what was measured, would the run have been as well off without it?"""
@@ -203,15 +223,43 @@ class _Referee:
         faults = [f for f in self._scenario.faults if f.at_s <= now_s < f.until_s]
         if body["kind"] == ADJUST_SKEW:
             return not any(f.kind in ("hot-key", "hash-imbalance") for f in faults) and not self._uneven(record)
-        values = {Knob.parse(name): value for name, value in body["patch"].items()}
-        changed = [(truth.values.get(knob, value), value, truth.needed.get(knob, 0)) for knob, value in values.items()]
-        shrinking = any(wanted < present for present, wanted, _ in changed)
-        if shrinking:
-            return any(wanted < needed for present, wanted, needed in changed if wanted < present)
-        recent = self._engine.truth[-3:]
-        enough = all(present >= needed for present, _, needed in changed)
-        return enough and all(sample.healthy for sample in recent) and not faults
+        wanted = {Knob.parse(name): value for name, value in body["patch"].items()}
+        shrunk = [knob for knob, value in wanted.items() if value < truth.values.get(knob, value)]
+        if shrunk:
+            return any(wanted[knob] < truth.needed.get(knob, 0) for knob in shrunk)
+        grown = [knob for knob, value in wanted.items() if value > truth.values.get(knob, value)]
+        return not any(self._short(knob) for knob in grown) and not any(self._weakens(f, grown) for f in faults)
+
+    def _short(self, knob: Knob) -> bool:
+        """Whether there was too little of it for the load, or for what noise makes of the load now and then.
+
+        Where nobody knows how much is needed (partitions), it was too little if the run was not healthy just before.
+        """
+        truth = self._engine.truth[-1]
+        if knob not in truth.needed:
+            return not all(sample.healthy for sample in self._engine.truth[-_JUST_BEFORE:])
+        upswing = math.exp(_UPSWING_SIGMAS * self._scenario.workload.noise.sigma)
+        return truth.values.get(knob, 0) < truth.needed[knob] * upswing
+
+    def _weakens(self, fault: FaultSpec, grown: Sequence[Knob]) -> bool:
+        """Whether the fault takes capacity from something that was to grow."""
+        if fault.kind not in _CAPACITY_FAULTS:
+            return False
+        if fault.kind == "slow-instance" and not self._engine.faulty_workers():
+            return False  # healed: its worker was replaced
+        scopes = {knob.scope for knob in grown}
+        if APPLICATION in scopes or fault.component in scopes:
+            return True
+        if fault.kind == "stuck-sink" and not fault.component:
+            inputs = {name for spec in self._scenario.components for name in spec.inputs}
+            return bool(scopes - inputs)
+        return fault.component in ("", APPLICATION)
 
     def _uneven(self, record: Record) -> bool:
         spec = next((c for c in self._scenario.components if c.name == record.component), None)
         return spec is not None and spec.keyed and spec.zipf > 0
+
+
+def _grows(action: Record) -> bool:
+    body: Mapping[str, Any] = action.body
+    return any(value > body["from"].get(knob, value) for knob, value in body["patch"].items())

@@ -117,6 +117,12 @@ def _workload(table: LoadTable) -> WorkloadSpec:
 
 def _with_trace(scenario: Scenario, table: TraceTable, document: Document, folder: Path) -> Scenario:
     path = folder / table.file
+    if path.is_dir():
+        raise ConfigError(
+            f"the trace file '{table.file}' is a directory",
+            where=document.where(("workload", "file")),
+            fix="name a CSV file in it",
+        )
     if not path.is_file():
         raise ConfigError(
             f"the trace file '{table.file}' does not exist",

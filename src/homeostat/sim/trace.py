@@ -15,6 +15,7 @@ import numpy as np
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
+from homeostat.sim.scenario_tables import FASTEST_PER_S
 from homeostat.strict import read_text
 from homeostat.units import format_duration
 
@@ -66,7 +67,7 @@ def read(path: str | Path, options: TraceOptions = TraceOptions()) -> Trace:  # 
 def parse(text: str, name: str, options: TraceOptions = TraceOptions()) -> Trace:  # noqa: B008 (a frozen value)
     rows = list(_rows(text, name))
     repairs: list[str] = []
-    times_s, values = _sorted(rows, repairs)
+    times_s, values = _sorted([(time_s, value) for time_s, value, _ in rows], repairs)
     times_s, values = _without_duplicates(times_s, values, repairs)
     if len(times_s) < 2:
         raise _too_short(name)
@@ -78,8 +79,10 @@ def parse(text: str, name: str, options: TraceOptions = TraceOptions()) -> Trace
     if len(times_s) < 2:
         raise _too_short(name)
     _note_gaps(times_s, spacing_s, options.max_gap_s, repairs)
+    per_value = options.scale / (spacing_s if options.values == "count" else 1.0)
+    _refuse_too_fast(rows, per_value, name)
     with np.errstate(over="ignore", invalid="ignore"):
-        rates = values * (options.scale / (spacing_s if options.values == "count" else 1.0))
+        rates = values * per_value
         offsets_s = (times_s - times_s[0]) / options.speedup
     if not np.isfinite(rates).all():
         raise ConfigError("the rates are too large to be numbers", where=name, fix="lower 'scale'")
@@ -89,8 +92,8 @@ def parse(text: str, name: str, options: TraceOptions = TraceOptions()) -> Trace
     return Trace(points, spacing_s / options.speedup, tuple(repairs))
 
 
-def _rows(text: str, name: str) -> Iterator[tuple[float, float]]:
-    """(seconds, value or NaN) of each line, as they stand in the file."""
+def _rows(text: str, name: str) -> Iterator[tuple[float, float, int]]:
+    """(seconds, value or NaN, line) of each row, as they stand in the file."""
     reader = csv.reader(io.StringIO(text), strict=True)
     columns: tuple[int, int] | None = None
     width = 0
@@ -109,7 +112,7 @@ def _rows(text: str, name: str) -> Iterator[tuple[float, float]]:
             is_date = dated if is_date is None else is_date
             if dated != is_date:
                 raise ConfigError("mixes dates and numbers as timestamps", where=where, fix="use one of them")
-            yield time_s, _value(fields[columns[1]], where)
+            yield time_s, _value(fields[columns[1]], where), reader.line_num
     except csv.Error as error:
         raise ConfigError(f"is not CSV: {error}", where=f"{name}:{reader.line_num}") from None
     if columns is None:
@@ -161,6 +164,16 @@ def _value(field: str, where: str) -> float:
     if number < 0:
         raise ConfigError(f"the value {text} is negative, which no load can be", where=where)
     return number
+
+
+def _refuse_too_fast(rows: list[tuple[float, float, int]], per_value: float, name: str) -> None:
+    for _, value, line in rows:
+        if value * per_value > FASTEST_PER_S:
+            raise ConfigError(
+                f"the value {value:g} is {value * per_value:g} rows/s, above the most, which is {FASTEST_PER_S:g}",
+                where=f"{name}:{line}",
+                fix="correct it, or lower 'scale'",
+            )
 
 
 def _sorted(rows: list[tuple[float, float]], repairs: list[str]) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, cast
 
-from homeostat.core.errors import StoreError
+from homeostat.core.errors import NoLogError, StoreError
 from homeostat.core.findings import JSON, Record
 from homeostat.store.codec import dump, dumped, load, load_body, mended, written
 from homeostat.store.protocol import ACTION, BEGINNING_S, OUTCOME, RECEIPT, RunInfo
@@ -150,7 +150,7 @@ class SqliteStore:
                 self._write_ahead()
             return
         if self._read_only:
-            raise StoreError("there is no log in this file yet", where=str(self.path), fix="start a run first")
+            raise NoLogError("there is no log in this file yet", where=str(self.path), fix="start a run first")
         self._write_ahead()
         with self._transaction(durable=True):
             if not self._is_log():  # another process may have been quicker
@@ -173,7 +173,7 @@ class SqliteStore:
                 )
             return True
         if (application, version, tables) != (0, 0, 0):
-            raise StoreError(
+            raise NoLogError(
                 "this is the database of another program, not a log",
                 where=str(self.path),
                 fix="name another file",
@@ -272,7 +272,8 @@ class SqliteStore:
             yield
         except sqlite3.Error as error:
             what, fix = _TROUBLE.get(_name(error), (f"the log cannot be used: {error}", ""))
-            raise StoreError(what, where=str(self.path), fix=fix) from error
+            kind = NoLogError if _name(error) == "NOTADB" else StoreError
+            raise kind(what, where=str(self.path), fix=fix) from error
         except OSError as error:
             what, fix = _TROUBLE["CANTOPEN"]
             raise StoreError(f"{what}: {error.strerror}", where=str(self.path), fix=fix) from error
@@ -288,12 +289,12 @@ def _name(error: sqlite3.Error) -> str:
 
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     if path.is_dir():
-        raise StoreError("this is a directory", where=str(path), fix="name a file in it")
+        raise NoLogError("this is a directory", where=str(path), fix="name a file in it")
     if not read_only:
         path.parent.mkdir(parents=True, exist_ok=True)
         return _open(path, "mode=rwc")
     if not path.exists():
-        raise StoreError("there is no log", where=str(path), fix="check the path, or start a run first")
+        raise NoLogError("there is no log", where=str(path), fix="check the path, or start a run first")
     connection = _open(path, "mode=ro")
     try:
         connection.execute("SELECT count(*) FROM sqlite_master")

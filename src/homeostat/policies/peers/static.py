@@ -29,8 +29,12 @@ class StaticSettings:
         if not math.isfinite(self.peak_per_s):
             raise ConfigError(
                 "the peak that static is sized for is not known",
-                where=type(self).__name__,
                 fix="give peak_per_s, the largest rate expected",
+            )
+        if self.peak_per_s == 0:
+            raise ConfigError(
+                "static is sized for the peak of the load, which is 0 rows/s here",
+                fix="give it a load above 0, or choose another policy",
             )
         check_settings(self, positive=("peak_per_s", "measure_s"), not_negative=("headroom",))
 
