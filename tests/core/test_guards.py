@@ -35,8 +35,11 @@ SEEN = observations(
 )
 
 
+WHOLE = view_of(SEEN)
+
+
 def view(**changes: object) -> View:
-    return replace(view_of(SEEN), **changes)  # type: ignore[arg-type]
+    return replace(WHOLE, **changes)  # type: ignore[arg-type]
 
 
 def wish(values: dict[Knob, float], *, component: str = "split", gain: float = 1.0) -> Proposal:
@@ -128,7 +131,7 @@ def test_no_knob_moves_further_than_allowed_nor_out_of_its_bounds(
     now: int, wanted: int, grow: float, shrink: float, bounds: tuple[int, int]
 ) -> None:
     spec = KnobSpec(min(bounds[0], now), max(bounds[0] + bounds[1], now), cost=1.0)
-    base = view_of(SEEN, values={SPLIT: now}, capabilities=Capabilities({SPLIT: spec}))
+    base = view_of(SEEN[:1], values={SPLIT: now}, capabilities=Capabilities({SPLIT: spec}))
     checked = LargestChange(grow, shrink).check(wish({SPLIT: wanted}), GuardContext(base))
     if isinstance(checked, Proposal):
         after = values(checked)[SPLIT]

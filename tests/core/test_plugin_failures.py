@@ -83,7 +83,7 @@ def test_one_that_would_end_the_program_is_left_out_as_any_other() -> None:
 
 def test_the_log_says_in_words_what_the_engine_runs() -> None:
     (text,) = play(SOUND, ENGINE, SEEN[:1]).texts("engine")
-    assert text.startswith("the engine runs parallelism.lines 1, parallelism.split 2 (")
+    assert text == "the engine runs parallelism.lines 1, parallelism.split 2, spread.split 1 (start)"
 
 
 def test_a_failure_is_told_once_for_as_long_as_it_lasts() -> None:

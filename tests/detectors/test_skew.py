@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from homeostat.core.configuration import SPREAD, Knob
+from homeostat.core.events import Observed as ObservedEvent
 from homeostat.core.findings import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, UNKNOWN, Symptom
 from homeostat.core.observation import NAN, Observation, TaskSample
 from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
+from homeostat.sim.microbatch import Microbatch
+from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.testing import blanked, instances, observations, view_of
 
 Detector = RateSkewDetector | PendingSkewDetector | SpeedSkewDetector
@@ -65,7 +68,7 @@ def test_peers_that_differ_a_little_are_no_skew(
 
 
 @pytest.mark.parametrize(("detector", "observed", "kind"), CASES)
-@pytest.mark.parametrize("busy", [3, 4, 12])
+@pytest.mark.parametrize("busy", [2, 3, 4, 12])
 def test_one_idle_instance_is_no_skew(detector: Detector, observed: Observed, kind: str, busy: int) -> None:
     assert found(detector, observed(0.0, *[200.0] * busy)) == []
 
@@ -188,3 +191,115 @@ def test_a_worker_that_is_gone_is_found_at_once() -> None:
     assert (symptom.kind, symptom.component, symptom.instances) == (SPEED_SKEW, "split", (2,))
     assert symptom.workers == ("split-2",)
     assert symptom.evidence["lost workers"] == 1.0
+
+
+BATCHES = {"arrival_per_s": 120.0, "rows": 1200.0, "seconds": 9.5, "trigger_s": 10.0}
+
+
+def batches(run_s: Callable[[int], Sequence[float]], executors: int = 4, count: int = 8) -> tuple[Observation, ...]:
+    """Two stages with the same tasks of 100 rows, the second of which takes twice as long; `run_s` by batch."""
+
+    def tasks(number: int) -> dict[str, TaskSample]:
+        first = np.asarray(run_s(number))
+        rows = np.full(len(first), 100.0)
+        return {
+            "lines": instances(rows, first, finish_s=first),
+            "split": instances(rows, 2.0 * first, finish_s=2.0 * first),
+        }
+
+    return observations(count, tasks, executors=executors, **BATCHES)
+
+
+@pytest.mark.parametrize("tasks_each", [1, 2, 3, 5])
+def test_an_executor_with_a_straggling_task_in_every_batch_is_not_slow(tasks_each: int) -> None:
+    def run_s(number: int) -> list[float]:
+        return [5.0 if i == 4 * (number % tasks_each) else 1.0 for i in range(4 * tasks_each)]
+
+    def only_lines(observation: Observation) -> Observation:
+        split = observation.tasks["split"]
+        healthy = replace(split, run_s=np.full(split.instances, 2.0))
+        return replace(observation, tasks={**observation.tasks, "split": healthy})
+
+    assert found(SPEED, [only_lines(o) for o in batches(run_s)]) == []
+
+
+@pytest.mark.parametrize("times", [2.0, 4.0])
+@pytest.mark.parametrize("executors", [2, 3, 8, 20])
+def test_an_executor_slow_in_all_stages_is_reported_once_where_it_costs_most(times: float, executors: int) -> None:
+    slow_tasks = [i for i in range(3 * executors) if i % executors == 1]
+
+    (symptom,) = found(
+        SPEED, batches(lambda _: [times if i in slow_tasks else 1.0 for i in range(3 * executors)], executors)
+    )
+
+    assert (symptom.component, symptom.workers) == ("split", ("exec-1",))
+    assert symptom.instances == tuple(slow_tasks)
+    assert symptom.evidence["time per row over peers"] == pytest.approx(times)
+
+
+def test_an_executor_must_be_slow_in_each_of_the_last_three_batches() -> None:
+    def run_s(slow: Sequence[int]) -> Callable[[int], list[float]]:
+        return lambda number: [4.0 if i % 4 == 1 and number in slow else 1.0 for i in range(12)]
+
+    assert found(SPEED, batches(run_s([6, 7]))) == []
+    assert found(SPEED, batches(run_s([4, 5, 7]))) == []
+    assert len(found(SPEED, batches(run_s([5, 6, 7])))) == 1
+
+
+def test_an_executor_apart_by_no_more_than_its_tasks_vary_is_not_slow() -> None:
+    """Among the tasks of each, some take a third and others three times as long."""
+
+    def run_s(number: int) -> list[float]:
+        return [(1.7 if i % 4 == 1 else 1.0) * (0.35, 1.0, 3.0)[(i + number) % 3] for i in range(12)]
+
+    assert found(SPEED, batches(run_s)) == []
+
+
+def test_an_executor_given_the_small_partitions_is_not_slow() -> None:
+    """Starting a task takes as long for ten rows as for a hundred."""
+    rows = [10.0 if i % 4 == 1 else 100.0 for i in range(12)]
+    run_s = [0.5 + each / 200.0 for each in rows]
+    tasks = {
+        "lines": instances(rows, run_s, finish_s=run_s),
+        "split": instances(rows, run_s, finish_s=run_s),
+    }
+
+    assert found(SPEED, observations(8, tasks, executors=4, **BATCHES)) == []
+
+
+STRAGGLING = Scenario(
+    name="stragglers",
+    title="",
+    engine=MicrobatchSpec(executors=8, slots=2, straggler_share=0.02, straggler_factor=5.0),
+    duration_s=3600.0,
+    components=(
+        ComponentSpec("lines", kind="source", parallelism=40, rate_per_s=50_000.0),
+        ComponentSpec("split", inputs=("lines",), parallelism=40, rate_per_s=1000.0),
+    ),
+    workload=WorkloadSpec(rate_per_s=4000.0),
+    service_noise=Noise(0.15, 0.7),
+)
+
+
+def named_in(scenario: Scenario, seed: int) -> list[tuple[float, tuple[str, ...]]]:
+    """When, and which executors, among the batches of the scenario."""
+    events = Microbatch(scenario, seed).wait(scenario.duration_s)
+    observed = [event.observation for event in events if isinstance(event, ObservedEvent)]
+    moments = [(observed[end - 1].at_s, found(SPEED, observed[end - 5 : end])) for end in range(5, len(observed))]
+    return [(at_s, symptom.workers) for at_s, symptoms in moments for symptom in symptoms]
+
+
+@pytest.mark.parametrize("seed", [201, 202, 203])
+def test_stragglers_by_chance_make_no_executor_slow(seed: int) -> None:
+    assert named_in(STRAGGLING, seed) == []
+
+
+@pytest.mark.parametrize("factor", [2.0, 4.0])
+@pytest.mark.parametrize("seed", [201, 202, 203])
+def test_a_slow_executor_is_found_among_stragglers_within_five_batches(seed: int, factor: float) -> None:
+    fault = FaultSpec("slow-instance", at_s=100.0, component="app", instance=3, factor=factor)
+
+    named = named_in(replace(STRAGGLING, duration_s=200.0, faults=(fault,)), seed)
+
+    assert {workers for _, workers in named} == {("exec-3",)}
+    assert 100.0 < named[0][0] <= 170.0

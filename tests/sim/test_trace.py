@@ -152,7 +152,10 @@ def test_a_trace_with_very_many_long_gaps_names_five() -> None:
             "load.csv:1: needs the columns timestamp and value, found 0, 1 (write 'timestamp,value' as the first line)",
         ),
         ('timestamp,value\n0,"1"x\n', "load.csv:2: is not CSV: ',' expected after '\"'"),
-        ("timestamp,value\n0,1e308\n1e-9,1\n", "load.csv: the rates are too large to be numbers (lower 'scale')"),
+        (
+            "timestamp,value\n0,1e308\n1e-9,1\n",
+            "load.csv:2: the value 1e+308 is inf rows/s, above the most, which is 1e+15 (correct it, or lower 'scale')",
+        ),
     ],
 )
 def test_what_cannot_be_repaired_is_refused_with_its_line(text: str, line: str) -> None:

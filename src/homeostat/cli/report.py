@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from homeostat.cli.output import KIND_STYLES, clock, console, heading, print_table
@@ -30,8 +31,11 @@ def print_run(scenario: Scenario, result: RunResult) -> None:
         styles.append("yellow" if taken.needless else "")
     columns = ("time", "action", "because", "instances afterwards")
     print_table(columns, rows, right=("time",), fold=columns[1:], styles=styles)
-    for told in result.told:
-        out.print(_told(told), style=KIND_STYLES.get(told.kind, ""), markup=False)
+    told = sorted((*result.alerts, *result.advice), key=lambda record: record.at_s)
+    for _, group in groupby(told, key=lambda record: (record.kind, record.component, record.text)):
+        same = list(group)
+        again = f" ({len(same)} times until {clock(same[-1].at_s)})" if len(same) > 1 else ""
+        out.print(f"{_told(same[0])}{again}", style=KIND_STYLES.get(same[0].kind, ""), markup=False)
     out.print()
     for label, value in _summary(result).items():
         out.print(f"{label:<24}{value}", markup=False)

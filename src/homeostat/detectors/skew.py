@@ -220,7 +220,8 @@ def _tasks(observation: Observation, components: Sequence[str]) -> tuple[IntArra
 
 def _typical_task(worker: IntArray, slowness: Array, workers: int) -> Array:
     """The median over the tasks of each worker, the lower one of two: a straggler among two tasks is no typical one."""
-    order = np.lexsort((slowness, worker))
+    order = np.argsort(slowness)
+    order = order[np.argsort(worker[order], kind="stable")]  # several times faster than lexsort
     tasks = np.bincount(worker, minlength=workers)
     first = np.cumsum(tasks) - tasks
     typical = np.full(workers, NAN)

@@ -26,6 +26,7 @@ PEAKS_OVER = 60
 PEAK_QUANTILE = 0.95
 _LEAST_MEASURED = 4
 _ALMOST_NOTHING = 1e-3
+_EMPTY_OVER = 3
 _ROUNDING = 1e-9
 
 
@@ -51,14 +52,15 @@ class Load:
 
     @property
     def capacity_per_s(self) -> float:
-        series = self.capacities_per_s if self.empty else self.capacities_per_s[-RECENT:]
-        return median(series[np.isfinite(series)][-RECENT:])
+        recent = self.capacities_per_s[-RECENT:]
+        finite = recent[np.isfinite(recent)]
+        return self.even_per_s if self.empty and not len(finite) else median(finite)
 
     @property
     def empty(self) -> bool:
         """Nothing is offered, and that is known: nothing to measure capacity by, but what was last seen holds."""
-        recent = self.offered_per_s[-RECENT:]
-        return len(recent) > 0 and bool((recent == 0).all())
+        recent = self.offered_per_s[-_EMPTY_OVER:]
+        return len(recent) == _EMPTY_OVER and bool((recent == 0).all())
 
     @property
     def target(self) -> float:
@@ -157,8 +159,9 @@ def _dataflow_load(view: View, name: str, offered: Array) -> Load:
     digests = view.history[-_NOISE_OVER:]
     capacities = np.array([d.components[name].capacity_per_s if name in d.components else NAN for d in digests])
     instances = int(view.parallelism(name))
-    rates = view.column(name, "instance_rate_per_s")
-    rates = rates[np.isfinite(rates)][-RECENT:]
+    # The rate of one instance does not depend on how many there are: before rows come, what was seen earlier counts.
+    seen = (d.components[name].instance_rate_per_s for d in reversed(view.history) if name in d.components)
+    rates = np.array(list(islice((rate for rate in seen if math.isfinite(rate)), RECENT)))
     return Load(
         component=name,
         instances=instances,

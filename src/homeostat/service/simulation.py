@@ -51,7 +51,8 @@ class RunResult:
     trajectory: tuple[Taken, ...]
     final_parallelism: Mapping[str, Value]
     truth: tuple[TruthSample, ...] = field(repr=False)
-    told: tuple[Record, ...] = ()
+    alerts: tuple[Record, ...] = ()
+    advice: tuple[Record, ...] = ()
     cost_knobs: Mapping[Knob, float] = field(default_factory=dict, repr=False)
     oracle_instance_seconds: float = 0.0
 
@@ -148,7 +149,8 @@ def simulate(
         trajectory=tuple(referee.trajectory),
         final_parallelism=parallelism_json(described.configuration),
         truth=tuple(engine.truth),
-        told=tuple(referee.told),
+        alerts=tuple(referee.alerts),
+        advice=tuple(referee.advice),
         cost_knobs=cost_knobs,
         oracle_instance_seconds=_oracle_instance_seconds(scenario, cost_knobs),
     )
@@ -181,14 +183,17 @@ class _Referee:
         self._decided: dict[str, tuple[Record, bool]] = {}
         self._judged: dict[str, str] = {}
         self.trajectory: list[Taken] = []
-        self.told: list[Record] = []
+        self.alerts: list[Record] = []
+        self.advice: list[Record] = []
 
     def watch(self, trace: Trace, state: State) -> None:
         for record in trace.records:
             if record.kind == "action":
                 self._decided[record.id] = (record, self._needless(record))
-            elif record.kind in ("alert", "advice"):
-                self.told.append(record)
+            elif record.kind == "alert":
+                self.alerts.append(record)
+            elif record.kind == "advice":
+                self.advice.append(record)
             elif record.kind == "outcome":
                 self._judged[record.id] = str(record.body["action"])
             elif record.kind == "receipt" and record.body.get("applied"):
