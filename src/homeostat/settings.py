@@ -15,11 +15,11 @@ Factor = Annotated[float, Field(gt=1)]
 class GuardSettings(Table):
     """What the loop may do at most, and how fast."""
 
-    largest_change: Factor = Field(5.0, description="no knob grows by more than this factor in one step")
-    largest_shrink: Factor = Field(2.0, description="no knob shrinks by more than this factor in one step")
-    cooldown: Duration = Field(60.0, description="least time between two actions on one query")
-    cooldown_shrink: Duration = Field(300.0, description="least time between an action and a shrinking one")
-    confirm: Duration = Field(300.0, description="how long something must be wanted smaller before it is")
+    largest_change: Factor = Field(default=5.0, description="no knob grows by more than this factor in one step")
+    largest_shrink: Factor = Field(default=2.0, description="no knob shrinks by more than this factor in one step")
+    cooldown: Duration = Field(default=60.0, description="least time between two actions on one query")
+    cooldown_shrink: Duration = Field(default=300.0, description="least time between an action and a shrinking one")
+    confirm: Duration = Field(default=300.0, description="how long something must be wanted smaller before it is")
 
     @model_validator(mode="after")
     def _shrinking_waits(self) -> GuardSettings:
@@ -35,41 +35,47 @@ class GuardSettings(Table):
 class LoopSettings(Table):
     """The cycle of the default flavour."""
 
-    cadence: Duration = Field(0.0, description="least time between two cycles; 0: one for each observation")
-    settle: PositiveDuration = Field(120.0, description="time an action is given before it is judged for good")
-    window: PositiveDuration = Field(600.0, description="how far back detectors look, never to before the last action")
-    act_above: Share = Field(0.6, description="probability from which a diagnosis is acted upon")
-    patience: Duration = Field(
-        300.0, description="how long evidence is gathered before the cheapest reversible action is tried"
+    cadence: Duration = Field(default=0.0, description="least time between two cycles; 0: one for each observation")
+    settle: PositiveDuration = Field(default=120.0, description="time an action is given before it is judged for good")
+    window: PositiveDuration = Field(
+        default=600.0, description="how far back detectors look, never to before the last action"
     )
-    catch_up: PositiveDuration = Field(600.0, description="in how long a backlog shall be worked off")
+    act_above: Share = Field(default=0.6, description="probability from which a diagnosis is acted upon")
+    patience: Duration = Field(
+        default=300.0, description="how long evidence is gathered before the cheapest reversible action is tried"
+    )
+    catch_up: PositiveDuration = Field(default=600.0, description="in how long a backlog shall be worked off")
 
 
 class SensitivitySettings(Table):
     """How sure the default flavour's detectors must be."""
 
-    slack: Annotated[float, Field(ge=0)] = Field(0.1, description="subtracted from each whitened residual")
-    shrink_slack: Annotated[float, Field(ge=0)] = Field(0.5, description="the same before shrinking")
-    alarm: Annotated[float, Field(gt=0)] = Field(10.0, description="cumulated sum that counts as a rise of the load")
-    shrink_alarm: Annotated[float, Field(gt=0)] = Field(13.0, description="cumulated sum that counts as a fall")
-    floor: Annotated[float, Field(gt=0)] = Field(0.05, description="the smallest noise that is believed")
-    outlier: Annotated[float, Field(gt=0)] = Field(4.0, description="robust deviations from the peers")
-    ratio: Factor = Field(1.5, description="times the peers, at least, for an instance to be apart from them")
+    slack: Annotated[float, Field(ge=0)] = Field(default=0.1, description="subtracted from each whitened residual")
+    shrink_slack: Annotated[float, Field(ge=0)] = Field(default=0.5, description="the same before shrinking")
+    alarm: Annotated[float, Field(gt=0)] = Field(
+        default=10.0, description="cumulated sum that counts as a rise of the load"
+    )
+    shrink_alarm: Annotated[float, Field(gt=0)] = Field(default=13.0, description="cumulated sum that counts as a fall")
+    floor: Annotated[float, Field(gt=0)] = Field(default=0.05, description="the smallest noise that is believed")
+    outlier: Annotated[float, Field(gt=0)] = Field(default=4.0, description="robust deviations from the peers")
+    ratio: Factor = Field(default=1.5, description="times the peers, at least, for an instance to be apart from them")
 
 
 class PaperSettings(Table):
     """The paper's thresholds, for the `paper` flavours and `alert`."""
 
-    cadence: PositiveDuration = Field(60.0, description="time between two cycles")
-    settle: PositiveDuration = Field(180.0, description="time after an action in which nothing is judged or done")
-    window: PositiveDuration = Field(120.0, description="how far back measurements are averaged")
-    fence: bool = Field(True, description="whether a step grows at most fivefold")
-    noise_filter: Share = Field(0.02, description="back-pressure below this share is noise")
-    rate_skew: Factor = Field(1.5, description="largest over smallest processing rate that counts as skew")
-    queue_skew: Factor = Field(20.0, description="largest over smallest queue that counts as skew")
-    shrink_factor: Annotated[float, Field(gt=0, lt=1)] = Field(0.8, description="what a scale-down leaves")
-    idle_pending: Duration = Field(0.7, description="pending work per instance that counts as none")
-    blacklist_ratio: Share = Field(0.5, description="share of invocations without benefit that blacklists")
+    cadence: PositiveDuration = Field(default=60.0, description="time between two cycles")
+    settle: PositiveDuration = Field(
+        default=180.0, description="time after an action in which nothing is judged or done"
+    )
+    window: PositiveDuration = Field(default=120.0, description="how far back measurements are averaged")
+    fence: bool = Field(default=True, description="whether a step grows at most fivefold")
+    noise_filter: Share = Field(default=0.02, description="back-pressure below this share is noise")
+    rate_skew: Factor = Field(default=1.5, description="largest over smallest processing rate that counts as skew")
+    queue_skew: Factor = Field(default=20.0, description="largest over smallest queue that counts as skew")
+    shrink_factor: Annotated[float, Field(gt=0, lt=1)] = Field(default=0.8, description="what a scale-down leaves")
+    idle_pending: Duration = Field(default=0.7, description="pending work per instance that counts as none")
+    blacklist_ratio: Share = Field(default=0.5, description="share of invocations without benefit that blacklists")
 
     @model_validator(mode="after")
     def _window_within_settling(self) -> PaperSettings:

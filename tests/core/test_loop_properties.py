@@ -56,7 +56,7 @@ def within_bounds(actions: Sequence[Apply], view: View) -> None:
 
 
 @pytest.mark.parametrize("name", ACTING)
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_no_plan_is_outside_its_bounds_whatever_is_measured(name: str, data: st.DataObject) -> None:
     view = narrow(data.draw(st.sampled_from(SICK)))
@@ -67,7 +67,7 @@ def test_no_plan_is_outside_its_bounds_whatever_is_measured(name: str, data: st.
 
 
 @pytest.mark.parametrize("name", ACTING)
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(observed=garbage(("lines", "split", "count")))
 def test_garbage_alone_neither_stops_the_loop_nor_shrinks_anything(
     name: str, observed: tuple[Observation, ...]
@@ -97,7 +97,7 @@ REQUIRED = {
 
 @pytest.mark.parametrize("name", SHRINKING)
 @pytest.mark.parametrize("sample", REQUIRED)
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_nothing_shrinks_while_a_metric_is_missing(name: str, sample: str, data: st.DataObject) -> None:
     """Lost at least once in every confirm window: some column, some component, some instance, or all of a tick."""

@@ -368,7 +368,6 @@ def test_e2_reaches_its_objective_sources_first() -> None:
     assert result.as_json()["converged"]
 
 
-
 def test_e3_heals_both_problems_the_slow_instance_first() -> None:
     result = run("E3", provisioning_paper())
     kinds = [taken.action.partition(":")[0] for taken in result.trajectory]

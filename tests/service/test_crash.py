@@ -177,11 +177,15 @@ def whole_life(engine: str, trouble: str, path: Path) -> tuple[list[str], Apply,
     return doom.calls, first, receipt.at_s
 
 
-def moments(calls: Sequence[str]) -> range:
-    """From just before the intent is written to just after the outcome is."""
+def moments(calls: Sequence[str]) -> list[int]:
+    """From just before the intent is written to just after the outcome; of many waits in a row the first and last."""
     intent = next(n for n, name in enumerate(calls, 1) if "action" in name)
     outcome = next(n for n, name in enumerate(calls, 1) if "outcome" in name)
-    return range(intent - 2, outcome + 2)
+
+    def idle(number: int) -> bool:
+        return calls[number - 2 : number + 1] == ["wait"] * 3
+
+    return [number for number in range(intent - 2, outcome + 2) if not idle(number)]
 
 
 @pytest.mark.parametrize(("engine", "trouble"), CASES)

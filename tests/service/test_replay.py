@@ -31,6 +31,7 @@ from homeostat.store.memory import MemoryStore
 
 POLICIES = ("provisioning", "provisioning.paper")
 ENGINES = ("dataflow", "microbatch")
+END_S = 1200.0
 Step = tuple[float, tuple[Event, ...]]
 
 
@@ -41,16 +42,16 @@ def scenario(engine: str) -> Scenario:
         name=f"busy-{engine}",
         title="",
         engine=DataflowSpec() if dataflow else MicrobatchSpec(executors=3),
-        duration_s=1800.0,
+        duration_s=END_S,
         components=(
             ComponentSpec("lines", "source", parallelism=1 if dataflow else 12, rate_per_s=1000.0),
             ComponentSpec("count", inputs=("lines",), parallelism=3 if dataflow else 12, rate_per_s=60.0),
         ),
-        workload=WorkloadSpec("steps", steps=((0.0, 100.0), (300.0, 220.0)), noise=Noise(0.05, 0.5)),
+        workload=WorkloadSpec("steps", steps=((0.0, 100.0), (200.0, 220.0)), noise=Noise(0.05, 0.5)),
         faults=(
-            FaultSpec("slow-instance", 800.0, component="count" if dataflow else "", instance=1),
-            FaultSpec("crash", 1300.0, component="count" if dataflow else "", instance=0),
-            FaultSpec("metric-gap", 1500.0, 1540.0, share=0.5),
+            FaultSpec("slow-instance", 500.0, component="count" if dataflow else "", instance=1),
+            FaultSpec("crash", 800.0, component="count" if dataflow else "", instance=0),
+            FaultSpec("metric-gap", 1000.0, 1040.0, share=0.5),
         ),
         seed=7,
     )
@@ -90,7 +91,7 @@ def recorded(policy: str, engine: str) -> tuple[tuple[Step, ...], tuple[str, ...
     manager = Manager(recorder, registry.build(policy), store, "run")
     first: Step = (0.0, (recorder.describe(),))
     manager.start()
-    while recorder.now_s < 1800.0:
+    while recorder.now_s < END_S:
         manager.advance(recorder.now_s + 10.0)
     return (first, *recorder.steps), tuple(map(repr, store.records("run")))
 

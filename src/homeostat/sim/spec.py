@@ -11,7 +11,7 @@ from homeostat.core.objective import Objective
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Log-normal noise with mean 1: exp of an AR(1) process with standard deviation `sigma` and lag-1 correlation `phi`."""
+    """Log-normal noise with mean 1: exp of AR(1) with standard deviation `sigma` and lag-1 correlation `phi`."""
 
     sigma: float = 0.0
     phi: float = 0.0
@@ -53,7 +53,7 @@ class Spike:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """Rows that arrive per second over time. `kind` says which of the other fields count; docs/scenarios.md has the table."""
+    """Rows that arrive per second over time. `kind` says which of the other fields count: see docs/scenarios.md."""
 
     kind: Literal["constant", "steps", "ramp", "sine", "diurnal", "trace"] = "constant"
     rate_per_s: float = 0.0
