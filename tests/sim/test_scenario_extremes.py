@@ -97,7 +97,7 @@ def test_a_value_beyond_all_measure_is_refused_with_its_line(text: str, old: str
 @pytest.mark.parametrize(
     ("options", "fix"),
     [
-        (trace.TraceOptions(scale=1e308), "lower 'scale'"),
+        (trace.TraceOptions(scale=1e308), "correct it, or lower 'scale'"),
         (trace.TraceOptions(speedup=5e-324), "raise 'speedup'"),
     ],
 )

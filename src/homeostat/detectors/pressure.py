@@ -93,7 +93,7 @@ class PressureDetector:
         """The load would fit, but what waits at the sources since some mishap would take too long to work off."""
         pending, arrival = view.flow("pending_rows", last=3), level(view.flow("arrival_per_s"))
         room = load.capacity_per_s / level(load.offered_per_s)
-        if len(pending) < 3 or not (np.isfinite(pending).all() and arrival > 0 and room < math.inf):
+        if len(pending) < 3 or not (np.isfinite(pending).all() and arrival > 0 and 0 < room < math.inf):
             return None
         waiting_s = float(pending.min()) / arrival
         if waiting_s < _BACKLOG_S or waiting_s <= (room - 1.0) * self.longest_s:

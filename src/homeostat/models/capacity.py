@@ -291,7 +291,7 @@ def speed_up(view: View, factors: Mapping[str, float], *, by_slots: bool = True)
     if view.micro_batch:
         typical = batch_time(view)
         factor = max(factors.values(), default=1.0)
-        if typical is None:
+        if typical is None or typical.seconds(1.0) <= 0:
             return math.log(factor)
         after_s = typical.seconds(factor) if by_slots else typical.seconds_at_speed(factor)
         return math.log(typical.seconds(1.0) / after_s)
