@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from homeostat.core.configuration import Configuration, diff
 from homeostat.core.cycle import Trace, step
@@ -108,6 +107,3 @@ class Manager:
         return Receipt(
             intent.id, limit_s, self.engine.describe().configuration, False, "no effect within the time limit"
         )
-
-    def set_mode(self, mode: Mode) -> None:
-        self.state = replace(self.state, mode=mode)
