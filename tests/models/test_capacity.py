@@ -13,9 +13,9 @@ from homeostat.core.configuration import PARALLELISM, Knob
 from homeostat.core.observation import NAN, Array, TaskSample
 from homeostat.core.topology import Component, Topology
 from homeostat.core.view import View
+from homeostat.models.batch import batch_time
 from homeostat.models.capacity import (
     backlog_rows,
-    batch_time,
     level,
     loads,
     measured_capacities,
@@ -201,9 +201,9 @@ def test_a_batch_runs_in_waves(slots: int, waves: int) -> None:
     assert now is not None
     assert then is not None
 
-    assert (now.bottleneck, now.partitions, now.slots) == ("count", 60, 10.0)
+    assert (now.bottleneck, now.stages["count"].partitions, now.slots) == ("count", 60, 10.0)
     assert now.fixed_s == pytest.approx(2.0)
-    assert now.seconds(slots / 10) == pytest.approx(2.0 + 6.1 * waves / 6)
+    assert now.seconds(slots / 10) == pytest.approx(2.0 + 0.1 + waves)
     assert now.seconds(slots / 10) == pytest.approx(then.seconds(1.0), abs=0.1)
 
 
@@ -216,11 +216,31 @@ def test_a_batch_is_never_shorter_than_its_longest_tasks() -> None:
     assert batch.seconds(1000.0) == pytest.approx(2.0 + 1.1)
 
 
+def test_more_partitions_make_shorter_tasks() -> None:
+    """One task on one of four slots: slots alone win nothing, eight partitions on them do."""
+    tasks = {"lines": instances([100.0], 0.1, finish_s=0.1), "count": instances([80.0], 8.0, finish_s=8.0)}
+    flow = {"arrival_per_s": 8.0, "rows": 80.0, "seconds": 10.1, "trigger_s": 10.0}
+    batch = batch_time(view_of(observations(8, tasks, executors=1, **flow)))
+    assert batch is not None
+
+    assert batch.seconds(4.0) == pytest.approx(batch.seconds(1.0))
+    assert batch.seconds(4.0, {"count": 8}) == pytest.approx(2.0 + 0.1 + 2.0)
+
+
+def test_more_partitions_do_not_cool_a_hot_key() -> None:
+    tasks = {"count": instances([10.0, 10.0, 10.0, 90.0], [1.0, 1.0, 1.0, 9.0], finish_s=9.0)}
+    flow = {"arrival_per_s": 12.0, "rows": 120.0, "seconds": 11.0, "trigger_s": 10.0}
+    batch = batch_time(view_of(observations(8, tasks, executors=4, **flow)))
+    assert batch is not None
+
+    assert batch.seconds(2.0, {"count": 16}) == pytest.approx(11.0)
+
+
 def test_a_batch_speeds_up_only_in_its_tasks() -> None:
     view = sixty_partitions(10)
 
     assert speed_up(view, {"count": 1.1}) == pytest.approx(0.0)
-    assert speed_up(view, {"count": 1.2}) == pytest.approx(math.log(8.1 / (2.0 + 6.1 * 5 / 6)))
+    assert speed_up(view, {"count": 1.2}) == pytest.approx(math.log(8.1 / (2.0 + 0.1 + 5.0)))
 
 
 def test_the_capacity_of_batches_leaves_room_for_what_is_fixed() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from homeostat.core.book import Book
 from homeostat.core.configuration import Configuration
 from homeostat.core.digest import clean, digest
-from homeostat.core.events import Command, EngineChanged, Event, Failure, Observed, Operator, Receipt
+from homeostat.core.events import Command, EngineChanged, Event, Failure, Observed, Operator, Receipt, UnderWay
 from homeostat.core.findings import REVERT
 from homeostat.core.observation import Observation
 from homeostat.core.operating import obey
@@ -23,6 +23,8 @@ def absorb(policy: Policy, state: State, event: Event, book: Book, commands: lis
     match event:
         case Observed(observation):
             return _observed(policy, state, observation, book)
+        case UnderWay():
+            return replace(state, under_way=event) if event.batch > state.seen.get(event.run, -1) else state
         case Receipt():
             return _receipt(state, event, book)
         case EngineChanged():
@@ -59,9 +61,11 @@ def _observed(policy: Policy, state: State, observation: Observation, book: Book
     window = state.window
     if not (between and policy.fresh_window):
         window = (*state.window, observation)[-WINDOW_KEPT:]
+    ended = state.under_way is not None and state.under_way.run == observation.run
     return replace(
         state,
         seen={**state.seen, observation.run: observation.batch},
+        under_way=None if ended else state.under_way,
         window=window,
         history=(*state.history, entry)[-HISTORY_KEPT:],
         fresh=state.fresh or not (between and policy.fresh_window),

@@ -18,6 +18,20 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A batch that runs since `since_s` and has not ended: what is seen of it meanwhile."""
+
+    run: str
+    batch: int
+    since_s: float
+    at_s: float
+    component: str = ""
+    tasks_done: int = 0
+    tasks: int = 0
+    pending_rows: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """The effect of a command was observed, or its time limit passed without one.
 
@@ -61,7 +75,7 @@ class Operator:
     target: str = ""
 
 
-Event = Observed | Receipt | Failure | EngineChanged | Operator
+Event = Observed | UnderWay | Receipt | Failure | EngineChanged | Operator
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ GROWING_BACKLOG = "growing-backlog"
 SPEED_SKEW = "speed-skew"
 SLO_VIOLATION = "slo-violation"
 IDLE = "idle"
+ADMISSION_BOUND = "admission-bound"
 UNKNOWN = "unknown"
 
 # Causes
@@ -29,6 +30,7 @@ DATA_SKEW = "data-skew"
 SLO_UNMET = "slo-unmet"
 SOURCE_LIMITED = "source-limited"
 EXTERNAL = "external-bound"
+ADMISSION_LIMITED = "admission-limited"
 INCONCLUSIVE = "inconclusive"
 
 # Kinds of action
@@ -36,6 +38,7 @@ SCALE_UP = "scale-up"
 SCALE_DOWN = "scale-down"
 SCALE_SOURCE = "scale-source"
 REPLACE = "replace"
+ADMIT_MORE = "admit-more"
 ADJUST_SKEW = "adjust-skew"
 ALERT = "alert"
 REVERT = "revert"

@@ -8,7 +8,7 @@ from typing import Literal
 
 from homeostat.core.configuration import Capabilities, Configuration, Knob
 from homeostat.core.digest import Digest
-from homeostat.core.events import Apply
+from homeostat.core.events import Apply, UnderWay
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.guards import Wish
 from homeostat.core.memory import Entries, MemoryEntry
@@ -72,6 +72,7 @@ class State:
     seen: Mapping[str, int] = field(default_factory=dict)
     fresh: bool = False
     silent: bool = False
+    under_way: UnderWay | None = None
     last_cycle_s: float = float("-inf")
     last_action_s: Mapping[str, float] = field(default_factory=dict)
     active: tuple[ActiveAction, ...] = ()

@@ -13,7 +13,10 @@ from homeostat.core.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A stage of a query. `scaled_by` is the knob that gives it more capacity."""
+    """A stage of a query. `scaled_by` is the knob that gives it more capacity.
+
+    Where that is a knob of the whole application (executors), `partitions` sets how many tasks the stage has.
+    """
 
     name: str
     kind: Literal["source", "operator"]
@@ -21,6 +24,7 @@ class Component:
     inputs: tuple[str, ...] = ()
     query: str = "main"
     keyed: bool = False
+    partitions: Knob | None = None
 
 
 @dataclass(frozen=True)

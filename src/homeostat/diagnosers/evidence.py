@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from homeostat.core.findings import (
+    ADMISSION_BOUND,
+    ADMISSION_LIMITED,
     DATA_SKEW,
     EXTERNAL,
     GROWING_BACKLOG,
@@ -52,6 +54,12 @@ class EvidenceDiagnoser:
     name: str = "evidence"
 
     def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
+        bound = next((symptom for symptom in symptoms if symptom.kind == ADMISSION_BOUND), None)
+        if bound is not None:
+            # Whatever else shows then (a backlog, an objective not met) follows from it: the batches are healthy.
+            also = (s for s in symptoms if s.kind in (GROWING_BACKLOG, SLO_VIOLATION))
+            yield Diagnosis(ADMISSION_LIMITED, "", 0.9, bound.evidence, (bound, *also))
+            return
         by_component: dict[str, dict[str, Symptom]] = {}
         for symptom in symptoms:
             if symptom.kind != UNKNOWN:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -13,10 +13,10 @@ from homeostat.core.digest import Digest
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median
 from homeostat.core.view import View, Window
+from homeostat.models.batch import batch_time, one_batch
 from homeostat.models.noise import Noise, fit
 
 RECENT = 6
-_LEAST_KNOWN = 0.5
 _SELECTIVITY_OVER = 30
 _NOISE_OVER = 400
 _BATCH_NOISE_OVER = 120
@@ -27,7 +27,6 @@ PEAK_QUANTILE = 0.95
 _LEAST_MEASURED = 4
 _ALMOST_NOTHING = 1e-3
 _EMPTY_OVER = 3
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -217,83 +216,25 @@ def _seen_completely(view: View) -> bool:
     return len(recent) >= 3 and not view.missing_since(recent[0].at_s - recent[0].span_s)
 
 
-@dataclass(frozen=True, slots=True)
-class BatchTime:
-    """A batch of n rows takes fixed_s + n · row_s; `path_s` of that is its longest tasks, whatever the slots.
-
-    The `partitions` of the stage that takes longest run in waves on the `slots`.
-    """
-
-    fixed_s: float
-    row_s: float
-    even_row_s: float
-    path_s: float
-    rows: float
-    bottleneck: str
-    partitions: int
-    slots: float
-
-    def capacity_per_s(self, trigger_s: float, row_s: float) -> float:
-        """The rate at which a batch takes just as long as its rows took to arrive; unknown if rows took no time."""
-        if row_s <= 0:
-            return NAN
-        if math.isfinite(trigger_s) and trigger_s > self.fixed_s:
-            return (trigger_s - self.fixed_s) / (row_s * trigger_s)
-        return 1.0 / row_s
-
-    def seconds(self, factor: float) -> float:
-        """A batch like the latest ones, with so many times the slots."""
-        waves, then = (math.ceil(self.partitions / (self.slots * more) - _ROUNDING) for more in (1.0, factor))
-        span_s = self.row_s * self.rows
-        return self.fixed_s + max(min(span_s, self.path_s), span_s * then / waves)
-
-    def seconds_at_speed(self, factor: float) -> float:
-        """A batch like the latest ones, if its tasks as a whole were so many times faster."""
-        return self.fixed_s + self.row_s * self.rows / factor
-
-
-def batch_time(view: View, last: int = RECENT) -> BatchTime | None:
-    """Median over the latest batches that had rows."""
-    fits = [one for d in view.current[-last:] if (one := _one_batch(view, d)) is not None]
-    if not fits:
-        return None
-    columns = np.array([(f.fixed_s, f.row_s, f.even_row_s, f.path_s, f.rows) for f in fits])
-    fixed_s, row_s, even_row_s, path_s, rows = map(float, np.median(columns, axis=0))
-    return replace(fits[-1], fixed_s=fixed_s, row_s=row_s, even_row_s=even_row_s, path_s=path_s, rows=rows)
-
-
-def _one_batch(view: View, digest: Digest) -> BatchTime | None:
-    stages = {n: c for n, c in digest.components.items() if math.isfinite(c.span_s) and c.known >= _LEAST_KNOWN}
-    if not (digest.rows > 0 and math.isfinite(digest.seconds) and stages):
-        return None
-    slots = max(1.0, float(_slots(view)))
-    span_s = sum(c.span_s for c in stages.values())
-    even_s = sum(math.ceil(c.instances / slots) * c.run_s / c.instances for c in stages.values() if c.instances)
-    bottleneck = max(stages, key=lambda name: stages[name].span_s)
-    return BatchTime(
-        fixed_s=max(0.0, digest.seconds - span_s),
-        row_s=span_s / digest.rows,
-        even_row_s=min(even_s, span_s) / digest.rows,
-        path_s=sum(c.busiest_s for c in stages.values()),
-        rows=digest.rows,
-        bottleneck=bottleneck,
-        partitions=max(1, stages[bottleneck].instances),
-        slots=slots,
-    )
-
-
-def speed_up(view: View, factors: Mapping[str, float], *, by_slots: bool = True) -> float:
+def speed_up(
+    view: View,
+    factors: Mapping[str, float],
+    *,
+    by_slots: bool = True,
+    partitions: Mapping[str, int] | None = None,
+) -> float:
     """ln(time before ÷ after) of the whole application when components can take so many times more than now.
 
     A dataflow is as fast as its bottleneck, which may then be another one; a batch keeps its fixed part. `by_slots`: a
     batch takes more because it has more slots, on which its tasks run in whole waves, not because they got faster.
+    `partitions`: stages that are cut into other numbers of tasks.
     """
     if view.micro_batch:
         typical = batch_time(view)
         factor = max(factors.values(), default=1.0)
         if typical is None or typical.seconds(1.0) <= 0:
             return math.log(factor)
-        after_s = typical.seconds(factor) if by_slots else typical.seconds_at_speed(factor)
+        after_s = typical.seconds(factor, partitions) if by_slots else typical.seconds_at_speed(factor)
         return math.log(typical.seconds(1.0) / after_s)
     measured = {name: load.capacity_per_s / level(load.offered_per_s) for name, load in loads(view).items()}
     room = {name: value for name, value in measured.items() if value > 0}
@@ -301,11 +242,6 @@ def speed_up(view: View, factors: Mapping[str, float], *, by_slots: bool = True)
         return math.log(max(factors.values(), default=1.0))
     after = min(value * factors.get(name, 1.0) for name, value in room.items())
     return math.log(after / min(room.values()))
-
-
-def _slots(view: View) -> float:
-    latest = view.window.latest
-    return float(latest.workers.slots.sum()) if latest is not None else 1.0
 
 
 def _batch_load(view: View) -> dict[str, Load]:
@@ -329,5 +265,5 @@ def _batch_load(view: View) -> dict[str, Load]:
 
 
 def _batch_capacity(view: View, digest: Digest) -> float:
-    one = _one_batch(view, digest)
+    one = one_batch(view, digest)
     return NAN if one is None else one.capacity_per_s(digest.trigger_s, one.row_s)

@@ -17,6 +17,7 @@ from homeostat.core.guards import (
     OneInFlight,
 )
 from homeostat.core.policy import Detector, Policy
+from homeostat.detectors.admission import AdmissionDetector
 from homeostat.detectors.backlog import GrowingBacklogDetector
 from homeostat.detectors.idle import IdleDetector
 from homeostat.detectors.pressure import PressureDetector
@@ -24,6 +25,7 @@ from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
 from homeostat.detectors.slo import SloDetector
 from homeostat.diagnosers.evidence import EvidenceDiagnoser
+from homeostat.resolvers.admission import AdmitMoreResolver
 from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.replace import ReplaceSlowResolver
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
@@ -49,6 +51,7 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
         GrowingBacklogDetector(),
         SloDetector(sure),
         IdleDetector(sure),
+        AdmissionDetector(sure),
     )
 
 
@@ -74,6 +77,7 @@ def provisioning(settings: Settings) -> Policy:
         resolvers=(
             ReplaceSlowResolver(),
             AdjustSkewResolver(),
+            AdmitMoreResolver(),
             ScaleUpResolver(sizing),
             ScaleDownResolver(sizing),
             Alert(_TOLD),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from homeostat.core.findings import (
+    ADMISSION_LIMITED,
     ALERT,
     DATA_SKEW,
     EXTERNAL,
@@ -58,6 +59,10 @@ TEXTS = {
     EXTERNAL: Text(
         "Something outside holds the application back",
         "look at the sink or service it writes to: more instances would not help",
+    ),
+    ADMISSION_LIMITED: Text(
+        "The bound on rows per trigger holds the rate down",
+        "raise rows_per_trigger: the batches themselves have time to spare",
     ),
     INCONCLUSIVE: Text(
         "The cause cannot be told from the measurements",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from homeostat.core.configuration import Patch
+from homeostat.core.configuration import ROWS_PER_TRIGGER, Knob, Patch, Value
 from homeostat.core.findings import (
     DATA_SKEW,
     OVER_PROVISIONED,
@@ -21,6 +21,7 @@ from homeostat.core.findings import (
 )
 from homeostat.core.view import View
 from homeostat.models.capacity import speed_up
+from homeostat.resolvers.admission import ROOM, rows_wanted
 from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
 
@@ -41,7 +42,7 @@ class ScaleUpResolver:
             return
         skewed = frozenset(d.component for d in diagnoses if d.cause in (DATA_SKEW, SLOW_INSTANCE))
         needs = self.sizing.needs(view, skewed, last=since_onset(short, 60))
-        wanted = [n for n in within_bounds(view, needs) if view.spec(n.knob).clip(n.instances) > n.present]
+        wanted = [n for n in within_bounds(view, needs) if _grows(view, n)]
         if wanted:
             proposal = scaling(view, SCALE_UP, short, wanted)
             if proposal.prediction is not None and proposal.prediction.gain > _NO_GAIN:
@@ -74,16 +75,39 @@ class ScaleDownResolver:
             yield scaling(view, SCALE_DOWN, idle, wanted)
 
 
+def _grows(view: View, need: Need) -> bool:
+    return view.spec(need.knob).clip(need.instances) > need.present or bool(need.partitions)
+
+
+def _admission(view: View, needs: Sequence[Need], restarting: bool) -> dict[Knob, Value]:
+    """A bound on rows per trigger grows with the load that is planned for, or it would be the next bottleneck.
+
+    Where that alone would cost a restart it waits until the bound is below the load itself.
+    """
+    rows: dict[Knob, Value] = {}
+    for need in needs:
+        knob = Knob(ROWS_PER_TRIGGER, view.topology[need.component].query)
+        spec, bound = view.capabilities.knobs.get(knob), view.configuration.values.get(knob)
+        wanted = rows_wanted(view, need.wanted_per_s)
+        if spec is None or bound is None or not wanted > bound:
+            continue
+        if spec.live or restarting or wanted > ROOM * bound:
+            rows[knob] = int(spec.clip(wanted))
+    return rows
+
+
 def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequence[Need]) -> Proposal:
     """One proposal for all of them, named after the one that changes most."""
     ordered = sorted(needs, key=lambda n: abs(math.log(n.instances / n.present)), reverse=True)
-    gain = speed_up(view, {need.component: need.instances / need.present for need in needs})
+    finer = {name: count for need in needs for name, count in need.partitions.items()}
+    gain = speed_up(view, {need.component: need.instances / need.present for need in needs}, partitions=finer)
     first = ordered[0]
-    patch = Patch({need.knob: need.instances for need in ordered})
+    knobs = {knob: count for name, count in finer.items() if (knob := view.topology[name].partitions) is not None}
+    patch = Patch({need.knob: need.instances for need in ordered} | knobs | _admission(view, ordered, bool(knobs)))
     now, after = view.configuration, view.configuration.patched(patch)
     paid = view.capabilities.cost(now)
     more = (view.capabilities.cost(after) - paid) / paid if paid else 0.0
-    pause_s = max(view.spec(need.knob).apply_s for need in needs)
+    pause_s = max(view.spec(knob).apply_s for knob in patch.values)
     severity = max((d.symptoms[0].severity for d in because if d.symptoms), default=0.5)
     text = ", ".join(f"{n.component} needs {n.exact:.2f}, has {n.present}" for n in ordered)
     return Proposal(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from homeostat.core.configuration import Knob
 from homeostat.core.findings import Diagnosis
 from homeostat.core.view import View
+from homeostat.models.batch import BatchTime, batch_time
 from homeostat.models.capacity import (
     RECENT,
     Load,
     backlog_rows,
-    batch_time,
     level,
     loads,
     measured_capacities,
@@ -23,17 +23,26 @@ from homeostat.models.capacity import (
 
 _ROUNDING = 1e-6
 _ALMOST_NOTHING = 1e-6
+_NOTABLE = 0.1
+_TASKS_PER_SLOT = 2
+_MOST_TIMES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`exact` instances would do; `instances` are whole ones. Not `enough`: no number would do, this one does most."""
+    """`exact` instances would do; `instances` are whole ones. Not `enough`: no number would do, this one does most.
+
+    `partitions`: the tasks that stages must be cut into for the instances to be of use. `wanted_per_s`: the load that
+    all of it is for.
+    """
 
     component: str
     knob: Knob
     present: int
     exact: float
     enough: bool = True
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    wanted_per_s: float = math.nan
 
     @property
     def instances(self) -> int:
@@ -111,18 +120,37 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
 
 
 def _executors(view: View, load: Load, wanted_per_s: float) -> Need | None:
-    """The fewest executors that hold it, or that do as much as any number can."""
+    """The fewest executors that hold it, with more partitions only if no number would do without."""
     batch = batch_time(view)
     if batch is None:
         return None
+    as_cut = _fewest(view, load, batch, wanted_per_s, lambda _: {})
+    if as_cut.enough:
+        return as_cut
+    cut_anew = _fewest(view, load, batch, wanted_per_s, lambda n: _finer(view, batch, n / load.instances))
+    return cut_anew if cut_anew.partitions else as_cut
+
+
+def _fewest(
+    view: View, load: Load, batch: BatchTime, wanted_per_s: float, cut: Callable[[int], Mapping[str, int]]
+) -> Need:
     trigger_s = view.current[-1].trigger_s
-
-    def capacity(executors: int) -> float:
-        row_s = (batch.seconds(executors / load.instances) - batch.fixed_s) / batch.rows
-        return batch.capacity_per_s(trigger_s, row_s)
-
-    capacities = {n: capacity(n) for n in range(1, 4 * load.instances + 8)}
+    executors = range(1, _MOST_TIMES * load.instances + 8)
+    capacities = {n: batch.capacity_with(trigger_s, n / load.instances, cut(n)) for n in executors}
     most = max(capacities.values())
-    knob = view.topology[load.component].scaled_by
     fewest = next(n for n, value in capacities.items() if value >= min(wanted_per_s, most * (1 - _ROUNDING)))
-    return Need(load.component, knob, load.instances, float(fewest), enough=most >= wanted_per_s)
+    knob, enough = view.topology[load.component].scaled_by, most >= wanted_per_s
+    return Need(load.component, knob, load.instances, float(fewest), enough, cut(fewest), wanted_per_s)
+
+
+def _finer(view: View, batch: BatchTime, factor: float) -> dict[str, int]:
+    """Stages that would leave slots idle for a good part of the batch, cut into two tasks for each slot."""
+    spans_s = sum(stage.span_s for stage in batch.stages.values())
+    slots = math.ceil(batch.slots * factor - _ROUNDING)
+    finer = {}
+    for name, stage in batch.stages.items():
+        knob = view.topology[name].partitions if name in view.topology else None
+        spec = view.capabilities.knobs.get(knob) if knob is not None else None
+        if spec is not None and stage.span_s >= _NOTABLE * spans_s and stage.partitions < slots:
+            finer[name] = max(stage.partitions, int(spec.clip(_TASKS_PER_SLOT * slots)))
+    return finer

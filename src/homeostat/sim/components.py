@@ -11,14 +11,21 @@ from homeostat.core.topology import Component, Topology
 from homeostat.sim.spec import ComponentSpec
 
 
-def topology(components: tuple[ComponentSpec, ...], scaled_by: Callable[[ComponentSpec], Knob]) -> Topology:
+def topology(
+    components: tuple[ComponentSpec, ...],
+    scaled_by: Callable[[ComponentSpec], Knob],
+    partitions: Callable[[ComponentSpec], Knob | None] = lambda _: None,
+) -> Topology:
     """The shape of these components; one that cannot be simulated is refused."""
     for spec in components:
         _check(spec)
     if not any(spec.kind == "source" for spec in components):
         raise ConfigError("there is no source", where="components", fix='give one component kind = "source"')
     return Topology(
-        tuple(Component(spec.name, spec.kind, scaled_by(spec), spec.inputs, keyed=spec.keyed) for spec in components)
+        tuple(
+            Component(spec.name, spec.kind, scaled_by(spec), spec.inputs, keyed=spec.keyed, partitions=partitions(spec))
+            for spec in components
+        )
     )
 
 

@@ -53,7 +53,7 @@ def partitions_knob(component: ComponentSpec) -> Knob:
 
 
 def layout(scenario: Scenario, engine: MicrobatchSpec) -> Layout:
-    shape = topology(scenario.components, scaled_by=lambda _: EXECUTORS_KNOB)
+    shape = topology(scenario.components, scaled_by=lambda _: EXECUTORS_KNOB, partitions=partitions_knob)
     _check(scenario, engine)
     restart_s = engine.restart_s
     values: dict[Knob, Value] = {TRIGGER_KNOB: engine.trigger_s}

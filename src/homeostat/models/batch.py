@@ -1,0 +1,128 @@
+"""How long a micro-batch takes: a fixed part, and stages whose tasks run in waves on shared slots."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from homeostat.core.digest import ComponentDigest, Digest
+from homeostat.core.observation import NAN
+from homeostat.core.stats import median
+from homeostat.core.view import View
+
+_RECENT = 6
+_LEAST_KNOWN = 0.5
+_ROUNDING = 1e-9
+_EVEN = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """One stage of a typical batch: it took `span_s`, its longest task `busiest_s`, its mean one `mean_s`."""
+
+    span_s: float
+    busiest_s: float
+    mean_s: float
+    partitions: int
+
+    def seconds(self, slots: float, then: float, partitions: int) -> float:
+        """On `then` slots instead of `slots` and with so many partitions.
+
+        More partitions make each task shorter, unless one of them stands out now: its key stays as hot as it is.
+        """
+        share = self.partitions / partitions
+        longest_s = min(self.span_s, self.busiest_s)
+        if self.busiest_s <= _EVEN * self.mean_s:
+            longest_s *= share
+        waves = waves_of(partitions, then) / waves_of(self.partitions, slots)
+        return max(longest_s, self.span_s * waves * share)
+
+
+def waves_of(partitions: int, slots: float) -> int:
+    return max(1, math.ceil(partitions / slots - _ROUNDING))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTime:
+    """A batch of `rows` takes fixed_s + rows · row_s; with every task alike and evenly spread, even_row_s a row."""
+
+    fixed_s: float
+    row_s: float
+    even_row_s: float
+    rows: float
+    slots: float
+    stages: Mapping[str, StageTime] = field(default_factory=dict)
+
+    @property
+    def bottleneck(self) -> str:
+        return max(self.stages, key=lambda name: self.stages[name].span_s)
+
+    def capacity_per_s(self, trigger_s: float, row_s: float) -> float:
+        """The rate at which a batch takes just as long as its rows took to arrive; unknown if rows took no time."""
+        if row_s <= 0:
+            return NAN
+        if math.isfinite(trigger_s) and trigger_s > self.fixed_s:
+            return (trigger_s - self.fixed_s) / (row_s * trigger_s)
+        return 1.0 / row_s
+
+    def seconds(self, factor: float, partitions: Mapping[str, int] | None = None) -> float:
+        """A batch like the latest ones, with so many times the slots, and other partitions where they are named."""
+        named = partitions or {}
+        then = self.slots * factor
+        stages = self.stages.items()
+        return self.fixed_s + sum(s.seconds(self.slots, then, named.get(name, s.partitions)) for name, s in stages)
+
+    def capacity_with(self, trigger_s: float, factor: float, partitions: Mapping[str, int] | None = None) -> float:
+        row_s = (self.seconds(factor, partitions) - self.fixed_s) / self.rows
+        return self.capacity_per_s(trigger_s, row_s)
+
+    def seconds_at_speed(self, factor: float) -> float:
+        """A batch like the latest ones, if its tasks as a whole were so many times faster."""
+        return self.fixed_s + self.row_s * self.rows / factor
+
+
+def batch_time(view: View, last: int = _RECENT) -> BatchTime | None:
+    """Median over the latest batches that had rows."""
+    fits = [one for d in view.current[-last:] if (one := one_batch(view, d)) is not None]
+    if not fits:
+        return None
+    columns = np.array([(f.fixed_s, f.row_s, f.even_row_s, f.rows) for f in fits])
+    fixed_s, row_s, even_row_s, rows = map(float, np.median(columns, axis=0))
+    stages = {name: _typical([f.stages[name] for f in fits if name in f.stages]) for name in fits[-1].stages}
+    return replace(fits[-1], fixed_s=fixed_s, row_s=row_s, even_row_s=even_row_s, rows=rows, stages=stages)
+
+
+def _typical(stages: list[StageTime]) -> StageTime:
+    span_s, busiest_s, mean_s = np.array([(s.span_s, s.busiest_s, s.mean_s) for s in stages]).T
+    return StageTime(median(span_s), median(busiest_s), median(mean_s), stages[-1].partitions)
+
+
+def one_batch(view: View, digest: Digest) -> BatchTime | None:
+    measured = {n: c for n, c in digest.components.items() if math.isfinite(c.span_s) and c.known >= _LEAST_KNOWN}
+    if not (digest.rows > 0 and math.isfinite(digest.seconds) and measured):
+        return None
+    slots = max(1.0, slots_of(view))
+    span_s = sum(c.span_s for c in measured.values())
+    even_s = sum(math.ceil(c.instances / slots) * _mean_s(c) for c in measured.values())
+    return BatchTime(
+        fixed_s=max(0.0, digest.seconds - span_s),
+        row_s=span_s / digest.rows,
+        even_row_s=min(even_s, span_s) / digest.rows,
+        rows=digest.rows,
+        slots=slots,
+        stages={
+            name: StageTime(c.span_s, c.busiest_s, _mean_s(c), max(1, c.instances)) for name, c in measured.items()
+        },
+    )
+
+
+def _mean_s(component: ComponentDigest) -> float:
+    return component.run_s / component.instances if component.instances else 0.0
+
+
+def slots_of(view: View) -> float:
+    latest = view.window.latest
+    return float(latest.workers.slots.sum()) if latest is not None else 1.0

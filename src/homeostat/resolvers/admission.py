@@ -1,0 +1,51 @@
+"""Let a batch take more rows, where the bound on them is what holds the application back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from homeostat.core.configuration import ROWS_PER_TRIGGER, Knob, Patch
+from homeostat.core.findings import ADMISSION_LIMITED, ADMIT_MORE, Diagnosis, Proposal
+from homeostat.core.view import View
+from homeostat.models.capacity import backlog_rows, level
+
+ROOM = 2.0
+_CATCH_UP_BATCHES = 30.0
+
+
+def rows_wanted(view: View, rate_per_s: float) -> int:
+    """Twice what arrives in one trigger at this rate: room to catch up, and still no giant batch. 0 if unknown."""
+    trigger_s = view.current[-1].trigger_s if view.current else math.nan
+    rows = ROOM * rate_per_s * max(trigger_s, 1.0)
+    return math.ceil(rows) if math.isfinite(rows) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class AdmitMoreResolver:
+    """Raises the bound to twice the load, or to what works off the backlog in some thirty batches."""
+
+    name: str = "admit-more"
+
+    def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
+        for diagnosis in (d for d in diagnoses if d.cause == ADMISSION_LIMITED):
+            for knob, bound in view.configuration.values.items():
+                if knob.kind == ROWS_PER_TRIGGER:
+                    yield from self._raise(view, diagnosis, knob, bound)
+
+    @staticmethod
+    def _raise(view: View, diagnosis: Diagnosis, knob: Knob, bound: float) -> Iterator[Proposal]:
+        arrival = level(view.flow("arrival_per_s"))
+        waiting = backlog_rows(view)
+        wanted = rows_wanted(view, max(arrival, view.objective.throughput_per_s or 0.0))
+        wanted = max(wanted, math.ceil(bound + (waiting if math.isfinite(waiting) else 0.0) / _CATCH_UP_BATCHES))
+        if wanted > bound:
+            yield Proposal(
+                ADMIT_MORE,
+                (diagnosis,),
+                Patch({knob: wanted}),
+                component=diagnosis.component,
+                benefit=max((symptom.severity for symptom in diagnosis.symptoms), default=0.5),
+                cost=view.spec(knob).apply_s / 3000.0,
+            )
