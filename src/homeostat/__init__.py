@@ -1,5 +1,39 @@
 """Homeostat: self-regulating stream processing."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from homeostat._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from homeostat.objectives import Cost, Lag, Latency, Provisioning, Throughput
+    from homeostat.service.attach import attach
+    from homeostat.spark.pipeline import Context, pipeline
+
+__all__ = [
+    "Context",
+    "Cost",
+    "Lag",
+    "Latency",
+    "Provisioning",
+    "Throughput",
+    "__version__",
+    "attach",
+    "pipeline",
+]
+
+_HOMES = {
+    "Context": "homeostat.spark.pipeline",
+    "pipeline": "homeostat.spark.pipeline",
+    "attach": "homeostat.service.attach",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when first used, so that commands that need no Spark stay quick."""
+    if name not in __all__:
+        raise AttributeError(f"module 'homeostat' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES.get(name, "homeostat.objectives")), name)

@@ -20,6 +20,7 @@ ADVICE = "advice"
 OPERATOR = "operator"
 FAILURE = "failure"
 ENGINE = "engine"
+BATCH = "batch"
 KINDS = (
     SYMPTOM,
     DIAGNOSIS,
@@ -33,6 +34,7 @@ KINDS = (
     OPERATOR,
     FAILURE,
     ENGINE,
+    BATCH,
 )
 
 BEGINNING_S = float("-inf")

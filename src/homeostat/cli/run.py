@@ -1,0 +1,101 @@
+"""`homeostat run`: start an application, regulated; `homeostat status`: what it is doing now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from homeostat.cli.output import say
+from homeostat.cli.running import merged, parse_settings
+from homeostat.core.errors import ConfigError
+
+DIRECTORY = Path(".homeostat")
+
+
+def run(
+    app: Annotated[str, typer.Argument(metavar="APP.PY[:NAME]", help="The application file, and one pipeline of it.")],
+    master: Annotated[
+        str, typer.Option("--master", metavar="URL", help="The cluster; without it one starts here and stops again.")
+    ] = "",
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="homeostat.toml of this directory if left out.")
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option("--mode", metavar="MODE", help="observe, advise, earn or regulate.")
+    ] = None,
+    policy: Annotated[str | None, typer.Option("--policy", metavar="NAME", help="See `homeostat policies`.")] = None,
+    store: Annotated[
+        Path | None, typer.Option("--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="The file of the log.")
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--directory", metavar="DIR", help="Checkpoints, logs and knobs; .homeostat/<app> if left out."),
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=50, help="Of the cluster that starts here.")] = 3,
+    cores: Annotated[int, typer.Option("--cores", min=1, max=64, help="Of each of these workers.")] = 4,
+    conf: Annotated[
+        list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="For Spark; may be repeated.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="A setting of the loop; may be repeated."),
+    ] = None,
+    for_: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as '10 min'.")
+    ] = None,
+) -> None:
+    """Start a streaming application and regulate it: without --master on a cluster of its own."""
+    from homeostat import config as configuration
+    from homeostat.cli.running import parse_mode
+    from homeostat.service.launch import Launch
+    from homeostat.service.supervisor import Supervisor
+
+    path = _existing(app)
+    flags: dict[str, object] = {
+        "policy": policy,
+        "mode": parse_mode(mode) if mode is not None else None,
+        "store": str(store.resolve()) if store is not None else None,
+        **merged({}, parse_settings(settings or [])),
+    }
+    configuration.load(config, flags=flags)
+    launch = Launch(
+        app=app,
+        master=master,
+        directory=str((directory or DIRECTORY / path.stem).resolve()),
+        config=str(config) if config is not None else None,
+        flags=flags,
+        conf=_spark_conf(conf or []),
+        for_s=_seconds(for_),
+    )
+    code = Supervisor(launch, workers=workers, cores=cores, say=lambda line: say(f"homeostat: {line}")).run()
+    if code:
+        raise typer.Exit(code)
+
+
+def _existing(app: str) -> Path:
+    """Refused before a cluster is started for it."""
+    path = Path(app if app.endswith(".py") else app.rpartition(":")[0] or app)
+    if not path.is_file():
+        raise ConfigError("there is no such application file", where=str(path), fix="name a Python file")
+    return path
+
+
+def _spark_conf(assignments: list[str]) -> dict[str, str]:
+    pairs = {}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not (equals and key.startswith("spark.")):
+            raise ConfigError(f"cannot read {assignment!r}", where="--conf", fix="write spark.some.key=value")
+        pairs[key] = value
+    return pairs
+
+
+def _seconds(text: str | None) -> float | None:
+    from homeostat import units
+
+    try:
+        return None if text is None else units.parse_duration(text)
+    except units.UnitError as error:
+        raise ConfigError(str(error), where="--for") from error

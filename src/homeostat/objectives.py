@@ -1,0 +1,67 @@
+"""What a user wants of an application, in the words of the API: `hs.Throughput(at_least=50_000)`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+
+from homeostat import units
+from homeostat.core.errors import ConfigError
+from homeostat.core.objective import Objective
+
+Wanted = Objective | Iterable[Objective] | None
+
+
+def Throughput(at_least: float | str) -> Objective:  # noqa: N802 - reads as a value, not as an action
+    """Take at least this many rows per second, or all that arrive: `50_000` or `"50k/s"`."""
+    return Objective(throughput_per_s=_positive("Throughput", at_least, units.parse_rate))
+
+
+def Lag(at_most: float | str) -> Objective:  # noqa: N802
+    """Be at most this far behind the source: `30` seconds or `"30s"`."""
+    return Objective(lag_s=_positive("Lag", at_most, units.parse_duration))
+
+
+def Latency(p95_at_most: float | str) -> Objective:  # noqa: N802
+    """95 % of the rows from arrival to commit within this time."""
+    return Objective(latency_p95_s=_positive("Latency", p95_at_most, units.parse_duration))
+
+
+def Cost(at_most: float) -> Objective:  # noqa: N802
+    """Pay for at most so many executors."""
+    return Objective(cost_limit=_positive("Cost", at_most, units.parse_count))
+
+
+def Provisioning() -> Objective:  # noqa: N802
+    """No pressure, nothing idle: what is there follows what arrives."""
+    return Objective()
+
+
+def combined(wanted: Wanted) -> Objective:
+    """One objective of several; each may be asked for once."""
+    if wanted is None:
+        return Objective()
+    if isinstance(wanted, Objective):
+        return wanted
+    whole = Objective()
+    for part in wanted:
+        for field in fields(Objective):
+            value = getattr(part, field.name)
+            if value is None:
+                continue
+            if getattr(whole, field.name) is not None:
+                raise ConfigError(f"{field.name} is asked for twice", where="objective", fix="give each objective once")
+            whole = replace(whole, **{field.name: value})
+    return whole
+
+
+def _positive(name: str, value: float | str, parse: Callable[[object], float]) -> float:
+    """A number is in rows per second or seconds; text has a unit."""
+    try:
+        number = parse(value) if isinstance(value, str) else float(value)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{name} {error}", where="objective") from error
+    if not 0 < number < math.inf:
+        raise ConfigError(f"{name} of {number:g} is not above 0", where="objective")
+    return number

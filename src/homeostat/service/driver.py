@@ -1,0 +1,165 @@
+"""The driver process of `homeostat run`: the session, the queries, and the loop in a thread beside them."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from homeostat import config as configuration
+from homeostat.config import Config
+from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.core.events import Notify
+from homeostat.core.objective import Objective
+from homeostat.policies import registry
+from homeostat.service import applications
+from homeostat.service.launch import CAPABILITIES, KNOBS, LEASE, STARTED, Launch, read_json, write_json
+from homeostat.service.lease import Lease
+from homeostat.service.loop import Loop, LoopKeeper
+from homeostat.service.manager import Manager
+from homeostat.service.samples import Samples
+from homeostat.spark.application import Application
+from homeostat.spark.pipeline import Pipeline
+from homeostat.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from homeostat.core.cycle import Trace
+    from homeostat.core.state import State
+    from homeostat.store.protocol import Store
+
+LOOK_AGAIN_S = 0.5
+REACH_S = 5.0
+QUERY_FAILED = 4
+SPARKS_OWN = "spark"  # Spark's dynamic allocation decides, and Homeostat only watches
+
+
+def main() -> int:
+    launch = Launch.from_json(sys.argv[1])
+    try:
+        return drive(launch)
+    except HomeostatError as error:
+        say(error.line)
+        return error.exit_code
+
+
+def say(text: str) -> None:
+    print(f"homeostat: {text}", file=sys.stderr, flush=True)
+
+
+def drive(launch: Launch) -> int:
+    directory = Path(launch.directory).resolve()
+    config = configuration.load(launch.config, flags=launch.flags)
+    pipelines = applications.load(launch.app)
+    with Lease(directory / LEASE):
+        require_master(launch.master)
+        application = Application(
+            pipelines, directory, read_json(directory / KNOBS), lambda knobs: write_json(directory / KNOBS, knobs)
+        )
+        application.open(_session(launch, application, directory))
+        try:
+            application.start()
+            return _regulate(launch, config, application, directory)
+        finally:
+            application.stop()
+
+
+def _session(launch: Launch, application: Application, directory: Path) -> SparkSession:
+    from homeostat.spark.session import build_session, spark_conf
+
+    conf = spark_conf(
+        master=launch.master,
+        app_name=Path(launch.app.partition(":")[0]).stem,
+        executors=application.wanted_executors,
+        directory=directory,
+        event_log=directory / "events",
+        extra=launch.conf,
+    )
+    try:
+        return build_session(conf)
+    except HomeostatError:
+        raise
+    except Exception as error:
+        words = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ConfigError(f"Spark does not start: {words}", where=f"--master {launch.master}") from error
+
+
+def require_master(master: str) -> None:
+    """A standalone master that nobody answers for would keep Spark trying for a minute."""
+    if not master.startswith("spark://"):
+        return
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), REACH_S).close()
+            return
+        except (OSError, ValueError):
+            continue
+    raise ConfigError("no master answers there", where=f"--master {master}", fix="start it, or leave --master out")
+
+
+def _regulate(launch: Launch, config: Config, application: Application, directory: Path) -> int:
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    write_json(directory / CAPABILITIES, application.capability_table())
+    write_json(directory / STARTED, application.about())
+    keeper = LoopKeeper(lambda: Loop(_managers(config, application), say), say)
+    keeper.start()
+    until_s = time.monotonic() + launch.for_s if launch.for_s is not None else float("inf")
+    try:
+        while not stopping.is_set() and time.monotonic() < until_s and application.running():
+            keeper.check()
+            stopping.wait(LOOK_AGAIN_S)
+    finally:
+        keeper.stop()
+    if application.failure:
+        say(application.failure)
+        return QUERY_FAILED
+    return 0
+
+
+def _managers(config: Config, application: Application) -> Callable[[], Sequence[Manager]]:
+    """Made in the loop's own thread: a store belongs to one thread."""
+
+    def make() -> Sequence[Manager]:
+        store = SqliteStore(config.store)
+        return [manager(pipeline, config, application, store) for pipeline in application.pipelines]
+
+    return make
+
+
+def manager(pipeline: Pipeline, config: Config, application: Application, store: Store) -> Manager:
+    objective = config.objective if config.objective != Objective() else pipeline.objective
+    name = config.policy
+    if config.values["policy"].origin == configuration.DEFAULT and objective.throughput_per_s is not None:
+        name = "throughput"
+    run = application.run_name(pipeline.name)
+    samples = Samples()
+
+    def after_step(trace: Trace, state: State) -> None:
+        store.append(run, samples.new(state))
+
+    def alert(told: Notify) -> None:
+        say(f"{told.title}: {told.message}")
+
+    return Manager(
+        application.engine(pipeline.name),
+        registry.build(name, config.sections),
+        store,
+        run,
+        objective=objective,
+        mode=config.mode,
+        on_step=after_step,
+        on_alert=alert,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

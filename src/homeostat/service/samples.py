@@ -1,0 +1,43 @@
+"""One line of the log for each batch: what a viewer in another process can draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from homeostat.core.configuration import EXECUTORS
+from homeostat.core.digest import Digest
+from homeostat.core.findings import JSON, Record
+from homeostat.core.state import State
+from homeostat.store.protocol import BATCH
+
+_SHOWN = ("rows", "seconds", "trigger_s", "arrival_per_s", "pending_rows", "span_s")
+
+
+class Samples:
+    """Turns the digests that a state has gained since the last look into records."""
+
+    def __init__(self) -> None:
+        self._last_s = -math.inf
+
+    def new(self, state: State) -> list[Record]:
+        fresh: list[Digest] = []
+        for digest in reversed(state.history):
+            if digest.at_s <= self._last_s:
+                break
+            fresh.append(digest)
+        if fresh:
+            self._last_s = fresh[0].at_s
+        executors = [int(value) for knob, value in state.observed.values.items() if knob.kind == EXECUTORS]
+        return [_record(digest, executors) for digest in reversed(fresh)]
+
+
+def _record(digest: Digest, executors: Sequence[int]) -> Record:
+    body: dict[str, JSON] = {name: _known(getattr(digest, name)) for name in _SHOWN}
+    body |= {"batch": digest.batch, "executors": sum(executors), "workers": digest.workers}
+    text = f"batch {digest.batch}: {digest.rows:.0f} rows in {digest.seconds:.1f} s"
+    return Record(f"b-{digest.at_s:.3f}-{digest.batch}", BATCH, digest.at_s, text, body=body)
+
+
+def _known(value: float) -> float | None:
+    return round(value, 6) if math.isfinite(value) else None

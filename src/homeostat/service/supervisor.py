@@ -1,0 +1,119 @@
+"""Starts the cluster and the driver of an application, and starts the driver again when it dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+from homeostat.core.errors import HomeostatError
+from homeostat.service.launch import STARTED, Launch, read_json
+from homeostat.spark.cluster import EmbeddedCluster
+from homeostat.spark.keeper import Keeper
+
+DRIVER = "driver"
+LOOK_AGAIN_S = 0.2
+STOP_LIMIT_S = 60.0
+MOST_RESTARTS = 5
+RESTARTS_WITHIN_S = 600.0
+FIRST_PAUSE_S = 1.0
+INTERRUPTED = 130
+
+
+class DriverError(HomeostatError):
+    """The driver does not stay up."""
+
+
+class Supervisor:
+    """Runs one application until it ends, is stopped, or dies too often. `say` gets one line for what happens."""
+
+    def __init__(self, launch: Launch, *, workers: int, cores: int, say: Callable[[str], None]) -> None:
+        self._launch, self._say = launch, say
+        self._workers, self._cores = workers, cores
+        self._stop_asked: str = ""
+        self.restarts = 0
+        self.driver_pid = 0
+
+    def stop(self, why: str = "asked to") -> None:
+        self._stop_asked = why
+
+    def run(self, each_moment: Callable[[], None] = lambda: None) -> int:
+        """The exit code. `each_moment` is called a few times a second: a place for a view."""
+        directory = Path(self._launch.directory)
+        with ExitStack() as stack:
+            launch = self._launch
+            if not launch.master:
+                self._say(f"starting a cluster of {self._workers} workers with {self._cores} cores each")
+                cluster = EmbeddedCluster(directory / "cluster", workers=self._workers, cores=self._cores)
+                launch = replace(launch, master=stack.enter_context(cluster).master_url)
+            keeper = Keeper()
+            stack.callback(keeper.close)
+            stack.enter_context(self._signals())
+            return self._supervise(keeper, launch, each_moment)
+
+    def _supervise(self, keeper: Keeper, launch: Launch, each_moment: Callable[[], None]) -> int:
+        died: list[float] = []
+        while True:
+            code = self._one_life(keeper, launch, each_moment)
+            started = read_json(Path(launch.directory) / STARTED)
+            was_up = isinstance(started, dict) and started.get("process") == self.driver_pid
+            if code == 0 or self._stop_asked or not was_up:
+                return INTERRUPTED if self._stop_asked == "interrupted" else code
+            died = [at for at in died if time.monotonic() - at < RESTARTS_WITHIN_S] + [time.monotonic()]
+            if len(died) > MOST_RESTARTS:
+                minutes = RESTARTS_WITHIN_S / 60
+                raise DriverError(
+                    f"the driver died {len(died)} times within {minutes:.0f} minutes, last with code {code}",
+                    where=launch.app,
+                    fix=f"see {Path(launch.directory) / 'logs'}",
+                )
+            self.restarts += 1
+            self._say(f"the driver ended with code {code}; starting it again ({self.restarts})")
+            launch = replace(launch, fresh=False)
+            self._pause(FIRST_PAUSE_S * 2 ** (len(died) - 1))
+
+    def _one_life(self, keeper: Keeper, launch: Launch, each_moment: Callable[[], None]) -> int:
+        command = [sys.executable, "-m", "homeostat.service.driver", launch.to_json()]
+        self.driver_pid = keeper.start(DRIVER, command, environment={**os.environ, "PYTHONUNBUFFERED": "1"})
+        asked_s = 0.0
+        while (code := keeper.code(DRIVER)) is None:
+            each_moment()
+            if self._stop_asked and not asked_s:
+                asked_s = time.monotonic()
+                _signal(self.driver_pid, signal.SIGTERM)
+            elif asked_s and time.monotonic() - asked_s > STOP_LIMIT_S:
+                _signal(self.driver_pid, signal.SIGKILL)
+            time.sleep(LOOK_AGAIN_S)
+        return code
+
+    def _pause(self, seconds: float) -> None:
+        until_s = time.monotonic() + seconds
+        while time.monotonic() < until_s and not self._stop_asked:
+            time.sleep(LOOK_AGAIN_S)
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """The first Ctrl-C or TERM stops in order; the second one at once."""
+
+        def asked(number: int, frame: FrameType | None) -> None:
+            if self._stop_asked:
+                raise KeyboardInterrupt
+            self._stop_asked = "interrupted"
+
+        before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -1,0 +1,57 @@
+"""One query of a running application, as the loop sees it: an engine like any other, on the wall's clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from homeostat.core.errors import HomeostatError
+from homeostat.core.events import Apply, EngineChanged, Event
+
+if TYPE_CHECKING:
+    from homeostat.spark.application import Application
+
+_POLL_S = 0.2
+
+
+class FencedError(HomeostatError):
+    """Another manager has taken over; this one may no longer act."""
+
+
+class QueryEngine:
+    def __init__(self, application: Application, query: str) -> None:
+        self._application, self.query = application, query
+        self._inbox: SimpleQueue[Event] = SimpleQueue()
+        self._fenced = False
+
+    @property
+    def now_s(self) -> float:
+        return time.time()
+
+    def describe(self) -> EngineChanged:
+        return self._application.describe(self.query)
+
+    def wait(self, until_s: float) -> Sequence[Event]:
+        while (left_s := until_s - self.now_s) > 0:
+            time.sleep(min(left_s, _POLL_S))
+        events: list[Event] = []
+        while True:
+            try:
+                events.append(self._inbox.get_nowait())
+            except Empty:
+                return events
+
+    def apply(self, command: Apply) -> None:
+        if self._fenced:
+            raise FencedError("another manager has taken over this query", where=self.query)
+        self._application.apply(self.query, command)
+
+    def close(self) -> None:
+        """From now on it hears nothing and may not act: what runs goes on."""
+        self._fenced = True
+
+    def put(self, event: Event) -> None:
+        if not self._fenced:
+            self._inbox.put(event)

@@ -1,0 +1,116 @@
+"""The user's side: a function that builds a query from a context which holds the knobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from homeostat import units
+from homeostat.core.configuration import (
+    PARALLELISM,
+    ROWS_PER_TRIGGER,
+    SOURCE_PARTITIONS,
+    Knob,
+    Value,
+)
+from homeostat.core.errors import ConfigError
+from homeostat.core.objective import Objective
+from homeostat.objectives import Wanted, combined
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import DataStreamReader
+
+DEFAULT_PARALLELISM = 4
+DEFAULT_TRIGGER_S = 10.0
+# What a source calls the bound on the rows of a batch, and the number of its partitions.
+BOUND_OPTIONS = {"homeostat": "rowsPerTrigger", "kafka": "maxOffsetsPerTrigger"}
+PARTITION_OPTIONS = {"homeostat": "partitions", "kafka": "minPartitions", "rate": "numPartitions"}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A query that can be built again with other knobs. `trigger_s` None: as the function sets it, or ten seconds."""
+
+    name: str
+    build: Callable[[Context], Any]
+    objective: Objective = Objective()
+    trigger_s: float | None = None
+    start: Mapping[str, Value] = field(default_factory=dict)
+
+
+class Context:
+    """What a pipeline function gets: the session, and the knobs where it wants them.
+
+    It notes what was asked for, so that the loop knows which knobs there are and what they were called.
+    """
+
+    def __init__(
+        self, spark: SparkSession, query: str, values: Mapping[Knob, Value], directory: Path, control: Path
+    ) -> None:
+        self.spark, self.directory = spark, directory
+        self._query, self._values, self._control = query, values, control
+        self.names: list[str] = []
+        self.formats: list[str] = []
+
+    def read_stream(self, format: str) -> DataStreamReader:
+        """`spark.readStream.format(format)` with the knobs as options; an option that you set yourself wins."""
+        if format == "homeostat":
+            from homeostat.spark.source import register
+
+            register(self.spark)
+        reader = self.spark.readStream.format(format)
+        self.formats.append(format)
+        rows = self._values.get(Knob(ROWS_PER_TRIGGER, self._query))
+        if rows is not None and format in BOUND_OPTIONS:
+            reader = reader.option(BOUND_OPTIONS[format], str(int(rows)))
+        partitions = self._values.get(Knob(SOURCE_PARTITIONS, self._query))
+        if partitions is not None and format in PARTITION_OPTIONS:
+            reader = reader.option(PARTITION_OPTIONS[format], str(int(partitions)))
+        return reader.option("control", str(self._control)) if format == "homeostat" else reader
+
+    def parallelism(self, name: str, start: int = DEFAULT_PARALLELISM) -> int:
+        """How many partitions the step of that name gets: `df.repartition(ctx.parallelism("split"))`."""
+        if not name or "/" in name:
+            raise ConfigError(f"{name!r} cannot name a step", where=f"pipeline {self._query}", fix="use letters")
+        self.names.append(name)
+        return int(self._values.get(parallelism_knob(self._query, name), start))
+
+
+def parallelism_knob(query: str, name: str) -> Knob:
+    return Knob(PARALLELISM, f"{query}/{name}")
+
+
+Builder = Callable[[Context], Any]
+
+
+def pipeline(
+    objective: Wanted = None,
+    *,
+    name: str = "",
+    trigger: float | str | None = None,
+    **start: Value,
+) -> Callable[[Builder], Pipeline]:
+    """Make a function a pipeline that `homeostat run` can start, regulate and start again.
+
+    It returns a `DataStreamWriter` that is not started. `start` names first values of knobs: `executors=2`,
+    `state_partitions=8`, `source_partitions=4`, `rows_per_trigger=10_000`.
+    """
+    unknown = set(start) - {"executors", "state_partitions", "source_partitions", "rows_per_trigger"}
+    if unknown:
+        raise ConfigError(
+            f"there is no knob {min(unknown)!r}",
+            where="pipeline",
+            fix="use executors, state_partitions, source_partitions or rows_per_trigger",
+        )
+    for knob, value in start.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ConfigError(f"{knob} = {value!r} is not a whole number of at least 1", where="pipeline")
+    trigger_s = units.parse_duration(trigger) if isinstance(trigger, str) else trigger
+
+    def decorate(build: Builder) -> Pipeline:
+        return Pipeline(name or build.__name__, build, combined(objective), trigger_s, dict(start))
+
+    return decorate
