@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+JAVA_STAMP := $(VENV)/.java-found
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint types layers unit soak lock clean
@@ -10,7 +11,7 @@ STAMP := $(VENV)/.installed
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-setup: $(STAMP) ## virtual environment in .venv with the homeostat command and locked dependencies
+setup: $(STAMP) $(JAVA_STAMP) ## virtual environment in .venv with the homeostat command and locked dependencies; a Java
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -19,6 +20,10 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
+
+$(JAVA_STAMP): $(STAMP)
+	@.ci/java $(BIN)/python
+	@touch $(JAVA_STAMP)
 
 run: setup ## the main job: a simulated self-regulation demo in the terminal
 	$(BIN)/homeostat demo
@@ -47,4 +52,4 @@ lock: setup ## pin the newest versions that pyproject.toml allows
 	  --no-emit-index-url --no-header --python-version 3.11 --upgrade --quiet -o requirements.lock
 
 clean: ## remove what setup made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .java .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

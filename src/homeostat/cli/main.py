@@ -11,6 +11,7 @@ import typer
 
 from homeostat._version import __version__
 from homeostat.cli import bench, config, demo, doctor, log, policies, sim
+from homeostat.cli import run as running_command
 from homeostat.cli.output import say
 from homeostat.core.errors import HomeostatError
 
@@ -29,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("run")(running_command.run)
 app.add_typer(sim.app)
 app.command("log")(log.log)
 app.command("explain")(log.explain)

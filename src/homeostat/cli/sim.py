@@ -9,6 +9,7 @@ import typer
 
 from homeostat.cli import report, running
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print_json, print_table, say
+from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from homeostat.core.policy import Policy
@@ -119,6 +120,48 @@ def compare_policies(
     if picture is not None:
         pictures.compare(results, picture, title=title)
         say(f"Picture: {picture}")
+
+
+@app.command("fit")
+def fit_scenario(
+    event_log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="EVENTLOG", help="Spark's event log: a file, a rolling log, or a directory whose newest is taken."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write the scenario to this file, not to stdout."),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Calibrate the micro-batch simulator from a real run, as a scenario that `sim run` takes."""
+    from homeostat.sim.fitting import fit
+    from homeostat.sim.scenario_text import to_toml
+    from homeostat.spark.recorder import record
+
+    fitted = fit(record(event_log))
+    text = to_toml(fitted.scenario)
+    if out is not None:
+        _write(out, text)
+    if json:
+        print_json(fitted.as_json())
+    elif out is None:
+        print(text, end="")
+    for note in fitted.scenario.notes:
+        say(f"Note: {note}")
+    say(fitted.summary)
+    if out is not None:
+        say(f"Scenario: {out}; run it with `homeostat sim run {out}`")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(f"cannot write the scenario: {reason}", where=str(path)) from error
 
 
 def _run_with_log(scenario: Scenario, policy: Policy, seed: int | None, mode: Mode, path: Path) -> RunResult:

@@ -60,7 +60,11 @@ def drive(launch: Launch) -> int:
     with Lease(directory / LEASE):
         require_master(launch.master)
         application = Application(
-            pipelines, directory, read_json(directory / KNOBS), lambda knobs: write_json(directory / KNOBS, knobs)
+            pipelines,
+            directory,
+            read_json(directory / KNOBS),
+            lambda knobs: write_json(directory / KNOBS, knobs),
+            launch.room,
         )
         application.open(_session(launch, application, directory))
         try:

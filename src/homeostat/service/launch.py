@@ -28,6 +28,7 @@ class Launch:
     for_s: float | None = None
     allocation: str = "homeostat"
     fresh: bool = False
+    room: int | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

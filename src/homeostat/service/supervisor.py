@@ -51,7 +51,8 @@ class Supervisor:
             if not launch.master:
                 self._say(f"starting a cluster of {self._workers} workers with {self._cores} cores each")
                 cluster = EmbeddedCluster(directory / "cluster", workers=self._workers, cores=self._cores)
-                launch = replace(launch, master=stack.enter_context(cluster).master_url)
+                master = stack.enter_context(cluster).master_url
+                launch = replace(launch, master=master, room=self._workers * self._cores)
             keeper = Keeper()
             stack.callback(keeper.close)
             stack.enter_context(self._signals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from homeostat.objectives import Wanted, combined
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import DataStreamReader
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 DEFAULT_PARALLELISM = 4
 DEFAULT_TRIGGER_S = 10.0
@@ -53,6 +54,7 @@ class Context:
         self.spark, self.directory = spark, directory
         self._query, self._values, self._control = query, values, control
         self.names: list[str] = []
+        self.asked: dict[Knob, Value] = {}
         self.formats: list[str] = []
 
     def read_stream(self, format: str) -> DataStreamReader:
@@ -76,11 +78,9 @@ class Context:
         if not name or "/" in name:
             raise ConfigError(f"{name!r} cannot name a step", where=f"pipeline {self._query}", fix="use letters")
         self.names.append(name)
-        return int(self._values.get(parallelism_knob(self._query, name), start))
-
-
-def parallelism_knob(query: str, name: str) -> Knob:
-    return Knob(PARALLELISM, f"{query}/{name}")
+        knob = Knob(PARALLELISM, f"{self._query}/{name}")
+        self.asked[knob] = int(self._values.get(knob, start))
+        return int(self.asked[knob])
 
 
 Builder = Callable[[Context], Any]
@@ -114,3 +114,13 @@ def pipeline(
         return Pipeline(name or build.__name__, build, combined(objective), trigger_s, dict(start))
 
     return decorate
+
+
+def written_trigger_s(writer: Any) -> float:
+    """The processing-time trigger that a writer was given; NaN if it is of another kind or cannot be told."""
+    try:
+        field = writer._jwrite.getClass().getDeclaredField("trigger")
+        field.setAccessible(True)
+        return float(field.get(writer._jwrite).intervalMs()) / 1000.0
+    except Exception:  # private parts of Spark: without them only the trigger is unknown
+        return math.nan

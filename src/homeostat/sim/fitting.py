@@ -1,0 +1,323 @@
+"""A micro-batch scenario calibrated from a recorded run: its costs, its noise, its load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from homeostat.core.errors import ConfigError
+from homeostat.core.observation import Array
+from homeostat.sim import recorded_load
+from homeostat.sim.costs import Cost, fit_cost
+from homeostat.sim.recording import RecordedBatch, RecordedComponent, RecordedRun
+from homeostat.sim.replaying import replay
+from homeostat.sim.routing import largest_share
+from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario
+
+LEAST_BATCHES = 5
+FASTEST_PER_S = 1e9
+# A task that takes this many times what is usual in its batch was held up by chance.
+STRAGGLES = 2.0
+MOST_STRAGGLERS = 0.1
+MOST_SIGMA, MOST_PHI, MOST_WARM_UP = 1.0, 0.9, 100.0
+LONGEST_RESTART_S = 600.0
+ZIPF_EXPONENTS = tuple(step / 10 for step in range(21))
+# With more keys a hash is as even as it gets.
+MOST_KEYS = 1_000_000
+SEEDS = tuple(range(1, 13))
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """`median_error` and `coverage` are those of the fitted batches themselves: the share of batches whose duration
+    lies between the 10th and the 90th percentile of what is simulated for them."""
+
+    scenario: Scenario
+    batches: int
+    median_error: float
+    coverage: float
+
+    @property
+    def summary(self) -> str:
+        return (
+            f"Fitted to {self.batches} batches: median error {self.median_error:.0%}, "
+            f"{self.coverage:.0%} between the simulated 10th and 90th percentiles"
+        )
+
+    def as_json(self) -> dict[str, object]:
+        scenario = self.scenario
+        return {
+            "name": scenario.name,
+            "batches": self.batches,
+            "median_error": self.median_error,
+            "coverage": self.coverage,
+            "microbatch": asdict(scenario.engine),
+            "service_noise": asdict(scenario.service_noise),
+            "components": [asdict(component) for component in scenario.components],
+            "workload": [{"at_s": at_s, "rate_per_s": rate} for at_s, rate in scenario.workload.steps],
+            "notes": scenario.notes,
+        }
+
+
+def fit(run: RecordedRun) -> Fitted:
+    """Raises ConfigError where the run tells too little."""
+    settled, fresh = _settled(run)
+    if len(settled) < LEAST_BATCHES:
+        raise ConfigError(
+            f"only {len(settled)} batches with rows ran on executors that were warm",
+            where=run.application,
+            fix=f"record at least {LEAST_BATCHES}, better 30, with different loads",
+        )
+    recorded = [c for c in run.components if 2 * sum(c.name in b.tasks for b in settled) > len(settled)]
+    costs = {c.name: _cost(c.name, settled) for c in recorded}
+    stragglers = _stragglers(costs, settled)
+    engine = replace(
+        _engine(run, settled),
+        warm_up=_warm_up(costs, fresh),
+        straggler_share=stragglers[0],
+        straggler_factor=stragglers[1],
+    )
+    components = tuple(_component(component, costs[component.name], run, settled) for component in recorded)
+    noise, scale = _calibrated(components, engine, settled)
+    components = tuple(_scaled(component, scale) for component in components)
+    scenario = Scenario(
+        name=re.sub(r"[^A-Za-z0-9_.-]+", "-", run.application).strip("-._") or "fitted",
+        title=f"As recorded: {run.query}",
+        engine=engine,
+        duration_s=max(1.0, round(run.batches[-1].ended_s - run.batches[0].started_s, 1)),
+        components=components,
+        workload=recorded_load.workload(run.batches),
+        service_noise=noise,
+        notes=(*run.notes, *_notes(costs)),
+    )
+    simulated = replay(components, engine, noise, settled, SEEDS)
+    measured = _seconds(settled)
+    low, middle, high = np.percentile(simulated, (10, 50, 90), axis=0)
+    return Fitted(
+        scenario,
+        batches=len(settled),
+        median_error=float(np.median(np.abs(middle / measured - 1))),
+        coverage=float(np.mean((low <= measured) & (measured <= high))),
+    )
+
+
+def _settled(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[RecordedBatch, str]]]:
+    """The batches on warm executors, and those in which an executor worked for the first time, with its name.
+
+    The first batch of a run is neither: the driver is cold as well.
+    """
+    seen: set[str] = set()
+    runs: set[str] = set()
+    settled: list[RecordedBatch] = []
+    fresh: list[tuple[RecordedBatch, str]] = []
+    for batch in run.batches:
+        workers = {str(worker) for tasks in batch.tasks.values() for worker in tasks.executor}
+        if batch.tasks and workers <= seen and batch.run in runs:
+            settled.append(batch)
+        fresh += [(batch, worker) for worker in sorted(workers - seen)]
+        seen |= workers
+        runs.add(batch.run)
+    return settled, fresh
+
+
+def _cost(name: str, batches: Sequence[RecordedBatch]) -> Cost:
+    tasks = [batch.tasks[name] for batch in batches if name in batch.tasks]
+    return fit_cost(
+        np.concatenate([columns.rows for columns in tasks]),
+        np.concatenate([columns.keys for columns in tasks]),
+        np.concatenate([columns.seconds for columns in tasks]),
+    )
+
+
+def _component(
+    recorded: RecordedComponent, cost: Cost, run: RecordedRun, batches: Sequence[RecordedBatch]
+) -> ComponentSpec:
+    tasks = [batch.tasks[recorded.name] for batch in batches if recorded.name in batch.tasks]
+    rows = np.array([columns.rows.sum() for columns in tasks])
+    rows_out = np.array([columns.rows_out.sum() for columns in tasks])
+    read = any(recorded.name in other.inputs for other in run.components)
+    spec = ComponentSpec(
+        name=recorded.name,
+        kind="operator" if recorded.inputs else "source",
+        inputs=recorded.inputs,
+        parallelism=len(tasks[-1].rows),
+        rate_per_s=min(FASTEST_PER_S, 1 / cost.row_s) if cost.row_s > 0 else FASTEST_PER_S,
+        selectivity=_rounded(float(rows_out.sum() / rows.sum())) if read and rows.sum() > 0 else 1.0,
+        task_s=cost.task_s,
+        key_s=cost.key_s,
+        stateful=recorded.stateful,
+    )
+    if not recorded.keyed or not recorded.inputs:
+        return spec
+    state_rows = max((batch.state_rows for batch in batches if batch.state_rows > 0), default=spec.keys)
+    keys = int(min(MOST_KEYS, state_rows))
+    return _with_skew(replace(spec, keyed=True, keys=keys), [columns.rows for columns in tasks])
+
+
+def _with_skew(spec: ComponentSpec, rows: Sequence[Array]) -> ComponentSpec:
+    """The exponent with which the fullest partition gets what it got."""
+    largest = [float(part.max() / part.sum()) for part in rows if len(part) == spec.parallelism and part.sum() > 0]
+    if not largest or spec.parallelism == 1:
+        return spec
+    wanted = float(np.median(largest))
+    return min(
+        (replace(spec, zipf=zipf) for zipf in ZIPF_EXPONENTS),
+        key=lambda candidate: round(abs(largest_share(candidate, spec.parallelism) - wanted), 2),
+    )
+
+
+def _engine(run: RecordedRun, batches: Sequence[RecordedBatch]) -> MicrobatchSpec:
+    usual = MicrobatchSpec()
+    commit_s = _median([batch.commit_s for batch in batches], usual.commit_s)
+    working = [e for e in run.executors if e.added_s <= batches[0].started_s < e.removed_s]
+    executors = max(1, len(working))
+    bound = recorded_load.bound(run.batches)
+    return MicrobatchSpec(
+        trigger_s=recorded_load.trigger_s(run.batches),
+        rows_per_trigger=bound,
+        executors=executors,
+        max_executors=max(usual.max_executors, executors),
+        slots=run.executors[0].slots if run.executors else usual.slots,
+        executor_start_s=_executor_start_s(run, usual.executor_start_s),
+        locality_wait_s=run.locality_wait_s,
+        driver_s=_median([batch.seconds - _working_s(batch) - commit_s for batch in batches], usual.driver_s),
+        commit_s=commit_s,
+        restart_s=_restart_s(run.batches, usual.restart_s),
+        hosts=max(1, len({executor.host for executor in run.executors})),
+    )
+
+
+def _working_s(batch: RecordedBatch) -> float:
+    """How long tasks of any stage ran; what is left of a batch is the driver's."""
+    spans = sorted((float(t.start_s.min()), float(t.finish_s.max())) for t in batch.tasks.values())
+    total, until_s = 0.0, 0.0
+    for start_s, end_s in spans:
+        total += max(0.0, end_s - max(start_s, until_s))
+        until_s = max(until_s, end_s)
+    return total
+
+
+def _executor_start_s(run: RecordedRun, usual_s: float) -> float:
+    """The first ones were asked for when the driver was up; for later ones a log does not tell."""
+    waits = [executor.added_s - run.driver_up_s for executor in run.executors if executor.id != "driver"]
+    return _median(sorted(wait for wait in waits if wait > 0)[:1], usual_s)
+
+
+def _restart_s(batches: Sequence[RecordedBatch], usual_s: float) -> float:
+    pauses = [after.started_s - before.ended_s for before, after in pairwise(batches) if before.run != after.run]
+    return _median([pause for pause in pauses if 0 < pause < LONGEST_RESTART_S], usual_s)
+
+
+def _warm_up(costs: dict[str, Cost], fresh: Sequence[tuple[RecordedBatch, str]]) -> float:
+    """How many times slower the first tasks of an executor were than later ones."""
+    ratios = []
+    for batch, worker in fresh:
+        for name, cost in costs.items():
+            if (tasks := batch.tasks.get(name)) is not None:
+                mine = tasks.executor == worker
+                ratios += (tasks.seconds / _expected(cost, tasks.rows, tasks.keys))[mine].tolist()
+    return min(MOST_WARM_UP, max(1.0, _median(ratios, MicrobatchSpec().warm_up)))
+
+
+def _stragglers(costs: dict[str, Cost], batches: Sequence[RecordedBatch]) -> tuple[float, float]:
+    """Their share, and how many times longer they take than the median of their batch and component."""
+    ratios: list[float] = []
+    for batch in batches:
+        for name, cost in costs.items():
+            if (tasks := batch.tasks.get(name)) is not None:
+                ratio = tasks.seconds / _expected(cost, tasks.rows, tasks.keys)
+                ratios += (ratio / np.median(ratio)).tolist()
+    late = [ratio for ratio in ratios if ratio > STRAGGLES]
+    share = len(late) / len(ratios)
+    if not late or share > MOST_STRAGGLERS:
+        return 0.0, MicrobatchSpec().straggler_factor
+    return _rounded(share), _rounded(float(np.median(late)))
+
+
+def _expected(cost: Cost, rows: Array, keys: Array) -> Array:
+    return np.maximum(cost.seconds(rows, keys), 1e-3)
+
+
+def _calibrated(
+    components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, batches: Sequence[RecordedBatch]
+) -> tuple[Noise, float]:
+    """The noise with which simulated batches vary as the real ones do, and a factor on all task times.
+
+    The factor makes up for what the noise adds: a stage waits for the latest of its tasks.
+    """
+    quiet = replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0]
+    measured = _seconds(batches)
+    off = np.log(measured / quiet)
+    phi = _correlation(off)
+
+    def spread(sigma: float) -> float:
+        simulated = replay(components, engine, Noise(sigma, phi), batches, SEEDS)
+        return _spread(np.log(simulated / quiet))
+
+    sigma = _solved(spread, _spread(off), 0.0, MOST_SIGMA)
+    noise, scale = Noise(_rounded(sigma), _rounded(phi)), 1.0
+    for _ in range(3):
+        scaled = tuple(_scaled(component, scale) for component in components)
+        simulated = np.median(replay(scaled, engine, noise, batches, SEEDS), axis=0)
+        tasks_s = np.maximum(simulated - engine.driver_s - engine.commit_s, 1e-3)
+        scale *= float(np.clip(1 + np.median((measured - simulated) / tasks_s), 0.5, 2.0))
+    return noise, scale
+
+
+def _solved(function: Callable[[float], float], wanted: float, low: float, high: float) -> float:
+    """Where a growing function reaches a value."""
+    if function(low) >= wanted:
+        return low
+    for _ in range(8):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < wanted else (low, middle)
+    return (low + high) / 2
+
+
+def _scaled(component: ComponentSpec, factor: float) -> ComponentSpec:
+    return replace(
+        component,
+        task_s=_rounded(component.task_s * factor),
+        key_s=_rounded(component.key_s * factor),
+        rate_per_s=_rounded(min(FASTEST_PER_S, component.rate_per_s / factor)),
+    )
+
+
+def _notes(costs: dict[str, Cost]) -> tuple[str, ...]:
+    return tuple(
+        f"{name}: rows per task hardly varied, so that the cost of a task and that of a row are a guess"
+        for name, cost in costs.items()
+        if not cost.separable
+    )
+
+
+def _seconds(batches: Sequence[RecordedBatch]) -> Array:
+    return np.array([batch.seconds for batch in batches])
+
+
+def _spread(values: Array) -> float:
+    """Half of what lies between the 10th and the 90th percentile."""
+    low, high = np.percentile(values, (10, 90))
+    return float(high - low) / 2
+
+
+def _correlation(values: Array) -> float:
+    """Of each value with the one before."""
+    if len(values) < LEAST_BATCHES or values.std() == 0:
+        return 0.0
+    around = values - np.median(values)
+    return float(np.clip((around[1:] * around[:-1]).sum() / (around**2).sum(), 0.0, MOST_PHI))
+
+
+def _median(values: Sequence[float], usual: float) -> float:
+    known = [value for value in values if np.isfinite(value)]
+    return max(0.0, _rounded(float(np.median(known)))) if known else usual
+
+
+def _rounded(value: float) -> float:
+    """Four digits are more than is known."""
+    return float(f"{value:.4g}")

@@ -1,0 +1,80 @@
+"""A run that was recorded elsewhere, as plain values: what `fitting` makes a simulation of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from homeostat.core.observation import NAN, Array
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTasks:
+    """Columns with one entry per task of one component in one batch. Times are seconds since the epoch."""
+
+    rows: Array
+    rows_out: Array
+    keys: Array
+    start_s: Array
+    finish_s: Array
+    executor: NDArray[np.str_]
+
+    @property
+    def seconds(self) -> Array:
+        """How long each held its slot."""
+        return self.finish_s - self.start_s
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBatch:
+    """`arrived_rows` is what the sources had got when it began, taken or not; `pending_rows` what it left there."""
+
+    run: str
+    number: int
+    started_s: float
+    seconds: float
+    rows: float
+    commit_s: float = NAN
+    arrived_rows: float = NAN
+    pending_rows: float = NAN
+    state_rows: float = NAN
+    tasks: Mapping[str, RecordedTasks] = field(default_factory=dict)
+
+    @property
+    def ended_s(self) -> float:
+        return self.started_s + self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedExecutor:
+    id: str
+    host: str
+    slots: int
+    added_s: float
+    removed_s: float = inf
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedComponent:
+    name: str
+    inputs: tuple[str, ...] = ()
+    keyed: bool = False
+    stateful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """One query of one application. `driver_up_s` is when the application began to ask for executors."""
+
+    application: str
+    query: str
+    components: tuple[RecordedComponent, ...]
+    batches: tuple[RecordedBatch, ...]
+    executors: tuple[RecordedExecutor, ...]
+    driver_up_s: float = NAN
+    locality_wait_s: float = 3.0
+    notes: tuple[str, ...] = ()

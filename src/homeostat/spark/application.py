@@ -1,0 +1,308 @@
+"""A running application: its session, its queries, what is seen of them and what is done to them."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from homeostat.core.configuration import (
+    EXECUTORS,
+    ROWS_PER_TRIGGER,
+    SOURCE_PARTITIONS,
+    STATE_PARTITIONS,
+    TRIGGER_S,
+    Capabilities,
+    Configuration,
+    Knob,
+    Value,
+)
+from homeostat.core.errors import ConfigError
+from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt, UnderWay
+from homeostat.core.topology import Topology
+from homeostat.spark import shares
+from homeostat.spark.actuator import EXECUTORS_KNOB, Actuator
+from homeostat.spark.capabilities import judge, look_around
+from homeostat.spark.control import write_control
+from homeostat.spark.engine import QueryEngine
+from homeostat.spark.executors import Executors
+from homeostat.spark.handles import QueryHandle, handle_of
+from homeostat.spark.locality import Locality, ran_slowest_stage
+from homeostat.spark.pipeline import (
+    BOUND_OPTIONS,
+    DEFAULT_TRIGGER_S,
+    PARTITION_OPTIONS,
+    Context,
+    Pipeline,
+    written_trigger_s,
+)
+from homeostat.spark.queries import ManagedQuery
+from homeostat.spark.rest import RestClient
+from homeostat.spark.sensing import Sensors
+from homeostat.spark.waiting import Deadline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_EXECUTORS = 2
+DEFAULT_STATE_PARTITIONS = 8
+ROOM = 2.0
+UNKNOWN_RATE_PER_S = 5_000.0
+START_LIMIT_S = 180.0
+
+Knobs = Mapping[str, Any]
+
+
+class Application:
+    """`remembered` are the knobs of an earlier life, `remember` keeps them for the next. `room` is how many executors
+    the cluster can hold, where that is known."""
+
+    def __init__(
+        self,
+        pipelines: Sequence[Pipeline],
+        directory: Path,
+        remembered: Knobs | None = None,
+        remember: Callable[[Knobs], None] = lambda _: None,
+        room: int | None = None,
+    ) -> None:
+        self.pipelines = tuple(pipelines)
+        self.directory = directory
+        self._remember, self._room = remember, room
+        known = remembered or {}
+        wanted = {p.name: int(p.start.get(EXECUTORS, DEFAULT_EXECUTORS)) for p in pipelines}
+        kept = known.get("executors", {})
+        self.shares = {name: int(kept.get(name, count)) for name, count in wanted.items()}
+        self._kept_values = {Knob.parse(name): value for name, value in known.get("values", {}).items()}
+        self._contexts: dict[str, Context] = {}
+        self._complaints: list[str] = []
+        self._engines: dict[str, QueryEngine] = {}
+        self._asked: dict[str, tuple[str, dict[str, int]]] = {}
+        self._handles: dict[str, QueryHandle] = {}
+        self.queries: dict[str, ManagedQuery] = {}
+
+    @property
+    def wanted_executors(self) -> int:
+        return shares.total(self.shares)
+
+    # Life
+
+    def open(self, spark: SparkSession) -> None:
+        self.spark = spark
+        context = spark.sparkContext
+        self._surroundings = look_around(spark, room=self._room)
+        steers = judge(self._surroundings).capabilities.can_replace
+        self._executors = Executors(spark) if steers else None
+        for pipeline in self.pipelines:
+            self.queries[pipeline.name] = self._managed(pipeline)
+        self.rest = RestClient(str(context.uiWebUrl))
+        self.sensors = Sensors(self.rest, self._current_handles, self._route, spark=spark, on_change=self._changed)
+        self._actuator = Actuator(
+            self._executors,
+            list(self.queries.values()),
+            Locality(spark) if steers else None,
+            lambda: self._capabilities(*self.queries.values()),
+            ran_slowest_stage(spark),
+            self._route,
+        )
+
+    def start(self) -> None:
+        """Returns once every query has done a batch or found nothing to do."""
+        if self._executors is not None:
+            self._executors.take_over()
+            self._executors.request(self.wanted_executors)
+        self.sensors.start()
+        for pipeline in self.pipelines:
+            query = self.queries[pipeline.name]
+            query.start(Deadline.after(START_LIMIT_S))
+            query.values = {**self._known_knobs(pipeline.name, query.values), **self._contexts[pipeline.name].asked}
+        self._actuator.start()
+        self._keep()
+
+    def stop(self, *, session: bool = True) -> None:
+        """The batch under way is called off; Spark redoes it on the next start. The session may stay for others."""
+        for part in (self._actuator.stop, self.sensors.stop, *(query.stop for query in self.queries.values())):
+            try:
+                part()
+            except Exception as error:  # the others are to be stopped all the same
+                self._complaints.append(str(error))
+        if session:
+            self.spark.stop()
+
+    def running(self) -> bool:
+        return all(not query.given_up for query in self.queries.values())
+
+    @property
+    def failure(self) -> str:
+        return "; ".join(f"query {q.name}: {q.given_up}" for q in self.queries.values() if q.given_up)
+
+    # What the loop sees
+
+    def engine(self, query: str) -> QueryEngine:
+        """A new end for a manager; the one before, if any, is fenced off."""
+        if query in self._engines:
+            self._engines[query].close()
+        self._engines[query] = QueryEngine(self, query)
+        return self._engines[query]
+
+    def describe(self, query: str, reason: str = "start") -> EngineChanged:
+        configuration = self._seen_by(query, self._actuator.configuration())
+        capabilities = self._capabilities(self.queries[query])
+        return EngineChanged(self._topology(query), configuration, capabilities, time.time(), reason)
+
+    def apply(self, query: str, command: Apply) -> None:
+        """A query asks for executors of its own; the application runs the sum."""
+        before = dict(self.shares)
+        wanted = {**before, query: int(command.desired.get(EXECUTORS_KNOB, before[query]))}
+        self._asked[command.id] = (query, wanted)
+        values = dict(command.desired.values)
+        if EXECUTORS_KNOB in values:
+            values[EXECUTORS_KNOB] = shares.total(wanted)
+        self._actuator.apply(replace(command, desired=Configuration(values, command.desired.retired)))
+
+    def run_name(self, query: str) -> str:
+        return f"{self.directory.name}/{query}"
+
+    def about(self) -> dict[str, Any]:
+        context = self.spark.sparkContext
+        return {
+            "process": os.getpid(),
+            "application": context.applicationId,
+            "ui": str(context.uiWebUrl),
+            "started_s": time.time(),
+            "queries": {p.name: self.run_name(p.name) for p in self.pipelines},
+        }
+
+    def capability_table(self) -> list[dict[str, Any]]:
+        return [asdict(finding) for finding in judge(self._surroundings, list(self.queries.values())).table]
+
+    def _capabilities(self, *queries: ManagedQuery) -> Capabilities:
+        return judge(self._surroundings, queries).capabilities
+
+    def _topology(self, query: str) -> Topology:
+        whole = self.sensors.topology()
+        if whole is None:
+            return Topology(())
+        if len(self.queries) == 1:
+            return whole
+        return Topology(tuple(c for c in whole if c.query == query), whole.plan)
+
+    def _seen_by(self, query: str, whole: Configuration) -> Configuration:
+        own = self.queries[query].values
+        values: dict[Knob, Value] = {knob: value for knob, value in whole.values.items() if knob in own}
+        if EXECUTORS_KNOB in whole.values:
+            values[EXECUTORS_KNOB] = shares.observed(self.shares, query, int(whole[EXECUTORS_KNOB]))
+        return Configuration(values, whole.retired)
+
+    # Events on their way from Spark to the engines
+
+    def _route(self, event: Event) -> None:
+        match event:
+            case Observed(observation):
+                name = observation.flows[0].query if observation.flows else ""
+                self._put(name, Observed(shares.as_seen_by(self.shares, name, observation)))
+            case UnderWay(run):
+                names = [name for name, handle in self._handles.items() if handle.run_id == run]
+                self._put(names[0] if names else "", event)
+            case Receipt(command_id):
+                self._received(command_id, event)
+            case _:
+                for name in self._engines:
+                    self._put(name, event)
+
+    def _received(self, command_id: str, receipt: Receipt) -> None:
+        query, wanted = self._asked.get(command_id, ("", self.shares))
+        if receipt.applied:
+            self.shares = wanted
+        self._keep()
+        if query:
+            self._put(query, replace(receipt, configuration=self._seen_by(query, receipt.configuration)))
+
+    def _changed(self, reason: str) -> None:
+        """Executors that came or went with our doing are told by the receipt."""
+        if "executor" in reason and self._actuator.busy:
+            return
+        for name in list(self._engines):
+            self._put(name, self.describe(name, reason))
+
+    def _put(self, name: str, event: Event) -> None:
+        engine = self._engines.get(name)
+        if engine is not None:
+            engine.put(event)
+
+    def _current_handles(self) -> list[QueryHandle]:
+        for name, managed in self.queries.items():
+            query = managed.query
+            if query is None:
+                continue
+            known = self._handles.get(name)
+            if known is None or known.run_id != str(query.runId):
+                trigger_s = float(managed.values.get(Knob(TRIGGER_S, name), math.nan))
+                names = self._contexts[name].names if name in self._contexts else ()
+                self._handles[name] = handle_of(query, name, trigger_s, names)
+        return list(self._handles.values())
+
+    # Knobs
+
+    def _managed(self, pipeline: Pipeline) -> ManagedQuery:
+        name = pipeline.name
+        control = self.directory / "control" / f"{name}.json"
+        control.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint = self.directory / "checkpoints" / name
+
+        def build(values: Mapping[Knob, Value]) -> Any:
+            context = Context(self.spark, name, values, self.directory, control)
+            writer = pipeline.build(context)
+            if not hasattr(writer, "foreachBatch"):
+                raise ConfigError(
+                    f"it returned {type(writer).__name__}, not a writer",
+                    where=f"pipeline {name}",
+                    fix="return df.writeStream…, without start()",
+                )
+            if pipeline.trigger_s is None:
+                context.asked[Knob(TRIGGER_S, name)] = written_trigger_s(writer)
+            self._contexts[name] = context
+            return writer
+
+        def admit(rows: int) -> None:
+            write_control(control, rows_per_trigger=rows)
+
+        values = {**self._first_values(pipeline), **{k: v for k, v in self._kept_values.items() if _of(k, name)}}
+        admit(int(values[Knob(ROWS_PER_TRIGGER, name)]))
+        return ManagedQuery(self.spark, name, build, checkpoint, values, admit=admit)
+
+    @staticmethod
+    def _first_values(pipeline: Pipeline) -> dict[Knob, Value]:
+        name, start = pipeline.name, pipeline.start
+        trigger_s = DEFAULT_TRIGGER_S if pipeline.trigger_s is None else pipeline.trigger_s
+        rate = pipeline.objective.throughput_per_s or UNKNOWN_RATE_PER_S
+        bound = math.ceil(ROOM * rate * max(1.0, trigger_s))
+        set_here = {} if pipeline.trigger_s is None else {Knob(TRIGGER_S, name): pipeline.trigger_s}
+        return set_here | {
+            Knob(STATE_PARTITIONS, name): start.get(STATE_PARTITIONS, DEFAULT_STATE_PARTITIONS),
+            Knob(SOURCE_PARTITIONS, name): start.get(SOURCE_PARTITIONS, DEFAULT_STATE_PARTITIONS),
+            Knob(ROWS_PER_TRIGGER, name): start.get(ROWS_PER_TRIGGER, bound),
+        }
+
+    def _known_knobs(self, name: str, values: Mapping[Knob, Value]) -> dict[Knob, Value]:
+        """Without those that the query's sources know nothing of, or that it has no state for."""
+        formats = set(self._contexts[name].formats)
+        useless = set()
+        if not formats & set(BOUND_OPTIONS):
+            useless.add(ROWS_PER_TRIGGER)
+        if not formats & set(PARTITION_OPTIONS):
+            useless.add(SOURCE_PARTITIONS)
+        if not self.queries[name].checkpoint.has_state():
+            useless.add(STATE_PARTITIONS)
+        return {knob: value for knob, value in values.items() if knob.kind not in useless}
+
+    def _keep(self) -> None:
+        values = {str(knob): value for query in self.queries.values() for knob, value in query.values.items()}
+        self._remember({"executors": dict(self.shares), "values": values})
+
+
+def _of(knob: Knob, query: str) -> bool:
+    return knob.scope.split("/")[0] == query

@@ -1,0 +1,206 @@
+"""The executors of an application: seen, asked for, drained and ended, without a restart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from homeostat.core.errors import HomeostatError
+from homeostat.spark.waiting import Deadline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ALLOCATION_THREAD = "spark-dynamic-executor-allocation"
+_TAKE_OVER_S = 30.0
+_KILL_S = 15.0
+_PLACES_TRIED = 3
+
+
+class ExecutorsError(HomeostatError):
+    """The cluster did not do what it was asked for; the message says how far it got."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorInfo:
+    id: str
+    host: str
+    cores: int
+    since_s: float
+
+
+def whom_to_retire(executors: Sequence[ExecutorInfo], count: int) -> tuple[str, ...]:
+    """The newest ones of the fullest hosts, so that no host loses all of its executors without need."""
+    staying = list(executors)
+    leaving: list[str] = []
+    for _ in range(min(count, len(staying))):
+        on_host = Counter(executor.host for executor in staying)
+        first = max(staying, key=lambda e: (on_host[e.host], e.since_s, _number(e.id)))
+        staying.remove(first)
+        leaving.append(first.id)
+    return tuple(leaving)
+
+
+class Executors:
+    """Steers the number of executors through the scheduler's own calls.
+
+    A call's return value is no evidence: every change is waited for in what the scheduler has registered.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        context = spark.sparkContext
+        self._context: Any = context._jsc.sc()
+        self._jvm: Any = context._jvm
+        self._backend: Any = self._context.schedulerBackend()
+        self.retired: frozenset[str] = frozenset()
+        self.target = 0
+
+    def take_over(self) -> None:
+        """Set Spark's own allocation manager aside, and hold the number of executors that it wanted."""
+        manager = self._context.executorAllocationManager()
+        if manager.isDefined():
+            manager.get().stop()
+            if not Deadline.after(_TAKE_OVER_S).wait_until(lambda: not self._spark_allocates()):
+                raise ExecutorsError(
+                    "Spark's own dynamic allocation does not stop",
+                    fix="set spark.dynamicAllocation.enabled to false, or run with --mode observe",
+                )
+        conf = self._context.conf()
+        wanted = int(conf.get("spark.dynamicAllocation.initialExecutors", "0")) if manager.isDefined() else 0
+        self.request(max(1, wanted, len(self.alive())))
+
+    def alive(self) -> list[ExecutorInfo]:
+        """Those that take tasks: registered, and neither drained nor about to be killed."""
+        active = {id for id in self._registered() if self._backend.isExecutorActive(id)}
+        known = self._context.statusStore().executorList(True).iterator()
+        found = []
+        while known.hasNext():
+            entry = known.next()
+            if entry.id() in active:
+                host = str(entry.hostPort()).rpartition(":")[0] or str(entry.hostPort())
+                found.append(ExecutorInfo(entry.id(), host, entry.totalCores(), entry.addTime().getTime() / 1000))
+        return sorted(found, key=lambda executor: _number(executor.id))
+
+    def ids(self) -> frozenset[str]:
+        return frozenset(executor.id for executor in self.alive())
+
+    def request(self, count: int) -> None:
+        """Let the cluster manager aim at this many. It starts what is missing and kills nothing."""
+        self._context.requestTotalExecutors(count, 0, self._jvm.PythonUtils.toScalaMap({}))
+        self.target = count
+
+    def decommission(self, ids: Iterable[str]) -> None:
+        """No new task goes to these from now on; what runs there goes on."""
+        for id in sorted(ids):
+            if self._backend.isExecutorActive(id):
+                why = self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(
+                    "retired by homeostat", self._jvm.scala.Option.empty()
+                )
+                self._backend.decommissionExecutor(id, why, False, False)
+
+    def kill(self, ids: Iterable[str], *, force: bool = False) -> None:
+        """End these processes; without `force`, only those that run nothing."""
+        names = self._jvm.PythonUtils.toSeq(sorted(ids))
+        self._backend.killExecutors(names, False, False, force)
+
+    def grow(self, count: int, deadline: Deadline) -> frozenset[str]:
+        """Bring up executors until there are `count`; the fresh ones' ids. What is granted stays if it is too few."""
+        before, old_target = self.ids(), self.target
+        self.request(count)
+        if not deadline.wait_until(lambda: len(self.alive()) >= count):
+            up = len(self.alive())
+            self.request(max(old_target, min(up, count)))
+            raise ExecutorsError(f"{up} of {count} executors are up: the cluster gives no more")
+        return self.ids() - before
+
+    def shrink(self, count: int, quiet: Callable[[], bool], deadline: Deadline) -> None:
+        """Let the surplus go once `quiet`: nobody needs what it holds any more."""
+        executors = self.alive()
+        self.request(count)
+        self.retire(whom_to_retire(executors, len(executors) - count), quiet, deadline)
+
+    def retire(self, ids: Collection[str], quiet: Callable[[], bool], deadline: Deadline) -> None:
+        """Drain, wait for the batch to end, kill; by force if the time is up."""
+        self.decommission(ids)
+        deadline.wait_until(lambda: quiet() and not self._busy(ids))
+        self.end(ids)
+
+    def end(self, ids: Collection[str]) -> None:
+        """Kill these, whatever they do, and see that they are gone."""
+        self.kill(ids, force=True)
+        if not Deadline.after(_KILL_S).wait_until(lambda: not self._registered() & set(ids)):
+            left = ", ".join(sorted(self._registered() & set(ids)))
+            raise ExecutorsError(f"executor {left} is still there {_KILL_S:g} s after it was killed")
+
+    def replace(self, ids: Collection[str], quiet: Callable[[], bool], deadline: Deadline, *, full: bool) -> str:
+        """Fresh executors in place of these, on other hosts if the cluster has any; a remark if it has none.
+
+        The fresh ones come up first, unless the cluster is `full` or gives none in half of the time.
+        """
+        leaving = [executor for executor in self.alive() if executor.id in ids]
+        if not leaving:
+            self.retired |= frozenset(ids)
+            return ""
+        count, before = self.target, self.ids()
+        avoided = {executor.host for executor in leaving}
+        if not full:
+            self._bring_up_elsewhere(len(leaving), avoided, deadline.at_most(deadline.left_s / 2))
+        self.request(count)
+        self.retire([executor.id for executor in leaving], quiet, deadline)
+        self.retired |= frozenset(ids)
+        if not deadline.wait_until(lambda: len(self.alive()) >= count):
+            raise ExecutorsError(f"the old ones are gone and {len(self.alive())} of {count} executors are up")
+        fresh = [executor for executor in self.alive() if executor.id not in before]
+        return self._keep_the_best(fresh, count, avoided)
+
+    def trim(self) -> None:
+        """Late arrivals beyond the target, of a request that was taken back, go again."""
+        executors = self.alive()
+        if len(executors) > self.target:
+            self.end(whom_to_retire(executors, len(executors) - self.target))
+
+    def _bring_up_elsewhere(self, count: int, avoided: Collection[str], deadline: Deadline) -> None:
+        """Spark cannot be told to avoid a host: ask for more than needed until enough are elsewhere."""
+        before, target = self.ids(), self.target
+        for extra in range(_PLACES_TRIED):
+            self.request(target + count + extra)
+            if not deadline.wait_until(partial(self._more_than, before, count + extra)):
+                return
+            fresh = [executor for executor in self.alive() if executor.id not in before]
+            if sum(executor.host not in avoided for executor in fresh) >= count:
+                return
+
+    def _more_than(self, before: frozenset[str], count: int) -> bool:
+        return len(self.ids() - before) >= count
+
+    def _keep_the_best(self, fresh: Sequence[ExecutorInfo], count: int, avoided: Collection[str]) -> str:
+        """End what was asked for beyond the count, those on hosts to avoid first."""
+        surplus = len(self.alive()) - count
+        worst_first = sorted(fresh, key=lambda executor: executor.host not in avoided)
+        if surplus > 0:
+            self.end([executor.id for executor in worst_first[:surplus]])
+        kept = worst_first[max(0, surplus) :]
+        again = sorted({executor.host for executor in kept} & set(avoided))
+        return f"the cluster offered no place but {', '.join(again)} again" if again else ""
+
+    def _registered(self) -> frozenset[str]:
+        listed = str(self._backend.getExecutorIds().mkString(","))
+        return frozenset(listed.split(",")) if listed else frozenset()
+
+    def _busy(self, ids: Iterable[str]) -> bool:
+        scheduler = self._context.taskScheduler()
+        return any(scheduler.isExecutorBusy(id) for id in ids)
+
+    def _spark_allocates(self) -> bool:
+        threads = self._jvm.java.lang.Thread.getAllStackTraces().keySet().iterator()
+        while threads.hasNext():
+            if str(threads.next().getName()).startswith(_ALLOCATION_THREAD):
+                return True
+        return False
+
+
+def _number(id: str) -> int:
+    return int(id) if id.isdigit() else 0

@@ -1,0 +1,280 @@
+"""A small process that keeps other processes, and ends them all when whoever started it is gone.
+
+It runs by its file, with the standard library alone, so that it starts at once. Its parent writes one JSON order a
+line; the end of that input, which also comes when the parent is killed, ends everything. On Linux every process that
+was started under it stays under it, whatever its own parent or process group, and if the keeper itself is killed the
+processes it started die with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Condition, Thread
+from typing import Any
+
+GRACE_S = 5.0
+LOOK_AGAIN_S = 0.1
+ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
+DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+class Keeper:
+    """The parent's side: orders go out, reports about processes that ended come in."""
+
+    def __init__(self) -> None:
+        reports, reports_in = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", __file__, str(reports_in)],
+                stdin=subprocess.PIPE,
+                pass_fds=(reports_in,),
+                start_new_session=True,  # an interrupt typed at the terminal is for the parent to act on
+                text=True,
+            )
+        finally:
+            os.close(reports_in)
+        self._changed = Condition()
+        self._pids: dict[str, int] = {}
+        self._codes: dict[str, int] = {}
+        self._gone = False
+        self._reader = Thread(target=self._listen, args=(reports,), name="keeper-reports", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def start(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        log: Path | None = None,
+    ) -> int:
+        """Start a process under a name and return its pid; without a log it writes where the parent writes."""
+        with self._changed:
+            self._pids.pop(name, None)
+            self._codes.pop(name, None)
+        self._order(
+            start=name,
+            command=[str(part) for part in command],
+            environment=dict(os.environ if environment is None else environment),
+            directory=str(directory or Path.cwd()),
+            log=str(log) if log else None,
+        )
+        with self._changed:
+            self._changed.wait_for(lambda: name in self._pids or name in self._codes or self._gone)
+            if name not in self._pids:
+                raise OSError(f"{command[0]} could not be started")
+            return self._pids[name]
+
+    def code(self, name: str) -> int | None:
+        """How the process ended (minus the signal's number if one ended it); None while it runs."""
+        with self._changed:
+            return self._codes.get(name, -signal.SIGKILL if self._gone else None)
+
+    def wait(self, name: str, timeout_s: float | None = None) -> int | None:
+        """Wait for the process to end; None if it runs on after the time limit."""
+        with self._changed:
+            self._changed.wait_for(lambda: name in self._codes or self._gone, timeout_s)
+        return self.code(name)
+
+    def end(self, name: str) -> None:
+        """End the process and all it started, and wait until that is so."""
+        if self.code(name) is None:
+            self._order(end=name)
+            self.wait(name)
+
+    def close(self) -> None:
+        """End everything. Safe to repeat."""
+        with suppress(BrokenPipeError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        self._process.wait()
+        self._reader.join()
+
+    def _order(self, **order: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+
+    def _listen(self, reports: int) -> None:
+        with open(reports) as lines:
+            for line in lines:
+                report = json.loads(line)
+                with self._changed:
+                    if "pid" in report:
+                        self._pids[report["name"]] = report["pid"]
+                    else:
+                        self._codes[report["name"]] = report["code"]
+                    self._changed.notify_all()
+        with self._changed:
+            self._gone = True
+            self._changed.notify_all()
+
+
+class _Household:
+    """The keeper's side: its children by name, and everything that descends from them."""
+
+    def __init__(self, reports: int) -> None:
+        self._reports = reports
+        self._children: dict[int, str] = {}
+
+    def obey(self, order: Mapping[str, Any]) -> None:
+        if name := order.get("start"):
+            self._start(name, order)
+        elif name := order.get("end"):
+            self.end_trees([pid for pid, child in self._children.items() if child == name])
+
+    def reap(self) -> None:
+        """Take note of every child that ended, adopted ones included."""
+        with suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if not pid:
+                    return
+                if name := self._children.pop(pid, None):
+                    self._report(name=name, code=os.waitstatus_to_exitcode(status))
+
+    def end_all(self) -> None:
+        self.end_trees(_tree([os.getpid()]) - {os.getpid()})
+
+    def end_trees(self, roots: Iterable[int]) -> None:
+        """First ask, then kill; a process that was stopped must be continued to hear the question."""
+        doomed = _tree(roots)
+        for pid in doomed:
+            _signal(pid, signal.SIGTERM)
+            _signal(pid, signal.SIGCONT)
+        doomed = self._wait_for_end(doomed, time.monotonic() + GRACE_S)
+        while doomed:
+            for pid in doomed:
+                _signal(pid, signal.SIGKILL)
+            doomed = self._wait_for_end(doomed, time.monotonic() + LOOK_AGAIN_S)
+
+    def _wait_for_end(self, doomed: set[int], deadline: float) -> set[int]:
+        while doomed and time.monotonic() < deadline:
+            self.reap()
+            doomed = _tree(doomed)
+            time.sleep(LOOK_AGAIN_S / 5)
+        return doomed
+
+    def _start(self, name: str, order: Mapping[str, Any]) -> None:
+        log = open(order["log"], "ab") if order["log"] else None  # noqa: SIM115 (the child holds it on)
+        try:
+            child = subprocess.Popen(
+                order["command"],
+                env=order["environment"],
+                cwd=order["directory"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+        except (OSError, subprocess.SubprocessError):
+            self._report(name=name, code=127)
+            return
+        finally:
+            if log:
+                log.close()
+        self._children[child.pid] = name
+        child.returncode = 0  # reaped here, by pid, together with adopted orphans; Popen must not wait for it
+        self._report(name=name, pid=child.pid)
+
+    def _report(self, **report: object) -> None:
+        with suppress(BrokenPipeError):
+            os.write(self._reports, json.dumps(report).encode() + b"\n")
+
+
+def _tree(roots: Iterable[int]) -> set[int]:
+    """These processes and all their descendants, as far as they live."""
+    children: dict[int, list[int]] = {}
+    alive = set()
+    for pid, parent in _processes():
+        alive.add(pid)
+        children.setdefault(parent, []).append(pid)
+    found: set[int] = set()
+    left = [pid for pid in roots if pid in alive]
+    while left:
+        pid = left.pop()
+        if pid not in found:
+            found.add(pid)
+            left += children.get(pid, ())
+    return found
+
+
+def _processes() -> Iterable[tuple[int, int]]:
+    """(pid, parent) of every process that has not ended."""
+    return _listed_by_kernel() if os.path.isdir("/proc/self") else _listed_by_ps()
+
+
+def _listed_by_kernel() -> Iterator[tuple[int, int]]:
+    for entry in os.listdir("/proc"):
+        with suppress(ValueError, OSError), open(f"/proc/{int(entry)}/stat", "rb") as stat:
+            fields = stat.read().rpartition(b")")[2].split()
+            if fields[0] != b"Z":
+                yield int(entry), int(fields[1])
+
+
+def _listed_by_ps() -> Iterator[tuple[int, int]]:
+    """For systems without /proc."""
+    listing = subprocess.run(["ps", "-Ao", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
+    for line in listing.splitlines():
+        pid, parent, state = line.split()[:3]
+        if not state.startswith("Z"):
+            yield int(pid), int(parent)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+
+
+def _keep(reports: int) -> None:
+    """Follow the orders until they end, or until a signal asks to stop."""
+    household = _Household(reports)
+    wake, woken = os.pipe()
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(0))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1)
+    orders = sys.stdin.fileno()
+    unread = b""
+    try:
+        while True:
+            ready, _, _ = select.select([orders, wake], [], [])
+            if wake in ready:
+                os.read(wake, 4096)
+                household.reap()
+            if orders in ready:
+                received = os.read(orders, 65536)
+                if not received:
+                    return
+                *lines, unread = (unread + received).split(b"\n")
+                for line in lines:
+                    household.obey(json.loads(line))
+    finally:
+        household.end_all()
+
+
+if __name__ == "__main__":
+    _keep(int(sys.argv[1]))

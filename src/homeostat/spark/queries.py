@@ -1,0 +1,352 @@
+"""A streaming query that can be stopped, changed and started again from its checkpoint, and is never left stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from homeostat.core.configuration import ROWS_PER_TRIGGER, STATE_PARTITIONS, TRIGGER_S, Knob, Value
+from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.spark.checkpoints import Checkpoint
+from homeostat.spark.waiting import Deadline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+Values = Mapping[Knob, Value]
+Build = Callable[[Values], "DataStreamWriter"]
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_STOP_TIMEOUT = "spark.sql.streaming.stopTimeout"
+_POOL = "spark.scheduler.pool"
+_STOP_S = 30.0
+_RETURN_S = 120.0
+_TRIES = 10
+_LONGEST_PAUSE_S = 60.0
+# What Spark says when a checkpoint and a query do not belong together.
+_OTHER_QUERY = (
+    "sources in the checkpoint offsets",
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+    "STATE_STORE_SCHEMA_MISMATCH",
+    "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",
+    "STATE_STORE_INVALID",
+)
+# The session's settings are shared by all queries; a query takes a copy of them when it starts.
+_session_settings = RLock()
+
+
+class QueryError(HomeostatError):
+    """A query did not do what it was told; the message says what it does now."""
+
+
+class ManagedQuery:
+    """One query and the knobs it runs with.
+
+    `build` makes the writer for given knobs; None for a query that was handed over running, of which only the
+    live knobs can be changed. `admit` tells the source a new bound on the rows of a batch, where it listens.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        name: str,
+        build: Build | None,
+        checkpoint: str | Path,
+        values: Values,
+        *,
+        admit: Callable[[int], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.values: Values = dict(values)
+        self.given_up = ""
+        self.query: StreamingQuery | None = None
+        self.checkpoint = Checkpoint(spark, str(checkpoint))
+        self._spark, self._build, self._admit = spark, build, admit
+        self._lock = RLock()
+        self._wanted = False
+        self._failures = 0
+        self._next_try_s = 0.0
+
+    @classmethod
+    def attached(cls, spark: SparkSession, query: StreamingQuery) -> ManagedQuery:
+        """A query that somebody else started."""
+        managed = cls(spark, query.name or str(query.id), None, "", {})
+        managed.query = query
+        return managed
+
+    @property
+    def restartable(self) -> bool:
+        return self._build is not None
+
+    @property
+    def listens(self) -> bool:
+        """Whether the rows per trigger change without a restart."""
+        return self._admit is not None
+
+    @property
+    def stateful(self) -> bool:
+        """Known once the first batch is done."""
+        return self.restartable and self.checkpoint.has_state()
+
+    @property
+    def active(self) -> bool:
+        return self.query is not None and bool(self.query.isActive)
+
+    def start(self, deadline: Deadline) -> None:
+        """The first start. What stops it is the user's to mend."""
+        with self._lock:
+            try:
+                self._launch_again()
+                # A first batch may take longer than anybody waits: only one that has ended did not start.
+                if not self._works_within(deadline) and not self.active:
+                    raise QueryError(self._failure())
+            except Exception as error:
+                raise self._does_not_start(error) from error
+            self._wanted = True
+
+    def stop(self) -> None:
+        """For good, at the end of the application."""
+        with self._lock:
+            self._wanted = False
+            self._end(self.query)
+
+    def restart(self, values: Values, deadline: Deadline) -> None:
+        """All of these values in one restart; if it does not come up with them, it runs with the old ones again."""
+        with self._lock:
+            old, new = self.values, {**self.values, **values}
+            try:
+                # Before anything is stopped: what cannot even be built costs nothing.
+                writer = self._writer(new)
+            except Exception as error:
+                raise QueryError(
+                    f"it cannot be built with these values: {first_line(error)}", where=self.name
+                ) from error
+            try:
+                self._end(self.query)
+                self._rescale(new, deadline)
+                self._launch(writer, new)
+                self._see_it_work(deadline)
+                self.values = new
+            except Exception as error:
+                if deadline.cancelled.is_set():
+                    raise QueryError("called off, for the application ends", where=self.name) from error
+                back = self._back_to(old)
+                raise QueryError(f"{first_line(error)}; {back}", where=self.name) from error
+
+    def admit(self, rows: int, deadline: Deadline) -> None:
+        """Change the bound on the rows of a batch in the running query, and see a batch begin under it."""
+        assert self._admit is not None
+        knob = self._knob(ROWS_PER_TRIGGER)
+        before = self.values.get(knob)
+        self._admit(rows)
+        told_s = time.time()
+        if not deadline.wait_until(lambda: self._began_since(told_s)):
+            if before is not None:
+                self._admit(int(before))
+            raise QueryError("no batch has begun under the new bound", where=self.name)
+        self.values = {**self.values, knob: rows}
+
+    def batch_end(self) -> Callable[[], bool]:
+        """Whether the batch that is under way now has ended, to be asked again and again."""
+        query, before = self.query, self._last_batch()
+
+        def ended() -> bool:
+            gone = self.query is not query or not self.active
+            return gone or self._idle() or self._last_batch() != before
+
+        return ended
+
+    def batches(self) -> int:
+        """A number that grows with every batch that ends."""
+        return self._last_batch()[0]
+
+    def tend(self) -> str:
+        """To be called now and then: starts the query again if it failed. What there is to report, if anything."""
+        if not self._lock.acquire(blocking=False):
+            return ""
+        try:
+            return self._tend()
+        finally:
+            self._lock.release()
+
+    def _tend(self) -> str:
+        if not self._wanted or self.given_up:
+            return ""
+        if self.active:
+            if self._last_batch()[0] >= 0:
+                self._failures = 0
+            return ""
+        if self._next_try_s == 0:
+            return self._plan_next_try(self._failure())
+        if time.monotonic() < self._next_try_s:
+            return ""
+        self._next_try_s = 0.0
+        try:
+            self._launch_again()
+        except Exception as error:
+            return self._plan_next_try(first_line(error))
+        return ""
+
+    def _plan_next_try(self, reason: str) -> str:
+        self._failures += 1
+        if self._failures > _TRIES:
+            self.given_up = reason
+            return f"it failed {_TRIES} times in a row and stays stopped: {reason}"
+        pause_s = min(_LONGEST_PAUSE_S, 2.0 ** (self._failures - 1))
+        self._next_try_s = time.monotonic() + pause_s
+        return f"it failed and starts again in {pause_s:g} s: {reason}"
+
+    def _writer(self, values: Values) -> DataStreamWriter:
+        if self._build is None:
+            raise QueryError("it was handed over running and cannot be built again", where=self.name)
+        writer = self._build(values).queryName(self.name).option("checkpointLocation", self.checkpoint.location)
+        trigger_s = values.get(self._knob(TRIGGER_S))
+        if trigger_s is None:
+            return writer
+        return writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
+
+    def _launch(self, writer: DataStreamWriter, values: Values) -> None:
+        context = self._spark.sparkContext
+        partitions = values.get(self._knob(STATE_PARTITIONS))
+        # A pool of its own, so that queries of one application share the executors fairly.
+        context.setLocalProperty(_POOL, self.name)
+        try:
+            with _setting(self._spark, _PARTITIONS, None if partitions is None else str(int(partitions))):
+                self.query = writer.start()
+        finally:
+            context.setLocalProperty(_POOL, None)  # type: ignore[arg-type]
+        self._next_try_s = 0.0
+
+    def _launch_again(self) -> None:
+        """With the values it has, and as many state partitions as its checkpoint has."""
+        self._finish_repartition()
+        there = self.checkpoint.state_partitions()
+        if there is not None:
+            self.values = {**self.values, self._knob(STATE_PARTITIONS): there}
+        self._launch(self._writer(self.values), self.values)
+
+    def _works_within(self, deadline: Deadline) -> bool:
+        """Whether a batch was done in time, or there is nothing to do."""
+        deadline.wait_until(lambda: not self.active or self._working())
+        return self.active and self._working()
+
+    def _working(self) -> bool:
+        return self._idle() or self._last_batch()[0] >= 0
+
+    def _see_it_work(self, deadline: Deadline) -> None:
+        if not self._works_within(deadline):
+            raise QueryError("no batch was done in time" if self.active else self._failure())
+
+    def _end(self, query: StreamingQuery | None) -> None:
+        if query is None:
+            return
+        try:
+            with _setting(self._spark, _STOP_TIMEOUT, f"{_STOP_S:g}s"):
+                query.stop()
+        except Exception as error:
+            raise QueryError(f"it does not stop: {first_line(error)}") from error
+
+    def _rescale(self, values: Values, deadline: Deadline) -> None:
+        """Bring the state in the checkpoint to the number of partitions that these values name."""
+        wanted, there = values.get(self._knob(STATE_PARTITIONS)), self.checkpoint.state_partitions()
+        if wanted is None or there is None or int(wanted) == there or not self.checkpoint.has_state():
+            return
+        if self.checkpoint.batches().one_is_open:
+            self._finish_open_batch(deadline)
+        self._repartition(int(wanted))
+
+    def _finish_open_batch(self, deadline: Deadline) -> None:
+        """One trigger does the open batch and nothing else. With none open it would take the whole backlog."""
+        self._launch(self._writer(self.values).trigger(once=True), self.values)
+        query = self.query
+        assert query is not None
+        if not query.awaitTermination(max(1, round(deadline.left_s))):
+            self._end(query)
+            raise QueryError("the open batch was not done in time, so its state cannot be repartitioned")
+
+    def _finish_repartition(self) -> None:
+        interrupted = self.checkpoint.open_repartition()
+        if interrupted is not None:
+            self._repartition(interrupted)
+
+    def _repartition(self, count: int) -> None:
+        self._spark._streamingCheckpointManager.repartition(self.checkpoint.location, count)
+        there = self.checkpoint.state_partitions()
+        if there != count:
+            raise QueryError(f"the state has {there} partitions after it was repartitioned to {count}")
+
+    def _back_to(self, old: Values) -> str:
+        """The old values again; what came of it."""
+        deadline = Deadline.after(_RETURN_S)
+        try:
+            if self.active:
+                self._end(self.query)
+            self._finish_repartition()
+            self._rescale(old, deadline)
+            self._launch(self._writer(old), old)
+            self._see_it_work(deadline)
+        except Exception as error:
+            if self.active:
+                return "it runs as before, but has done no batch yet"
+            return f"as before {self._plan_next_try(first_line(error))}"
+        return "it runs as before"
+
+    def _does_not_start(self, error: Exception) -> ConfigError:
+        text = str(error)
+        if any(sign in text for sign in _OTHER_QUERY):
+            return ConfigError(
+                f"its checkpoint {self.checkpoint.location} belongs to another query",
+                where=f"query {self.name}",
+                fix="give each query a checkpoint of its own, or remove this one to start from the beginning",
+            )
+        return ConfigError(f"it does not start: {first_line(error)}", where=f"query {self.name}")
+
+    def _failure(self) -> str:
+        error = None if self.query is None else self.query.exception()
+        return "it ended by itself" if error is None else first_line(error)
+
+    def _idle(self) -> bool:
+        return self.query is not None and str(self.query.status["message"]).startswith("Waiting")
+
+    def _last_batch(self) -> tuple[int, str]:
+        """The latest batch that ended in this run and when it began; -1 if there is none."""
+        progress: Any = None if self.query is None else self.query.lastProgress
+        return (-1, "") if progress is None else (int(progress["batchId"]), str(progress["timestamp"]))
+
+    def _began_since(self, moment_s: float) -> bool:
+        began = self._last_batch()[1]
+        return self._idle() or (bool(began) and datetime.fromisoformat(began).timestamp() >= moment_s)
+
+    def _knob(self, kind: str) -> Knob:
+        return Knob(kind, self.name)
+
+
+def first_line(error: Exception) -> str:
+    """What Spark means, without the ids before it and the plan behind it."""
+    text = str(error).strip() or type(error).__name__
+    _, found, reason = text.partition("terminated with exception: ")
+    return (reason if found else text).splitlines()[0][:300]
+
+
+@contextmanager
+def _setting(spark: SparkSession, key: str, value: str | None) -> Iterator[None]:
+    """The session with this setting, for as long as it takes to start or stop a query."""
+    with _session_settings:
+        before = spark.conf.get(key, None)
+        if value is not None:
+            spark.conf.set(key, value)
+        try:
+            yield
+        finally:
+            if value is not None and before is not None:
+                spark.conf.set(key, before)
+            elif value is not None:
+                spark.conf.unset(key)

@@ -1,0 +1,365 @@
+"""What is seen of a running application: batches as they end, and the one under way. It looks and never blocks."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from homeostat.core.events import Event, Failure, Observed, UnderWay
+from homeostat.core.observation import NAN, FlowSample, Observation, TaskSample, WorkerSample
+from homeostat.core.topology import Topology
+from homeostat.spark.answers import StageAttempt
+from homeostat.spark.graphs import StageGraph
+from homeostat.spark.handles import Listener, QueryHandle, stage_graphs
+from homeostat.spark.jobs import JobBook, read_stages
+from homeostat.spark.naming import RanStage
+from homeostat.spark.offsets import latest_row
+from homeostat.spark.progress import Arrivals, Progress, arrivals, flows, idle_flows, read_progress
+from homeostat.spark.querybook import QueryBook, Run
+from homeostat.spark.rest import RestClient, SensorError
+from homeostat.spark.sampling import StageRun, task_sample, worker_sample
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POLL_S = 1.0
+_QUIET_S = 5.0  # after which Spark is asked whether a batch was missed
+_WAITING_AT_MOST = 1_000
+_GRAPHS_KEPT = 500
+_TOLD_AGAIN_S = 60.0
+_JOIN_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    run: str
+    at_s: float
+
+
+def _nobody(reason: str) -> None:
+    """Nobody wants to know."""
+
+
+class Sensors:
+    """Puts events about the queries into `emit`, from threads of its own.
+
+    Progress comes from a listener (given `spark`) and, where that missed a batch, from the query; tasks, stages and
+    executors from the REST API. What cannot be read is unknown. `on_change` is told when executors come or go and when
+    the plan is first seen or changes.
+    """
+
+    def __init__(
+        self,
+        rest: RestClient,
+        queries: Callable[[], Sequence[QueryHandle]],
+        emit: Callable[[Event], None],
+        *,
+        spark: SparkSession | None = None,
+        on_change: Callable[[str], None] = _nobody,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._rest, self._emit = rest, emit
+        self._on_change, self._clock = on_change, clock
+        self._spark = spark
+        self._listener = Listener(spark, self._hear_progress, self._hear_idle) if spark is not None else None
+        self._inbox: queue.Queue[str | _Idle] = queue.Queue(_WAITING_AT_MOST)
+        self._jobs = JobBook(rest)
+        self._graph_of: Callable[[int], StageGraph] | None = None
+        self._graphs: dict[int, StageGraph] = {}
+        self._book = QueryBook(queries, on_change)
+        self._workers = WorkerSample()
+        self._under_way: UnderWay | None = None
+        self._ran: dict[str, dict[str, float]] = {}
+        self._answering = False
+        self._failed_s: dict[tuple[str, str], float] = {}
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=target, name=f"homeostat {name}", daemon=True)
+            for name, target in (("batches", self._read_batches), ("polling", self._poll))
+        ]
+
+    def start(self) -> None:
+        self._guarded("listener", self._listen)
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._listener is not None:
+            self._guarded("listener", self._listener.stop)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(_JOIN_S)
+
+    def topology(self) -> Topology | None:
+        """None until the tasks of a batch were seen."""
+        return self._book.topology
+
+    def workers(self) -> WorkerSample:
+        """The executors that were alive when last asked."""
+        return self._workers
+
+    def under_way(self) -> UnderWay | None:
+        """The batch that runs now, of several the one that runs longest."""
+        return self._under_way
+
+    def ran_tasks(self, component: str) -> Mapping[str, float]:
+        """The living workers that have run tasks of a component, and when that was first seen."""
+        return dict(self._ran.get(component, {}))
+
+    # Listening
+
+    def _listen(self) -> None:
+        if self._spark is not None and self._listener is not None:
+            self._graph_of = stage_graphs(self._spark)
+            self._listener.start()
+
+    def _hear_progress(self, progress: str) -> None:
+        self._put(progress)
+
+    def _hear_idle(self, run: str) -> None:
+        self._put(_Idle(run, self._clock()))
+
+    def _put(self, heard: str | _Idle) -> None:
+        try:
+            self._inbox.put_nowait(heard)
+        except queue.Full:
+            return  # the query itself remembers its batches, see _fill
+
+    # Batches that ended
+
+    def _read_batches(self) -> None:
+        heard_s = time.monotonic()
+        while not self._stopping.is_set():
+            try:
+                heard = self._inbox.get(timeout=POLL_S)
+            except queue.Empty:
+                if time.monotonic() - heard_s > _QUIET_S:
+                    heard_s = time.monotonic()
+                    self._guarded("progress", self._fill_all)
+                continue
+            heard_s = time.monotonic()
+            self._guarded("progress", partial(self._take, heard))
+
+    def _take(self, heard: str | _Idle) -> None:
+        if isinstance(heard, _Idle):
+            self._idle(heard)
+            return
+        progress = read_progress(json.loads(heard))
+        run = self._book.run(progress.run)
+        if run is None or progress.batch <= run.last_batch:
+            return
+        if progress.batch > run.last_batch + 1:
+            self._fill(run, before=progress.batch)
+        self._observe(run, progress)
+
+    def _fill_all(self) -> None:
+        for run in self._book.running():
+            self._fill(run)
+
+    def _fill(self, run: Run, before: int | None = None) -> None:
+        """Take the batches that the listener missed from what the query remembers."""
+        missed: list[Progress] = []
+        for remembered in run.handle.recent_progress():
+            progress = read_progress(remembered)
+            if progress.run != run.handle.run_id or progress.batch <= run.last_batch:
+                break
+            if before is None or progress.batch < before:
+                missed.append(progress)
+        for progress in reversed(missed):
+            if progress.batch > run.last_batch:
+                self._observe(run, progress)
+
+    def _observe(self, run: Run, progress: Progress) -> None:
+        workers = self._latest_workers()
+        tasks: dict[str, TaskSample] = {}
+        self._guarded("tasks", lambda: tasks.update(self._tasks(run, progress, workers)))
+        now = self._arrivals(run, progress)
+        sample = flows(
+            progress,
+            query=run.handle.name,
+            trigger_s=run.handle.trigger_s,
+            names=self._book.source_names(run, len(progress.sources)),
+            now=now,
+            before=run.query.arrived,
+        )
+        run.query.arrived, run.query.latest = now, progress
+        run.last_batch = progress.batch
+        self._emit_observed(
+            run, progress.ended_s, progress.seconds, progress.batch, progress.run, sample, tasks, workers
+        )
+        self._jobs.forget(progress.run, progress.batch)
+
+    def _idle(self, idle: _Idle) -> None:
+        """Nothing new arrived since the last batch, or since the last time nothing had."""
+        run = self._book.run(idle.run)
+        if run is None:
+            return
+        if run.last_s is None:
+            run.last_s = idle.at_s
+            return
+        latest, arrived = run.query.latest, run.query.arrived
+        names = self._book.source_names(run, len(latest.sources) if latest else 1)
+        if arrived is not None:
+            run.query.arrived = replace(arrived, at_s=idle.at_s)
+        run.idle += 1
+        sample = idle_flows(run.handle.name, names, run.handle.trigger_s)
+        # An idle trigger has no batch number, so it gets a count of its own.
+        self._emit_observed(run, idle.at_s, 0.0, run.idle, f"{idle.run}/idle", sample, {}, self._latest_workers())
+
+    def _emit_observed(
+        self,
+        run: Run,
+        at_s: float,
+        seconds: float,
+        batch: int,
+        key: str,
+        sample: tuple[FlowSample, ...],
+        tasks: Mapping[str, TaskSample],
+        workers: WorkerSample,
+    ) -> None:
+        span_s = seconds if run.last_s is None else at_s - run.last_s
+        run.last_s = at_s if run.last_s is None else max(at_s, run.last_s)
+        self._emit(Observed(Observation(at_s, span_s, batch, sample, tasks, workers, key)))
+
+    def _arrivals(self, run: Run, progress: Progress) -> Arrivals:
+        """What had arrived when the batch ended where the source can be asked, else what Spark saw when it began."""
+        known = run.handle.sources
+        if len(known) != len(progress.sources):
+            return arrivals(progress)
+        rows = tuple(
+            latest_row(source, taken.offset, progress.ended_s)
+            for source, taken in zip(known, progress.sources, strict=True)
+        )
+        return Arrivals(progress.ended_s, rows) if all(row == row for row in rows) else arrivals(progress)
+
+    # Stages and tasks
+
+    def _tasks(self, run: Run, progress: Progress, workers: WorkerSample) -> dict[str, TaskSample]:
+        """Unknown while the REST API is silent: a batch is not kept waiting until it answers again."""
+        if not self._answering:
+            return {}
+        stages = self._read_stages(run, progress)
+        whole = any(source.rows > 0 for source in progress.sources)
+        names = self._book.name(run, [stage.stage for stage in stages], whole=whole)
+        found: dict[str, list[StageRun]] = {}
+        for stage in stages:
+            if stage.stage.id in names:
+                found.setdefault(names[stage.stage.id], []).append(stage)
+        for component, ran in found.items():
+            known = self._ran.get(component, {})
+            new = {task.executor: progress.ended_s for stage in ran for task in stage.tasks}
+            self._ran[component] = {worker: at_s for worker, at_s in (new | known).items() if worker in workers.ids}
+        return {component: task_sample(ran, workers) for component, ran in found.items()}
+
+    def _read_stages(self, run: Run, progress: Progress) -> tuple[StageRun, ...]:
+        self._jobs.follow()
+        jobs = self._jobs.of_batch(progress.run, progress.batch)
+        if not jobs and any(source.rows > 0 for source in progress.sources):
+            self._jobs.list_anew()
+            jobs = self._jobs.of_batch(progress.run, progress.batch)
+        self._book.learn_plan(run)
+        return read_stages(self._rest, jobs, self._graph)
+
+    def _graph(self, stage: int) -> StageGraph | None:
+        if self._graph_of is None:
+            return None
+        if stage not in self._graphs:
+            self._graphs[stage] = self._graph_of(stage)
+            for old in list(self._graphs)[:-_GRAPHS_KEPT]:
+                self._graphs.pop(old, None)
+        return self._graphs[stage]
+
+    # Polling
+
+    def _poll(self) -> None:
+        while not self._stopping.is_set():
+            self._answering = self._guarded("executors", self._see_workers)
+            if self._answering:
+                self._guarded("batch under way", self._see_under_way)
+            self._stopping.wait(POLL_S)
+
+    def _latest_workers(self) -> WorkerSample:
+        if self._answering:
+            self._guarded("executors", self._see_workers)
+        return self._workers
+
+    def _see_workers(self) -> None:
+        seen = worker_sample(self._rest.executors())
+        before, self._workers = self._workers, seen
+        if before.ids and before.ids != seen.ids:
+            gone, new = set(before.ids) - set(seen.ids), set(seen.ids) - set(before.ids)
+            told = [f"executor {worker} was lost" for worker in sorted(gone)]
+            told += [f"executor {worker} was added" for worker in sorted(new)]
+            self._on_change(", ".join(told))
+
+    def _see_under_way(self) -> None:
+        self._jobs.follow()
+        running = [seen for run in self._book.running() if (seen := self._running(run)) is not None]
+        self._under_way = min(running, key=lambda seen: seen.since_s, default=None)
+        for seen in running:
+            self._emit(seen)
+
+    def _running(self, run: Run) -> UnderWay | None:
+        run_id = run.handle.run_id
+        batch = self._jobs.newest_batch(run_id)
+        if batch is None or batch <= run.last_batch:
+            return None
+        self._book.learn_plan(run)
+        jobs = self._jobs.of_batch(run_id, batch)
+        begun: list[tuple[RanStage, StageAttempt]] = []
+        for job in jobs:
+            for number in job.stages:
+                for attempt in [attempt for attempt in self._rest.stage(number) if attempt.ran][-1:]:
+                    begun.append((RanStage(number, job.id, self._graph(number)), attempt))
+        names = self._book.name(run, [stage for stage, _ in begun], whole=False)
+        if not begun or batch <= run.last_batch:
+            return None  # it ended meanwhile
+        stage, attempt = begun[-1]
+        return UnderWay(
+            run_id,
+            batch,
+            since_s=min(job.submitted_s for job in jobs),
+            at_s=self._clock(),
+            component=names.get(stage.id, ""),
+            tasks_done=attempt.tasks_done,
+            tasks=attempt.tasks,
+            pending_rows=self._pending(run),
+        )
+
+    def _pending(self, run: Run) -> float:
+        """Rows that have arrived and are not in a finished batch."""
+        latest, known = run.query.latest, run.handle.sources
+        if latest is None or len(known) != len(latest.sources):
+            return NAN
+        now_s = self._clock()
+        return sum(
+            latest_row(source, taken.offset, now_s) - taken.end
+            for source, taken in zip(known, latest.sources, strict=True)
+        )
+
+    # Whatever fails here is told, once, and goes no further
+
+    def _guarded(self, where: str, work: Callable[[], object]) -> bool:
+        try:
+            work()
+        except SensorError as error:
+            self._fail(where, error.kind, error.line)
+        except Exception as error:
+            self._fail(where, type(error).__name__, f"{type(error).__name__}: {error}")
+        else:
+            return True
+        return False
+
+    def _fail(self, where: str, kind: str, error: str) -> None:
+        now_s = self._clock()
+        told_s = self._failed_s.get((where, kind))
+        self._failed_s[where, kind] = now_s
+        if told_s is None or now_s - told_s > _TOLD_AGAIN_S:
+            self._emit(Failure(f"sensor of {where}", error.partition("\n")[0], now_s))

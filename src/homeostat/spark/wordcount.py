@@ -1,0 +1,112 @@
+"""The application of the demonstrations and experiments: a word count whose first stage waits for each row.
+
+Work that waits scales with executors on any machine; work that burns CPU would only measure how many cores it has.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from homeostat.core.configuration import Value
+from homeostat.core.objective import Objective
+from homeostat.spark.ledger import write_counts
+from homeostat.spark.pipeline import Context, Pipeline
+from homeostat.spark.profile import Profile
+
+if TYPE_CHECKING:
+    from pandas import DataFrame as Pandas
+
+NAME = "wordcount"
+APP = '''\
+"""Written by Homeostat: see homeostat.spark.wordcount."""
+
+from homeostat.spark.wordcount import application
+
+wordcount = application({specification!r})
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class WordCount:
+    """`wait_ms` for each row; with `keyed` in a stage behind a hash of the words (no partial aggregation before it),
+    so that a hot word makes one task slow. `burn` works instead of waiting. `hang_file`: the sink waits while it
+    exists."""
+
+    profile: str
+    ledger: str
+    objective: dict[str, float | None]
+    wait_ms: float = 1.0
+    keyed: bool = False
+    burn: bool = False
+    trigger_s: float = 2.0
+    executors: int = 2
+    source_partitions: int = 8
+    state_partitions: int = 4
+    rows_per_trigger: int | None = None
+    hang_file: str = ""
+
+
+def specification(profile: Profile, ledger: Path, objective: Objective | None = None, **rest: Any) -> WordCount:
+    return WordCount(profile.to_json(), str(ledger), asdict(objective or Objective()), **rest)
+
+
+def write_app(path: Path, spec: WordCount) -> Path:
+    """An application file that `homeostat run` can start."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(APP.format(specification=json.dumps(asdict(spec))))
+    return path
+
+
+def application(specification: str) -> Pipeline:
+    return pipeline_of(WordCount(**json.loads(specification)))
+
+
+def pipeline_of(spec: WordCount) -> Pipeline:
+    start: dict[str, Value] = {
+        "executors": spec.executors,
+        "source_partitions": spec.source_partitions,
+        "state_partitions": spec.state_partitions,
+    }
+    if spec.rows_per_trigger is not None:
+        start["rows_per_trigger"] = spec.rows_per_trigger
+
+    def build(ctx: Context) -> Any:
+        rows = ctx.read_stream("homeostat").option("profile", spec.profile).load()
+        if spec.keyed:
+            rows = rows.repartition("word")
+        worked = rows.mapInPandas(_worker(spec.wait_ms / 1000.0, spec.burn), "word string")
+        counts = worked.groupBy("word").count()
+        return counts.writeStream.outputMode("update").foreachBatch(_sink(spec))
+
+    return Pipeline(NAME, build, Objective(**spec.objective), spec.trigger_s, start)
+
+
+def _worker(seconds: float, burn: bool) -> Callable[[Iterator[Pandas]], Iterator[Pandas]]:
+    def work(batches: Iterator[Pandas]) -> Iterator[Pandas]:
+        for batch in batches:
+            for _ in range(len(batch)):
+                if burn:
+                    until_s = time.perf_counter() + seconds
+                    while time.perf_counter() < until_s:
+                        pass
+                else:
+                    time.sleep(seconds)
+            yield batch[["word"]]
+
+    return work
+
+
+def _sink(spec: WordCount) -> Callable[[Any, int], None]:
+    write = write_counts(spec.ledger)
+
+    def sink(batch: Any, number: int) -> None:
+        while spec.hang_file and Path(spec.hang_file).exists():
+            time.sleep(0.1)
+        write(batch, number)
+
+    return sink
