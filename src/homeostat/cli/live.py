@@ -89,7 +89,11 @@ class LiveView:
             self._headline(engine),
             Panel(_rates(engine.truth, self._scenario.duration_s, width), title="rows", title_align="left"),
             Panel(_instances(state, latest, width), title="instances", title_align="left"),
-            Panel(self._happened(self._room(state)), title="what the loop sees and does", title_align="left"),
+            Panel(
+                event_lines(list(self._events), self._room(state)),
+                title="what the loop sees and does",
+                title_align="left",
+            ),
         )
 
     def _headline(self, engine: SimulatedEngine) -> RenderableType:
@@ -107,16 +111,16 @@ class LiveView:
         above = 2 + 5 + (len(state.topology.components) + 2) + 2 + 1
         return min(MOST_EVENTS, max(FEWEST_EVENTS, self._live.console.height - above))
 
-    def _happened(self, room: int) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
 
-        lines = [
-            Text(event_line(record), style=KIND_STYLES.get(record.kind, "")) for record in list(self._events)[-room:]
-        ]
-        for line in lines:
-            line.no_wrap, line.overflow = True, "ellipsis"
-        return Group(*lines, *[Text("")] * (room - len(lines)))
+def event_lines(events: Sequence[Record], room: int) -> RenderableType:
+    """Exactly `room` lines, whatever there is to show, so that nothing jumps."""
+    from rich.console import Group
+    from rich.text import Text
+
+    lines = [Text(event_line(record), style=KIND_STYLES.get(record.kind, "")) for record in events[-room:]]
+    for line in lines:
+        line.no_wrap, line.overflow = True, "ellipsis"
+    return Group(*lines, *[Text("")] * (room - len(lines)))
 
 
 def _rates(truth: Sequence[TruthSample], duration_s: float, width: int) -> RenderableType:

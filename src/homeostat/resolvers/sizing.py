@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from homeostat.core.configuration import Knob
 from homeostat.core.findings import Diagnosis
@@ -124,11 +125,14 @@ def _executors(view: View, load: Load, wanted_per_s: float) -> Need | None:
     batch = batch_time(view)
     if batch is None:
         return None
-    as_cut = _fewest(view, load, batch, wanted_per_s, lambda _: {})
-    if as_cut.enough:
-        return as_cut
-    cut_anew = _fewest(view, load, batch, wanted_per_s, lambda n: _finer(view, batch, n / load.instances))
-    return cut_anew if cut_anew.partitions else as_cut
+    best = _fewest(view, load, batch, wanted_per_s, lambda _: {})
+    # Cutting a stage anew takes a restart, and of a stage with state a rewrite of it: the longest one first.
+    for stages in ([batch.bottleneck], list(batch.stages)):
+        if not best.enough:
+            cut = partial(_finer, view, batch, stages, load.instances)
+            finer = _fewest(view, load, batch, wanted_per_s, cut)
+            best = finer if finer.partitions else best
+    return best
 
 
 def _fewest(
@@ -143,12 +147,12 @@ def _fewest(
     return Need(load.component, knob, load.instances, float(fewest), enough, cut(fewest), wanted_per_s)
 
 
-def _finer(view: View, batch: BatchTime, factor: float) -> dict[str, int]:
-    """Stages that would leave slots idle for a good part of the batch, cut into two tasks for each slot."""
+def _finer(view: View, batch: BatchTime, stages: Sequence[str], present: int, executors: int) -> dict[str, int]:
+    """Those of the stages that would leave slots idle for a good part of the batch, cut into two tasks a slot."""
     spans_s = sum(stage.span_s for stage in batch.stages.values())
-    slots = math.ceil(batch.slots * factor - _ROUNDING)
+    slots = math.ceil(batch.slots * executors / present - _ROUNDING)
     finer = {}
-    for name, stage in batch.stages.items():
+    for name, stage in ((name, batch.stages[name]) for name in stages):
         knob = view.topology[name].partitions if name in view.topology else None
         spec = view.capabilities.knobs.get(knob) if knob is not None else None
         if spec is not None and stage.span_s >= _NOTABLE * spans_s and stage.partitions < slots:

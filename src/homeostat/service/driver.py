@@ -14,25 +14,18 @@ from typing import TYPE_CHECKING
 from homeostat import config as configuration
 from homeostat.config import Config
 from homeostat.core.errors import ConfigError, HomeostatError
-from homeostat.core.events import Notify
-from homeostat.core.objective import Objective
-from homeostat.policies import registry
 from homeostat.service import applications
 from homeostat.service.launch import CAPABILITIES, KNOBS, LEASE, STARTED, Launch, read_json, write_json
 from homeostat.service.lease import Lease
 from homeostat.service.loop import Loop, LoopKeeper
 from homeostat.service.manager import Manager
-from homeostat.service.samples import Samples
+from homeostat.service.managing import manager
 from homeostat.spark.application import Application
-from homeostat.spark.pipeline import Pipeline
 from homeostat.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from homeostat.core.cycle import Trace
-    from homeostat.core.state import State
-    from homeostat.store.protocol import Store
 
 LOOK_AGAIN_S = 0.5
 REACH_S = 5.0
@@ -65,6 +58,7 @@ def drive(launch: Launch) -> int:
             read_json(directory / KNOBS),
             lambda knobs: write_json(directory / KNOBS, knobs),
             launch.room,
+            steer=launch.allocation != SPARKS_OWN,
         )
         application.open(_session(launch, application, directory))
         try:
@@ -113,7 +107,7 @@ def _regulate(launch: Launch, config: Config, application: Application, director
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     write_json(directory / CAPABILITIES, application.capability_table())
-    write_json(directory / STARTED, application.about())
+    write_json(directory / STARTED, application.about() | {"mode": config.mode, "store": str(config.store.resolve())})
     keeper = LoopKeeper(lambda: Loop(_managers(config, application), say), say)
     keeper.start()
     until_s = time.monotonic() + launch.for_s if launch.for_s is not None else float("inf")
@@ -134,35 +128,9 @@ def _managers(config: Config, application: Application) -> Callable[[], Sequence
 
     def make() -> Sequence[Manager]:
         store = SqliteStore(config.store)
-        return [manager(pipeline, config, application, store) for pipeline in application.pipelines]
+        return [manager(pipeline, config, application, store, say) for pipeline in application.pipelines]
 
     return make
-
-
-def manager(pipeline: Pipeline, config: Config, application: Application, store: Store) -> Manager:
-    objective = config.objective if config.objective != Objective() else pipeline.objective
-    name = config.policy
-    if config.values["policy"].origin == configuration.DEFAULT and objective.throughput_per_s is not None:
-        name = "throughput"
-    run = application.run_name(pipeline.name)
-    samples = Samples()
-
-    def after_step(trace: Trace, state: State) -> None:
-        store.append(run, samples.new(state))
-
-    def alert(told: Notify) -> None:
-        say(f"{told.title}: {told.message}")
-
-    return Manager(
-        application.engine(pipeline.name),
-        registry.build(name, config.sections),
-        store,
-        run,
-        objective=objective,
-        mode=config.mode,
-        on_step=after_step,
-        on_alert=alert,
-    )
 
 
 if __name__ == "__main__":

@@ -31,10 +31,14 @@ class DriverError(HomeostatError):
 
 
 class Supervisor:
-    """Runs one application until it ends, is stopped, or dies too often. `say` gets one line for what happens."""
+    """Runs one application until it ends, is stopped, or dies too often. `say` gets one line for what happens.
 
-    def __init__(self, launch: Launch, *, workers: int, cores: int, say: Callable[[str], None]) -> None:
-        self._launch, self._say = launch, say
+    The driver writes where this process does, or into `log`."""
+
+    def __init__(
+        self, launch: Launch, *, workers: int, cores: int, say: Callable[[str], None], log: Path | None = None
+    ) -> None:
+        self._launch, self._say, self._log = launch, say, log
         self._workers, self._cores = workers, cores
         self._stop_asked: str = ""
         self.restarts = 0
@@ -81,7 +85,8 @@ class Supervisor:
 
     def _one_life(self, keeper: Keeper, launch: Launch, each_moment: Callable[[], None]) -> int:
         command = [sys.executable, "-m", "homeostat.service.driver", launch.to_json()]
-        self.driver_pid = keeper.start(DRIVER, command, environment={**os.environ, "PYTHONUNBUFFERED": "1"})
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self.driver_pid = keeper.start(DRIVER, command, environment=environment, log=self._log)
         asked_s = 0.0
         while (code := keeper.code(DRIVER)) is None:
             each_moment()

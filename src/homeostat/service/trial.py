@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from homeostat.service.loop import Loop
 from homeostat.service.manager import Manager
 from homeostat.service.samples import Samples
 from homeostat.spark.application import Application
+from homeostat.spark.control import add_load_step
 from homeostat.spark.ledger import check, committed_rows, recorded_rows
 from homeostat.spark.profile import Profile
 from homeostat.spark.wordcount import NAME, WordCount, pipeline_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN_S = 0.2
 INTERVAL_S = 0.5
+WARM_UP = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,17 @@ class Trial:
     started_s: float = 0.0
 
     def __post_init__(self) -> None:
+        """Hardly anything arrives before the start, so that neither a backlog nor the profile's time is used up."""
+        self.spec = replace(self.spec, start_s=time.time())
         self.application = Application([pipeline_of(self.spec)], self.directory)
         self.store = MemoryStore()
         self.complaints: list[str] = []
         self._manager: Manager | None = None
+
+    def load(self, factor: float) -> None:
+        """From now on so many times the profile arrives."""
+        assert self.spec.start_s is not None
+        add_load_step(self.application.control(NAME), time.time() - self.spec.start_s, factor)
 
     @property
     def elapsed_s(self) -> float:
@@ -106,10 +115,12 @@ class Trial:
         """For `duration_s`, or until the condition holds. Everything it started is stopped, whatever happens."""
         application = self.application
         application.open(self.spark)
+        self.load(WARM_UP)
         loop = Loop(self._managers, self.complaints.append, INTERVAL_S)
         try:
             application.start()
             self.started_s = time.time()
+            self.load(1.0)
             loop.start()
             self._live(duration_s, list(moments), until, each)
             final = application.describe(NAME).configuration

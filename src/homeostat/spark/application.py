@@ -23,6 +23,7 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt, UnderWay
+from homeostat.core.objective import Objective
 from homeostat.core.topology import Topology
 from homeostat.spark import shares
 from homeostat.spark.actuator import EXECUTORS_KNOB, Actuator
@@ -38,6 +39,7 @@ from homeostat.spark.pipeline import (
     PARTITION_OPTIONS,
     Context,
     Pipeline,
+    running_trigger_s,
     written_trigger_s,
 )
 from homeostat.spark.queries import ManagedQuery
@@ -47,6 +49,7 @@ from homeostat.spark.waiting import Deadline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 DEFAULT_EXECUTORS = 2
 DEFAULT_STATE_PARTITIONS = 8
@@ -59,7 +62,7 @@ Knobs = Mapping[str, Any]
 
 class Application:
     """`remembered` are the knobs of an earlier life, `remember` keeps them for the next. `room` is how many executors
-    the cluster can hold, where that is known."""
+    the cluster can hold, where that is known. Without `steer` the executors are left to Spark."""
 
     def __init__(
         self,
@@ -68,6 +71,7 @@ class Application:
         remembered: Knobs | None = None,
         remember: Callable[[Knobs], None] = lambda _: None,
         room: int | None = None,
+        steer: bool = True,
     ) -> None:
         self.pipelines = tuple(pipelines)
         self.directory = directory
@@ -83,6 +87,26 @@ class Application:
         self._asked: dict[str, tuple[str, dict[str, int]]] = {}
         self._handles: dict[str, QueryHandle] = {}
         self.queries: dict[str, ManagedQuery] = {}
+        self._steer = steer
+
+    @classmethod
+    def around(
+        cls, spark: SparkSession, queries: Sequence[StreamingQuery], objective: Objective, directory: Path, steer: bool
+    ) -> Application:
+        """Of queries that somebody else started: they are never restarted, and only `steer` touches the executors."""
+        pipelines = [Pipeline(query.name or str(query.id)[:8], _handed_over, objective) for query in queries]
+        application = cls(pipelines, directory, steer=steer)
+        for pipeline, query in zip(pipelines, queries, strict=True):
+            managed = ManagedQuery.attached(spark, query)
+            managed.name = pipeline.name
+            trigger_s = running_trigger_s(query)
+            managed.values = {} if math.isnan(trigger_s) else {Knob(TRIGGER_S, pipeline.name): trigger_s}
+            application.queries[pipeline.name] = managed
+        application.open(spark)
+        if application._executors is not None:
+            present = len(application._executors.alive())
+            application.shares = _split(present, [pipeline.name for pipeline in pipelines])
+        return application
 
     @property
     def wanted_executors(self) -> int:
@@ -94,10 +118,11 @@ class Application:
         self.spark = spark
         context = spark.sparkContext
         self._surroundings = look_around(spark, room=self._room)
-        steers = judge(self._surroundings).capabilities.can_replace
+        steers = self._steer and judge(self._surroundings).capabilities.can_replace
         self._executors = Executors(spark) if steers else None
         for pipeline in self.pipelines:
-            self.queries[pipeline.name] = self._managed(pipeline)
+            if pipeline.name not in self.queries:
+                self.queries[pipeline.name] = self._managed(pipeline)
         self.rest = RestClient(str(context.uiWebUrl))
         self.sensors = Sensors(self.rest, self._current_handles, self._route, spark=spark, on_change=self._changed)
         self._actuator = Actuator(
@@ -117,6 +142,8 @@ class Application:
         self.sensors.start()
         for pipeline in self.pipelines:
             query = self.queries[pipeline.name]
+            if not query.restartable:
+                continue
             query.start(Deadline.after(START_LIMIT_S))
             query.values = {**self._known_knobs(pipeline.name, query.values), **self._contexts[pipeline.name].asked}
         self._actuator.start()
@@ -124,7 +151,8 @@ class Application:
 
     def stop(self, *, session: bool = True) -> None:
         """The batch under way is called off; Spark redoes it on the next start. The session may stay for others."""
-        for part in (self._actuator.stop, self.sensors.stop, *(query.stop for query in self.queries.values())):
+        ours = [query.stop for query in self.queries.values() if query.restartable]
+        for part in (self._actuator.stop, self.sensors.stop, *ours):
             try:
                 part()
             except Exception as error:  # the others are to be stopped all the same
@@ -138,6 +166,10 @@ class Application:
     @property
     def failure(self) -> str:
         return "; ".join(f"query {q.name}: {q.given_up}" for q in self.queries.values() if q.given_up)
+
+    def control(self, query: str) -> Path:
+        """The file through which a source is told to admit more or fewer rows."""
+        return self.directory / "control" / f"{query}.json"
 
     # What the loop sees
 
@@ -249,7 +281,7 @@ class Application:
 
     def _managed(self, pipeline: Pipeline) -> ManagedQuery:
         name = pipeline.name
-        control = self.directory / "control" / f"{name}.json"
+        control = self.control(name)
         control.parent.mkdir(parents=True, exist_ok=True)
         checkpoint = self.directory / "checkpoints" / name
 
@@ -302,6 +334,16 @@ class Application:
     def _keep(self) -> None:
         values = {str(knob): value for query in self.queries.values() for knob, value in query.values.items()}
         self._remember({"executors": dict(self.shares), "values": values})
+
+
+def _handed_over(context: Context) -> Any:
+    raise ConfigError("a query that was handed over running cannot be built again")
+
+
+def _split(count: int, names: Sequence[str]) -> dict[str, int]:
+    """Evenly, the first ones get what is left over; nobody gets none."""
+    each, left = divmod(max(count, len(names)), len(names))
+    return {name: each + (number < left) for number, name in enumerate(names)}
 
 
 def _of(knob: Knob, query: str) -> bool:

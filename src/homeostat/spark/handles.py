@@ -16,21 +16,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+_PROCESSING = "Processing new data"
+
 
 def _no_plan() -> str:
     return ""
 
 
+def _unknown() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class QueryHandle:
     """One run of a query. `recent_progress` gives what Spark remembers, newest first; `plan` the physical plan of its
-    latest batch as text; `names` what its repartitions were called, in the order in which they were asked for."""
+    latest batch as text; `busy` whether it works on a batch now; `names` what its repartitions were called, in the
+    order in which they were asked for."""
 
     name: str
     run_id: str
     trigger_s: float = NAN
     recent_progress: Callable[[], Iterable[Json]] = tuple
     plan: Callable[[], str] = _no_plan
+    busy: Callable[[], bool] = _unknown
     names: tuple[str, ...] = ()
     sources: tuple[SourceOptions, ...] = ()
 
@@ -43,6 +51,7 @@ def handle_of(query: StreamingQuery, name: str, trigger_s: float, names: Iterabl
         trigger_s=trigger_s,
         recent_progress=lambda: _newest_first(query),
         plan=lambda: str(query._jsq.explainInternal(False)),
+        busy=lambda: _processes(query),
         names=tuple(names),
         sources=_sources(query),
     )
@@ -52,6 +61,11 @@ def _newest_first(query: StreamingQuery) -> Iterator[Json]:
     # Each one is a call to the JVM: nobody pays for those that are not asked for.
     for progress in reversed(list(query._jsq.recentProgress())):
         yield json.loads(progress.json())
+
+
+def _processes(query: StreamingQuery) -> bool:
+    status = query.status
+    return bool(status["isTriggerActive"]) and status["message"] == _PROCESSING
 
 
 def _sources(query: StreamingQuery) -> tuple[SourceOptions, ...]:

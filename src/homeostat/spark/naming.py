@@ -17,6 +17,7 @@ from homeostat.spark.graphs import Exchange, StageGraph
 
 EXECUTORS_KNOB = Knob(EXECUTORS, "app")
 _SCOPES_KEPT = 200
+_CURIOUS_BATCHES = 20
 _WORD = re.compile(r"[A-Za-z]+")
 # They appear and vanish as Spark adapts a plan to what it meets.
 _ADAPTIVE = ("AQEShuffleRead", "CustomShuffleReader", "ShuffleQueryStage", "ResultQueryStage", "AdaptiveSparkPlan")
@@ -80,11 +81,13 @@ class NameBook:
     _exchanges: dict[str, Exchange] = field(default_factory=dict)
     _repartitions: dict[str, str] = field(default_factory=dict)
     _understood: set[str] = field(default_factory=set)
+    _batches: int = 0
 
     @property
     def curious(self) -> bool:
-        """Whether there is a stage whose exchange was in no plan so far."""
-        return any(part.inputs and part.signature not in self._understood for part in self.parts.values())
+        """Whether there is a stage whose exchange was in no plan so far; those of a sink's own jobs never are."""
+        understood = all(not part.inputs or part.signature in self._understood for part in self.parts.values())
+        return not (self.parts and understood) and self._batches < _CURIOUS_BATCHES
 
     def learn(self, exchanges: Sequence[Exchange]) -> None:
         """From the plan of any batch, this one or one near it: Spark never uses a scope twice."""
@@ -101,6 +104,7 @@ class NameBook:
 
     def assign(self, stages: Sequence[RanStage]) -> dict[int, Part]:
         """The component of each stage of one whole batch; those never seen before get a name."""
+        self._batches += 1
         return self._resolve(stages, new=True)
 
     def _resolve(self, stages: Sequence[RanStage], *, new: bool) -> dict[int, Part]:

@@ -22,6 +22,7 @@ from homeostat.objectives import Wanted, combined
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
 DEFAULT_PARALLELISM = 4
@@ -123,4 +124,12 @@ def written_trigger_s(writer: Any) -> float:
         field.setAccessible(True)
         return float(field.get(writer._jwrite).intervalMs()) / 1000.0
     except Exception:  # private parts of Spark: without them only the trigger is unknown
+        return math.nan
+
+
+def running_trigger_s(query: StreamingQuery) -> float:
+    """The same of a query that runs."""
+    try:
+        return float(query._jsq.streamingQuery().trigger().intervalMs()) / 1000.0
+    except Exception:
         return math.nan

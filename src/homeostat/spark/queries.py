@@ -30,14 +30,14 @@ _STOP_S = 30.0
 _RETURN_S = 120.0
 _TRIES = 10
 _LONGEST_PAUSE_S = 60.0
+_LONGEST_REASON = 300
+_PYTHON_TRACE = "Traceback (most recent call last):"
 # What Spark says when a checkpoint and a query do not belong together.
 _OTHER_QUERY = (
     "sources in the checkpoint offsets",
     "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
     "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
-    "STATE_STORE_SCHEMA_MISMATCH",
     "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",
-    "STATE_STORE_INVALID",
 )
 # The session's settings are shared by all queries; a query takes a copy of them when it starts.
 _session_settings = RLock()
@@ -307,6 +307,12 @@ class ManagedQuery:
                 where=f"query {self.name}",
                 fix="give each query a checkpoint of its own, or remove this one to start from the beginning",
             )
+        if self.checkpoint.batches().begun >= 0:
+            return ConfigError(
+                f"it does not go on from its checkpoint {self.checkpoint.location}: {first_line(error)}",
+                where=f"query {self.name}",
+                fix="if that is of another query, give this one a checkpoint of its own",
+            )
         return ConfigError(f"it does not start: {first_line(error)}", where=f"query {self.name}")
 
     def _failure(self) -> str:
@@ -333,7 +339,10 @@ def first_line(error: Exception) -> str:
     """What Spark means, without the ids before it and the plan behind it."""
     text = str(error).strip() or type(error).__name__
     _, found, reason = text.partition("terminated with exception: ")
-    return (reason if found else text).splitlines()[0][:300]
+    first, *rest = (reason if found else text).splitlines()
+    if first.endswith(_PYTHON_TRACE):
+        first = next((line for line in rest if line and not line[0].isspace()), first)
+    return first[:_LONGEST_REASON]
 
 
 @contextmanager

@@ -24,13 +24,24 @@ class Query:
 
 @dataclass
 class Run:
-    """One run of a query, from start to stop. `last_s` is when its last observation ended."""
+    """One run of a query, from start to stop.
+
+    `last_s` is when its last observation ended, `busy_s` since when it was seen at work on a batch without jobs.
+    """
 
     handle: QueryHandle
     query: Query
     last_batch: int = -1
     last_s: float | None = None
     idle: int = 0
+    busy_s: float | None = None
+
+    @property
+    def next_batch(self) -> int:
+        """The number of the batch after those that ended, in this run or the one before."""
+        if self.last_batch >= 0 or self.query.latest is None:
+            return self.last_batch + 1
+        return self.query.latest.batch + 1
 
 
 class QueryBook:
@@ -63,7 +74,7 @@ class QueryBook:
     def learn_plan(self, run: Run) -> None:
         """As long as the plan has something to tell; it is that of the batch that was planned last."""
         names = run.query.names
-        if names.curious or not names.parts:
+        if names.curious:
             found = exchanges(run.handle.plan())
             with self._lock:
                 names.learn(found)

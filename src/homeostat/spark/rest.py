@@ -138,8 +138,14 @@ class RestClient:
 
 
 def _each(read: Callable[[Any], _T]) -> Callable[[Any], list[_T]]:
-    return lambda answer: [read(entry) for entry in answer]
+    return lambda answer: [read(entry) for entry in _listed(answer)]
+
+
+def _listed(answer: Any) -> list[Any]:
+    if not isinstance(answer, list):
+        raise TypeError("a list was expected")
+    return answer
 
 
 def _succeeded(answer: Any) -> list[Task]:
-    return [Task.read(entry) for entry in answer if entry["status"] == "SUCCESS" and "taskMetrics" in entry]
+    return [Task.read(entry) for entry in _listed(answer) if entry["status"] == "SUCCESS" and "taskMetrics" in entry]

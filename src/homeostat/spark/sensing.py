@@ -78,6 +78,7 @@ class Sensors:
         self._ran: dict[str, dict[str, float]] = {}
         self._answering = False
         self._failed_s: dict[tuple[str, str], float] = {}
+        self._since_s = clock()
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=target, name=f"homeostat {name}", daemon=True)
@@ -164,16 +165,17 @@ class Sensors:
             self._fill(run)
 
     def _fill(self, run: Run, before: int | None = None) -> None:
-        """Take the batches that the listener missed from what the query remembers."""
+        """Take the batches that the listener missed from what the query remembers, but none from before our time."""
         missed: list[Progress] = []
         for remembered in run.handle.recent_progress():
             progress = read_progress(remembered)
-            if progress.run != run.handle.run_id or progress.batch <= run.last_batch:
+            known = progress.run != run.handle.run_id or progress.batch <= run.last_batch
+            if known or progress.ended_s < self._since_s:
                 break
             if before is None or progress.batch < before:
                 missed.append(progress)
         for progress in reversed(missed):
-            if progress.batch > run.last_batch:
+            if not self._stopping.is_set():
                 self._observe(run, progress)
 
     def _observe(self, run: Run, progress: Progress) -> None:
@@ -281,8 +283,7 @@ class Sensors:
     def _poll(self) -> None:
         while not self._stopping.is_set():
             self._answering = self._guarded("executors", self._see_workers)
-            if self._answering:
-                self._guarded("batch under way", self._see_under_way)
+            self._guarded("batch under way", self._see_under_way)
             self._stopping.wait(POLL_S)
 
     def _latest_workers(self) -> WorkerSample:
@@ -300,7 +301,8 @@ class Sensors:
             self._on_change(", ".join(told))
 
     def _see_under_way(self) -> None:
-        self._jobs.follow()
+        if self._answering:
+            self._jobs.follow()
         running = [seen for run in self._book.running() if (seen := self._running(run)) is not None]
         self._under_way = min(running, key=lambda seen: seen.since_s, default=None)
         for seen in running:
@@ -309,8 +311,9 @@ class Sensors:
     def _running(self, run: Run) -> UnderWay | None:
         run_id = run.handle.run_id
         batch = self._jobs.newest_batch(run_id)
-        if batch is None or batch <= run.last_batch:
-            return None
+        if not self._answering or batch is None or batch <= run.last_batch:
+            return self._without_jobs(run)
+        run.busy_s = None
         self._book.learn_plan(run)
         jobs = self._jobs.of_batch(run_id, batch)
         begun: list[tuple[RanStage, StageAttempt]] = []
@@ -333,6 +336,16 @@ class Sensors:
             pending_rows=self._pending(run),
         )
 
+    def _without_jobs(self, run: Run) -> UnderWay | None:
+        """A batch that is being planned, whose sink hangs before it asks Spark for anything, or that REST hides."""
+        batch = run.next_batch
+        if not run.handle.busy() or batch != run.next_batch:
+            run.busy_s = None
+            return None
+        now_s = self._clock()
+        run.busy_s = now_s if run.busy_s is None else run.busy_s
+        return UnderWay(run.handle.run_id, batch, run.busy_s, now_s, pending_rows=self._pending(run))
+
     def _pending(self, run: Run) -> float:
         """Rows that have arrived and are not in a finished batch."""
         latest, known = run.query.latest, run.handle.sources
@@ -350,6 +363,7 @@ class Sensors:
         try:
             work()
         except SensorError as error:
+            self._answering = False  # until the next poll is answered
             self._fail(where, error.kind, error.line)
         except Exception as error:
             self._fail(where, type(error).__name__, f"{type(error).__name__}: {error}")

@@ -35,7 +35,7 @@ wordcount = application({specification!r})
 class WordCount:
     """`wait_ms` for each row; with `keyed` in a stage behind a hash of the words (no partial aggregation before it),
     so that a hot word makes one task slow. `burn` works instead of waiting. `hang_file`: the sink waits while it
-    exists."""
+    exists. `start_s`: when the profile's time begins, if not with the first batch."""
 
     profile: str
     ledger: str
@@ -49,6 +49,7 @@ class WordCount:
     state_partitions: int = 4
     rows_per_trigger: int | None = None
     hang_file: str = ""
+    start_s: float | None = None
 
 
 def specification(profile: Profile, ledger: Path, objective: Objective | None = None, **rest: Any) -> WordCount:
@@ -76,7 +77,8 @@ def pipeline_of(spec: WordCount) -> Pipeline:
         start["rows_per_trigger"] = spec.rows_per_trigger
 
     def build(ctx: Context) -> Any:
-        rows = ctx.read_stream("homeostat").option("profile", spec.profile).load()
+        source = ctx.read_stream("homeostat").option("profile", spec.profile)
+        rows = (source if spec.start_s is None else source.option("start", repr(spec.start_s))).load()
         if spec.keyed:
             rows = rows.repartition("word")
         worked = rows.mapInPandas(_worker(spec.wait_ms / 1000.0, spec.burn), "word string")

@@ -1,0 +1,247 @@
+"""The demonstration on real Spark: a load that rises and falls, an executor that turns slow, and what becomes of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+from homeostat.core.errors import HomeostatError
+from homeostat.core.findings import Record
+from homeostat.core.state import Mode
+from homeostat.service.following import Follower
+from homeostat.service.launch import LEASE, STARTED, Launch, read_json
+from homeostat.service.lease import Lease
+from homeostat.service.supervisor import INTERRUPTED, Supervisor
+from homeostat.service.timeline import Change, Point, Timeline, deeds_of, point_of
+from homeostat.sim.spec import WorkloadSpec
+from homeostat.spark.faults import SlowExecutor, executor_processes
+from homeostat.spark.ledger import check, committed_rows, recorded_rows
+from homeostat.spark.profile import Profile
+from homeostat.spark.wordcount import NAME, specification, write_app
+from homeostat.store.protocol import BATCH
+
+LOG = "log.sqlite"
+CHANGE = "change"
+WORKERS, CORES = 3, 4
+# Quicker than one would regulate a real application: a demonstration is short.
+SETTINGS = """\
+policy = "provisioning"
+
+[guards]
+cooldown = "5 s"
+cooldown_shrink = "15 s"
+confirm = "15 s"
+
+[loop]
+settle = "15 s"
+window = "1 min"
+patience = "30 s"
+catch_up = "30 s"
+"""
+# What Spark would do by itself, with its own default times.
+DYNAMIC_ALLOCATION = {
+    "spark.dynamicAllocation.minExecutors": "1",
+    "spark.dynamicAllocation.maxExecutors": str(WORKERS * CORES),
+    "spark.dynamicAllocation.executorIdleTimeout": "60s",
+    "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
+    "spark.dynamicAllocation.sustainedSchedulerBacklogTimeout": "1s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Times count from the first row. `load` holds pairs (from second, rows per second)."""
+
+    load: tuple[tuple[float, float], ...] = ((0.0, 1000.0), (45.0, 2200.0), (160.0, 700.0))
+    slow_at_s: float = 105.0
+    slow_factor: float = 4.0
+    duration_s: float = 210.0
+    executors: int = 2
+    trigger_s: float = 2.0
+
+    def load_at(self, at_s: float) -> float:
+        return next((rate for from_s, rate in reversed(self.load) if from_s <= at_s), self.load[0][1])
+
+    @property
+    def profile(self) -> Profile:
+        return Profile(WorkloadSpec(kind="steps", steps=self.load))
+
+    @property
+    def load_changes(self) -> list[Change]:
+        return [
+            Change(at_s, f"the load {'rises' if after > before else 'falls'}: {before:,.0f} → {after:,.0f} rows/s")
+            for (_, before), (at_s, after) in pairwise(self.load)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Who looks after the executors."""
+
+    name: str
+    title: str
+    mode: Mode
+    allocation: str = "homeostat"
+
+
+REGULATED = Variant("demo", "regulated by Homeostat", "regulate")
+UNREGULATED = Variant("demo-unregulated", "not regulated", "observe")
+SPARKS_OWN = Variant("demo-spark", "Spark's dynamic allocation", "observe", "spark")
+
+
+class Viewer(Protocol):
+    """Draws a performance: told what is being started, then called a few times a second."""
+
+    def tell(self, line: str) -> None: ...
+
+    def look(self, performance: Performance) -> None: ...
+
+
+class Performance:
+    """One run of the plan. `events` holds what changed from outside and all that the loop wrote, but for batches;
+    `about` is what the driver says of itself, once it is up."""
+
+    def __init__(self, plan: Plan, variant: Variant, home: Path, viewer: Viewer) -> None:
+        self.plan, self.variant, self._viewer = plan, variant, viewer
+        self.directory = (home / variant.name).resolve()
+        self.log = self.directory / LOG
+        self.points: list[Point] = []
+        self.events: list[Record] = []
+        self.about: Mapping[str, Any] = {}
+        self.opened_s = time.time()
+        self._changes: list[Change] = []
+        self._records: list[Record] = []
+        self._to_come = deque(plan.load_changes)
+        self._first_row_s: float | None = None
+        self._slow: SlowExecutor | None = None
+        self._follower = Follower(self.log, f"{variant.name}/{NAME}")
+
+    @property
+    def elapsed_s(self) -> float | None:
+        """Since the first row; None before it."""
+        return None if self._first_row_s is None else time.time() - self._first_row_s
+
+    def run(self) -> Timeline:
+        """Start everything, let the plan happen, stop everything; what it started is gone afterwards, come what may."""
+        with Lease(self.directory / LEASE):
+            pass  # nobody else is at it: what an earlier demonstration left may go
+        shutil.rmtree(self.directory)
+        launch = self._launch()
+        output = self.directory / "logs" / "driver.out"
+        output.parent.mkdir(parents=True)
+        supervisor = Supervisor(launch, workers=WORKERS, cores=CORES, say=self._viewer.tell, log=output)
+        try:
+            code = supervisor.run(lambda: self._moment(supervisor))
+        finally:
+            if self._slow is not None:
+                self._slow.stop()
+            self._follower.close()
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        if code or self._first_row_s is None:
+            raise HomeostatError(
+                f"the driver ended with code {code}: {_last_line(output)}", where="demo", fix=f"see {output}"
+            )
+        return self._timeline(self._first_row_s)
+
+    def _launch(self) -> Launch:
+        spec = specification(
+            self.plan.profile, self._ledger, trigger_s=self.plan.trigger_s, executors=self.plan.executors
+        )
+        app = write_app(self.directory / "wordcount.py", spec)
+        settings = self.directory / "homeostat.toml"
+        settings.write_text(SETTINGS)
+        return Launch(
+            app=str(app),
+            master="",
+            directory=str(self.directory),
+            config=str(settings),
+            flags={"mode": self.variant.mode, "store": str(self.log)},
+            conf=DYNAMIC_ALLOCATION if self.variant == SPARKS_OWN else {},
+            allocation=self.variant.allocation,
+        )
+
+    def _moment(self, supervisor: Supervisor) -> None:
+        if self._first_row_s is None:
+            self._first_row_s = _first_row_s(self._checkpoint)
+        elapsed_s = self.elapsed_s
+        if self._first_row_s is not None and elapsed_s is not None:
+            while self._to_come and self._to_come[0].at_s <= elapsed_s:
+                self._changed(self._to_come.popleft())
+            self.about = self.about or read_json(self.directory / STARTED) or {}
+            if self._slow is None and self.about and elapsed_s >= self.plan.slow_at_s:
+                self._slow_down(elapsed_s)
+            self._read(self._first_row_s)
+            if elapsed_s >= self.plan.duration_s:
+                supervisor.stop("the plan is done")
+        self._viewer.look(self)
+
+    def _read(self, first_row_s: float) -> None:
+        fresh = self._follower.new()
+        self._records += fresh
+        self.points += [point_of(r, first_row_s, self.plan.load_at) for r in fresh if r.kind == BATCH]
+        self.events += [replace(r, at_s=r.at_s - first_row_s) for r in fresh if r.kind != BATCH]
+
+    def _changed(self, change: Change) -> None:
+        self._changes.append(change)
+        self.events.append(Record("", CHANGE, change.at_s, change.text))
+
+    def _slow_down(self, elapsed_s: float) -> None:
+        """The executor that has been there longest, of those that run now."""
+        application = self.about.get("application")
+        running = executor_processes(application)
+        if not running:
+            return
+        chosen = min(running, key=int)
+        self._slow = SlowExecutor(chosen, self.plan.slow_factor, application)
+        self._slow.start()
+        self._changed(Change(elapsed_s, f"executor {chosen} turns {self.plan.slow_factor:g} times slower"))
+
+    def _timeline(self, first_row_s: float) -> Timeline:
+        rows = max(committed_rows(self._checkpoint), recorded_rows(self._ledger, self._checkpoint))
+        changes = sorted(self._changes, key=lambda change: change.at_s)
+        return Timeline(
+            self.variant.name,
+            self.variant.title,
+            self.plan.duration_s,
+            tuple(self.points),
+            tuple(changes),
+            deeds_of(self._records, first_row_s),
+            rows,
+            tuple(check(self._ledger, self.plan.profile, rows)),
+        )
+
+    @property
+    def _ledger(self) -> Path:
+        return self.directory / "ledger"
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.directory / "checkpoints" / NAME
+
+
+def perform(
+    plan: Plan, variants: Sequence[Variant], home: Path, viewer: Callable[[Variant], Viewer]
+) -> tuple[Timeline, ...]:
+    return tuple(Performance(plan, variant, home, viewer(variant)).run() for variant in variants)
+
+
+def _first_row_s(checkpoint: Path) -> float | None:
+    """When the source began: it stands in its first offset. None as long as there is none."""
+    try:
+        lines = (checkpoint / "offsets" / "0").read_text(encoding="utf-8").splitlines()
+        return float(json.loads(lines[-1])["started_s"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").split("\n") if path.exists() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
