@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import EXECUTORS, PARALLELISM, Knob
@@ -11,18 +13,24 @@ from homeostat.core.errors import ConfigError, HomeostatError
 
 if TYPE_CHECKING:
     from homeostat.service.simulation import RunResult
+    from homeostat.service.timeline import Timeline
 
 FORMATS = (".png", ".svg")
 # Okabe and Ito's palette, which also the colour-blind can tell apart.
 LOAD, TAKEN, ACTION = "#999999", "#0072B2", "#D55E00"
 LINES = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0072B2", "#000000")
 UNHEALTHY = "#D55E00"
+WIDEST_LABEL = 16
+
+
+def check_format(path: Path) -> None:
+    if path.suffix.lower() not in FORMATS:
+        raise ConfigError(f"cannot draw a {path.suffix or 'nameless'} file", where=str(path), fix="use .png or .svg")
 
 
 def check(path: Path) -> None:
     """Refuse a picture that could not be written, before the work for it is done."""
-    if path.suffix.lower() not in FORMATS:
-        raise ConfigError(f"cannot draw a {path.suffix or 'nameless'} file", where=str(path), fix="use .png or .svg")
+    check_format(path)
     try:
         import matplotlib  # noqa: F401 (only whether it is there)
     except ImportError:
@@ -31,6 +39,21 @@ def check(path: Path) -> None:
 
 def compare(results: Sequence[RunResult], path: Path, title: str = "") -> None:
     """One line of panels for each run: load and throughput to the left, instances to the right."""
+    with _figure(path, (11, 1.0 + 2.1 * len(results)), title) as figure:
+        panels = figure.subplots(len(results), 2, sharex=True, sharey="col", squeeze=False)
+        for result, (left, right) in zip(results, panels, strict=True):
+            _draw_rates(left, result)
+            _draw_instances(right, result)
+        for panel in panels[-1]:
+            panel.set_ylim(bottom=0)  # only now: it ends the scaling to what is drawn, for the whole column
+            panel.set_xlabel("minutes")
+            panel.set_xlim(0, max(result.duration_s for result in results) / 60)
+        _legends(figure, *panels[0])
+
+
+@contextmanager
+def _figure(path: Path, inches: tuple[float, float], title: str) -> Iterator[Any]:
+    """A figure in our style, written to the file once it is drawn."""
     check(path)
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -46,20 +69,87 @@ def compare(results: Sequence[RunResult], path: Path, title: str = "") -> None:
         "svg.fonttype": "none",
     }
     with rc_context(style):
-        figure = Figure(figsize=(11, 1.0 + 2.1 * len(results)), layout="constrained")
+        figure = Figure(figsize=inches, layout="constrained")
         FigureCanvasAgg(figure)
-        panels = figure.subplots(len(results), 2, sharex=True, sharey="col", squeeze=False)
-        for result, (left, right) in zip(results, panels, strict=True):
-            _draw_rates(left, result)
-            _draw_instances(right, result)
-        for panel in panels[-1]:
-            panel.set_ylim(bottom=0)  # only now: it ends the scaling to what is drawn, for the whole column
-            panel.set_xlabel("minutes")
-            panel.set_xlim(0, max(result.duration_s for result in results) / 60)
-        _legends(figure, *panels[0])
+        yield figure
         if title:
             figure.suptitle(title, fontsize=11, fontweight="bold")
         _save(figure, path)
+
+
+def timelines(runs: Sequence[Timeline], path: Path, title: str = "") -> None:
+    """One column for each run: load and rate, backlog, executors; what happened and what was done, marked."""
+    with _figure(path, (max(9.0, 5.0 * len(runs)), 7.0), title) as figure:
+        panels = figure.subplots(3, len(runs), sharex=True, sharey="row", squeeze=False)
+        for number, run in enumerate(runs):
+            _draw_run(run, *panels[:, number])
+        for row, label in zip(panels, ("rows/s", "rows waiting", "executors"), strict=True):
+            row[0].set_ylabel(label)
+            row[0].set_ylim(bottom=0)
+            row[0].yaxis.set_major_formatter("{x:,.0f}")
+        panels[2][0].yaxis.get_major_locator().set_params(integer=True)
+        for panel in panels[2]:
+            panel.set_xlabel("seconds")
+            panel.set_xlim(0, max(run.duration_s for run in runs))
+        _timeline_legend(figure, panels[0][0])
+
+
+def _draw_run(run: Timeline, rates: Any, backlog: Any, executors: Any) -> None:
+    seconds = [point.at_s for point in run.points]
+    load = [*run.load, (run.duration_s, run.load[-1][1])]
+    rates.step([at for at, _ in load], [r for _, r in load], where="post", color=LOAD, linewidth=1.6, label="load")
+    rates.plot(seconds, [p.rate_per_s for p in run.points], color=TAKEN, linewidth=1.1, label="rate")
+    backlog.plot(seconds, [p.pending_rows for p in run.points], color=LINES[2], linewidth=1.3)
+    executors.step(seconds, [p.executors for p in run.points], where="pre", color=LINES[0], linewidth=1.5)
+    for point in run.points:
+        if point.behind:
+            backlog.axvspan(point.at_s - point.span_s, point.at_s, color=UNHEALTHY, alpha=0.12, linewidth=0)
+    rates.set_title(f"{run.title}: behind for {run.behind_s:.0f} s, {run.executor_seconds:,.0f} executor-seconds")
+    for panel in (rates, backlog, executors):
+        for change in run.changes:
+            panel.axvline(change.at_s, color=LOAD, linewidth=0.8, linestyle=":")
+    _label_changes(rates, run)
+    for deed in run.deeds:
+        executors.axvline(deed.at_s, color=ACTION, linewidth=0.8, alpha=0.7)
+        executors.annotate(
+            deed.kind,
+            (deed.at_s, 0.0),
+            xycoords=executors.get_xaxis_transform(),
+            xytext=(2, 3),
+            textcoords="offset points",
+            rotation=90,
+            fontsize=8,
+            color=ACTION,
+        )
+
+
+def _label_changes(panel: Any, run: Timeline) -> None:
+    """Low in the panel, each beside its line."""
+    for change in run.changes:
+        panel.annotate(
+            fill(change.text.partition(":")[0], WIDEST_LABEL),
+            (change.at_s, 0.0),
+            xycoords=panel.get_xaxis_transform(),
+            xytext=(3, 4),
+            textcoords="offset points",
+            fontsize=8,
+            color="#555555",
+        )
+
+
+def _timeline_legend(figure: Any, rates: Any) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles = [
+        *rates.get_legend_handles_labels()[0],
+        Line2D([], [], color=LINES[2], label="backlog"),
+        Patch(color=UNHEALTHY, alpha=0.12, label="behind"),
+        Line2D([], [], color=LINES[0], label="executors"),
+        Line2D([], [], color=LOAD, linewidth=0.8, linestyle=":", label="change from outside"),
+        Line2D([], [], color=ACTION, linewidth=0.8, label="action"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", frameon=False, ncols=len(handles))
 
 
 def _draw_rates(panel: Any, result: RunResult) -> None:

@@ -1,4 +1,4 @@
-"""`homeostat demo`: what `make run` shows."""
+"""`homeostat demo --engine sim`; what is on Spark is in test_cli_demo_spark.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Homeostat = Callable[..., Any]
 
 
 def test_off_a_terminal_it_tells_the_story_in_lines(homeostat: Homeostat, tmp_path: Path) -> None:
-    ran = homeostat("demo")
+    ran = homeostat("demo", "--engine", "sim")
     assert ran.code == 0
     assert "\x1b" not in ran.out + ran.err
     actions = [line for line in ran.out.splitlines() if " action " in line]
@@ -32,7 +32,7 @@ def test_off_a_terminal_it_tells_the_story_in_lines(homeostat: Homeostat, tmp_pa
 
 
 def test_the_default_policy_is_healthy_sooner_and_cheaper_than_the_papers(homeostat: Homeostat) -> None:
-    ours, paper, static = homeostat("demo", "--json").json
+    ours, paper, static = homeostat("demo", "--engine", "sim", "--json").json
     assert (ours["policy"], paper["policy"], static["policy"]) == ("provisioning", "provisioning.paper", "static")
     assert ours["converged"]
     assert ours["needless_actions"] == 0
@@ -43,7 +43,8 @@ def test_the_default_policy_is_healthy_sooner_and_cheaper_than_the_papers(homeos
 
 def test_on_a_terminal_it_is_drawn_and_leaves_the_terminal_as_it_was(scenario: Path, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "homeostat.cli.main", "demo", "--scenario", str(scenario), "--speed", "100000"]
+    command = [sys.executable, "-m", "homeostat.cli.main", "demo", "--engine", "sim"]
+    command += ["--scenario", str(scenario), "--speed", "100000"]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
     with subprocess.Popen(command, cwd=tmp_path, stdout=theirs, stderr=theirs, env=environment) as running:
         os.close(theirs)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import homeostat as package
-from homeostat.cli import main, output, report, running
+from homeostat.cli import main, output, report, running, status
 
 Homeostat = Callable[..., Any]
 
@@ -72,7 +72,7 @@ def test_a_reader_that_leaves_early_is_no_error_message(tmp_path: Path) -> None:
 
 def test_an_interrupt_ends_cleanly(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*PROGRAM, "demo", "--scenario", "E4", "--no-live"],
+        [*PROGRAM, "demo", "--engine", "sim", "--scenario", "E4", "--no-live"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -117,7 +117,7 @@ def test_doctor_finds_this_machine_fit(homeostat: Homeostat) -> None:
     ran = homeostat("doctor")
     assert ran.code == 0
     assert "python" in ran.out
-    checks = {check["name"]: check for check in homeostat("doctor", "--json").json}
+    checks = {check["name"]: check for check in homeostat("doctor", "--json").json["checks"]}
     assert all(check["ok"] for check in checks.values())
     assert {"python", "numpy", "pydantic", "rich", "typer", "matplotlib", "terminal", "log"} <= set(checks)
 
@@ -146,7 +146,7 @@ def test_config_check_and_show(homeostat: Homeostat, tmp_path: Path) -> None:
     assert "guards.largest_change" in homeostat("config", "show").out
 
 
-@pytest.mark.parametrize("module", [output, report, running])
+@pytest.mark.parametrize("module", [output, report, running, status])
 def test_the_examples_in_the_docstrings_hold(module: ModuleType) -> None:
     tried = doctest.testmod(module)
     assert tried.attempted > 0

@@ -13,7 +13,7 @@ from homeostat.core.configuration import (
     KnobSpec,
 )
 from homeostat.core.cycle import step
-from homeostat.core.events import Apply, Notify, Observed, UnderWay
+from homeostat.core.events import Apply, Event, Notify, Observed, UnderWay
 from homeostat.core.findings import ADMISSION_LIMITED, ADMIT_MORE, SCALE_UP
 from homeostat.core.state import State
 from homeostat.core.topology import Component, Topology
@@ -97,7 +97,7 @@ def test_a_batch_that_hangs_is_told_with_where_and_how_far_it_is() -> None:
     view = full_batches(arrival_per_s=450.0, seconds=0.5)
     state = State(mode="regulate")
     last_s = view.window.observations[-1].at_s
-    events = [described(view), *(Observed(o) for o in view.window.observations)]
+    events: list[Event] = [described(view), *(Observed(o) for o in view.window.observations)]
     state, _, _ = step(POLICY, state, events, last_s)
     hanging = UnderWay("", 12, last_s, last_s, "count", tasks_done=3, tasks=4)
 
@@ -114,7 +114,7 @@ def test_a_batch_that_hangs_is_told_with_where_and_how_far_it_is() -> None:
 def test_a_long_batch_that_is_seen_running_is_no_silence() -> None:
     view = full_batches(arrival_per_s=450.0, seconds=0.5)
     last_s = view.window.observations[-1].at_s
-    events = [described(view), *(Observed(o) for o in view.window.observations)]
+    events: list[Event] = [described(view), *(Observed(o) for o in view.window.observations)]
     state, _, _ = step(POLICY, State(mode="regulate"), events, last_s)
 
     running = UnderWay("", 12, last_s + 40, last_s + 70)

@@ -12,7 +12,7 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.events import Observed
 from homeostat.core.observation import NAN, Observation
 from homeostat.sim import scenarios
-from homeostat.sim.fitting import fit
+from homeostat.sim.fitting import agreement, fit
 from homeostat.sim.microbatch import Microbatch
 from homeostat.sim.recorded_load import bound, trigger_s, workload
 from homeostat.sim.recording import (
@@ -22,7 +22,6 @@ from homeostat.sim.recording import (
     RecordedRun,
     RecordedTasks,
 )
-from homeostat.sim.replaying import replay
 from homeostat.sim.scenario_text import to_toml
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 
@@ -149,13 +148,10 @@ def test_a_configuration_that_was_not_fitted_is_predicted(fitted: Scenario) -> N
     other = recorded(
         replace(KNOWN, engine=replace(ENGINE, executors=5), workload=WorkloadSpec("constant", rate_per_s=700.0)), seed=9
     )
-    batches = other.batches[2:]
-    assert isinstance(fitted.engine, MicrobatchSpec)
-    simulated = replay(fitted.components, fitted.engine, fitted.service_noise, batches, range(40))
-    low, middle, high = np.percentile(simulated, (10, 50, 90), axis=0)
-    measured = np.array([batch.seconds for batch in batches])
-    assert np.median(np.abs(middle / measured - 1)) < 0.15
-    assert 0.6 <= np.mean((low <= measured) & (measured <= high)) <= 0.95
+    predicted = agreement(fitted, other)
+    assert predicted.batches == len(other.batches) - 1
+    assert predicted.median_error < 0.15
+    assert 0.6 <= predicted.coverage <= 0.95
 
 
 def test_the_text_is_the_scenario(fitted: Scenario) -> None:

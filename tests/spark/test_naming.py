@@ -171,6 +171,13 @@ def test_a_graph_from_an_event_log_is_the_same_as_the_one_spark_draws() -> None:
     assert (read.operators, read.reads) == (drawn.operators, drawn.reads)
 
 
+def test_a_sink_right_behind_an_exchange_is_a_sink() -> None:
+    scan = from_scopes([(1, "a", "MicroBatchScan"), (2, "b", "Exchange")])
+    sink = from_scopes([(3, "b", "Exchange")], reads=[2])
+    assert named(NameBook("q"), [RanStage(1, 1, scan), RanStage(2, 1, sink)]) == ["scan", "sink"]
+    assert (scan.feeds, sink.feeds) == (True, False)
+
+
 @pytest.mark.parametrize("dot", ["", "digraph G {", "}\n}\n}", "subgraph cluster_1 {\nlabel="])
 def test_a_graph_that_makes_no_sense_is_empty(dot: str) -> None:
     assert read_dot(dot, "RDDOperationEdge(").operators == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.errors import ConfigError
 from homeostat.sim.spec import WorkloadSpec
-from homeostat.spark import ledger, source
+from homeostat.spark import ledger, queries, source
 from homeostat.spark.profile import Profile
 from homeostat.spark.queries import ManagedQuery, QueryError, first_line
 from homeostat.spark.waiting import Deadline
@@ -47,6 +48,7 @@ class Words:
         source.register(spark)
         self.spark, self.ledger, self.control = spark, directory / "ledger", directory / "control.json"
         self.checkpoint = directory / "checkpoint"
+        self.hung, self.hangs = directory / "hung", False
         self.breaks_at = -1
         values = {STATE: 3, SOURCE: 2, ROWS: 600, TRIGGER: 0.5}
         self.query = ManagedQuery(spark, "words", self.build, self.checkpoint, values, admit=self.admit)
@@ -62,6 +64,9 @@ class Words:
         write, broken = ledger.write_counts(self.ledger), values[SOURCE] == CANNOT_RUN
 
         def sink(frame: DataFrame, batch: int) -> None:
+            while self.hung.exists():
+                self.hangs = True
+                time.sleep(0.1)
             if broken or batch == self.breaks_at:
                 self.breaks_at = -1
                 raise ValueError("the sink is broken")
@@ -139,6 +144,26 @@ def test_a_failed_query_starts_again(words: Words, wait_until: WaitUntil) -> Non
     assert len(said) == 1
     assert said[0].startswith("it failed and starts again in 1 s: ")
     assert "the sink is broken" in said[0]
+    assert not words.differences()
+
+
+def test_a_query_that_does_not_stop_is_back_as_soon_as_it_does(
+    words: Words, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "_STOP_S", 2.0)
+    values, before = words.query.values, words.query.query
+    words.hung.touch()
+    wait_until(lambda: words.hangs, "a batch hangs in the sink")
+    with pytest.raises(QueryError, match=r"words: it does not stop: .*; as before it failed and starts again in"):
+        words.query.restart({SOURCE: 2}, limit())
+    words.hung.unlink()
+
+    def back() -> bool:
+        words.query.tend()
+        return words.query.active and words.query.query is not before and words.query.batches() >= 0
+
+    wait_until(back, "the query is back")
+    assert words.query.values == values
     assert not words.differences()
 
 

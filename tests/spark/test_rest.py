@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -179,7 +180,10 @@ def test_a_job_belongs_to_a_batch_by_its_description() -> None:
         "jobGroup": "3-4",
         "status": "RUNNING",
     }
-    assert Job.read(answered) == Job(3, "3-4", 17, "counts", (9, 10), True, moment_s("2026-11-15T05:01:33.172GMT"))
+    job = Job.read(answered)
+    assert (job.id, job.group, job.batch, job.query, job.stages, job.running) == (3, "3-4", 17, "counts", (9, 10), True)
+    assert math.isnan(job.ended_s)
+    assert Job.read({**answered, "completionTime": "2026-11-15T05:01:34.172GMT"}).ended_s - job.submitted_s == 1.0
     other = Job.read({**answered, "description": "batch = of cakes", "jobGroup": None})
     assert (other.batch, other.group) == (None, "")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -10,6 +12,7 @@ from homeostat.cli.output import JsonFlag, print_json, print_table, say
 from homeostat.core.errors import ConfigError
 
 ENGINES = ("dataflow", "microbatch", "all")
+_SIDES = ("spark", "simulator")
 
 app = typer.Typer(name="bench", help="Measure Homeostat itself.", no_args_is_help=True)
 
@@ -65,6 +68,114 @@ def noise(
         return
     rows = [(name, key, _shown(value)) for name, found in result["engines"].items() for key, value in found.items()]
     print_table(("engine", "figure", "value"), rows)
+
+
+@app.command("overhead")
+def overhead(
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Pairs of segments with and without the manager.")] = 10,
+    batches: Annotated[int, typer.Option("--batches", min=2, max=100, help="Batches of each segment.")] = 8,
+    tasks: Annotated[
+        str, typer.Option("--tasks", metavar="N,N,…", help="Tasks a batch at which the driver's CPU time is measured.")
+    ] = "10,100,1000",
+    json: JsonFlag = False,
+) -> None:
+    """Measure on real Spark what the manager costs a CPU-bound job, and its driver."""
+    from homeostat.bench import overhead as bench
+
+    sizes = [int(size) for size in _numbers(tasks, "--tasks", at_least=4)]
+    result = bench.measure(pairs=pairs, batches=batches, tasks=sizes, tell=say)
+    if json:
+        print_json(result)
+        return
+    interval = _shown(result["throughput_ratio_interval"])
+    print(f"throughput with ÷ without  {result['throughput_ratio']:.3f} ({interval}, {pairs} pairs)")
+    columns = ("tasks", "CPU s with", "CPU s without", "batch s with", "batch s without")
+    rows = [
+        (size, *(_shown(found[side][key]) for key in ("cpu_s", "batch_s") for side in ("with", "without")))
+        for size, found in result["driver_cpu_s_per_batch"].items()
+    ]
+    print_table(columns, rows, right=columns)
+
+
+@app.command("heal")
+def heal(
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs with each factor, and as many without.")] = 20,
+    factors: Annotated[
+        str, typer.Option("--factors", metavar="X,X,…", help="How many times slower an executor turns.")
+    ] = "2,4",
+    seed: Annotated[int, typer.Option("--seed", help="Chooses the executors and the order of the runs.")] = 1,
+    json: JsonFlag = False,
+) -> None:
+    """Slow executors of a real application down, again and again: are they replaced, and only they?"""
+    from homeostat.bench import heal as bench
+
+    result = bench.measure(runs=runs, factors=_numbers(factors, "--factors", at_least=1.1), seed=seed, tell=say)
+    if json:
+        print_json(result)
+        return
+    columns = ("times slower", "runs", "within 5 batches", "at all", "batches until replaced")
+    rows = [
+        (
+            factor,
+            str(found["healed"]["of"]),
+            _share(found["healed_within_5"]),
+            _share(found["healed"]),
+            _shown(found["batches_until_replaced"]["median"]),
+        )
+        for factor, found in result["slowed"].items()
+    ]
+    print_table(columns, rows, right=columns)
+    print(f"false replacements             {_share(result['false_replacements'])}")
+    print(f"clean runs with a replacement  {_share(result['clean_runs_with_a_replacement'])}")
+
+
+@app.command("twin")
+def twin(
+    only: Annotated[
+        str, typer.Option("--only", metavar="PART", help="fit: batch durations; experiments: E1 to E4; all.")
+    ] = "all",
+    scale: Annotated[
+        float, typer.Option("--scale", min=0.1, max=10, help="Stretches or shortens all real runs by this factor.")
+    ] = 1.0,
+    json: JsonFlag = False,
+) -> None:
+    """Fit the simulator to real runs, and compare the two where it was not fitted."""
+    from homeostat.bench import twin as bench
+
+    if only not in (*bench.PARTS, "all"):
+        raise ConfigError(f"there is no part {only!r}", where="--only", fix=f"one of {', '.join(bench.PARTS)}, all")
+    result = bench.measure(parts=bench.PARTS if only == "all" else (only,), scale=scale, tell=say)
+    if json:
+        print_json(result)
+        return
+    if "median_error" in result:
+        print(f"median error of a batch's duration  {result['median_error']:.0%}")
+        print(f"between simulated p10 and p90       {result['coverage']:.0%}")
+    rows = [
+        (name, *(f"{', '.join(found[side]['actions']) or 'nothing'} → {found[side]['executors']}" for side in _SIDES))
+        for name, found in result.get("experiments", {}).items()
+    ]
+    if rows:
+        print_table(("experiment", "on Spark", "in the simulator"), rows)
+
+
+def _numbers(text: str, option: str, *, at_least: float) -> list[float]:
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(at_least <= number < math.inf for number in numbers):
+        raise ConfigError(
+            f"{text!r} is not a list of numbers", where=option, fix=f"write numbers of at least {at_least:g}, as 10,100"
+        )
+    return numbers
+
+
+def _share(found: Mapping[str, Any]) -> str:
+    if found["share"] is None:
+        return "-"
+    low, high = found["interval"]
+    return f"{found['share']:.0%} ({low:.0%} to {high:.0%})"
 
 
 def _shown(value: object) -> str:

@@ -1,49 +1,137 @@
-"""`homeostat demo`: watch an application regulate itself, without anything but this package."""
+"""`homeostat demo`: watch an application regulate itself, on real Spark or in the simulator."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from homeostat.cli import report, running
-from homeostat.cli.output import JsonFlag, clock, console, print_json, say
-from homeostat.core.errors import HomeostatError
+from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, say
+from homeostat.core.errors import ConfigError, HomeostatError
 
 if TYPE_CHECKING:
     from homeostat.core.policy import Policy
+    from homeostat.service.showcase import Variant, Viewer
     from homeostat.service.simulation import RunResult
     from homeostat.sim.spec import Scenario
 
+SPARK, SIM = "spark", "sim"
+SCENARIO = "demo"
+HOME = Path(".homeostat")
 LIVE_FOR_S = 40.0
 
 
 def demo(
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="spark|sim", help="Real Spark on this machine, or the simulator.")
+    ] = SPARK,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="On Spark: the same without regulation and under Spark's dynamic allocation."),
+    ] = False,
     scenario: Annotated[
-        str, typer.Option("--scenario", metavar="NAME|FILE", help="A shipped scenario or a TOML file.")
-    ] = "demo",
+        str | None,
+        typer.Option("--scenario", metavar="NAME|FILE", help="Simulator: a shipped scenario or a TOML file."),
+    ] = None,
     speed: Annotated[
         float | None,
-        typer.Option("--speed", min=0.1, help="Simulated seconds per second; if left out it lasts 40 seconds."),
+        typer.Option("--speed", min=0.1, help="Simulator: simulated seconds per second; if left out, 40 s in all."),
     ] = None,
     live: Annotated[
-        bool, typer.Option("--live/--no-live", help="Draw it on the terminal as it happens, or print lines at once.")
+        bool, typer.Option("--live/--no-live", help="Draw it on the terminal as it happens, or print lines.")
     ] = True,
     picture: Annotated[
         Path, typer.Option("--picture", metavar="FILE", help="Where the picture goes, as .png or .svg.")
     ] = Path("out/demo.svg"),
     json: JsonFlag = False,
 ) -> None:
-    """Watch a simulated application regulate itself; then see how other policies fare on the same load and noise."""
+    """Watch a word count on Spark regulate itself while the load changes and an executor turns slow."""
+    _check_engine(engine, compare=compare, scenario=scenario, speed=speed)
+    live = live and not json and _can_draw()
+    if engine == SPARK:
+        _on_spark(compare, live, picture, json)
+    else:
+        _simulated(scenario or SCENARIO, speed, live, picture, json)
+
+
+def _check_engine(engine: str, *, compare: bool, scenario: str | None, speed: float | None) -> None:
+    if engine not in (SPARK, SIM):
+        raise ConfigError(f"there is no engine {engine!r}", where="--engine", fix=f"{SPARK} or {SIM}")
+    foreign = {"--scenario": scenario, "--speed": speed} if engine == SPARK else {"--compare": compare or None}
+    other = SIM if engine == SPARK else SPARK
+    for option, value in foreign.items():
+        if value is not None:
+            raise ConfigError(f"it is only for --engine {other}", where=option, fix=f"add --engine {other}")
+
+
+def _can_draw() -> bool:
+    out = console()
+    return sys.stdout.isatty() and not out.is_dumb_terminal and out.encoding.startswith("utf")
+
+
+# On Spark
+
+
+def _on_spark(compare: bool, live: bool, picture: Path, json: bool) -> None:
+    from homeostat import pictures
+    from homeostat.cli.showing import print_comparison, print_summary
+    from homeostat.service.showcase import REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan
+
+    pictures.check_format(picture)  # not only after minutes
+    plan = Plan()
+    variants = (REGULATED, UNREGULATED, SPARKS_OWN) if compare else (REGULATED,)
+    timelines = []
+    for variant in variants:
+        screen, viewer = _viewer(variant, live, json)
+        with screen:
+            timelines.append(Performance(plan, variant, HOME, viewer).run())
+        if not json:
+            print_summary(timelines[-1])
+    if json:
+        print_json([timeline.as_json() for timeline in timelines])
+    elif compare:
+        print_comparison(timelines)
+    _picture(lambda draw: draw.timelines(timelines, picture, "A word count on Spark"), picture)
+    if not json:
+        say(f"Why it did that: homeostat log --store {HOME / REGULATED.name / 'log.sqlite'}, then homeostat explain ID")
+    if not timelines[0].healthy or any(timeline.differences for timeline in timelines):
+        raise typer.Exit(EXIT_UNHEALTHY)
+
+
+def _viewer(variant: Variant, live: bool, json: bool) -> tuple[AbstractContextManager[object], Viewer]:
+    from homeostat.cli.showing import Lines, Picture, Silent
+
+    def tell(line: str) -> None:
+        say(f"homeostat: {line}")
+
+    if json:
+        return nullcontext(), Silent(tell)
+    if not live:
+        print(f"A word count on Spark, {variant.title}")
+        return nullcontext(), Lines(lambda line: print(line, flush=True), tell)
+    from rich.live import Live
+
+    screen = Live(console=console(), auto_refresh=False)
+    return screen, Picture(variant, screen)
+
+
+# In the simulator
+
+
+def _simulated(scenario: str, speed: float | None, live: bool, picture: Path, json: bool) -> None:
     from homeostat.service.simulation import simulate
 
     loaded = running.load_scenario(scenario)
     policy = running.policy_for(loaded, source=scenario)
     if json:
         watched = simulate(loaded, policy)
-    elif live and _can_draw():
+    elif live:
         watched = _live(loaded, policy, speed or loaded.duration_s / LIVE_FOR_S)
     else:
         watched = _plain(loaded, policy)
@@ -55,12 +143,7 @@ def demo(
     else:
         print("\nThe same load and noise under other policies (static is sized for the peak):")
         report.print_comparison(results)
-    _draw(results, picture, f"{loaded.name}: {loaded.title}")
-
-
-def _can_draw() -> bool:
-    out = console()
-    return sys.stdout.isatty() and not out.is_dumb_terminal and out.encoding.startswith("utf")
+    _picture(lambda draw: draw.compare(results, picture, f"{loaded.name}: {loaded.title}"), picture)
 
 
 def _live(scenario: Scenario, policy: Policy, speed: float) -> RunResult:
@@ -80,12 +163,12 @@ def _plain(scenario: Scenario, policy: Policy) -> RunResult:
     return simulate(scenario, policy, on_step=plain_events(print))
 
 
-def _draw(results: list[RunResult], path: Path, title: str) -> None:
+def _picture(draw: Callable[[ModuleType], None], path: Path) -> None:
     """The picture is an extra: without matplotlib the demo says so and is none the worse."""
     from homeostat import pictures
 
     try:
-        pictures.compare(results, path, title)
+        draw(pictures)
     except HomeostatError as error:
         say(f"homeostat: no picture: {error.line}")
     else:

@@ -36,13 +36,16 @@ def log(
     last: Annotated[int, typer.Option("--last", metavar="N", min=0, help="The newest N records; 0 for all.")] = 50,
     json: JsonFlag = False,
 ) -> None:
-    """Print the log of a run: symptoms, diagnoses, proposals, rejections, actions, outcomes."""
+    """Print the log of a run: symptoms, diagnoses, proposals, rejections, actions, outcomes.
+
+    Batches are left out unless asked for: there is one every few seconds.
+    """
     from homeostat.store.explain import log_lines
 
     path = store_path(store)
     with _opened(path) as opened:
         name = _run_name(opened, run, path)
-        kinds = _checked_kinds(kind or [])
+        kinds = _checked_kinds(kind or _all_but_batches())
         records = opened.records(name, kinds=kinds, component=component, limit=last, newest_first=True)[::-1]
         if not records and component:
             _check_component(opened, name, component)
@@ -117,6 +120,12 @@ def _run_name(store: Store, wanted: str | None, path: Path) -> str:
     if wanted not in names:
         raise ConfigError(f"there is no run {wanted!r}", where=str(path), fix=nearest(wanted, names[-10:]))
     return wanted
+
+
+def _all_but_batches() -> list[str]:
+    from homeostat.store.protocol import BATCH, KINDS
+
+    return [kind for kind in KINDS if kind != BATCH]
 
 
 def _checked_kinds(kinds: list[str]) -> list[str]:

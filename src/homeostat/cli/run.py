@@ -1,7 +1,9 @@
-"""`homeostat run`: start an application, regulated; `homeostat status`: what it is doing now."""
+"""`homeostat run`: start an application, regulated."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +14,7 @@ from homeostat.cli.running import merged, parse_settings
 from homeostat.core.errors import ConfigError
 
 DIRECTORY = Path(".homeostat")
+LOADING_LIMIT_S = 120.0
 
 
 def run(
@@ -60,14 +63,16 @@ def run(
         **merged({}, parse_settings(settings or [])),
     }
     configuration.load(config, flags=flags)
+    seconds, spark_settings = _seconds(for_), _spark_conf(conf or [])
+    _require_pipelines(app)
     launch = Launch(
         app=app,
         master=master,
         directory=str((directory or DIRECTORY / path.stem).resolve()),
         config=str(config) if config is not None else None,
         flags=flags,
-        conf=_spark_conf(conf or []),
-        for_s=_seconds(for_),
+        conf=spark_settings,
+        for_s=seconds,
     )
     code = Supervisor(launch, workers=workers, cores=cores, say=lambda line: say(f"homeostat: {line}")).run()
     if code:
@@ -75,11 +80,29 @@ def run(
 
 
 def _existing(app: str) -> Path:
-    """Refused before a cluster is started for it."""
     path = Path(app if app.endswith(".py") else app.rpartition(":")[0] or app)
     if not path.is_file():
         raise ConfigError("there is no such application file", where=str(path), fix="name a Python file")
     return path
+
+
+def _require_pipelines(app: str) -> None:
+    """Refused before a cluster is started for it. The user's code runs in a process of its own, never in this one."""
+    command = [sys.executable, "-m", "homeostat.service.applications", app]
+    try:
+        checked = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LOADING_LIMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ConfigError(
+            f"loading it has not ended after {LOADING_LIMIT_S:.0f} s",
+            where=app,
+            fix="start nothing at the top of the file: a pipeline function returns the query, Homeostat starts it",
+        ) from error
+    if checked.returncode:
+        said = [line for line in checked.stderr.splitlines() if line.startswith("homeostat: ")]
+        say(said[-1] if said else f"homeostat: {app}: loading it ended with code {checked.returncode}")
+        raise typer.Exit(ConfigError.exit_code)
 
 
 def _spark_conf(assignments: list[str]) -> dict[str, str]:

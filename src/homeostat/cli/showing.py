@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from homeostat.cli.live import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 REDRAW_S = 0.5
 REPORT_EVERY_S = 15.0
 ALSO_SHOWN = ("receipt", "change")
+BEHIND = "more rows wait than arrive in two triggers"
 COMPARISON = ("", "behind", "largest backlog", "executor-seconds", "rows done", "lost or doubled", "at end")
 
 
@@ -85,9 +87,9 @@ class Picture:
         if now_s - self._drawn_s < REDRAW_S:
             return
         self._drawn_s = now_s
-        self._live.update(self._draw(performance), refresh=True)
+        self._live.update(self.draw(performance), refresh=True)
 
-    def _draw(self, performance: Performance) -> RenderableType:
+    def draw(self, performance: Performance) -> RenderableType:
         from rich.console import Group
         from rich.panel import Panel
 
@@ -154,7 +156,7 @@ def print_comparison(timelines: Sequence[Timeline]) -> None:
     heading("\nThe same load and the same fault")
     rows = [(timeline.title, *_compared(timeline)) for timeline in timelines]
     print_table(COMPARISON, rows, right=COMPARISON[1:6], styles=["" if t.healthy else "red" for t in timelines])
-    console().print("behind: more rows wait than arrive in two triggers", style="dim", markup=False)
+    console().print(f"behind: {BEHIND}", style="dim", markup=False)
 
 
 def ledger_line(timeline: Timeline) -> str:
@@ -165,7 +167,7 @@ def ledger_line(timeline: Timeline) -> str:
 
 def _figures(timeline: Timeline) -> dict[str, str]:
     return {
-        "behind": f"{timeline.behind_s:.0f} s of {timeline.duration_s:.0f} s (more rows waited than arrive in two triggers)",
+        "behind": f"{timeline.behind_s:.0f} s of {timeline.duration_s:.0f} s ({BEHIND})",
         "largest backlog": f"{format_count(timeline.largest_backlog)} rows",
         "executor-seconds": f"{timeline.executor_seconds:,.0f}",
         "rows": ledger_line(timeline),
@@ -200,22 +202,21 @@ def _curves(performance: Performance, width: int) -> Text:
 
     points, plan = performance.points, performance.plan
     cells = max(10, width - WIDEST_LABEL - 14)
-    times_s = [point.at_s for point in points]
-    load = [point.load_per_s for point in points]
-    rate = [point.rate_per_s for point in points]
-    backlog = [point.pending_rows for point in points]
-    executors = [float(point.executors) for point in points]
-    highest = max(rate_per_s for _, rate_per_s in plan.load) * 1.3
+    highest = 1.3 * max(rate_per_s for _, rate_per_s in plan.load)
     lines = [
-        ("load", load, highest, "/s", "bright_black"),
-        ("rate", rate, highest, "/s", "cyan"),
-        ("backlog", backlog, max(backlog), "", "red" if points[-1].behind else "yellow"),
-        ("executors", executors, max(executors), "", "blue"),
+        ("load", [point.load_per_s for point in points], highest, "/s", "bright_black"),
+        ("rate", [point.rate_per_s for point in points], highest, "/s", "cyan"),
+        ("backlog", [point.pending_rows for point in points], None, "", "red" if points[-1].behind else "yellow"),
+        ("executors", [float(point.executors) for point in points], None, "", "blue"),
     ]
     text = Text()
     for label, values, top, unit, colour in lines:
+        known = [(point.at_s, value) for point, value in zip(points, values, strict=True) if isfinite(value)]
+        times_s, heights = [at_s for at_s, _ in known], [value for _, value in known]
+        scale = top or max(heights, default=0.0)
+        now = f"{format_count(round(heights[-1]))}{unit}" if heights else "-"
         text.append(f"{label:<{WIDEST_LABEL}} ")
-        text.append(sparkline(times_s, values, plan.duration_s, top, cells), style=colour)
-        text.append(f" {format_count(round(values[-1])) + unit:>12}\n")
+        text.append(sparkline(times_s, heights, plan.duration_s, scale, cells), style=colour)
+        text.append(f" {now:>12}\n")
     text.right_crop(1)
     return text

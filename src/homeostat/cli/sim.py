@@ -151,7 +151,7 @@ def fit_scenario(
         print(text, end="")
     for note in fitted.scenario.notes:
         say(f"Note: {note}")
-    say(fitted.summary)
+    say(f"Fitted to {fitted.agreement}")
     if out is not None:
         say(f"Scenario: {out}; run it with `homeostat sim run {out}`")
 

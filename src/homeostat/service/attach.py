@@ -46,6 +46,9 @@ class Attachment:
         except LeaseTakenError as error:
             say(f"{error.line}; this one stays away")
             return
+        except OSError as error:
+            say(f"{error}; this application is not looked after")
+            return
         self._thread.start()
 
     def stop(self) -> None:
@@ -78,8 +81,8 @@ class Attachment:
     def _take_up(self, queries: Sequence[StreamingQuery]) -> None:
         steer = self._config.mode in ACTING
         application = Application.around(self._spark, queries, self._objective, self._directory, steer)
-        application.start()
         self._application = application
+        application.start()
 
         def managers() -> Sequence[Manager]:
             store = SqliteStore(self._config.store)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import sys
 import threading
 import time
@@ -15,7 +14,16 @@ from homeostat import config as configuration
 from homeostat.config import Config
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.service import applications
-from homeostat.service.launch import CAPABILITIES, KNOBS, LEASE, STARTED, Launch, read_json, write_json
+from homeostat.service.launch import (
+    CAPABILITIES,
+    KNOBS,
+    LEASE,
+    STARTED,
+    Launch,
+    read_json,
+    require_master,
+    write_json,
+)
 from homeostat.service.lease import Lease
 from homeostat.service.loop import Loop, LoopKeeper
 from homeostat.service.manager import Manager
@@ -28,7 +36,6 @@ if TYPE_CHECKING:
 
 
 LOOK_AGAIN_S = 0.5
-REACH_S = 5.0
 QUERY_FAILED = 4
 SPARKS_OWN = "spark"  # Spark's dynamic allocation decides, and Homeostat only watches
 
@@ -50,6 +57,7 @@ def drive(launch: Launch) -> int:
     directory = Path(launch.directory).resolve()
     config = configuration.load(launch.config, flags=launch.flags)
     pipelines = applications.load(launch.app)
+    applications.send_along(launch.app)
     with Lease(directory / LEASE):
         require_master(launch.master)
         application = Application(
@@ -71,13 +79,14 @@ def drive(launch: Launch) -> int:
 def _session(launch: Launch, application: Application, directory: Path) -> SparkSession:
     from homeostat.spark.session import build_session, spark_conf
 
+    file, _ = applications.parts(launch.app)
     conf = spark_conf(
         master=launch.master,
-        app_name=Path(launch.app.partition(":")[0]).stem,
+        app_name=file.stem,
         executors=application.wanted_executors,
         directory=directory,
         event_log=directory / "events",
-        extra=launch.conf,
+        extra={"spark.executorEnv.PYTHONPATH": str(file.resolve().parent), **launch.conf},
     )
     try:
         return build_session(conf)
@@ -88,27 +97,13 @@ def _session(launch: Launch, application: Application, directory: Path) -> Spark
         raise ConfigError(f"Spark does not start: {words}", where=f"--master {launch.master}") from error
 
 
-def require_master(master: str) -> None:
-    """A standalone master that nobody answers for would keep Spark trying for a minute."""
-    if not master.startswith("spark://"):
-        return
-    for place in master.removeprefix("spark://").split(","):
-        host, _, port = place.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), REACH_S).close()
-            return
-        except (OSError, ValueError):
-            continue
-    raise ConfigError("no master answers there", where=f"--master {master}", fix="start it, or leave --master out")
-
-
 def _regulate(launch: Launch, config: Config, application: Application, directory: Path) -> int:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     write_json(directory / CAPABILITIES, application.capability_table())
     write_json(directory / STARTED, application.about() | {"mode": config.mode, "store": str(config.store.resolve())})
-    keeper = LoopKeeper(lambda: Loop(_managers(config, application), say), say)
+    keeper = LoopKeeper(lambda: Loop(_managers(config, application), say), say, silent_s=launch.silent_s)
     keeper.start()
     until_s = time.monotonic() + launch.for_s if launch.for_s is not None else float("inf")
     try:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from homeostat.core.errors import ConfigError
+from homeostat.service.loop import SILENT_S
+
 STARTED = "driver.json"
 KNOBS = "knobs.json"
 CAPABILITIES = "capabilities.json"
 LEASE = "lease"
+SUPERVISOR = "supervisor"
+REACH_S = 5.0
+MASTERS = ("local", "spark://", "yarn", "k8s://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +34,8 @@ class Launch:
     conf: Mapping[str, str] = field(default_factory=dict)
     for_s: float | None = None
     allocation: str = "homeostat"
-    fresh: bool = False
     room: int | None = None
+    silent_s: float = SILENT_S
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -52,3 +59,19 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text())
     except (OSError, ValueError):
         return None
+
+
+def require_master(master: str) -> None:
+    """A standalone master that nobody answers for would keep Spark trying for a minute."""
+    if not master.startswith(MASTERS):
+        raise ConfigError("this is no master of Spark", where=f"--master {master}", fix="write spark://host:7077")
+    if not master.startswith("spark://"):
+        return
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), REACH_S).close()
+            return
+        except (OSError, ValueError, OverflowError):
+            continue
+    raise ConfigError("no master answers there", where=f"--master {master}", fix="start it, or leave --master out")

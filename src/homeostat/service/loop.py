@@ -11,6 +11,8 @@ from homeostat.service.manager import Manager
 
 INTERVAL_S = 1.0
 LONGEST_BACK_OFF_S = 60.0
+# Longer than any action takes that is done again at the start.
+SILENT_S = 300.0
 
 
 class Loop:
@@ -43,11 +45,18 @@ class Loop:
         return self._stopping.is_set()
 
     def _live(self) -> None:
+        try:
+            self._go_round()
+        except BaseException as error:  # whatever asked this thread to end: it is told, and the keeper makes another
+            self._failed(error)
+
+    def _go_round(self) -> None:
         managers = self._patiently(self._begin)
         while managers is not None and not self._stopping.is_set():
             self.beat_s = time.monotonic()
             for manager in managers:
-                self._isolated(manager)
+                if not self._stopping.is_set():
+                    self._isolated(manager)
             self._stopping.wait(self._interval_s)
 
     def _begin(self) -> Sequence[Manager]:
@@ -75,7 +84,7 @@ class Loop:
         except Exception as error:
             self._failed(error)
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
         self.failures += 1
         where = traceback.extract_tb(error.__traceback__)[-1]
         self._complain(f"{type(error).__name__}: {error} ({where.name}, failure {self.failures}); the queries go on")
@@ -85,7 +94,12 @@ class LoopKeeper:
     """Replaces the thread when it has ended or has not been heard of for too long; at most `most_lives` times."""
 
     def __init__(
-        self, make: Callable[[], Loop], complain: Callable[[str], None], *, silent_s: float = 120.0, most_lives: int = 5
+        self,
+        make: Callable[[], Loop],
+        complain: Callable[[str], None],
+        *,
+        silent_s: float = SILENT_S,
+        most_lives: int = 5,
     ) -> None:
         self._make, self._complain = make, complain
         self._silent_s, self._lives_left = silent_s, most_lives

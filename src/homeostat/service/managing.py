@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from homeostat import config as configuration
 from homeostat.config import Config
 from homeostat.core.events import Notify
+from homeostat.core.findings import JSON, Record
 from homeostat.core.objective import Objective
 from homeostat.policies import registry
 from homeostat.service.manager import Manager
 from homeostat.service.samples import Samples
 from homeostat.spark.application import Application
+from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from homeostat.core.cycle import Trace
     from homeostat.core.state import State
     from homeostat.store.protocol import Store
+
+
+class FencedStore:
+    """A log that a manager writes only as long as no other has taken over: two would give away the same ids."""
+
+    def __init__(self, store: Store, engine: QueryEngine) -> None:
+        self._store, self._engine = store, engine
+
+    def append(self, run: str, records: Sequence[Record]) -> None:
+        self._engine.require_ours()
+        self._store.append(run, records)
+
+    def save_state(self, run: str, key: str, value: JSON) -> None:
+        self._engine.require_ours()
+        self._store.save_state(run, key, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
 
 
 def manager(
@@ -30,17 +50,19 @@ def manager(
         name = "throughput"
     run = application.run_name(pipeline.name)
     samples = Samples()
+    engine = application.engine(pipeline.name)
+    ours = cast("Store", FencedStore(store, engine))
 
     def after_step(trace: Trace, state: State) -> None:
-        store.append(run, samples.new(state))
+        ours.append(run, samples.new(state))
 
     def alert(told: Notify) -> None:
         say(f"{told.title}: {told.message}")
 
     return Manager(
-        application.engine(pipeline.name),
+        engine,
         registry.build(name, config.sections),
-        store,
+        ours,
         run,
         objective=objective,
         mode=config.mode,

@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -119,14 +119,14 @@ class Performance:
         self._changes: list[Change] = []
         self._records: list[Record] = []
         self._to_come = deque(plan.load_changes)
-        self._first_row_s: float | None = None
+        self.first_row_s: float | None = None
         self._slow: SlowExecutor | None = None
         self._follower = Follower(self.log, f"{variant.name}/{NAME}")
 
     @property
     def elapsed_s(self) -> float | None:
         """Since the first row; None before it."""
-        return None if self._first_row_s is None else time.time() - self._first_row_s
+        return None if self.first_row_s is None else time.time() - self.first_row_s
 
     def run(self) -> Timeline:
         """Start everything, let the plan happen, stop everything; what it started is gone afterwards, come what may."""
@@ -145,11 +145,11 @@ class Performance:
             self._follower.close()
         if code == INTERRUPTED:
             raise KeyboardInterrupt
-        if code or self._first_row_s is None:
+        if code or self.first_row_s is None:
             raise HomeostatError(
                 f"the driver ended with code {code}: {_last_line(output)}", where="demo", fix=f"see {output}"
             )
-        return self._timeline(self._first_row_s)
+        return self._timeline(self.first_row_s)
 
     def _launch(self) -> Launch:
         spec = specification(
@@ -169,16 +169,16 @@ class Performance:
         )
 
     def _moment(self, supervisor: Supervisor) -> None:
-        if self._first_row_s is None:
-            self._first_row_s = _first_row_s(self._checkpoint)
+        if self.first_row_s is None:
+            self.first_row_s = _first_row_s(self._checkpoint)
         elapsed_s = self.elapsed_s
-        if self._first_row_s is not None and elapsed_s is not None:
+        if self.first_row_s is not None and elapsed_s is not None:
             while self._to_come and self._to_come[0].at_s <= elapsed_s:
                 self._changed(self._to_come.popleft())
             self.about = self.about or read_json(self.directory / STARTED) or {}
             if self._slow is None and self.about and elapsed_s >= self.plan.slow_at_s:
                 self._slow_down(elapsed_s)
-            self._read(self._first_row_s)
+            self._read(self.first_row_s)
             if elapsed_s >= self.plan.duration_s:
                 supervisor.stop("the plan is done")
         self._viewer.look(self)
@@ -211,6 +211,7 @@ class Performance:
             self.variant.name,
             self.variant.title,
             self.plan.duration_s,
+            self.plan.load,
             tuple(self.points),
             tuple(changes),
             deeds_of(self._records, first_row_s),
@@ -225,12 +226,6 @@ class Performance:
     @property
     def _checkpoint(self) -> Path:
         return self.directory / "checkpoints" / NAME
-
-
-def perform(
-    plan: Plan, variants: Sequence[Variant], home: Path, viewer: Callable[[Variant], Viewer]
-) -> tuple[Timeline, ...]:
-    return tuple(Performance(plan, variant, home, viewer(variant)).run() for variant in variants)
 
 
 def _first_row_s(checkpoint: Path) -> float | None:

@@ -13,11 +13,13 @@ from pathlib import Path
 from types import FrameType
 
 from homeostat.core.errors import HomeostatError
-from homeostat.service.launch import STARTED, Launch, read_json
+from homeostat.service.launch import STARTED, SUPERVISOR, Launch, read_json, require_master
+from homeostat.service.lease import Lease
 from homeostat.spark.cluster import EmbeddedCluster
 from homeostat.spark.keeper import Keeper
 
 DRIVER = "driver"
+DRIVER_MODULE = "homeostat.service.driver"
 LOOK_AGAIN_S = 0.2
 STOP_LIMIT_S = 60.0
 MOST_RESTARTS = 5
@@ -52,23 +54,26 @@ class Supervisor:
         directory = Path(self._launch.directory)
         with ExitStack() as stack:
             launch = self._launch
-            if not launch.master:
+            stack.enter_context(Lease(directory / SUPERVISOR))
+            if launch.master:
+                require_master(launch.master)
+            else:
                 self._say(f"starting a cluster of {self._workers} workers with {self._cores} cores each")
                 cluster = EmbeddedCluster(directory / "cluster", workers=self._workers, cores=self._cores)
                 master = stack.enter_context(cluster).master_url
                 launch = replace(launch, master=master, room=self._workers * self._cores)
-            keeper = Keeper()
-            stack.callback(keeper.close)
             stack.enter_context(self._signals())
-            return self._supervise(keeper, launch, each_moment)
+            return self._supervise(launch, each_moment)
 
-    def _supervise(self, keeper: Keeper, launch: Launch, each_moment: Callable[[], None]) -> int:
+    def _supervise(self, launch: Launch, each_moment: Callable[[], None]) -> int:
+        """An end in order before the driver was ever up is an answer; any other is a death to recover from."""
         died: list[float] = []
+        ever_up = False
         while True:
-            code = self._one_life(keeper, launch, each_moment)
-            started = read_json(Path(launch.directory) / STARTED)
-            was_up = isinstance(started, dict) and started.get("process") == self.driver_pid
-            if code == 0 or self._stop_asked or not was_up:
+            code = self._one_life(launch, each_moment)
+            up_s = self._up_since()
+            ever_up = ever_up or up_s is not None
+            if code == 0 or self._stop_asked or (code > 0 and not ever_up):
                 return INTERRUPTED if self._stop_asked == "interrupted" else code
             died = [at for at in died if time.monotonic() - at < RESTARTS_WITHIN_S] + [time.monotonic()]
             if len(died) > MOST_RESTARTS:
@@ -80,13 +85,28 @@ class Supervisor:
                 )
             self.restarts += 1
             self._say(f"the driver ended with code {code}; starting it again ({self.restarts})")
-            launch = replace(launch, fresh=False)
             self._pause(FIRST_PAUSE_S * 2 ** (len(died) - 1))
+            if launch.for_s is not None and up_s is not None:
+                launch = replace(launch, for_s=max(0.0, launch.for_s - (time.time() - up_s)))
 
-    def _one_life(self, keeper: Keeper, launch: Launch, each_moment: Callable[[], None]) -> int:
-        command = [sys.executable, "-m", "homeostat.service.driver", launch.to_json()]
+    def _up_since(self) -> float | None:
+        """When the latest driver was up; None if it never was."""
+        started = read_json(Path(self._launch.directory) / STARTED)
+        ours = isinstance(started, dict) and started.get("process") == self.driver_pid
+        return float(started["started_s"]) if ours else None
+
+    def _one_life(self, launch: Launch, each_moment: Callable[[], None]) -> int:
+        """With a keeper of its own: when the driver is gone, so is all that it has started, before another begins."""
+        command = [sys.executable, "-m", DRIVER_MODULE, launch.to_json()]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        self.driver_pid = keeper.start(DRIVER, command, environment=environment, log=self._log)
+        keeper = Keeper()
+        try:
+            self.driver_pid = keeper.start(DRIVER, command, environment=environment, log=self._log)
+            return self._until_it_ends(keeper, each_moment)
+        finally:
+            keeper.close()
+
+    def _until_it_ends(self, keeper: Keeper, each_moment: Callable[[], None]) -> int:
         asked_s = 0.0
         while (code := keeper.code(DRIVER)) is None:
             each_moment()

@@ -54,6 +54,7 @@ class Deed:
 
     id: str
     at_s: float
+    kind: str
     text: str
     cause: str
     took_s: float | None
@@ -62,11 +63,13 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """All times count from the first row. `differences`: rows lost or doubled, none if every one counted once."""
+    """All times count from the first row. `load` holds pairs (from second, rows per second); `differences` tell of rows
+    lost or doubled, none if every one counted once."""
 
     name: str
     title: str
     duration_s: float
+    load: tuple[tuple[float, float], ...]
     points: tuple[Point, ...]
     changes: tuple[Change, ...]
     deeds: tuple[Deed, ...]
@@ -159,6 +162,7 @@ def deeds_of(records: Sequence[Record], started_s: float) -> tuple[Deed, ...]:
         Deed(
             action.id,
             action.at_s - started_s,
+            str(action.body.get("kind", "")),
             action.text,
             str(action.body.get("cause", "")),
             taken[action.id] - action.at_s if action.id in taken else None,

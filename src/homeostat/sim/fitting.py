@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
@@ -29,32 +29,43 @@ ZIPF_EXPONENTS = tuple(step / 10 for step in range(21))
 # With more keys a hash is as even as it gets.
 MOST_KEYS = 1_000_000
 SEEDS = tuple(range(1, 13))
+# Percentiles of few draws lie too close together.
+MANY_SEEDS = tuple(range(1, 101))
+# The latest are the warmest, and more of them tell nothing new.
+MOST_BATCHES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    """`median_error` and `coverage` are those of the fitted batches themselves: the share of batches whose duration
-    lies between the 10th and the 90th percentile of what is simulated for them."""
+class Agreement:
+    """How well recorded batches are simulated, each with the rows, tasks and executors it really had.
 
-    scenario: Scenario
+    `median_error` is that of the simulated median of their durations, relative; `coverage` the share of batches between
+    the simulated 10th and 90th percentiles.
+    """
+
     batches: int
     median_error: float
     coverage: float
 
-    @property
-    def summary(self) -> str:
+    def __str__(self) -> str:
         return (
-            f"Fitted to {self.batches} batches: median error {self.median_error:.0%}, "
+            f"{self.batches} batches: median error {self.median_error:.0%}, "
             f"{self.coverage:.0%} between the simulated 10th and 90th percentiles"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A scenario, and how well it agrees with the run it was fitted to."""
+
+    scenario: Scenario
+    agreement: Agreement
 
     def as_json(self) -> dict[str, object]:
         scenario = self.scenario
         return {
             "name": scenario.name,
-            "batches": self.batches,
-            "median_error": self.median_error,
-            "coverage": self.coverage,
+            **asdict(self.agreement),
             "microbatch": asdict(scenario.engine),
             "service_noise": asdict(scenario.service_noise),
             "components": [asdict(component) for component in scenario.components],
@@ -66,40 +77,37 @@ class Fitted:
 def fit(run: RecordedRun) -> Fitted:
     """Raises ConfigError where the run tells too little."""
     settled, fresh = _settled(run)
-    if len(settled) < LEAST_BATCHES:
-        raise ConfigError(
-            f"only {len(settled)} batches with rows ran on executors that were warm",
-            where=run.application,
-            fix=f"record at least {LEAST_BATCHES}, better 30, with different loads",
-        )
     recorded = [c for c in run.components if 2 * sum(c.name in b.tasks for b in settled) > len(settled)]
     costs = {c.name: _cost(c.name, settled) for c in recorded}
-    stragglers = _stragglers(costs, settled)
+    share, factor = _stragglers(costs, settled)
     engine = replace(
-        _engine(run, settled),
-        warm_up=_warm_up(costs, fresh),
-        straggler_share=stragglers[0],
-        straggler_factor=stragglers[1],
+        _engine(run, settled), warm_up=_warm_up(costs, fresh), straggler_share=share, straggler_factor=factor
     )
     components = tuple(_component(component, costs[component.name], run, settled) for component in recorded)
     noise, scale = _calibrated(components, engine, settled)
-    components = tuple(_scaled(component, scale) for component in components)
     scenario = Scenario(
         name=re.sub(r"[^A-Za-z0-9_.-]+", "-", run.application).strip("-._") or "fitted",
         title=f"As recorded: {run.query}",
         engine=engine,
         duration_s=max(1.0, round(run.batches[-1].ended_s - run.batches[0].started_s, 1)),
-        components=components,
+        components=tuple(_scaled(component, scale) for component in components),
         workload=recorded_load.workload(run.batches),
         service_noise=noise,
-        notes=(*run.notes, *_notes(costs)),
+        notes=(*run.notes, *_notes(costs, engine)),
     )
-    simulated = replay(components, engine, noise, settled, SEEDS)
-    measured = _seconds(settled)
+    return Fitted(scenario, agreement(scenario, run))
+
+
+def agreement(scenario: Scenario, run: RecordedRun) -> Agreement:
+    """How well a micro-batch scenario simulates the batches of a run, which may be another than it was fitted to."""
+    if not isinstance(scenario.engine, MicrobatchSpec):
+        raise ConfigError("the scenario is not for the micro-batch engine", where=scenario.name)
+    batches, _ = _settled(run)
+    simulated = replay(scenario.components, scenario.engine, scenario.service_noise, batches, MANY_SEEDS)
+    measured = _seconds(batches)
     low, middle, high = np.percentile(simulated, (10, 50, 90), axis=0)
-    return Fitted(
-        scenario,
-        batches=len(settled),
+    return Agreement(
+        batches=len(batches),
         median_error=float(np.median(np.abs(middle / measured - 1))),
         coverage=float(np.mean((low <= measured) & (measured <= high))),
     )
@@ -121,7 +129,13 @@ def _settled(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[Recorded
         fresh += [(batch, worker) for worker in sorted(workers - seen)]
         seen |= workers
         runs.add(batch.run)
-    return settled, fresh
+    if len(settled) < LEAST_BATCHES:
+        raise ConfigError(
+            f"only {len(settled)} batches with rows ran on executors that were warm",
+            where=run.application,
+            fix=f"record at least {LEAST_BATCHES}, better 30, with different loads",
+        )
+    return settled[-MOST_BATCHES:], fresh
 
 
 def _cost(name: str, batches: Sequence[RecordedBatch]) -> Cost:
@@ -287,12 +301,12 @@ def _scaled(component: ComponentSpec, factor: float) -> ComponentSpec:
     )
 
 
-def _notes(costs: dict[str, Cost]) -> tuple[str, ...]:
-    return tuple(
-        f"{name}: rows per task hardly varied, so that the cost of a task and that of a row are a guess"
-        for name, cost in costs.items()
-        if not cost.separable
-    )
+def _notes(costs: dict[str, Cost], engine: MicrobatchSpec) -> Iterator[str]:
+    for name, cost in costs.items():
+        if not cost.separable:
+            yield f"{name}: rows per task hardly varied, so that the cost of a task and that of a row are a guess"
+    if engine.trigger_s == 0:
+        yield "trigger: no batch had to wait for it, so that each is taken to start when the last has ended"
 
 
 def _seconds(batches: Sequence[RecordedBatch]) -> Array:

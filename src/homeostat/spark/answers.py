@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from homeostat.core.observation import NAN
+
 Json = Mapping[str, Any]
 _BATCH = re.compile(r"^batch = (\d+)$", re.MULTILINE)
 
@@ -40,6 +42,7 @@ class Job:
     stages: tuple[int, ...]
     running: bool
     submitted_s: float
+    ended_s: float = NAN
 
     @classmethod
     def read(cls, answer: Json) -> Self:
@@ -53,6 +56,7 @@ class Job:
             stages=tuple(sorted(int(stage) for stage in answer["stageIds"])),
             running=answer["status"] == "RUNNING",
             submitted_s=moment_s(answer["submissionTime"]),
+            ended_s=moment_s(answer["completionTime"]) if answer.get("completionTime") else NAN,
         )
 
 

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ from homeostat.spark.pipeline import (
     PARTITION_OPTIONS,
     Context,
     Pipeline,
+    built,
     running_trigger_s,
     written_trigger_s,
 )
@@ -58,6 +59,15 @@ UNKNOWN_RATE_PER_S = 5_000.0
 START_LIMIT_S = 180.0
 
 Knobs = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a query's manager has asked for: its own command, and executors for this query alone."""
+
+    query: str
+    command: str
+    executors: int
 
 
 class Application:
@@ -84,7 +94,7 @@ class Application:
         self._contexts: dict[str, Context] = {}
         self._complaints: list[str] = []
         self._engines: dict[str, QueryEngine] = {}
-        self._asked: dict[str, tuple[str, dict[str, int]]] = {}
+        self._asked: dict[str, _Asked] = {}
         self._handles: dict[str, QueryHandle] = {}
         self.queries: dict[str, ManagedQuery] = {}
         self._steer = steer
@@ -187,13 +197,14 @@ class Application:
 
     def apply(self, query: str, command: Apply) -> None:
         """A query asks for executors of its own; the application runs the sum."""
-        before = dict(self.shares)
-        wanted = {**before, query: int(command.desired.get(EXECUTORS_KNOB, before[query]))}
-        self._asked[command.id] = (query, wanted)
+        executors = int(command.desired.get(EXECUTORS_KNOB, self.shares[query]))
+        id = f"{query}/{command.id}"  # every query's manager counts its commands for itself
+        self._asked[id] = _Asked(query, command.id, executors)
         values = dict(command.desired.values)
         if EXECUTORS_KNOB in values:
-            values[EXECUTORS_KNOB] = shares.total(wanted)
-        self._actuator.apply(replace(command, desired=Configuration(values, command.desired.retired)))
+            under_way = {asked.query: asked.executors for asked in list(self._asked.values())}
+            values[EXECUTORS_KNOB] = shares.total({**self.shares, **under_way, query: executors})
+        self._actuator.apply(replace(command, id=id, desired=Configuration(values, command.desired.retired)))
 
     def run_name(self, query: str) -> str:
         return f"{self.directory.name}/{query}"
@@ -239,19 +250,19 @@ class Application:
             case UnderWay(run):
                 names = [name for name, handle in self._handles.items() if handle.run_id == run]
                 self._put(names[0] if names else "", event)
-            case Receipt(command_id):
-                self._received(command_id, event)
+            case Receipt():
+                self._received(event)
             case _:
                 for name in self._engines:
                     self._put(name, event)
 
-    def _received(self, command_id: str, receipt: Receipt) -> None:
-        query, wanted = self._asked.get(command_id, ("", self.shares))
+    def _received(self, receipt: Receipt) -> None:
+        asked = self._asked.pop(receipt.command_id)
         if receipt.applied:
-            self.shares = wanted
+            self.shares = {**self.shares, asked.query: asked.executors}
         self._keep()
-        if query:
-            self._put(query, replace(receipt, configuration=self._seen_by(query, receipt.configuration)))
+        seen = self._seen_by(asked.query, receipt.configuration)
+        self._put(asked.query, replace(receipt, command_id=asked.command, configuration=seen))
 
     def _changed(self, reason: str) -> None:
         """Executors that came or went with our doing are told by the receipt."""
@@ -287,13 +298,7 @@ class Application:
 
         def build(values: Mapping[Knob, Value]) -> Any:
             context = Context(self.spark, name, values, self.directory, control)
-            writer = pipeline.build(context)
-            if not hasattr(writer, "foreachBatch"):
-                raise ConfigError(
-                    f"it returned {type(writer).__name__}, not a writer",
-                    where=f"pipeline {name}",
-                    fix="return df.writeStream…, without start()",
-                )
+            writer = built(pipeline, context)
             if pipeline.trigger_s is None:
                 context.asked[Knob(TRIGGER_S, name)] = written_trigger_s(writer)
             self._contexts[name] = context

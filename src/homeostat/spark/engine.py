@@ -43,9 +43,12 @@ class QueryEngine:
             except Empty:
                 return events
 
-    def apply(self, command: Apply) -> None:
+    def require_ours(self) -> None:
         if self._fenced:
             raise FencedError("another manager has taken over this query", where=self.query)
+
+    def apply(self, command: Apply) -> None:
+        self.require_ours()
         self._application.apply(self.query, command)
 
     def close(self) -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _ALLOCATION_THREAD = "spark-dynamic-executor-allocation"
 _TAKE_OVER_S = 30.0
-_KILL_S = 15.0
+# A worker gives a process ten seconds to end by itself.
+_KILL_S = 60.0
 _PLACES_TRIED = 3
 
 
@@ -159,7 +160,7 @@ class Executors:
     def trim(self) -> None:
         """Late arrivals beyond the target, of a request that was taken back, go again."""
         executors = self.alive()
-        if len(executors) > self.target:
+        if 0 < self.target < len(executors):
             self.end(whom_to_retire(executors, len(executors) - self.target))
 
     def _bring_up_elsewhere(self, count: int, avoided: Collection[str], deadline: Deadline) -> None:

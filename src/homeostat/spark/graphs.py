@@ -33,6 +33,12 @@ class StageGraph:
     cached: frozenset[int] = frozenset()
     reads: frozenset[int] = frozenset()
 
+    @property
+    def feeds(self) -> bool:
+        """Whether its rows go into an exchange, which is then the last operator but not the one it reads from."""
+        last = self.operators[-1:]
+        return bool(last) and last[0].name == "Exchange" and not (self.reads and len(self.operators) == 1)
+
     def without_cached(self, computed: frozenset[int]) -> StageGraph:
         """Without what an earlier stage has computed and kept: that is read, not worked out again."""
         kept = self.cached & computed

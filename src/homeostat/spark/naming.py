@@ -34,7 +34,8 @@ _PYTHON_WORDS = ("Python", "Pandas", "MapInArrow", "Generate", "MapElements", "M
 
 @dataclass(frozen=True, slots=True)
 class RanStage:
-    """A stage of one batch that ran; `graph` None where only its number is known (REST alone)."""
+    """A stage of one batch that ran. `graph` None where only its number is known (REST alone): then it is taken to
+    read the stage before it."""
 
     id: int
     job: int
@@ -115,7 +116,8 @@ class NameBook:
         for position, stage in enumerate(sorted(stages, key=lambda stage: stage.id), start=1):
             graph = graphs.get(stage.id)
             work = f"stage {position}" if graph is None else _hashed(_operators(graph))
-            inputs = tuple(dict.fromkeys(found[other].signature for other in _feeding(graph, graphs) if other in found))
+            feeding = list(found)[-1:] if graph is None else _feeding(graph, graphs)
+            inputs = tuple(dict.fromkeys(found[other].signature for other in feeding if other in found))
             taken = jobs.setdefault(stage.job, [])
             part = self._known(work, inputs, taken)
             if new:
@@ -219,9 +221,9 @@ def _own_graphs(stages: Sequence[RanStage]) -> dict[int, StageGraph]:
     return graphs
 
 
-def _feeding(graph: StageGraph | None, graphs: Mapping[int, StageGraph]) -> list[int]:
+def _feeding(graph: StageGraph, graphs: Mapping[int, StageGraph]) -> list[int]:
     """The stages whose datasets it reads."""
-    return [] if graph is None else [number for number in sorted(graphs) if graph.reads & graphs[number].rdds]
+    return [number for number in sorted(graphs) if graph.reads & graphs[number].rdds]
 
 
 def _signature(work: str, inputs: Sequence[str], taken: Sequence[Part]) -> str:
@@ -260,7 +262,7 @@ def _word(graph: StageGraph | None, inputs: tuple[str, ...]) -> str:
             return word
     if not inputs:
         return "scan"
-    if operators[-1:] == ["Exchange"] or any(mark in operator for operator in operators for mark in _PYTHON_WORDS):
+    if graph.feeds or any(mark in operator for operator in operators for mark in _PYTHON_WORDS):
         return "map"
     return "sink"
 

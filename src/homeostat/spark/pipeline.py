@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +18,7 @@ from homeostat.core.configuration import (
     Knob,
     Value,
 )
-from homeostat.core.errors import ConfigError
+from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.core.objective import Objective
 from homeostat.objectives import Wanted, combined
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PARALLELISM = 4
 DEFAULT_TRIGGER_S = 10.0
+_NAME = re.compile(r"\w[\w .-]*")  # it names a directory, too
 # What a source calls the bound on the rows of a batch, and the number of its partitions.
 BOUND_OPTIONS = {"homeostat": "rowsPerTrigger", "kafka": "maxOffsetsPerTrigger"}
 PARTITION_OPTIONS = {"homeostat": "partitions", "kafka": "minPartitions", "rate": "numPartitions"}
@@ -99,6 +102,8 @@ def pipeline(
     It returns a `DataStreamWriter` that is not started. `start` names first values of knobs: `executors=2`,
     `state_partitions=8`, `source_partitions=4`, `rows_per_trigger=10_000`.
     """
+    if callable(objective):
+        raise ConfigError("brackets are missing", where="pipeline", fix="write @pipeline()")
     unknown = set(start) - {"executors", "state_partitions", "source_partitions", "rows_per_trigger"}
     if unknown:
         raise ConfigError(
@@ -109,12 +114,51 @@ def pipeline(
     for knob, value in start.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ConfigError(f"{knob} = {value!r} is not a whole number of at least 1", where="pipeline")
-    trigger_s = units.parse_duration(trigger) if isinstance(trigger, str) else trigger
+    trigger_s = _seconds(trigger)
 
     def decorate(build: Builder) -> Pipeline:
-        return Pipeline(name or build.__name__, build, combined(objective), trigger_s, dict(start))
+        called = name or build.__name__
+        if not _NAME.fullmatch(called):
+            raise ConfigError(f"{called!r} cannot name a query", where="pipeline", fix="use letters: name=…")
+        return Pipeline(called, build, combined(objective), trigger_s, dict(start))
 
     return decorate
+
+
+def _seconds(trigger: float | str | None) -> float | None:
+    if trigger is None:
+        return None
+    try:
+        seconds = units.parse_duration(trigger) if isinstance(trigger, str) else float(trigger)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"trigger {error}", where="pipeline") from error
+    if not 0 <= seconds < math.inf:
+        raise ConfigError(f"trigger of {seconds:g} s is not a time", where="pipeline")
+    return seconds
+
+
+def built(pipeline: Pipeline, context: Context) -> Any:
+    """The writer that the user's function returns; what is wrong with it is told with its line."""
+    try:
+        writer = pipeline.build(context)
+    except HomeostatError:
+        raise
+    except Exception as error:
+        words = str(error).strip().splitlines() or [""]
+        raise ConfigError(f"{_place(pipeline, error)} raises {type(error).__name__}: {words[0]}") from error
+    if not hasattr(writer, "foreachBatch"):
+        raise ConfigError(
+            f"its function returns {type(writer).__name__}, not a writer", fix="return df.writeStream…, without start()"
+        )
+    return writer
+
+
+def _place(pipeline: Pipeline, error: Exception) -> str:
+    code = getattr(pipeline.build, "__code__", None)
+    frames = [
+        f for f in traceback.extract_tb(error.__traceback__) if code is not None and f.filename == code.co_filename
+    ]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "its function"
 
 
 def written_trigger_s(writer: Any) -> float:

@@ -219,7 +219,8 @@ class ManagedQuery:
         # A pool of its own, so that queries of one application share the executors fairly.
         context.setLocalProperty(_POOL, self.name)
         try:
-            with _setting(self._spark, _PARTITIONS, None if partitions is None else str(int(partitions))):
+            # Spark first stops an earlier run that still hangs, and would wait for it without an end.
+            with _settings(self._spark, {_PARTITIONS: partitions, _STOP_TIMEOUT: f"{_STOP_S:g}s"}):
                 self.query = writer.start()
         finally:
             context.setLocalProperty(_POOL, None)  # type: ignore[arg-type]
@@ -249,7 +250,7 @@ class ManagedQuery:
         if query is None:
             return
         try:
-            with _setting(self._spark, _STOP_TIMEOUT, f"{_STOP_S:g}s"):
+            with _settings(self._spark, {_STOP_TIMEOUT: f"{_STOP_S:g}s"}):
                 query.stop()
         except Exception as error:
             raise QueryError(f"it does not stop: {first_line(error)}") from error
@@ -346,16 +347,17 @@ def first_line(error: Exception) -> str:
 
 
 @contextmanager
-def _setting(spark: SparkSession, key: str, value: str | None) -> Iterator[None]:
-    """The session with this setting, for as long as it takes to start or stop a query."""
+def _settings(spark: SparkSession, wanted: Mapping[str, str | Value | None]) -> Iterator[None]:
+    """The session with these settings, None for as it is, while a query starts or stops."""
     with _session_settings:
-        before = spark.conf.get(key, None)
-        if value is not None:
-            spark.conf.set(key, value)
+        before = {key: spark.conf.get(key, None) for key, value in wanted.items() if value is not None}
+        for key in before:
+            spark.conf.set(key, str(wanted[key]))
         try:
             yield
         finally:
-            if value is not None and before is not None:
-                spark.conf.set(key, before)
-            elif value is not None:
-                spark.conf.unset(key)
+            for key, value in before.items():
+                if value is None:
+                    spark.conf.unset(key)
+                else:
+                    spark.conf.set(key, value)

@@ -23,8 +23,7 @@ class StageRun:
     @property
     def feeds(self) -> bool:
         """Whether its rows go into an exchange."""
-        graph = self.stage.graph
-        return graph is not None and bool(graph.operators) and graph.operators[-1].name == "Exchange"
+        return self.stage.graph is not None and self.stage.graph.feeds
 
 
 def worker_sample(executors: Iterable[Executor]) -> WorkerSample:

@@ -50,8 +50,8 @@ class Sensors:
     """Puts events about the queries into `emit`, from threads of its own.
 
     Progress comes from a listener (given `spark`) and, where that missed a batch, from the query; tasks, stages and
-    executors from the REST API. What cannot be read is unknown. `on_change` is told when executors come or go and when
-    the plan is first seen or changes.
+    executors from the REST API; operators from the driver, or from `graph_of`. What cannot be read is unknown.
+    `on_change` is told when executors come or go and when the plan is first seen or changes.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Sensors:
         emit: Callable[[Event], None],
         *,
         spark: SparkSession | None = None,
+        graph_of: Callable[[int], StageGraph | None] | None = None,
         on_change: Callable[[str], None] = _nobody,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -70,7 +71,8 @@ class Sensors:
         self._listener = Listener(spark, self._hear_progress, self._hear_idle) if spark is not None else None
         self._inbox: queue.Queue[str | _Idle] = queue.Queue(_WAITING_AT_MOST)
         self._jobs = JobBook(rest)
-        self._graph_of: Callable[[int], StageGraph] | None = None
+        self._graph_of = graph_of
+        self._quiet_s = _QUIET_S if spark is not None else POLL_S
         self._graphs: dict[int, StageGraph] = {}
         self._book = QueryBook(queries, on_change)
         self._workers = WorkerSample()
@@ -141,7 +143,7 @@ class Sensors:
             try:
                 heard = self._inbox.get(timeout=POLL_S)
             except queue.Empty:
-                if time.monotonic() - heard_s > _QUIET_S:
+                if time.monotonic() - heard_s > self._quiet_s:
                     heard_s = time.monotonic()
                     self._guarded("progress", self._fill_all)
                 continue
@@ -248,7 +250,7 @@ class Sensors:
         if not self._answering:
             return {}
         stages = self._read_stages(run, progress)
-        whole = any(source.rows > 0 for source in progress.sources)
+        whole = any(source.rows != 0 for source in progress.sources)
         names = self._book.name(run, [stage.stage for stage in stages], whole=whole)
         found: dict[str, list[StageRun]] = {}
         for stage in stages:
@@ -263,7 +265,7 @@ class Sensors:
     def _read_stages(self, run: Run, progress: Progress) -> tuple[StageRun, ...]:
         self._jobs.follow()
         jobs = self._jobs.of_batch(progress.run, progress.batch)
-        if not jobs and any(source.rows > 0 for source in progress.sources):
+        if not jobs and any(source.rows != 0 for source in progress.sources):
             self._jobs.list_anew()
             jobs = self._jobs.of_batch(progress.run, progress.batch)
         self._book.learn_plan(run)
@@ -272,11 +274,11 @@ class Sensors:
     def _graph(self, stage: int) -> StageGraph | None:
         if self._graph_of is None:
             return None
-        if stage not in self._graphs:
-            self._graphs[stage] = self._graph_of(stage)
+        if stage not in self._graphs and (graph := self._graph_of(stage)) is not None:
+            self._graphs[stage] = graph
             for old in list(self._graphs)[:-_GRAPHS_KEPT]:
                 self._graphs.pop(old, None)
-        return self._graphs[stage]
+        return self._graphs.get(stage)
 
     # Polling
 

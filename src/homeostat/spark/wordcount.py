@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame as Pandas
 
 NAME = "wordcount"
+TURNS_PER_S = 20_000_000  # of an empty loop
 APP = '''\
 """Written by Homeostat: see homeostat.spark.wordcount."""
 
@@ -34,7 +35,8 @@ wordcount = application({specification!r})
 @dataclass(frozen=True, slots=True)
 class WordCount:
     """`wait_ms` for each row; with `keyed` in a stage behind a hash of the words (no partial aggregation before it),
-    so that a hot word makes one task slow. `burn` works instead of waiting. `hang_file`: the sink waits while it
+    so that a hot word makes one task slow. `burn` works instead of waiting: always the same work, about as long as
+    the wait on a core of its own, so that whatever takes the CPU away shows. `hang_file`: the sink waits while it
     exists. `start_s`: when the profile's time begins, if not with the first batch."""
 
     profile: str
@@ -93,8 +95,7 @@ def _worker(seconds: float, burn: bool) -> Callable[[Iterator[Pandas]], Iterator
         for batch in batches:
             for _ in range(len(batch)):
                 if burn:
-                    until_s = time.perf_counter() + seconds
-                    while time.perf_counter() < until_s:
+                    for _ in range(round(seconds * TURNS_PER_S)):
                         pass
                 else:
                     time.sleep(seconds)

@@ -1,0 +1,170 @@
+"""Does the simulator do what Spark does? Batch durations where it was not fitted, and the actions of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from homeostat.bench.experiments import (
+    EXPERIMENTS,
+    SEEDS,
+    SETTINGS,
+    TRIGGER_S,
+    WAIT_MS,
+    compared,
+    on_spark,
+    simulated,
+)
+from homeostat.bench.ground import Ground, ground, machine
+from homeostat.core.events import Observed
+from homeostat.core.observation import Array
+from homeostat.service.trial import Trial
+from homeostat.sim.fitting import Fitted, fit
+from homeostat.sim.microbatch import Microbatch
+from homeostat.sim.recording import RecordedRun
+from homeostat.sim.spec import MicrobatchSpec, Scenario, WorkloadSpec
+from homeostat.spark.profile import Profile
+from homeostat.spark.recorder import record
+from homeostat.spark.wordcount import NAME, specification
+
+Tell = Callable[[str], None]
+
+FIT, EXPERIMENT = "fit", "experiments"
+PARTS = (FIT, EXPERIMENT)
+MOST_ERROR = 0.15
+LEAST_COVERAGE, MOST_COVERAGE = 0.7, 0.9
+SETUP_S = 90.0
+# The first batches find cold processes, and rows that waited for them.
+SKIPPED = 4
+PARTITIONS, STATE_PARTITIONS = 12, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    executors: int
+    load_per_s: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.executors} executors, {self.load_per_s:,.0f} rows/s"
+
+
+FITTED = (Setup(1, 400.0), Setup(2, 1_000.0), Setup(4, 2_200.0))
+HELD_OUT = (Setup(2, 700.0), Setup(3, 1_600.0), Setup(5, 2_600.0))
+
+
+def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = lambda _: None) -> dict[str, Any]:
+    """The numbers of `homeostat bench twin`; all times of the real runs are multiplied by `scale`."""
+    before = machine()
+    held_out = HELD_OUT if FIT in parts else ()
+    setups = sorted((*FITTED, *held_out), key=lambda setup: setup.executors)
+    tell("starting a cluster")
+    with TemporaryDirectory(prefix="homeostat-bench-") as made:
+        log = Path(made) / "events"
+        with ground("bench-twin", setups[0].executors, event_log=log) as here:
+            runs = {}
+            for number, setup in enumerate(setups, start=1):
+                tell(f"real run {number} of {len(setups)}: {setup.name}")
+                runs[setup] = _run(here, setup, scale * SETUP_S)
+            recorded = record(log)
+            fitted = fit(_only(recorded, [runs[setup] for setup in FITTED]))
+            tell(f"fitted to {fitted.agreement}")
+            found: dict[str, Any] = {"fitted": _fitted_json(fitted)}
+            if FIT in parts:
+                real = {setup: _seconds(_only(recorded, [runs[setup]])) for setup in HELD_OUT}
+                found |= held_out_json(fitted.scenario, real, scale * SETUP_S)
+                tell(f"elsewhere: median error {found['median_error']:.0%}, {found['coverage']:.0%} covered")
+            if EXPERIMENT in parts:
+                found["experiments"] = _experiments(here, fitted.scenario, scale, tell)
+    return {**found, "settings": SETTINGS, "scale": scale, "machine": {"before": before, "after": machine()}}
+
+
+def held_out_json(scenario: Scenario, real: Mapping[Setup, Array], seconds: float) -> dict[str, Any]:
+    """How far real batches are from the median of the simulated ones, and how many lie among the middle 80 %."""
+    errors: list[Array] = []
+    inside: list[Array] = []
+    setups = {}
+    for setup, measured in real.items():
+        low, middle, high = np.percentile(twin_seconds(scenario, setup, seconds), (10, 50, 90))
+        errors.append(np.abs(measured / middle - 1))
+        inside.append((low <= measured) & (measured <= high))
+        setups[setup.name] = {
+            "batches": len(measured),
+            "median_s": float(np.median(measured)),
+            "simulated_p10_p50_p90_s": [float(low), float(middle), float(high)],
+            "median_error": float(np.median(errors[-1])),
+            "coverage": float(np.mean(inside[-1])),
+        }
+    error, coverage = float(np.median(np.concatenate(errors))), float(np.mean(np.concatenate(inside)))
+    return {
+        "median_error": error,
+        "coverage": coverage,
+        "accepted": error <= MOST_ERROR and LEAST_COVERAGE <= coverage <= MOST_COVERAGE,
+        "held_out": setups,
+    }
+
+
+def twin_seconds(fitted: Scenario, setup: Setup, seconds: float) -> Array:
+    """Durations of the batches that the simulator has with this setup, from all seeds."""
+    assert isinstance(fitted.engine, MicrobatchSpec)
+    scenario = replace(
+        fitted,
+        duration_s=seconds,
+        engine=replace(fitted.engine, executors=setup.executors, trigger_s=TRIGGER_S),
+        workload=WorkloadSpec("constant", setup.load_per_s),
+    )
+    found: list[float] = []
+    for seed in SEEDS:
+        events = Microbatch(scenario, seed).wait(seconds)
+        batches = [event.observation.flows[0].seconds for event in events if isinstance(event, Observed)]
+        found += batches[SKIPPED:]
+    return np.array(found)
+
+
+def _run(here: Ground, setup: Setup, seconds: float) -> str:
+    """The id of a run of the word count in this setup, in which nothing is changed."""
+    here.set_executors(setup.executors)
+    name = f"{setup.executors}-{setup.load_per_s:.0f}"
+    spec = specification(
+        Profile(WorkloadSpec("constant", setup.load_per_s)),
+        here.directory / f"ledger-{name}",
+        wait_ms=WAIT_MS,
+        trigger_s=TRIGGER_S,
+        executors=setup.executors,
+        source_partitions=PARTITIONS,
+        state_partitions=STATE_PARTITIONS,
+    )
+    trial = Trial(here.spark, here.directory / name, spec, mode="observe")
+    trial.run(seconds)
+    query = trial.application.queries[NAME].query
+    assert query is not None
+    return str(query.runId)
+
+
+def _only(recorded: RecordedRun, runs: Sequence[str]) -> RecordedRun:
+    return replace(recorded, batches=tuple(batch for batch in recorded.batches if batch.run in runs))
+
+
+def _seconds(recorded: RecordedRun) -> Array:
+    return np.array([batch.seconds for batch in recorded.batches[SKIPPED:]])
+
+
+def _fitted_json(fitted: Fitted) -> dict[str, Any]:
+    return {"setups": [setup.name for setup in FITTED], **fitted.as_json()}
+
+
+def _experiments(here: Ground, fitted: Scenario, scale: float, tell: Tell) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in EXPERIMENTS:
+        experiment = each.stretched(scale)
+        tell(f"{experiment.name}: {experiment.title} ({experiment.duration_s:.0f} s)")
+        real, differences = on_spark(here, experiment)
+        told = compared(experiment, real, [simulated(fitted, experiment, seed) for seed in SEEDS])
+        found[experiment.name] = {**told, "differences": differences}
+        tell(f"{experiment.name}: {real} on Spark; the same in the simulator: {told['same_actions']}")
+    return found

@@ -1,0 +1,86 @@
+"""`homeostat bench twin` compares the same things on both engines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from homeostat.bench.experiments import EXPERIMENTS, TRIGGER_S, Done, Experiment, compared, scenario_of, simulated
+from homeostat.bench.twin import FITTED, HELD_OUT, Setup, held_out_json, twin_seconds
+from homeostat.core.findings import REPLACE, SCALE_UP
+from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+
+# About what is fitted to the word count: a millisecond a row, and half a second for the driver.
+WORDCOUNT = Scenario(
+    name="wordcount",
+    title="as fitted",
+    engine=MicrobatchSpec(trigger_s=TRIGGER_S, executors=2),
+    duration_s=100.0,
+    components=(
+        ComponentSpec("work", "source", parallelism=12, rate_per_s=930.0, task_s=0.03, selectivity=0.3),
+        ComponentSpec("count", inputs=("work",), parallelism=4, rate_per_s=50_000.0, keyed=True, stateful=True),
+    ),
+    workload=WorkloadSpec("constant", 1000.0),
+    service_noise=Noise(0.05, 0.2),
+)
+
+
+def experiment(name: str) -> Experiment:
+    return next(each for each in EXPERIMENTS if each.name == name)
+
+
+def test_what_is_held_out_was_not_fitted() -> None:
+    assert not set(FITTED) & set(HELD_OUT)
+
+
+def test_batches_like_the_simulated_ones_are_covered_and_slower_ones_are_not() -> None:
+    setup = Setup(2, 700.0)
+    like = twin_seconds(WORDCOUNT, setup, 100.0)
+    found = held_out_json(WORDCOUNT, {setup: like}, 100.0)
+    assert found["accepted"]
+    assert found["coverage"] == pytest.approx(0.8, abs=0.05)
+    other = held_out_json(WORDCOUNT, {setup: like, Setup(3, 700.0): np.full(len(like), 99.0)}, 100.0)
+    assert not other["accepted"]
+    assert other["held_out"]["3 executors, 700 rows/s"]["coverage"] == 0.0
+
+
+def test_more_rows_and_fewer_executors_make_longer_batches() -> None:
+    def usual(setup: Setup) -> float:
+        return float(np.median(twin_seconds(WORDCOUNT, setup, 100.0)))
+
+    assert usual(Setup(4, 1000.0)) < usual(Setup(2, 1000.0)) < usual(Setup(2, 1200.0))
+
+
+def test_a_shorter_experiment_keeps_its_shape() -> None:
+    short = experiment("E1").stretched(0.5)
+    assert short.duration_s == 190.0
+    assert short.load == ((0.0, 1.0), (45.0, 0.8), (90.0, 1.3), (135.0, 2.0))
+    assert experiment("E3").stretched(0.5).slow_at_s == 10.0
+    assert short.rows_per_trigger == experiment("E1").rows_per_trigger
+
+
+def test_the_simulated_experiment_has_the_load_and_the_fault_of_the_real_one() -> None:
+    scenario = scenario_of(WORDCOUNT, experiment("E1"))
+    assert scenario.workload.steps == ((0.0, 1600.0), (90.0, 1280.0), (180.0, 2080.0), (270.0, 3200.0))
+    assert scenario.faults == ()
+    assert [fault.at_s for fault in scenario_of(WORDCOUNT, experiment("E3")).faults] == [20.0]
+    alone = scenario_of(WORDCOUNT, experiment("E2"))
+    assert [component.parallelism for component in alone.components] == [1, 1]
+    assert alone.objective.throughput_per_s == 2000.0
+
+
+def test_the_simulated_loop_heals_and_grows_in_e3_and_rests_in_e4() -> None:
+    assert {REPLACE, SCALE_UP} <= set(simulated(WORDCOUNT, experiment("E3"), seed=1).kinds)
+    calm = simulated(WORDCOUNT, replace(experiment("E4"), noise=Noise()), seed=1)
+    assert calm.executors == 3
+
+
+def test_the_commonest_of_the_seeds_stands_for_the_simulator() -> None:
+    usual, rare = Done((SCALE_UP,), 5), Done((SCALE_UP, SCALE_UP), 7)
+    found = compared(experiment("E1"), Done((SCALE_UP,), 6), [usual, rare, usual])
+    assert found["same_actions"]
+    assert found["same_executors"]
+    assert found["seeds_with_the_same_actions"] == 2
+    assert not compared(experiment("E1"), rare, [usual, rare, usual])["same_actions"]

@@ -1,0 +1,156 @@
+"""`homeostat demo` on Spark: what it refuses, what it draws and tells; and one short real run."""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from homeostat import pictures
+from homeostat.cli.showing import Lines, Picture, Silent, print_comparison, print_summary
+from homeostat.core.findings import Record
+from homeostat.service.lease import Lease, LeaseTakenError
+from homeostat.service.showcase import REGULATED, Performance, Plan
+from homeostat.service.timeline import Change, Deed, Point, Timeline
+from homeostat.spark.faults import executor_processes
+
+Homeostat = Callable[..., Any]
+PLAN = Plan()
+QUIET = Silent(lambda line: None)
+
+
+def point(at_s: float, pending: float = 1000.0, executors: int = 2) -> Point:
+    return Point(at_s, 2.0, PLAN.load_at(at_s), 0.98 * PLAN.load_at(at_s), pending, executors, 1.5, 2.0)
+
+
+def performance(home: Path) -> Performance:
+    """One that looks as if it had run for a hundred seconds."""
+    made = Performance(PLAN, REGULATED, home, QUIET)
+    made.first_row_s = time.time() - 100.0
+    made.points = [point(2.0 * number) for number in range(1, 49)]
+    made.points += [point(98.0, math.nan), point(100.0, 30_000, 4)]
+    made.events = [
+        Record("", "change", 45.0, "the load rises: 1,000 → 2,200 rows/s"),
+        Record("s-1", "symptom", 47.0, "pressure at scan", "scan", body={"symptom": "pressure"}),
+        Record("s-2", "symptom", 47.0, "unknown (detector idle)", body={"symptom": "unknown"}),
+        Record("d-1", "diagnosis", 47.0, "scan is under-provisioned (probability 0.90)", "scan"),
+        Record("a-1", "action", 47.0, "scale-up: executors.app = 4", "scan"),
+        Record("e-1", "diagnosis", 60.0, "under-provisioned is over after 13 s", "scan", body={"over": True}),
+    ]
+    return made
+
+
+def timeline(title: str = "regulated by Homeostat", *, differences: tuple[str, ...] = ()) -> Timeline:
+    points = tuple(point(2.0 * n, 30_000 if 46 <= 2 * n < 60 else 1000, 2 + (2 * n > 50)) for n in range(1, 106))
+    deeds = (
+        Deed("a-1", 47.0, "scale-up", "scale-up: executors.app = 4", "under-provisioned", 9.0, "helped"),
+        Deed("a-2", 190.0, "scale-down", "scale-down: executors.app = 1", "over-provisioned", None, ""),
+    )
+    changes = (*PLAN.load_changes[:1], Change(105.0, "executor 0 turns 4 times slower"), *PLAN.load_changes[1:])
+    return Timeline("demo", title, 210.0, PLAN.load, points, changes, deeds, 290_000, differences)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--engine", "flink"), "there is no engine 'flink'"),
+        (("--scenario", "E1"), "only for --engine sim"),
+        (("--speed", "2"), "only for --engine sim"),
+        (("--engine", "sim", "--compare"), "only for --engine spark"),
+        (("--picture", "demo.gif"), "use .png or .svg"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_starts(
+    homeostat: Homeostat, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    ran = homeostat("demo", *arguments)
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert words in ran.err
+    assert not (tmp_path / ".homeostat").exists()
+
+
+def test_the_plan_knows_its_load_and_says_what_changes() -> None:
+    assert [PLAN.load_at(at_s) for at_s in (-1.0, 0.0, 44.9, 45.0, 1e6)] == [1000, 1000, 1000, 2200, 700]
+    assert [change.text for change in PLAN.load_changes] == [
+        "the load rises: 1,000 → 2,200 rows/s",
+        "the load falls: 2,200 → 700 rows/s",
+    ]
+    assert PLAN.profile.rows_until(50.0) == 45_000 + 11_000
+
+
+def test_in_lines_each_event_is_told_once(tmp_path: Path) -> None:
+    lines: list[str] = []
+    viewer, shown = Lines(lines.append, lambda line: None), performance(tmp_path)
+    viewer.look(shown)
+    viewer.look(shown)
+    kinds = [line.split()[1] for line in lines]
+    assert kinds == ["change", "symptom", "diagnosis", "action", "now"]
+    assert "2.156k of 2.2k rows/s, backlog 30k, batch 1.5 s, 4 executors, behind" in lines[-1]
+
+
+def test_on_a_terminal_everything_fits_and_is_there(tmp_path: Path) -> None:
+    out = Console(file=io.StringIO(), width=110, height=30, force_terminal=True, color_system=None)
+    viewer = Picture(REGULATED, Live(console=out, auto_refresh=False))
+    viewer.tell("starting a cluster of 3 workers")
+    with out.capture() as drawn:
+        out.print(viewer.draw(performance(tmp_path)))
+    text = drawn.get()
+    assert len(text.splitlines()) <= 30
+    for words in ("load", "rate", "backlog", "executors", "behind", "the load rises", "scale-up: executors.app = 4"):
+        assert words in text
+    assert "detector idle" not in text
+    with out.capture() as drawn:
+        out.print(viewer.draw(Performance(PLAN, REGULATED, tmp_path, QUIET)))
+    assert "first batch" in drawn.get()
+
+
+def test_the_summary_tells_what_happened_what_was_done_and_that_no_row_is_missing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_summary(timeline())
+    out = capsys.readouterr().out
+    for words in ("the load rises", "after 15 s", "never fell behind", "helped", "nothing lost, nothing doubled"):
+        assert words in out
+    print_summary(timeline(differences=("'word-1': counted 3 times instead of 2",)))
+    assert "WRONG: 'word-1': counted 3 times" in capsys.readouterr().out
+
+
+def test_three_runs_stand_beside_each_other(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    runs = [timeline(), timeline("not regulated"), timeline("Spark's dynamic allocation")]
+    print_comparison(runs)
+    out = capsys.readouterr().out
+    assert [line.split("  ")[0] for line in out.splitlines()[3:6]] == [run.title for run in runs]
+    for count in (1, 3):
+        for suffix in (".svg", ".png"):
+            pictures.timelines(runs[:count], tmp_path / f"{count}{suffix}", "A word count")
+            assert (tmp_path / f"{count}{suffix}").stat().st_size > 10_000
+
+
+def test_a_demonstration_that_runs_is_left_alone(tmp_path: Path) -> None:
+    kept = tmp_path / REGULATED.name / "kept"
+    with Lease(tmp_path / REGULATED.name / "lease"):
+        kept.write_text("of the other")
+        with pytest.raises(LeaseTakenError):
+            Performance(PLAN, REGULATED, tmp_path, QUIET).run()
+    assert kept.read_text() == "of the other"
+
+
+@pytest.mark.soak
+def test_a_short_one_on_real_spark_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    plan = Plan(load=((0.0, 300.0), (20.0, 600.0)), slow_at_s=25.0, duration_s=45.0)
+    shown = Performance(plan, REGULATED, tmp_path, QUIET)
+    result = shown.run()
+    assert result.differences == ()
+    assert result.rows > 0
+    assert result.points
+    assert [change.at_s for change in result.changes[:1]] == [20.0]
+    assert "turns 4 times slower" in result.changes[1].text
+    assert executor_processes(shown.about["application"]) == {}

@@ -1,0 +1,105 @@
+"""`homeostat run` with bad input: one clear line, exit code 2, and nothing is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Homeostat = Callable[..., Any]
+
+APP = """\
+import homeostat as hs
+
+@hs.pipeline(objective=hs.Throughput(at_least=100))
+def words(ctx):
+    return None
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    path = tmp_path / "app.py"
+    path.write_text(APP)
+    return path
+
+
+def refused(ran: Any, *words: str) -> None:
+    assert ran.code == 2
+    assert ran.out == ""
+    lines = ran.err.strip().splitlines()
+    assert len(lines) == 1, ran.err
+    assert lines[0].startswith("homeostat: ")
+    for word in words:
+        assert word in lines[0]
+
+
+def nothing_started(directory: Path) -> bool:
+    return not (directory / ".homeostat").exists() and not (directory / "homeostat.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--mode", "regular"), ("--mode", "did you mean 'regulate'?")),
+        (("--for", "soon"), ("--for", "soon")),
+        (("--for", "10"), ("--for", "unit")),
+        (("--for", "-5 s"), ("--for",)),
+        (("--conf", "spark.executor.memory"), ("--conf", "write spark.some.key=value")),
+        (("--conf", "executor.memory=1g"), ("--conf", "executor.memory=1g")),
+        (("--set", "settle=5 s"), ("--set", "section.key=value")),
+        (("--set", "loop.setle=5 s"), ("--set loop.setle", "did you mean 'settle'?")),
+        (("--set", "loop.settle=soon"), ("--set loop.settle", "soon")),
+        (("--policy", "throughputt"), ("--policy", "did you mean 'throughput'?")),
+        (("--config", "missing.toml"), ("missing.toml",)),
+        (("--workers", "0"), ("--workers",)),
+        (("--cores", "none"), ("--cores",)),
+        (("--master", "mesos://127.0.0.1:5050"), ("--master mesos://127.0.0.1:5050", "no master of Spark")),
+        (("--master", "spark://127.0.0.1:1"), ("--master spark://127.0.0.1:1", "no master answers there")),
+    ],
+)
+def test_an_option_that_is_wrong(
+    homeostat: Homeostat, app: Path, options: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    refused(homeostat("run", app, *options), *words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = 1\n", ("app.py", "there is no pipeline in it")),
+        ("x = 1\nx = 1 / 0\n", ("app.py:2", "it raises ZeroDivisionError: division by zero")),
+        ("print('hello')\nraise SystemExit\n", ("app.py:2", "it raises SystemExit")),
+        ("import os\n\nos._exit(7)\n", ("app.py", "loading it ended with code 7")),
+    ],
+)
+def test_a_file_that_is_no_application(homeostat: Homeostat, app: Path, text: str, words: tuple[str, ...]) -> None:
+    app.write_text(text)
+    refused(homeostat("run", app), *words)
+    assert nothing_started(app.parent)
+
+
+def test_a_file_that_is_not_there(homeostat: Homeostat, tmp_path: Path) -> None:
+    refused(homeostat("run", tmp_path / "ap.py"), "ap.py", "there is no such application file")
+    refused(homeostat("run", tmp_path / "ap.py:words"), "ap.py: ", "there is no such application file")
+    refused(homeostat("run", tmp_path), "there is no such application file")
+    refused(homeostat("run"), "missing argument")
+    assert nothing_started(tmp_path)
+
+
+def test_a_pipeline_that_is_not_there(homeostat: Homeostat, app: Path) -> None:
+    refused(homeostat("run", f"{app}:word"), "there is no pipeline 'word' in it (did you mean 'words'?)")
+    assert nothing_started(app.parent)
+
+
+def test_a_file_that_never_ends_loading(homeostat: Homeostat, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeostat.cli.run.LOADING_LIMIT_S", 2.0)
+    app.write_text("import time\n\ntime.sleep(600)\n")
+    refused(homeostat("run", app), "app.py", "loading it has not ended after 2 s", "start nothing at the top")
+
+
+def test_a_setting_of_the_file_that_is_wrong_is_told_with_its_line(homeostat: Homeostat, app: Path) -> None:
+    (app.parent / "homeostat.toml").write_text('mode = "observe"\n\n[loop]\nsettle = "soon"\n')
+    refused(homeostat("run", app), "homeostat.toml:4", "settle")

@@ -1,0 +1,136 @@
+"""The paper's experiments on real Spark, judged on the trajectory; every row is counted once in each of them.
+
+Short forms: the full ones run in `make soak`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from homeostat.core.configuration import EXECUTORS, SOURCE_PARTITIONS, Knob
+from homeostat.core.findings import DATA_SKEW, REPLACE, SCALE_DOWN, SCALE_UP, SLOW_INSTANCE, UNDER_PROVISIONED
+from homeostat.core.objective import Objective
+from homeostat.service.trial import Moment, Trial, TrialResult
+from homeostat.sim.spec import Noise, WorkloadSpec
+from homeostat.spark.faults import SlowExecutor
+from homeostat.spark.profile import Profile
+from homeostat.spark.wordcount import NAME, specification
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WORKERS = Knob(EXECUTORS, "app")
+PARTITIONS = Knob(SOURCE_PARTITIONS, NAME)
+QUICK = {
+    "loop": {"settle": "12 s"},
+    "guards": {"cooldown": "4 s", "cooldown_shrink": "8 s", "confirm": "8 s"},
+}
+Start = Callable[..., Trial]
+
+
+@pytest.fixture
+def trial(spark: SparkSession, workspace: Path) -> Start:
+    def make(
+        rate_per_s: float, *, noise: float = 0.0, hot: float = 0.0, policy: str = "provisioning", **spec: Any
+    ) -> Trial:
+        workload = WorkloadSpec(kind="constant", rate_per_s=rate_per_s, noise=Noise(noise))
+        profile = Profile(workload, hot=((0, hot),) if hot else ())
+        wanted = specification(profile, workspace / "ledger", spec.pop("objective", None), trigger_s=1.0, **spec)
+        return Trial(spark, workspace / "app", wanted, policy or "provisioning", QUICK)
+
+    return make
+
+
+@pytest.fixture
+def slow_down() -> Iterator[Callable[[Trial], None]]:
+    """Slows the first executor of a trial four times, until the test ends."""
+    with ExitStack() as faults:
+
+        def slow(trial: Trial) -> None:
+            victim = trial.application.sensors.workers().ids[0]
+            faults.enter_context(SlowExecutor(victim, 4.0, trial.spark.sparkContext.applicationId))
+
+        yield slow
+
+
+def settled(result: TrialResult) -> None:
+    """Nothing lost, nothing doubled, and no failure of our own."""
+    assert result.differences == ()
+    assert result.complaints == ()
+
+
+def acted(*kinds: str) -> Callable[[Trial], bool]:
+    """Whether these kinds of action took effect, in this order, with others between them or not."""
+
+    def done(trial: Trial) -> bool:
+        applied = {str(r.body["action"]) for r in trial.records("receipt") if r.body["applied"]}
+        taken = iter(str(r.body["kind"]) for r in trial.records("action") if r.id in applied)
+        return all(kind in taken for kind in kinds)
+
+    return done
+
+
+def test_e1_executors_follow_the_load_up_and_down(trial: Start) -> None:
+    result = trial(900.0, executors=2).run(
+        240.0,
+        [Moment(10.0, lambda t: t.load(2.0)), Moment(75.0, lambda t: t.load(0.5))],
+        until=acted(SCALE_UP, SCALE_DOWN),
+    )
+
+    assert result.actions[0] == SCALE_UP
+    assert SCALE_DOWN in result.actions
+    settled(result)
+
+
+def test_e2_from_one_executor_and_one_partition_to_the_objective(trial: Start) -> None:
+    wanted = Objective(throughput_per_s=1800.0)
+    result = trial(1800.0, objective=wanted, policy="throughput", executors=1, source_partitions=1).run(
+        240.0, until=lambda t: len(t.records("receipt")) > 0 and _keeps_up(t)
+    )
+
+    assert result.actions[0] == SCALE_UP
+    assert result.final[WORKERS] >= 2
+    assert result.final[PARTITIONS] >= result.final[WORKERS]
+    settled(result)
+
+
+def test_e3_a_slow_executor_and_too_few_of_them_are_both_mended(
+    trial: Start, slow_down: Callable[[Trial], None]
+) -> None:
+    result = trial(1300.0, executors=3).run(
+        240.0,
+        [Moment(10.0, slow_down), Moment(14.0, lambda t: t.load(1.7))],
+        until=lambda t: acted(REPLACE)(t) and acted(SCALE_UP)(t),
+    )
+
+    assert {REPLACE, SCALE_UP} <= set(result.actions)
+    assert {SLOW_INSTANCE, UNDER_PROVISIONED} <= set(result.causes())
+    settled(result)
+
+
+def test_e4_noise_alone_is_no_reason_to_act(trial: Start) -> None:
+    result = trial(1200.0, noise=0.15, executors=3).run(60.0)
+
+    assert result.actions == []
+    settled(result)
+
+
+def test_e6_a_hot_key_is_told_from_a_slow_executor(trial: Start) -> None:
+    result = trial(900.0, hot=0.7, executors=3, keyed=True).run(
+        180.0, until=lambda t: any(DATA_SKEW in str(r.body.get("cause")) for r in t.records("diagnosis"))
+    )
+
+    assert DATA_SKEW in result.causes()
+    assert SLOW_INSTANCE not in result.causes()
+    settled(result)
+
+
+def _keeps_up(trial: Trial) -> bool:
+    """Three batches in a row behind which hardly anything waits."""
+    last = [r.body for r in trial.records("batch")][-3:]
+    return len(last) == 3 and all(float(b["pending_rows"] or 1e9) < 4000 for b in last)  # type: ignore[arg-type]

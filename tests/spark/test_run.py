@@ -1,0 +1,151 @@
+"""`homeostat run` as a user runs it, in processes of its own: how it ends, what it leaves, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from homeostat.service.launch import KNOBS, STARTED, read_json
+from homeostat.sim.spec import WorkloadSpec
+from homeostat.spark.ledger import check, committed_rows, recorded_rows
+from homeostat.spark.profile import Profile
+from homeostat.spark.wordcount import NAME, specification, write_app
+from homeostat.store.sqlite import SqliteStore
+
+WaitUntil = Callable[[Callable[[], bool], str], None]
+
+ROOT = Path(__file__).parents[2]
+PROFILE = Profile(WorkloadSpec("constant", rate_per_s=200.0), keys=50)
+SMALL = ("--workers", "2", "--cores", "1")
+END_LIMIT_S = 300.0
+
+
+class Command:
+    """`homeostat run` of a word count in a directory of its own, and all processes below it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.directory = home, home / "kept"
+        self.ledger, self.checkpoint = home / "ledger", self.directory / "checkpoints" / NAME
+        self.output = home / "output"
+        self.app = write_app(home / "app.py", specification(PROFILE, self.ledger, wait_ms=0.5))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *options: str, app: str = "") -> subprocess.Popen[bytes]:
+        store = ("--directory", str(self.directory), "--store", str(self.home / "log.sqlite"))
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "homeostat.cli.main", "run", app or str(self.app), *store, *options],
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        return self._process
+
+    def run(self, *options: str, app: str = "") -> tuple[int, list[str]]:
+        """The exit code, and what it said."""
+        self.output.write_text("")
+        code = self.start(*options, app=app).wait(END_LIMIT_S)
+        return code, self.output.read_text().splitlines()
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def family(self) -> list[Any]:
+        assert self._process is not None
+        return list(psutil.Process(self._process.pid).children(recursive=True))
+
+    def batches(self) -> int:
+        return len(list(self.ledger.glob("*.parquet")))
+
+    def differences(self) -> list[str]:
+        rows = max(committed_rows(self.checkpoint), recorded_rows(self.ledger, self.checkpoint))
+        assert rows > 0
+        return check(self.ledger, PROFILE, rows)
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Command]:
+    made = Command(tmp_path)
+    yield made
+    made.close()
+
+
+def kinds(processes: list[Any]) -> set[str]:
+    signs = {
+        "deploy.master.Master": "master",
+        "deploy.worker.Worker": "worker",
+        "CoarseGrainedExecutorBackend": "executor",
+        "homeostat.service.driver": "driver",
+        "pyspark-shell": "the driver's Spark",
+        "pyspark.daemon": "Python worker",
+    }
+    commands = [" ".join(process.cmdline()) for process in processes]
+    return {kind for sign, kind in signs.items() if any(sign in command for command in commands)}
+
+
+def test_killed_and_run_again_nothing_stays_behind_and_every_row_counts_once(
+    command: Command, wait_until: WaitUntil
+) -> None:
+    running = command.start(*SMALL, "--mode", "observe")
+    wait_until(lambda: running.poll() is not None or (command.directory / STARTED).exists(), "the driver is up")
+    assert running.poll() is None, command.output.read_text()
+    wait_until(lambda: command.batches() >= 3, "three batches are done")
+
+    second = Command(command.home)
+    code, said = second.run(*SMALL)
+    assert code == 1
+    assert said == [
+        f"homeostat: {command.directory}: another manager steers this application (process {running.pid}) "
+        "(stop it first, or give this one another --directory)"
+    ]
+    before = command.batches()
+    wait_until(lambda: command.batches() > before, "the first one goes on")
+
+    family = command.family()
+    assert kinds(family) == {"master", "worker", "executor", "driver", "the driver's Spark", "Python worker"}
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    gone, alive = psutil.wait_procs(family, timeout=END_LIMIT_S)
+    assert alive == []
+    assert command.differences() == []
+
+    knobs, before = read_json(command.directory / KNOBS), command.batches()
+    (command.directory / STARTED).unlink()
+    running = command.start(*SMALL, "--mode", "observe", "--for", "6 s")
+    wait_until(lambda: running.poll() is not None or (command.directory / STARTED).exists(), "the driver is up")
+    family = command.family()
+    assert running.wait(END_LIMIT_S) == 0, command.output.read_text()
+    assert [process for process in family if process.is_running()] == []
+    assert command.batches() > before
+    assert read_json(command.directory / KNOBS) == knobs
+    assert command.differences() == []
+    records = SqliteStore(command.home / "log.sqlite", read_only=True).records(f"kept/{NAME}", kinds=["batch"])
+    assert {record.body["executors"] for record in records} == {2}
+
+
+def test_the_example_runs_with_functions_of_its_own(command: Command) -> None:
+    example = str(ROOT / "examples" / "wordcount.py")
+    code, said = command.run("--master", "local[2]", "--mode", "observe", "--for", "1 s", app=example)
+    assert code == 0, said
+    assert any("Batch: 0" in line for line in said)
+    assert "parallelism.wordcount/split" in read_json(command.directory / KNOBS)["values"]
+
+
+def test_a_pipeline_that_raises_is_one_line_and_nothing_stays_running(command: Command) -> None:
+    command.app.write_text(
+        "import homeostat as hs\n\n@hs.pipeline()\ndef words(ctx):\n    raise ValueError('no such topic')\n"
+    )
+    code, said = command.run("--master", "local[1]")
+    assert code == 2
+    assert said == [f"homeostat: query words: it does not start: {command.app}:5 raises ValueError: no such topic"]
