@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def start_counting(spark: SparkSession) -> StreamingQuery:
     rows = spark.readStream.format("rate").option("rowsPerSecond", 200).load()
-    counts = rows.groupBy("value").count()
+    counts = rows.groupBy((rows.value % 10).alias("digit")).count()
     writer = counts.writeStream.queryName("counting").outputMode("update").format("console")
     return writer.trigger(processingTime="2 seconds").start()
 

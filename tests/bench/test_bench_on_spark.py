@@ -11,7 +11,7 @@ import pytest
 
 
 def measured(*arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "homeostat", "bench", *arguments, "--json"]
+    command = [sys.executable, "-m", "homeostat.cli.main", "bench", *arguments, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 from collections.abc import Callable, Iterator
@@ -20,15 +21,18 @@ from homeostat.spark.profile import Profile
 from homeostat.spark.proxy import Behaviour, Proxy
 from homeostat.spark.rest import RestClient
 from homeostat.spark.sensing import Sensors
+from homeostat.spark.watching import WatchedApplication
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 Wait = Callable[[Callable[[], bool], str], None]
 RATE_PER_S = 200.0
 SOURCE_PARTITIONS = 2
 STATE_PARTITIONS = 3
+TRIES = 5
 PATIENT_S = 60.0  # the machine may be busy with other tests; only the tests about silence need an impatient client
 
 
@@ -60,15 +64,24 @@ class Watched:
             .load()
         )
         counts = lines.repartition(parallelism).selectExpr("upper(word) AS word").groupBy("word").count()
-        self.query = (
+        writer = (
             counts.writeStream.queryName("words")
             .outputMode("update")
             .option("checkpointLocation", str(self.directory / "checkpoint"))
             .foreachBatch(hang_while(self.hang, discard))
             .trigger(processingTime="1 second")
-            .start()
         )
+        self.query = self._started(writer)
         self.handles = [handle_of(self.query, "words", 1.0, ["shout"])]
+
+    def _started(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Spark gives the process of a Python source ten seconds to start, which a busy machine may not manage."""
+        for _ in range(TRIES):
+            query = writer.start()
+            self._wait(lambda: query.lastProgress is not None or query.exception() is not None, "a batch ended")  # noqa: B023
+            if query.exception() is None:
+                return query
+        raise AssertionError(f"the query failed {TRIES} times: {query.exception()}")
 
     def stop(self) -> None:
         self.hang.unlink(missing_ok=True)
@@ -86,7 +99,13 @@ class Watched:
     def next(self, good: Callable[[Observation], bool], what: str) -> Observation:
         """The first observation from now on that is `good`."""
         seen = len(self.observations)
-        self._wait(lambda: any(map(good, self.observations[seen:])), what)
+
+        def happened() -> bool:
+            assert self.query is not None
+            assert self.query.exception() is None, "the query failed"
+            return any(map(good, self.observations[seen:]))
+
+        self._wait(happened, what)
         return next(filter(good, self.observations[seen:]))
 
     def batches_done(self) -> int:
@@ -267,6 +286,43 @@ def test_a_rest_api_in_trouble_stops_no_batch_and_leaves_unknowns(
         proxy.behave(Behaviour.FAITHFUL)
         impatient.stop()
         rest.close()
+
+
+def test_an_application_is_watched_from_outside(watched: Watched, spark: SparkSession, wait_until: Wait) -> None:
+    application = WatchedApplication(
+        RestClient(str(spark.sparkContext.uiWebUrl), first_timeout_s=PATIENT_S, timeout_s=PATIENT_S)
+    )
+    application.start()
+    seen: list[Observation] = []
+
+    def observed() -> bool:
+        for query in application.queries():
+            events = query.wait(0.0) if query.query == "words" else ()
+            seen.extend(event.observation for event in events if isinstance(event, Observed))
+        return any(observation.tasks for observation in seen)
+
+    wait_until(observed, "a batch was seen over REST")
+    described = next(query for query in application.queries() if query.query == "words").describe()
+    application.stop()
+    batch = next(observation for observation in seen if observation.tasks)
+    (flow,) = batch.flows
+    assert flow.rows > 0
+    assert math.isfinite(flow.seconds)
+    assert math.isnan(flow.arrival_per_s)
+    assert math.isnan(flow.pending_rows)
+    assert set(batch.workers.ids) == set(application.sensors.workers().ids)
+    assert described.configuration[Knob("executors", "app")] == len(batch.workers.ids)
+    assert not described.capabilities.knobs
+
+
+def test_the_command_ends_when_its_time_is_up(
+    watched: Watched, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from homeostat.cli.main import run
+
+    assert run(["watch", str(spark.sparkContext.uiWebUrl), "--for", "1s", "--json"]) == 0
+    for line in capsys.readouterr().out.splitlines():
+        assert "kind" in json.loads(line)
 
 
 def test_stopped_sensors_leave_no_thread_and_hear_nothing(watched: Watched, proxy: Proxy, wait_until: Wait) -> None:

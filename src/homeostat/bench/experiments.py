@@ -27,8 +27,8 @@ ROOM = 2.0
 SEEDS = (1, 2, 3, 4, 5)
 # Quicker than one would regulate a real application: an experiment lasts minutes.
 SETTINGS: Mapping[str, Mapping[str, object]] = {
-    "guards": {"cooldown": "5 s", "cooldown_shrink": "15 s", "confirm": "15 s"},
-    "loop": {"settle": "15 s", "window": "1 min", "patience": "30 s", "catch_up": "30 s"},
+    "guards": {"cooldown": "5 s", "cooldown_shrink": "2 min", "confirm": "1 min"},
+    "loop": {"settle": "20 s", "window": "1 min", "patience": "30 s", "catch_up": "1 min"},
 }
 
 
@@ -43,7 +43,7 @@ class Experiment:
     load: tuple[tuple[float, float], ...] = ((0.0, 1.0),)
     noise: Noise = Noise()
     executors: int = 3
-    source_partitions: int = 12
+    source_partitions: int = 24
     state_partitions: int = 4
     policy: str = "provisioning"
     throughput_per_s: float | None = None
@@ -69,8 +69,9 @@ EXPERIMENTS = (
         "E1",
         "the load falls by 20 %, rises to 130 %, then doubles",
         380.0,
-        1_600.0,
+        2_000.0,
         load=((0.0, 1.0), (90.0, 0.8), (180.0, 1.3), (270.0, 2.0)),
+        executors=4,
     ),
     Experiment(
         "E2",
@@ -83,8 +84,8 @@ EXPERIMENTS = (
         policy="throughput",
         throughput_per_s=2_000.0,
     ),
-    Experiment("E3", "a slow executor, and too few of them", 200.0, 2_600.0, slow_at_s=20.0),
-    Experiment("E4", "noise around a load that needs no change", 240.0, 1_400.0, noise=Noise(0.15, 0.7)),
+    Experiment("E3", "a slow executor, and too few of them", 200.0, 3_000.0, executors=4, slow_at_s=0.0),
+    Experiment("E4", "noise around a load that needs no change", 240.0, 1_200.0, noise=Noise(0.15, 0.7)),
 )
 
 

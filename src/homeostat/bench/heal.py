@@ -36,6 +36,7 @@ SETTINGS: Mapping[str, Mapping[str, object]] = {
 }
 # A run with all that lies between it and the next.
 LONGEST_RUN_S = 300.0
+TELL_EACH_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class Course:
     _slow: str = ""
     _since_s: float | None = None
     _fault: SlowExecutor | None = None
+    _minutes_told: int = 0
 
     @property
     def done(self) -> bool:
@@ -134,6 +136,8 @@ class Course:
         if self._since_s is None:
             if settled(trial.records(), self._quiet_since_s(trial), TRIGGER_S) and self._complete(trial):
                 self._begin(trial)
+            else:
+                self._tell_of_waiting(trial)
         elif over(trial.records(), self._since_s, self._slow):
             self._end(trial)
 
@@ -144,6 +148,14 @@ class Course:
 
     def _quiet_since_s(self, trial: Trial) -> float:
         return max(trial.started_s, self.runs[-1].ended_s if self.runs else 0.0)
+
+    def _tell_of_waiting(self, trial: Trial) -> None:
+        """A machine that is too busy never settles, and whoever waits for it should know."""
+        minutes = int((time.time() - self._quiet_since_s(trial)) / TELL_EACH_S)
+        if minutes > self._minutes_told:
+            took = [f"{_seconds(record):.1f}" for record in trial.records(BATCH)[-SETTLED:]]
+            self.tell(f"waiting for {SETTLED} batches within {TRIGGER_S:g} s each; the last: {', '.join(took)}")
+        self._minutes_told = minutes
 
     def _complete(self, trial: Trial) -> bool:
         return len(trial.application.sensors.workers().ids) >= EXECUTORS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,10 +21,11 @@ from homeostat.bench.experiments import (
     simulated,
 )
 from homeostat.bench.ground import Ground, ground, machine
+from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Observed
 from homeostat.core.observation import Array
 from homeostat.service.trial import Trial
-from homeostat.sim.fitting import Fitted, fit
+from homeostat.sim.fitting import Fitted, agreement, fit
 from homeostat.sim.microbatch import Microbatch
 from homeostat.sim.recording import RecordedRun
 from homeostat.sim.spec import MicrobatchSpec, Scenario, WorkloadSpec
@@ -41,7 +42,7 @@ LEAST_COVERAGE, MOST_COVERAGE = 0.7, 0.9
 SETUP_S = 90.0
 # The first batches find cold processes, and rows that waited for them.
 SKIPPED = 4
-PARTITIONS, STATE_PARTITIONS = 12, 4
+PARTITIONS, STATE_PARTITIONS = 24, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
             if FIT in parts:
                 real = {setup: _seconds(_only(recorded, [runs[setup]])) for setup in HELD_OUT}
                 found |= held_out_json(fitted.scenario, real, scale * SETUP_S)
+                found["replayed"] = asdict(agreement(fitted.scenario, _only(recorded, [runs[s] for s in HELD_OUT])))
                 tell(f"elsewhere: median error {found['median_error']:.0%}, {found['coverage']:.0%} covered")
             if EXPERIMENT in parts:
                 found["experiments"] = _experiments(here, fitted.scenario, scale, tell)
@@ -90,7 +92,14 @@ def held_out_json(scenario: Scenario, real: Mapping[Setup, Array], seconds: floa
     inside: list[Array] = []
     setups = {}
     for setup, measured in real.items():
-        low, middle, high = np.percentile(twin_seconds(scenario, setup, seconds), (10, 50, 90))
+        twins = twin_seconds(scenario, setup, seconds)
+        if not len(measured) or not len(twins):
+            raise HomeostatError(
+                f"too few batches ended with {setup.name}",
+                where="bench twin",
+                fix="a machine with less to do, or a larger --scale",
+            )
+        low, middle, high = np.percentile(twins, (10, 50, 90))
         errors.append(np.abs(measured / middle - 1))
         inside.append((low <= measured) & (measured <= high))
         setups[setup.name] = {

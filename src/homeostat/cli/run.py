@@ -9,11 +9,12 @@ from typing import Annotated
 
 import typer
 
-from homeostat.cli.output import say
+from homeostat.cli.output import JsonFlag, print_json, say
 from homeostat.cli.running import merged, parse_settings
 from homeostat.core.errors import ConfigError
 
 DIRECTORY = Path(".homeostat")
+OUTPUT = Path("logs") / "driver.out"
 LOADING_LIMIT_S = 120.0
 
 
@@ -48,6 +49,7 @@ def run(
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as '10 min'.")
     ] = None,
+    json: JsonFlag = False,
 ) -> None:
     """Start a streaming application and regulate it: without --master on a cluster of its own."""
     from homeostat import config as configuration
@@ -74,7 +76,15 @@ def run(
         conf=spark_settings,
         for_s=seconds,
     )
-    code = Supervisor(launch, workers=workers, cores=cores, say=lambda line: say(f"homeostat: {line}")).run()
+    output = Path(launch.directory) / OUTPUT if json else None
+    supervisor = Supervisor(
+        launch, workers=workers, cores=cores, say=lambda line: say(f"homeostat: {line}"), log=output
+    )
+    code = supervisor.run()
+    if json:
+        print_json(
+            {"exit_code": code, "restarts": supervisor.restarts, "directory": launch.directory, "output": str(output)}
+        )
     if code:
         raise typer.Exit(code)
 

@@ -80,7 +80,8 @@ class Picture:
 
     def tell(self, line: str) -> None:
         self._doing = line
-        self._live.update(self._starting(""), refresh=True)
+        if not self._drawn_s:
+            self._live.update(self._starting(), refresh=True)
 
     def look(self, performance: Performance) -> None:
         now_s = time.monotonic()
@@ -95,9 +96,10 @@ class Picture:
 
         elapsed_s = performance.elapsed_s
         if elapsed_s is None or not performance.points:
-            waited_s = time.time() - performance.opened_s
-            self._doing = "starting Spark and the query's first batch"
-            return self._starting(f" … {waited_s:.0f} s (about half a minute)")
+            if not performance.stopping:
+                waited_s = time.time() - performance.opened_s
+                self._doing = f"starting Spark and the query's first batch … {waited_s:.0f} s (about half a minute)"
+            return self._starting()
         width, height = self._live.console.width - 4, self._live.console.height
         room = min(MOST_EVENTS, max(FEWEST_EVENTS, height - 13))
         events = list(filter(shown, performance.events))[-room:]
@@ -107,10 +109,10 @@ class Picture:
             Panel(event_lines(events, room), title="what happens, and what the loop makes of it", title_align="left"),
         )
 
-    def _starting(self, more: str) -> Text:
+    def _starting(self) -> Text:
         from rich.text import Text
 
-        return Text.assemble((f"A word count on Spark, {self._variant.title}", "bold"), f"\n{self._doing}{more}")
+        return Text.assemble((f"A word count on Spark, {self._variant.title}", "bold"), f"\n{self._doing}")
 
     def _headline(self, performance: Performance, elapsed_s: float) -> Text:
         from rich.text import Text
@@ -121,7 +123,7 @@ class Picture:
             f"\n{clock(elapsed_s)} of {clock(performance.plan.duration_s)} · ",
             ("behind", "red") if point.behind else ("keeps up", "green"),
             f" · last batch {point.seconds:.1f} s, trigger {point.trigger_s:g} s",
-            f" · Spark's page {performance.about['ui']}" if performance.about else "",
+            " · stopping everything" if performance.stopping else f" · Spark's page {performance.about.get('ui', '-')}",
         )
 
 

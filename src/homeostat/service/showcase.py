@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections import deque
@@ -21,8 +20,9 @@ from homeostat.service.lease import Lease
 from homeostat.service.supervisor import INTERRUPTED, Supervisor
 from homeostat.service.timeline import Change, Point, Timeline, deeds_of, point_of
 from homeostat.sim.spec import WorkloadSpec
+from homeostat.spark.control import write_control
 from homeostat.spark.faults import SlowExecutor, executor_processes
-from homeostat.spark.ledger import check, committed_rows, recorded_rows
+from homeostat.spark.ledger import check, committed_rows, recorded_rows, source_started_s
 from homeostat.spark.profile import Profile
 from homeostat.spark.wordcount import NAME, specification, write_app
 from homeostat.store.protocol import BATCH
@@ -30,6 +30,8 @@ from homeostat.store.protocol import BATCH
 LOG = "log.sqlite"
 CHANGE = "change"
 WORKERS, CORES = 3, 4
+# However long the start takes on this machine, it leaves no backlog to speak of.
+WHILE_STARTING_PER_S = 100.0
 # Quicker than one would regulate a real application: a demonstration is short.
 SETTINGS = """\
 policy = "provisioning"
@@ -57,7 +59,7 @@ DYNAMIC_ALLOCATION = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Times count from the first row. `load` holds pairs (from second, rows per second)."""
+    """Times count from when the query is up. `load` holds pairs (from second, rows per second)."""
 
     load: tuple[tuple[float, float], ...] = ((0.0, 1000.0), (45.0, 2200.0), (160.0, 700.0))
     slow_at_s: float = 105.0
@@ -71,7 +73,7 @@ class Plan:
 
     @property
     def profile(self) -> Profile:
-        return Profile(WorkloadSpec(kind="steps", steps=self.load))
+        return Profile(WorkloadSpec(rate_per_s=WHILE_STARTING_PER_S))
 
     @property
     def load_changes(self) -> list[Change]:
@@ -116,17 +118,18 @@ class Performance:
         self.events: list[Record] = []
         self.about: Mapping[str, Any] = {}
         self.opened_s = time.time()
+        self.stopping = False
         self._changes: list[Change] = []
         self._records: list[Record] = []
         self._to_come = deque(plan.load_changes)
-        self.first_row_s: float | None = None
+        self.began_s: float | None = None
         self._slow: SlowExecutor | None = None
         self._follower = Follower(self.log, f"{variant.name}/{NAME}")
 
     @property
     def elapsed_s(self) -> float | None:
-        """Since the first row; None before it."""
-        return None if self.first_row_s is None else time.time() - self.first_row_s
+        """Since the plan began; None before that."""
+        return None if self.began_s is None else time.time() - self.began_s
 
     def run(self) -> Timeline:
         """Start everything, let the plan happen, stop everything; what it started is gone afterwards, come what may."""
@@ -145,11 +148,11 @@ class Performance:
             self._follower.close()
         if code == INTERRUPTED:
             raise KeyboardInterrupt
-        if code or self.first_row_s is None:
+        if code or self.began_s is None:
             raise HomeostatError(
                 f"the driver ended with code {code}: {_last_line(output)}", where="demo", fix=f"see {output}"
             )
-        return self._timeline(self.first_row_s)
+        return self._timeline(self.began_s)
 
     def _launch(self) -> Launch:
         spec = specification(
@@ -169,25 +172,36 @@ class Performance:
         )
 
     def _moment(self, supervisor: Supervisor) -> None:
-        if self.first_row_s is None:
-            self.first_row_s = _first_row_s(self._checkpoint)
-        elapsed_s = self.elapsed_s
-        if self.first_row_s is not None and elapsed_s is not None:
-            while self._to_come and self._to_come[0].at_s <= elapsed_s:
-                self._changed(self._to_come.popleft())
-            self.about = self.about or read_json(self.directory / STARTED) or {}
-            if self._slow is None and self.about and elapsed_s >= self.plan.slow_at_s:
-                self._slow_down(elapsed_s)
-            self._read(self.first_row_s)
-            if elapsed_s >= self.plan.duration_s:
+        if self.began_s is None:
+            self._begin()
+        else:
+            self._go_on(time.time() - self.began_s, self.began_s)
+            if time.time() - self.began_s >= self.plan.duration_s:
                 supervisor.stop("the plan is done")
+        if supervisor.stopping and not self.stopping:
+            self.stopping = True
+            self._viewer.tell("stopping everything")
         self._viewer.look(self)
 
-    def _read(self, first_row_s: float) -> None:
+    def _begin(self) -> None:
+        """Once the query is up: tell its source the load to come."""
+        self.about = read_json(self.directory / STARTED) or {}
+        if not self.about:
+            return
+        self.began_s = time.time()
+        source_s = self.began_s - source_started_s(self._checkpoint)
+        load = [(source_s + at_s, rate_per_s / WHILE_STARTING_PER_S) for at_s, rate_per_s in self.plan.load]
+        write_control(self.directory / "control" / f"{NAME}.json", load=load)
+
+    def _go_on(self, elapsed_s: float, began_s: float) -> None:
+        while self._to_come and self._to_come[0].at_s <= elapsed_s:
+            self._changed(self._to_come.popleft())
+        if self._slow is None and elapsed_s >= self.plan.slow_at_s:
+            self._slow_down(elapsed_s)
         fresh = self._follower.new()
         self._records += fresh
-        self.points += [point_of(r, first_row_s, self.plan.load_at) for r in fresh if r.kind == BATCH]
-        self.events += [replace(r, at_s=r.at_s - first_row_s) for r in fresh if r.kind != BATCH]
+        self.points += [point_of(r, began_s, self.plan.load_at) for r in fresh if r.kind == BATCH and r.at_s > began_s]
+        self.events += [replace(r, at_s=r.at_s - began_s) for r in fresh if r.kind != BATCH]
 
     def _changed(self, change: Change) -> None:
         self._changes.append(change)
@@ -204,7 +218,7 @@ class Performance:
         self._slow.start()
         self._changed(Change(elapsed_s, f"executor {chosen} turns {self.plan.slow_factor:g} times slower"))
 
-    def _timeline(self, first_row_s: float) -> Timeline:
+    def _timeline(self, began_s: float) -> Timeline:
         rows = max(committed_rows(self._checkpoint), recorded_rows(self._ledger, self._checkpoint))
         changes = sorted(self._changes, key=lambda change: change.at_s)
         return Timeline(
@@ -214,7 +228,7 @@ class Performance:
             self.plan.load,
             tuple(self.points),
             tuple(changes),
-            deeds_of(self._records, first_row_s),
+            deeds_of(self._records, began_s),
             rows,
             tuple(check(self._ledger, self.plan.profile, rows)),
         )
@@ -226,15 +240,6 @@ class Performance:
     @property
     def _checkpoint(self) -> Path:
         return self.directory / "checkpoints" / NAME
-
-
-def _first_row_s(checkpoint: Path) -> float | None:
-    """When the source began: it stands in its first offset. None as long as there is none."""
-    try:
-        lines = (checkpoint / "offsets" / "0").read_text(encoding="utf-8").splitlines()
-        return float(json.loads(lines[-1])["started_s"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
 
 
 def _last_line(path: Path) -> str:

@@ -49,6 +49,10 @@ class Supervisor:
     def stop(self, why: str = "asked to") -> None:
         self._stop_asked = why
 
+    @property
+    def stopping(self) -> bool:
+        return bool(self._stop_asked)
+
     def run(self, each_moment: Callable[[], None] = lambda: None) -> int:
         """The exit code. `each_moment` is called a few times a second: a place for a view."""
         directory = Path(self._launch.directory)
@@ -99,6 +103,8 @@ class Supervisor:
         """With a keeper of its own: when the driver is gone, so is all that it has started, before another begins."""
         command = [sys.executable, "-m", DRIVER_MODULE, launch.to_json()]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        if self._log is not None:
+            self._log.parent.mkdir(parents=True, exist_ok=True)
         keeper = Keeper()
         try:
             self.driver_pid = keeper.start(DRIVER, command, environment=environment, log=self._log)

@@ -63,8 +63,8 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """All times count from the first row. `load` holds pairs (from second, rows per second); `differences` tell of rows
-    lost or doubled, none if every one counted once."""
+    """All times count from when the query was up. `load` holds pairs (from second, rows per second); `differences` tell
+    of rows lost or doubled: none, if every one counted once."""
 
     name: str
     title: str

@@ -299,8 +299,9 @@ class Application:
         def build(values: Mapping[Knob, Value]) -> Any:
             context = Context(self.spark, name, values, self.directory, control)
             writer = built(pipeline, context)
-            if pipeline.trigger_s is None:
-                context.asked[Knob(TRIGGER_S, name)] = written_trigger_s(writer)
+            written_s = written_trigger_s(writer)
+            if pipeline.trigger_s is None and not math.isnan(written_s):
+                context.asked[Knob(TRIGGER_S, name)] = written_s
             self._contexts[name] = context
             return writer
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,15 +78,25 @@ def committed_rows(checkpoint: str | Path) -> int:
     return _row_after(Path(checkpoint), _last(Path(checkpoint) / "commits"))
 
 
-def _row_after(checkpoint: Path, batch_id: int | None) -> int:
+def source_started_s(checkpoint: str | Path) -> float:
+    """When the experiment source of a query that has begun a batch gave out its first row."""
+    batch_id = _last(Path(checkpoint) / "offsets")
     if batch_id is None:
-        return 0
+        raise HomeostatError("the query has not begun a batch", where=str(checkpoint))
+    return float(_offset_after(Path(checkpoint), batch_id)["started_s"])
+
+
+def _row_after(checkpoint: Path, batch_id: int | None) -> int:
+    return 0 if batch_id is None else int(_offset_after(checkpoint, batch_id)["row"])
+
+
+def _offset_after(checkpoint: Path, batch_id: int) -> dict[str, Any]:
     log = checkpoint / "offsets" / str(batch_id)
     # A version, the batch's settings, then one line per source.
     for line in log.read_text(encoding="utf-8").splitlines()[2:]:
-        offset = json.loads(line)
+        offset: dict[str, Any] = json.loads(line)
         if "started_s" in offset:
-            return int(offset["row"])
+            return offset
     raise HomeostatError("the query does not read the source 'homeostat'", where=str(log))
 
 

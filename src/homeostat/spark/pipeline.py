@@ -37,7 +37,7 @@ PARTITION_OPTIONS = {"homeostat": "partitions", "kafka": "minPartitions", "rate"
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A query that can be built again with other knobs. `trigger_s` None: as the function sets it, or ten seconds."""
+    """A query that can be built again with other knobs. `trigger_s` None: as the function sets it."""
 
     name: str
     build: Callable[[Context], Any]

@@ -1,0 +1,160 @@
+"""`hs.attach` in an application that somebody else wrote: looked after, never restarted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from examples.attach import start_counting
+
+import homeostat as hs
+from homeostat.core.errors import ConfigError
+from homeostat.core.findings import Record
+from homeostat.service.attach import Attachment
+from homeostat.sim.spec import WorkloadSpec
+from homeostat.spark import source
+from homeostat.spark.executors import Executors
+from homeostat.spark.ledger import check, committed_rows, recorded_rows, write_counts
+from homeostat.spark.profile import Profile
+from homeostat.spark.waiting import Deadline
+from homeostat.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+WaitUntil = Callable[[Callable[[], bool], str], None]
+LiveExecutors = Callable[[], list[str]]
+LIMIT_S = 240.0
+# Three milliseconds a row and 1,200 rows a second: two executors take half of it.
+PROFILE = Profile(WorkloadSpec("constant", rate_per_s=1200.0), keys=50)
+QUICK = """\
+[guards]
+cooldown = "5 s"
+cooldown_shrink = "10 min"
+
+[loop]
+settle = "5 s"
+window = "1 min"
+patience = "10 s"
+"""
+
+
+@pytest.fixture(autouse=True)
+def two_executors(spark: SparkSession) -> Iterator[None]:
+    """What was added is taken away again: others use the session too."""
+    yield
+    executors = Executors(spark)
+    executors.take_over()
+    if len(executors.alive()) > 2:
+        executors.shrink(2, lambda: True, Deadline.after(LIMIT_S))
+    executors.grow(2, Deadline.after(LIMIT_S))
+
+
+def slowly(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    for batch in batches:
+        for _ in range(len(batch)):
+            time.sleep(0.003)
+        yield batch[["word"]]
+
+
+def start_words(spark: SparkSession, home: Path) -> StreamingQuery:
+    """A plain application that knows nothing of us but our source."""
+    source.register(spark)
+    reader = spark.readStream.format("homeostat").option("profile", PROFILE.to_json()).option("partitions", "8")
+    words = reader.option("rowsPerTrigger", "3000").load().mapInPandas(slowly, "word string")
+    writer = words.groupBy("word").count().writeStream.queryName("words").outputMode("update")
+    writer = writer.foreachBatch(write_counts(home / "ledger")).option("checkpointLocation", str(home / "checkpoint"))
+    return writer.trigger(processingTime="2 seconds").start()
+
+
+def records(home: Path, run: str, *kinds: str) -> list[Record]:
+    log = home / "log.sqlite"
+    if not log.exists():
+        return []
+    store = SqliteStore(log, read_only=True)
+    try:
+        return store.records(run, kinds=kinds)
+    finally:
+        store.close()
+
+
+def attach(spark: SparkSession, home: Path, mode: Any = None) -> Attachment:
+    settings = home / "homeostat.toml"
+    settings.write_text(f'store = "{home / "log.sqlite"}"\n{QUICK}')
+    return hs.attach(spark, hs.Provisioning(), mode=mode, config=settings, directory=home / "kept")
+
+
+def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
+    spark: SparkSession,
+    live_executors: LiveExecutors,
+    tmp_path: Path,
+    wait_until: WaitUntil,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    executors = set(live_executors())
+    first = attach(spark, tmp_path)
+    query = start_counting(spark)
+    try:
+        wait_until(lambda: len(records(tmp_path, "kept/counting", "batch")) >= 2, "batches are seen")
+        second = attach(spark, tmp_path)
+        assert "another manager steers this application" in capsys.readouterr().err
+        second.stop()
+        assert not second.running
+        seen = len(records(tmp_path, "kept/counting", "batch"))
+        wait_until(lambda: len(records(tmp_path, "kept/counting", "batch")) > seen, "the first one goes on")
+        assert query.isActive
+        assert {str(each.runId) for each in spark.streams.active} == {str(query.runId)}
+        assert set(live_executors()) == executors
+        assert records(tmp_path, "kept/counting", "action") == []
+    finally:
+        first.stop()
+        still_active = query.isActive
+        query.stop()
+    assert still_active
+    assert not first.running
+
+
+def test_regulated_it_gets_executors_while_it_runs(
+    spark: SparkSession, live_executors: LiveExecutors, tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    query = start_words(spark, tmp_path)
+    run = query.runId
+    attached = attach(spark, tmp_path, mode="regulate")
+    try:
+        wait_until(
+            lambda: any(r.body["applied"] for r in records(tmp_path, "kept/words", "receipt")), "an action is done"
+        )
+        assert len(live_executors()) > 2
+        assert query.isActive
+        assert query.runId == run
+        assert {each.runId for each in spark.streams.active} == {run}
+        steps = [str(step) for r in records(tmp_path, "kept/words", "action") for step in r.body["steps"]]  # type: ignore[union-attr]
+        assert steps
+        assert not any("restart" in step for step in steps)
+    finally:
+        attached.stop()
+        query.stop()
+    rows = max(committed_rows(tmp_path / "checkpoint"), recorded_rows(tmp_path / "ledger", tmp_path / "checkpoint"))
+    assert rows > 0
+    assert check(tmp_path / "ledger", PROFILE, rows) == []
+
+
+def test_what_cannot_be_used_is_told_where_it_is_called(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="regular"):
+        attach(spark, tmp_path, mode="regular")
+    with pytest.raises(ConfigError, match=r"missing\.toml"):
+        hs.attach(spark, config=tmp_path / "missing.toml", directory=tmp_path / "kept")
+
+
+def test_a_directory_that_cannot_be_written_leaves_the_application_alone(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    attached = hs.attach(spark, directory=tmp_path / "file" / "kept")
+    assert "this application is not looked after" in capsys.readouterr().err
+    attached.stop()
