@@ -37,7 +37,7 @@ def performance(home: Path) -> Performance:
     made.points = [point(2.0 * number) for number in range(1, 49)]
     made.points += [point(98.0, math.nan), point(100.0, 30_000, 4)]
     made.events = [
-        Record("", "change", 45.0, "the load rises: 1,000 → 2,200 rows/s"),
+        Record("", "change", 45.0, "the load rises: 1,000 → 2,000 rows/s"),
         Record("s-1", "symptom", 47.0, "pressure at scan", "scan", body={"symptom": "pressure"}),
         Record("s-2", "symptom", 47.0, "unknown (detector idle)", body={"symptom": "unknown"}),
         Record("d-1", "diagnosis", 47.0, "scan is under-provisioned (probability 0.90)", "scan"),
@@ -78,10 +78,10 @@ def test_what_does_not_fit_is_refused_before_anything_starts(
 
 
 def test_the_plan_knows_its_load_and_says_what_changes() -> None:
-    assert [PLAN.load_at(at_s) for at_s in (-1.0, 0.0, 44.9, 45.0, 1e6)] == [1000, 1000, 1000, 2200, 700]
+    assert [PLAN.load_at(at_s) for at_s in (-1.0, 0.0, 44.9, 45.0, 1e6)] == [1000, 1000, 1000, 2000, 600]
     assert [change.text for change in PLAN.load_changes] == [
-        "the load rises: 1,000 → 2,200 rows/s",
-        "the load falls: 2,200 → 700 rows/s",
+        "the load rises: 1,000 → 2,000 rows/s",
+        "the load falls: 2,000 → 600 rows/s",
     ]
 
 
@@ -92,7 +92,7 @@ def test_in_lines_each_event_is_told_once(tmp_path: Path) -> None:
     viewer.look(shown)
     kinds = [line.split()[1] for line in lines]
     assert kinds == ["change", "symptom", "diagnosis", "action", "now"]
-    assert "2.156k of 2.2k rows/s, backlog 30k, batch 1.5 s, 4 executors, behind" in lines[-1]
+    assert "1.96k of 2k rows/s, backlog 30k, batch 1.5 s, 4 executors, behind" in lines[-1]
 
 
 def test_on_a_terminal_everything_fits_and_is_there(tmp_path: Path) -> None:

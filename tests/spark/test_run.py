@@ -63,7 +63,7 @@ class Command:
 
     def family(self) -> list[Any]:
         assert self._process is not None
-        return list(psutil.Process(self._process.pid).children(recursive=True))
+        return [each for each in psutil.Process(self._process.pid).children(recursive=True) if runs(each)]
 
     def batches(self) -> int:
         return len(list(self.ledger.glob("*.parquet")))

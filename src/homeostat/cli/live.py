@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from math import ceil, isfinite
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from homeostat.cli.output import KIND_STYLES, clock
 from homeostat.core.configuration import EXECUTORS
 from homeostat.units import format_count
@@ -188,8 +186,8 @@ def _append_state(text: Text, latest: Observation | None, name: str) -> None:
     sample = latest.tasks.get(name) if latest is not None else None
     if latest is None or sample is None or not sample.instances:
         return
-    busy = float(np.sum(sample.run_s)) / (sample.instances * latest.span_s)
-    pressured = float(np.max(sample.pressured_s)) / latest.span_s
+    busy = float(sample.run_s.sum()) / (sample.instances * latest.span_s)
+    pressured = float(sample.pressured_s.max()) / latest.span_s
     if isfinite(busy):
         text.append(f"  busy {busy:.0%}")
     if isfinite(pressured):

@@ -140,7 +140,7 @@ def print_summary(timeline: Timeline) -> None:
     out = console()
     heading(f"\nA word count on Spark, {timeline.title}")
     changes = [(clock(r.change.at_s), r.change.text, _recovered(r.healthy_after_s)) for r in timeline.recoveries]
-    print_table(("time", "what happened", "back to health"), changes, right=("time",))
+    print_table(("time", "what happened", "back to health?"), changes, right=("time",))
     out.print()
     if timeline.deeds:
         deeds = [
@@ -190,7 +190,7 @@ def _compared(timeline: Timeline) -> tuple[str, ...]:
 
 def _recovered(after_s: float | None) -> str:
     if after_s is None:
-        return "not before the next change"
+        return "no"
     return f"after {after_s:.0f} s" if after_s else "never fell behind"
 
 

@@ -17,6 +17,7 @@ _RECENT = 6
 _LEAST_KNOWN = 0.5
 _ROUNDING = 1e-9
 _EVEN = 1.5
+_MOST_FIXED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +62,17 @@ class BatchTime:
         return max(self.stages, key=lambda name: self.stages[name].span_s)
 
     def capacity_per_s(self, trigger_s: float, row_s: float) -> float:
-        """The rate at which a batch takes just as long as its rows took to arrive; unknown if rows took no time."""
+        """The rate at which a batch takes just as long as its rows took to arrive; unknown if rows took no time.
+
+        Where the fixed part leaves hardly any room within the trigger, batches that take longer are better than a
+        multitude of executors: half of the time may go to it.
+        """
         if row_s <= 0:
             return NAN
-        if math.isfinite(trigger_s) and trigger_s > self.fixed_s:
-            return (trigger_s - self.fixed_s) / (row_s * trigger_s)
-        return 1.0 / row_s
+        if not (math.isfinite(trigger_s) and trigger_s > 0):
+            return 1.0 / row_s
+        period_s = max(trigger_s, self.fixed_s / _MOST_FIXED)
+        return (period_s - self.fixed_s) / (row_s * period_s)
 
     def seconds(self, factor: float, partitions: Mapping[str, int] | None = None) -> float:
         """A batch like the latest ones, with so many times the slots, and other partitions where they are named."""

@@ -97,7 +97,7 @@ class Manager:
         desired = Configuration(intent.desired.values, described.configuration.retired | intent.desired.retired)
         steps = diff(described.configuration, desired, described.capabilities)
         now_s = self.engine.now_s
-        self.engine.apply(Apply(intent.id, now_s, desired, steps, intent.time_limit_s))
+        self.engine.apply(Apply(intent.id, intent.at_s, desired, steps, intent.time_limit_s))
         limit_s = now_s + intent.time_limit_s
         while self.engine.now_s < limit_s:
             for event in self.engine.wait(min(limit_s, self.engine.now_s + 10.0)):

@@ -32,6 +32,7 @@ CHANGE = "change"
 WORKERS, CORES = 3, 4
 # However long the start takes on this machine, it leaves no backlog to speak of.
 WHILE_STARTING_PER_S = 100.0
+WARM_BATCHES = 4
 # Quicker than one would regulate a real application: a demonstration is short.
 SETTINGS = """\
 policy = "provisioning"
@@ -45,7 +46,7 @@ confirm = "15 s"
 settle = "15 s"
 window = "1 min"
 patience = "30 s"
-catch_up = "30 s"
+catch_up = "1 min"
 """
 # What Spark would do by itself, with its own default times.
 DYNAMIC_ALLOCATION = {
@@ -61,7 +62,7 @@ DYNAMIC_ALLOCATION = {
 class Plan:
     """Times count from when the query is up. `load` holds pairs (from second, rows per second)."""
 
-    load: tuple[tuple[float, float], ...] = ((0.0, 1000.0), (45.0, 2200.0), (160.0, 700.0))
+    load: tuple[tuple[float, float], ...] = ((0.0, 1000.0), (45.0, 2000.0), (160.0, 600.0))
     slow_at_s: float = 105.0
     slow_factor: float = 4.0
     duration_s: float = 210.0
@@ -70,6 +71,11 @@ class Plan:
 
     def load_at(self, at_s: float) -> float:
         return next((rate for from_s, rate in reversed(self.load) if from_s <= at_s), self.load[0][1])
+
+    @property
+    def rows_per_trigger(self) -> int:
+        """Twice what the highest load needs: room to catch up, but no batch that takes minutes."""
+        return round(2 * self.trigger_s * max(rate for _, rate in self.load))
 
     @property
     def profile(self) -> Profile:
@@ -155,8 +161,14 @@ class Performance:
         return self._timeline(self.began_s)
 
     def _launch(self) -> Launch:
+        plan = self.plan
         spec = specification(
-            self.plan.profile, self._ledger, trigger_s=self.plan.trigger_s, executors=self.plan.executors
+            plan.profile,
+            self._ledger,
+            trigger_s=plan.trigger_s,
+            executors=plan.executors,
+            source_partitions=WORKERS * CORES,
+            rows_per_trigger=plan.rows_per_trigger,
         )
         app = write_app(self.directory / "wordcount.py", spec)
         settings = self.directory / "homeostat.toml"
@@ -184,9 +196,10 @@ class Performance:
         self._viewer.look(self)
 
     def _begin(self) -> None:
-        """Once the query is up: tell its source the load to come."""
+        """Once the query is up and warm: tell its source the load to come."""
         self.about = read_json(self.directory / STARTED) or {}
-        if not self.about:
+        self._records += self._follower.new()
+        if not self.about or sum(record.kind == BATCH for record in self._records) < WARM_BATCHES:
             return
         self.began_s = time.time()
         source_s = self.began_s - source_started_s(self._checkpoint)

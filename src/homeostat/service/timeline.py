@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """`healthy_after_s` a change: 0 if it never fell behind, None if it was still behind at the next one."""
+    """`healthy_after_s` a change: 0 if it never fell behind, None if it was behind till the next one or the end."""
 
     change: Change
     healthy_after_s: float | None

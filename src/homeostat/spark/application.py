@@ -57,6 +57,7 @@ DEFAULT_STATE_PARTITIONS = 8
 ROOM = 2.0
 UNKNOWN_RATE_PER_S = 5_000.0
 START_LIMIT_S = 180.0
+LISTENING = "homeostat"  # the source that takes another bound while it runs
 
 Knobs = Mapping[str, Any]
 
@@ -156,6 +157,8 @@ class Application:
                 continue
             query.start(Deadline.after(START_LIMIT_S))
             query.values = {**self._known_knobs(pipeline.name, query.values), **self._contexts[pipeline.name].asked}
+            if LISTENING not in self._contexts[pipeline.name].formats:
+                query.listens = False
         self._actuator.start()
         self._keep()
 
@@ -204,7 +207,14 @@ class Application:
         if EXECUTORS_KNOB in values:
             under_way = {asked.query: asked.executors for asked in list(self._asked.values())}
             values[EXECUTORS_KNOB] = shares.total({**self.shares, **under_way, query: executors})
-        self._actuator.apply(replace(command, id=id, desired=Configuration(values, command.desired.retired)))
+        self._actuator.apply(replace(command, id=id, desired=Configuration(values, self._still_there(command))))
+
+    def _still_there(self, command: Apply) -> frozenset[str]:
+        """Whom it may retire. After a crash the ids begin anew: an order is never about an executor that came later."""
+        if self._executors is None:
+            return command.desired.retired
+        later = {executor.id for executor in self._executors.alive() if executor.since_s > command.at_s}
+        return command.desired.retired - later
 
     def run_name(self, query: str) -> str:
         return f"{self.directory.name}/{query}"

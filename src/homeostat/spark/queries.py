@@ -67,6 +67,7 @@ class ManagedQuery:
         self.name = name
         self.values: Values = dict(values)
         self.given_up = ""
+        self.listens = admit is not None  # the rows per trigger change without a restart
         self.query: StreamingQuery | None = None
         self.checkpoint = Checkpoint(spark, str(checkpoint))
         self._spark, self._build, self._admit = spark, build, admit
@@ -85,11 +86,6 @@ class ManagedQuery:
     @property
     def restartable(self) -> bool:
         return self._build is not None
-
-    @property
-    def listens(self) -> bool:
-        """Whether the rows per trigger change without a restart."""
-        return self._admit is not None
 
     @property
     def stateful(self) -> bool:
