@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from homeostat.service.showcase import Performance, Variant
     from homeostat.service.timeline import Point, Timeline
 
-REDRAW_S = 0.5
+REDRAW_S = 1.0
 REPORT_EVERY_S = 15.0
 ALSO_SHOWN = ("receipt", "change")
 BEHIND = "more rows wait than arrive in two triggers"
@@ -71,7 +71,7 @@ class Lines:
 
 
 class Picture:
-    """Redraws the whole view, at most twice a second."""
+    """Redraws the whole view, at most once a second."""
 
     def __init__(self, variant: Variant, live: Live) -> None:
         self._variant, self._live = variant, live
