@@ -40,7 +40,7 @@ def trial(spark: SparkSession, workspace: Path) -> Start:
     ) -> Trial:
         workload = WorkloadSpec(kind="constant", rate_per_s=rate_per_s, noise=Noise(noise))
         profile = Profile(workload, hot=((0, hot),) if hot else ())
-        wanted = specification(profile, workspace / "ledger", spec.pop("objective", None), trigger_s=1.0, **spec)
+        wanted = specification(profile, workspace / "ledger", spec.pop("objective", None), trigger_s=2.0, **spec)
         return Trial(spark, workspace / "app", wanted, policy or "provisioning", QUICK)
 
     return make
@@ -78,7 +78,7 @@ def acted(*kinds: str) -> Callable[[Trial], bool]:
 def test_e1_executors_follow_the_load_up_and_down(trial: Start) -> None:
     result = trial(900.0, executors=2).run(
         240.0,
-        [Moment(10.0, lambda t: t.load(2.0)), Moment(75.0, lambda t: t.load(0.5))],
+        [Moment(10.0, lambda t: t.load(2.0)), Moment(45.0, lambda t: t.load(0.5))],
         until=acted(SCALE_UP, SCALE_DOWN),
     )
 
@@ -114,14 +114,14 @@ def test_e3_a_slow_executor_and_too_few_of_them_are_both_mended(
 
 
 def test_e4_noise_alone_is_no_reason_to_act(trial: Start) -> None:
-    result = trial(1200.0, noise=0.15, executors=3).run(60.0)
+    result = trial(1000.0, noise=0.15, executors=3).run(40.0)
 
     assert result.actions == []
     settled(result)
 
 
 def test_e6_a_hot_key_is_told_from_a_slow_executor(trial: Start) -> None:
-    result = trial(900.0, hot=0.7, executors=3, keyed=True).run(
+    result = trial(1400.0, hot=0.7, executors=3, keyed=True).run(
         180.0, until=lambda t: any(DATA_SKEW in str(r.body.get("cause")) for r in t.records("diagnosis"))
     )
 

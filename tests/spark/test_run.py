@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 PROFILE = Profile(WorkloadSpec("constant", rate_per_s=200.0), keys=50)
 SMALL = ("--workers", "2", "--cores", "1")
 END_LIMIT_S = 300.0
+JAVA_SAYS = "WARNING: Using incubator modules: jdk.incubator.vector"
 
 
 class Command:
@@ -54,7 +55,8 @@ class Command:
         """The exit code, and what it said."""
         self.output.write_text("")
         code = self.start(*options, app=app).wait(END_LIMIT_S)
-        return code, self.output.read_text().splitlines()
+        lines = self.output.read_text().splitlines()
+        return code, [line for line in lines if line != JAVA_SAYS]
 
     def close(self) -> None:
         if self._process is not None and self._process.poll() is None:

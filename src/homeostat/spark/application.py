@@ -165,13 +165,11 @@ class Application:
     def stop(self, *, session: bool = True) -> None:
         """The batch under way is called off; Spark redoes it on the next start. The session may stay for others."""
         ours = [query.stop for query in self.queries.values() if query.restartable]
-        for part in (self._actuator.stop, self.sensors.stop, *ours):
+        for part in (self._actuator.stop, self.sensors.stop, *ours, *([self.spark.stop] if session else [])):
             try:
                 part()
             except Exception as error:  # the others are to be stopped all the same
                 self._complaints.append(str(error))
-        if session:
-            self.spark.stop()
 
     def running(self) -> bool:
         return all(not query.given_up for query in self.queries.values())
