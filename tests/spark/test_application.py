@@ -71,6 +71,7 @@ def pools(spark: SparkSession) -> set[str]:
     return {str(stage["schedulingPool"]) for stage in stages}
 
 
+@pytest.mark.soak
 def test_two_queries_share_the_application(
     spark: SparkSession, live_executors: LiveExecutors, tmp_path: Path, wait_until: WaitUntil
 ) -> None:

@@ -1,6 +1,6 @@
 """The paper's experiments on real Spark, judged on the trajectory; every row is counted once in each of them.
 
-Short forms: the full ones run in `make soak`.
+They take minutes of a machine that has nothing else to do, so they run in `make soak`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ QUICK = {
     "guards": {"cooldown": "4 s", "cooldown_shrink": "8 s", "confirm": "8 s"},
 }
 Start = Callable[..., Trial]
+pytestmark = pytest.mark.soak
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from homeostat.spark.executors import Executors
 from homeostat.spark.faults import SlowExecutor, executor_processes, hang_while, kill_executor
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ def test_a_killed_executor_is_gone_and_spark_brings_another(
     spark: SparkSession, live_executors: LiveExecutors, wait_until: WaitUntil
 ) -> None:
     before = live_executors()
+    Executors(spark).request(len(before))  # whatever was asked for last: that many are to be kept
     victim = max(before, key=int)
     doomed = [psutil.Process(pid) for pid in executor_processes(spark.sparkContext.applicationId)[victim]]
     assert kill_executor(victim, spark.sparkContext.applicationId) == doomed[0].pid

@@ -104,6 +104,7 @@ def kinds(processes: list[Any]) -> set[str]:
     return {kind for sign, kind in signs.items() if any(sign in command for command in commands)}
 
 
+@pytest.mark.soak
 def test_killed_and_run_again_nothing_stays_behind_and_every_row_counts_once(
     command: Command, wait_until: WaitUntil
 ) -> None:

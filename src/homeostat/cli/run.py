@@ -55,7 +55,7 @@ def run(
     from homeostat import config as configuration
     from homeostat.cli.running import parse_mode
     from homeostat.service.launch import Launch
-    from homeostat.service.supervisor import Supervisor
+    from homeostat.service.supervisor import INTERRUPTED, Supervisor
 
     path = _existing(app)
     flags: dict[str, object] = {
@@ -85,6 +85,8 @@ def run(
         print_json(
             {"exit_code": code, "restarts": supervisor.restarts, "directory": launch.directory, "output": str(output)}
         )
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
     if code:
         raise typer.Exit(code)
 

@@ -27,7 +27,7 @@ from homeostat.core.objective import Objective
 from homeostat.core.topology import Topology
 from homeostat.spark import shares
 from homeostat.spark.actuator import EXECUTORS_KNOB, Actuator
-from homeostat.spark.capabilities import judge, look_around
+from homeostat.spark.capabilities import Surroundings, judge, look_around
 from homeostat.spark.control import write_control
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.executors import Executors
@@ -128,8 +128,8 @@ class Application:
     def open(self, spark: SparkSession) -> None:
         self.spark = spark
         context = spark.sparkContext
-        self._surroundings = look_around(spark, room=self._room)
-        steers = self._steer and judge(self._surroundings).capabilities.can_replace
+        self._surroundings = replace(look_around(spark, room=self._room), hands_off=not self._steer)
+        steers = judge(self._surroundings).capabilities.can_replace
         self._executors = Executors(spark) if steers else None
         for pipeline in self.pipelines:
             if pipeline.name not in self.queries:
@@ -228,10 +228,14 @@ class Application:
         }
 
     def capability_table(self) -> list[dict[str, Any]]:
-        return [asdict(finding) for finding in judge(self._surroundings, list(self.queries.values())).table]
+        return [asdict(finding) for finding in judge(self._here(), list(self.queries.values())).table]
 
     def _capabilities(self, *queries: ManagedQuery) -> Capabilities:
-        return judge(self._surroundings, queries).capabilities
+        return judge(self._here(), queries).capabilities
+
+    def _here(self) -> Surroundings:
+        """With the executors of now: where they cannot be steered, their number is the knob's only value."""
+        return replace(self._surroundings, executors=len(self.sensors.workers().ids) or self._surroundings.executors)
 
     def _topology(self, query: str) -> Topology:
         whole = self.sensors.topology()

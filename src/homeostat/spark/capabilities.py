@@ -56,7 +56,8 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where an application runs. `room` is how many executors the cluster can hold, None if nobody knows."""
+    """Where an application runs. `room` is how many executors the cluster can hold, None if nobody knows; `hands_off`
+    leaves them to Spark."""
 
     version: str
     master: str = ""
@@ -69,6 +70,7 @@ class Surroundings:
     allocates: bool = False
     rocksdb: bool = True
     room: int | None = None
+    hands_off: bool = False
 
     @property
     def release(self) -> tuple[int, int]:
@@ -166,6 +168,8 @@ def _executors(here: Surroundings) -> Finding:
         return Finding(what, False, "through Spark Connect the driver's scheduler cannot be reached")
     if not here.coarse or not here.manager:
         return Finding(what, False, f"{here.master or 'this master'} runs everything in the driver's process")
+    if here.hands_off:
+        return Finding(what, False, "they are left to Spark: the mode only watches")
     aside = "; Spark's own dynamic allocation is set aside" if here.allocates else ""
     verified = "" if here.manager == "standalone" else ", not verified"
     return Finding(what, True, f"{here.manager}{verified}{aside}")
