@@ -168,6 +168,7 @@ class _Household:
             self.reap()
             doomed = _tree(doomed)
             time.sleep(LOOK_AGAIN_S / 5)
+        self.reap()  # of those that ended since the last look, the end is to be told as well
         return doomed
 
     def _start(self, name: str, order: Mapping[str, Any]) -> None:
