@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Apply, EngineChanged, Event
+from homeostat.spark.inbox import Inbox
 
 if TYPE_CHECKING:
     from homeostat.spark.application import Application
-
-_POLL_S = 0.2
 
 
 class FencedError(HomeostatError):
@@ -23,7 +21,7 @@ class FencedError(HomeostatError):
 class QueryEngine:
     def __init__(self, application: Application, query: str) -> None:
         self._application, self.query = application, query
-        self._inbox: SimpleQueue[Event] = SimpleQueue()
+        self._inbox = Inbox()
         self._fenced = False
 
     @property
@@ -34,14 +32,7 @@ class QueryEngine:
         return self._application.describe(self.query)
 
     def wait(self, until_s: float) -> Sequence[Event]:
-        while (left_s := until_s - self.now_s) > 0:
-            time.sleep(min(left_s, _POLL_S))
-        events: list[Event] = []
-        while True:
-            try:
-                events.append(self._inbox.get_nowait())
-            except Empty:
-                return events
+        return self._inbox.wait(until_s)
 
     def require_ours(self) -> None:
         if self._fenced:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from homeostat.core.configuration import Capabilities, Configuration
@@ -24,6 +23,7 @@ from homeostat.spark.answers import Job
 from homeostat.spark.eventlog import QUERY_PROGRESS, STAGE_SUBMITTED, EventLog, graph_of, progress_of
 from homeostat.spark.graphs import StageGraph
 from homeostat.spark.handles import QueryHandle
+from homeostat.spark.inbox import Inbox
 from homeostat.spark.naming import EXECUTORS_KNOB
 from homeostat.spark.progress import Json
 from homeostat.spark.rest import RestClient
@@ -31,7 +31,6 @@ from homeostat.spark.sensing import Sensors
 
 _ENDED_AFTER_S = 10.0  # without a further job, where no later batch tells that one has ended
 _KEPT = 200
-_POLL_S = 0.2
 ONLY_WATCHED = "the application is only watched"
 
 
@@ -147,7 +146,7 @@ class WatchedQuery:
 
     def __init__(self, application: WatchedApplication, query: str) -> None:
         self._application, self.query = application, query
-        self._inbox: SimpleQueue[Event] = SimpleQueue()
+        self._inbox = Inbox()
 
     @property
     def now_s(self) -> float:
@@ -160,14 +159,7 @@ class WatchedQuery:
         self._inbox.put(event)
 
     def wait(self, until_s: float) -> Sequence[Event]:
-        while (left_s := until_s - self.now_s) > 0:
-            time.sleep(min(left_s, _POLL_S))
-        events: list[Event] = []
-        while True:
-            try:
-                events.append(self._inbox.get_nowait())
-            except Empty:
-                return events
+        return self._inbox.wait(until_s)
 
     def apply(self, command: Apply) -> None:
         observed = self.describe().configuration
