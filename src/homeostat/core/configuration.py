@@ -118,6 +118,18 @@ class Capabilities:
     replace_s: float = 0.0
     notes: Mapping[str, str] = field(default_factory=dict)
 
+    def refusal(self, desired: Configuration) -> str:
+        """Why this configuration cannot run; empty if it can. Knobs that are not here do not count."""
+        for knob, value in sorted(desired.values.items()):
+            spec = self.knobs.get(knob)
+            if spec is None:
+                continue
+            if not spec.minimum <= value <= spec.maximum:
+                return f"{knob} = {value:g} is outside its bounds {spec.minimum:g} to {spec.maximum:g}"
+            if knob.kind != TRIGGER_S and value != int(value):
+                return f"{knob} = {value:g} is not a whole number"
+        return ""
+
     def cost(self, configuration: Configuration) -> float:
         """Instances paid for."""
         return sum(spec.cost * configuration.get(knob, 0) for knob, spec in self.knobs.items())

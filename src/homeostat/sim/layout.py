@@ -14,7 +14,6 @@ from homeostat.core.configuration import (
     STATE_PARTITIONS,
     TRIGGER_S,
     Capabilities,
-    Configuration,
     Knob,
     KnobSpec,
     Value,
@@ -79,19 +78,6 @@ def layout(scenario: Scenario, engine: MicrobatchSpec) -> Layout:
     notes = {} if ROWS_KNOB in knobs else {str(ROWS_KNOB): "the source has no limit of rows per trigger"}
     replace_s = engine.executor_start_s + engine.trigger_s
     return Layout(shape, Capabilities(knobs, can_replace=True, replace_s=replace_s, notes=notes), values)
-
-
-def refusal(capabilities: Capabilities, desired: Configuration) -> str:
-    """Why this configuration cannot run; empty if it can. Knobs that are not here do not count."""
-    for knob, value in sorted(desired.values.items()):
-        spec = capabilities.knobs.get(knob)
-        if spec is None:
-            continue
-        if not spec.minimum <= value <= spec.maximum:
-            return f"{knob} = {value:g} is outside its bounds {spec.minimum:g} to {spec.maximum:g}"
-        if knob.kind != TRIGGER_S and value != int(value):
-            return f"{knob} = {value:g} is not a whole number"
-    return ""
 
 
 def _check(scenario: Scenario, engine: MicrobatchSpec) -> None:

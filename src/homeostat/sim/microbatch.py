@@ -34,7 +34,6 @@ from homeostat.sim.layout import (
     has_state,
     layout,
     partitions_knob,
-    refusal,
 )
 from homeostat.sim.offsets import Offsets
 from homeostat.sim.reports import Finished, observation
@@ -118,7 +117,7 @@ class Microbatch:
         return Configuration({**executors, **self._values}, self._executors.retired())
 
     def refusal(self, desired: Configuration) -> str:
-        return refusal(self._layout.capabilities, desired)
+        return self._layout.capabilities.refusal(desired)
 
     def steps_to(self, desired: Configuration) -> tuple[Step, ...]:
         observed = self.configuration()

@@ -13,7 +13,6 @@ from threading import Lock, Thread
 from homeostat.core.configuration import (
     EXECUTORS,
     ROWS_PER_TRIGGER,
-    TRIGGER_S,
     Capabilities,
     Configuration,
     Knob,
@@ -112,25 +111,13 @@ class Actuator:
         with self._lock:
             if command.id in self._pending:
                 return
-            if command.id not in self._answers and (reason := self._refusal(command.desired)):
+            if command.id not in self._answers and (reason := self._capabilities().refusal(command.desired)):
                 self._answers[command.id] = (False, reason)
             if command.id not in self._answers:
                 self._pending.add(command.id)
                 self._orders.put((command, Deadline.after(command.time_limit_s, self._stopped)))
                 return
         self._acknowledge(command.id)
-
-    def _refusal(self, desired: Configuration) -> str:
-        knobs = self._capabilities().knobs
-        for knob, value in sorted(desired.values.items()):
-            spec = knobs.get(knob)
-            if spec is None:
-                continue
-            if not spec.minimum <= value <= spec.maximum:
-                return f"{knob} = {value:g} is outside its bounds {spec.minimum:g} to {spec.maximum:g}"
-            if knob.kind != TRIGGER_S and value != int(value):
-                return f"{knob} = {value:g} is not a whole number"
-        return ""
 
     # In the actuator's own thread
 

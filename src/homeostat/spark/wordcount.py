@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import Value
 from homeostat.core.objective import Objective
+from homeostat.spark.faults import hang_while
 from homeostat.spark.ledger import write_counts
 from homeostat.spark.pipeline import Context, Pipeline
 from homeostat.spark.profile import Profile
@@ -106,10 +107,4 @@ def _worker(seconds: float, burn: bool) -> Callable[[Iterator[Pandas]], Iterator
 
 def _sink(spec: WordCount) -> Callable[[Any, int], None]:
     write = write_counts(spec.ledger)
-
-    def sink(batch: Any, number: int) -> None:
-        while spec.hang_file and Path(spec.hang_file).exists():
-            time.sleep(0.1)
-        write(batch, number)
-
-    return sink
+    return hang_while(Path(spec.hang_file), write) if spec.hang_file else write
