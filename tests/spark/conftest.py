@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from homeostat.spark.cluster import EmbeddedCluster
+from homeostat.spark.executors import Executors
 from homeostat.spark.session import build_session, spark_conf
+from homeostat.spark.waiting import Deadline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +48,17 @@ def spark(cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory) ->
 def live_executors(spark: SparkSession) -> Callable[[], list[str]]:
     """Ids of the executors that Spark counts as alive at the time of the call."""
     return lambda: _live_executors(spark)
+
+
+@pytest.fixture
+def two_executors(spark: SparkSession) -> Iterator[None]:
+    """What was added is taken away again: others use the session too."""
+    yield
+    executors = Executors(spark)
+    executors.take_over()
+    if len(executors.alive()) > EXECUTORS_AT_START:
+        executors.shrink(EXECUTORS_AT_START, lambda: True, Deadline.after(LIMIT_S))
+    executors.grow(EXECUTORS_AT_START, Deadline.after(LIMIT_S))
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,9 @@ from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark.actuator import EXECUTORS_KNOB
 from homeostat.spark.application import Application
 from homeostat.spark.engine import FencedError, QueryEngine
-from homeostat.spark.executors import Executors
 from homeostat.spark.ledger import check, committed_rows, recorded_rows
 from homeostat.spark.pipeline import Context, Pipeline
 from homeostat.spark.profile import Profile
-from homeostat.spark.waiting import Deadline
 from homeostat.spark.wordcount import pipeline_of, specification
 
 if TYPE_CHECKING:
@@ -30,19 +28,9 @@ if TYPE_CHECKING:
 
 WaitUntil = Callable[[Callable[[], bool], str], None]
 LiveExecutors = Callable[[], list[str]]
+pytestmark = pytest.mark.usefixtures("two_executors")
 LIMIT_S = 240.0
 PROFILE = Profile(WorkloadSpec("constant", rate_per_s=200.0), keys=50)
-
-
-@pytest.fixture(autouse=True)
-def two_executors(spark: SparkSession) -> Iterator[None]:
-    """What was added is taken away again: others use the session too."""
-    yield
-    executors = Executors(spark)
-    executors.take_over()
-    if len(executors.alive()) > 2:
-        executors.shrink(2, lambda: True, Deadline.after(LIMIT_S))
-    executors.grow(2, Deadline.after(LIMIT_S))
 
 
 def counting(name: str, home: Path) -> Pipeline:

@@ -16,10 +16,8 @@ from homeostat.core.findings import Record
 from homeostat.service.attach import Attachment
 from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark import source
-from homeostat.spark.executors import Executors
 from homeostat.spark.ledger import check, committed_rows, recorded_rows, write_counts
 from homeostat.spark.profile import Profile
-from homeostat.spark.waiting import Deadline
 from homeostat.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
 
 WaitUntil = Callable[[Callable[[], bool], str], None]
 LiveExecutors = Callable[[], list[str]]
+pytestmark = pytest.mark.usefixtures("two_executors")
 LIMIT_S = 240.0
 PARTITIONS = "spark.sql.shuffle.partitions"
 # Three milliseconds a row and 900 rows a second: two executors take two thirds of it.
@@ -52,17 +51,6 @@ def few_partitions(spark: SparkSession) -> Iterator[None]:
     spark.conf.set(PARTITIONS, "4")
     yield
     spark.conf.set(PARTITIONS, str(before))
-
-
-@pytest.fixture(autouse=True)
-def two_executors(spark: SparkSession) -> Iterator[None]:
-    """What was added is taken away again: others use the session too."""
-    yield
-    executors = Executors(spark)
-    executors.take_over()
-    if len(executors.alive()) > 2:
-        executors.shrink(2, lambda: True, Deadline.after(LIMIT_S))
-    executors.grow(2, Deadline.after(LIMIT_S))
 
 
 def start_words(spark: SparkSession, home: Path) -> StreamingQuery:
