@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from homeostat.spark.cluster import EmbeddedCluster
-from homeostat.spark.executors import Executors
+from homeostat.spark.executors import Executors, at_once
 from homeostat.spark.session import build_session, spark_conf
 from homeostat.spark.waiting import Deadline
 
@@ -57,7 +57,7 @@ def two_executors(spark: SparkSession) -> Iterator[None]:
     executors = Executors(spark)
     executors.take_over()
     if len(executors.alive()) > EXECUTORS_AT_START:
-        executors.shrink(EXECUTORS_AT_START, lambda: True, Deadline.after(LIMIT_S))
+        executors.shrink(EXECUTORS_AT_START, at_once, Deadline.after(LIMIT_S))
     executors.grow(EXECUTORS_AT_START, Deadline.after(LIMIT_S))
 
 

@@ -23,7 +23,7 @@ from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark import ledger, source
 from homeostat.spark.actuator import EXECUTORS_KNOB, Actuator
 from homeostat.spark.capabilities import explore
-from homeostat.spark.executors import Executors
+from homeostat.spark.executors import Executors, at_once
 from homeostat.spark.faults import kill_executor
 from homeostat.spark.locality import Locality
 from homeostat.spark.profile import Profile
@@ -78,7 +78,7 @@ class Application:
 
     def scale_to_two(self) -> None:
         if len(self.executors.alive()) > 2:
-            self.executors.shrink(2, lambda: True, Deadline.after(LIMIT_S))
+            self.executors.shrink(2, at_once, Deadline.after(LIMIT_S))
         self.executors.grow(2, Deadline.after(LIMIT_S))
 
     def build(self, values: Mapping[Knob, Value]) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from homeostat.spark.executors import ExecutorInfo, Executors, ExecutorsError, whom_to_retire
+from homeostat.spark.executors import ExecutorInfo, Executors, ExecutorsError, at_once, whom_to_retire
 from homeostat.spark.waiting import Deadline
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def executors(spark: SparkSession) -> Iterator[Executors]:
 
 def settle(executors: Executors, count: int) -> None:
     if len(executors.alive()) > count:
-        executors.shrink(count, quiet=lambda: True, deadline=Deadline.after(LIMIT_S))
+        executors.shrink(count, batch_ends=at_once, deadline=Deadline.after(LIMIT_S))
     else:
         executors.grow(count, Deadline.after(LIMIT_S))
 
@@ -64,7 +64,7 @@ def test_up_and_down_and_the_number_stays(executors: Executors, spark: SparkSess
     assert len(fresh) == 1
     assert executors.ids() == before | fresh
     run_a_job(spark, tasks=12)
-    executors.shrink(2, quiet=lambda: True, deadline=Deadline.after(LIMIT_S))
+    executors.shrink(2, batch_ends=at_once, deadline=Deadline.after(LIMIT_S))
     left = executors.ids()
     assert len(left) == 2
     # Spark would have started another one by the time that this has run, had the target not gone down.
@@ -86,7 +86,7 @@ def test_a_drained_executor_gets_no_more_tasks_but_stays_until_it_is_quiet(
         return len(asked) >= 3
 
     executors.request(1)
-    executors.retire([drained], quiet, Deadline.after(LIMIT_S))
+    executors.retire([drained], lambda: quiet, Deadline.after(LIMIT_S))
     assert all(drained in registered for registered in asked)
     assert executors.ids() == {other}
     settle(executors, 2)
@@ -95,7 +95,16 @@ def test_a_drained_executor_gets_no_more_tasks_but_stays_until_it_is_quiet(
 def test_a_replaced_executor_makes_way_for_one_elsewhere(executors: Executors) -> None:
     settle(executors, 2)
     slow, other = executors.alive()
-    remark = executors.replace([slow.id], lambda: True, Deadline.after(LIMIT_S), full=False)
+    drained_at: list[frozenset[str]] = []
+
+    def batch_ends() -> Callable[[], bool]:
+        drained_at.append(executors._registered() - executors.ids())
+        return lambda: True
+
+    remark = executors.replace([slow.id], batch_ends, Deadline.after(LIMIT_S), full=False)
+    # Only a batch that began after the drain is free of what goes, one too many on the slow host included.
+    assert len(drained_at) == 1
+    assert slow.id in drained_at[0]
     now = executors.alive()
     assert remark == ""
     assert slow.id in executors.retired
@@ -108,14 +117,14 @@ def test_a_replaced_executor_makes_way_for_one_elsewhere(executors: Executors) -
 def test_on_a_full_cluster_the_old_one_goes_first(executors: Executors) -> None:
     settle(executors, 2)
     slow = executors.alive()[0]
-    executors.replace([slow.id], lambda: True, Deadline.after(LIMIT_S), full=True)
+    executors.replace([slow.id], at_once, Deadline.after(LIMIT_S), full=True)
     assert slow.id not in executors.ids()
     assert len(executors.alive()) == 2
 
 
 def test_one_that_is_not_there_is_retired_already(executors: Executors) -> None:
     before = executors.ids()
-    assert executors.replace(["nobody"], lambda: True, Deadline.after(LIMIT_S), full=False) == ""
+    assert executors.replace(["nobody"], at_once, Deadline.after(LIMIT_S), full=False) == ""
     assert "nobody" in executors.retired
     assert executors.ids() == before
 
@@ -129,7 +138,7 @@ def test_what_comes_too_late_goes_again(executors: Executors, wait_until: WaitUn
     wait_until(lambda: len(executors.alive()) > 2, "an executor came too late")
 
     def trimmed() -> bool:
-        executors.trim()
+        executors.trim(at_once, Deadline.after(LIMIT_S))
         return executors.ids() == before
 
     wait_until(trimmed, "the late ones are gone")

@@ -62,10 +62,10 @@ DYNAMIC_ALLOCATION = {
 class Plan:
     """Times count from when the query is up. `load` holds pairs (from second, rows per second)."""
 
-    load: tuple[tuple[float, float], ...] = ((0.0, 1000.0), (45.0, 2000.0), (160.0, 600.0))
-    slow_at_s: float = 105.0
+    load: tuple[tuple[float, float], ...] = ((0.0, 600.0), (30.0, 1200.0), (140.0, 300.0))
+    slow_at_s: float = 90.0
     slow_factor: float = 4.0
-    duration_s: float = 210.0
+    duration_s: float = 220.0
     executors: int = 2
     trigger_s: float = 2.0
 

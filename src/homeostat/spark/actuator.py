@@ -181,7 +181,7 @@ class Actuator:
         assert executors is not None
         before = executors.target
         if count < len(executors.alive()):
-            executors.shrink(count, self._batch_ends(), progress.deadline)
+            executors.shrink(count, self._batch_ends, progress.deadline)
         else:
             progress.fresh |= executors.grow(count, progress.deadline)
         progress.undos.append(partial(self._scale_back, before))
@@ -189,7 +189,7 @@ class Actuator:
     def _scale_back(self, count: int) -> None:
         assert self._executors is not None
         if count < len(self._executors.alive()):
-            self._executors.shrink(count, self._batch_ends(), Deadline.after(_UNDO_S, self._stopped))
+            self._executors.shrink(count, self._batch_ends, Deadline.after(_UNDO_S, self._stopped))
         else:
             self._executors.request(count)
 
@@ -198,7 +198,7 @@ class Actuator:
         assert executors is not None
         before = executors.ids()
         full = executors.target >= self._capabilities().knobs[EXECUTORS_KNOB].maximum
-        progress.remarks.append(executors.replace(workers, self._batch_ends(), progress.deadline, full=full))
+        progress.remarks.append(executors.replace(workers, self._batch_ends, progress.deadline, full=full))
         progress.fresh |= executors.ids() - before
 
     def _restart(self, values: Mapping[Knob, Value], progress: _Progress) -> None:
@@ -233,7 +233,7 @@ class Actuator:
 
     def _trim(self) -> None:
         if self._executors is not None:
-            self._executors.trim()
+            self._executors.trim(self._batch_ends, Deadline.after(_UNDO_S, self._stopped))
 
     def _acknowledge(self, id: str) -> None:
         applied, detail = self._answers[id]

@@ -14,6 +14,9 @@ from homeostat.spark.waiting import Deadline
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Asked once a drain has begun: gives what tells whether the batches then under way have ended.
+BatchEnds = Callable[[], Callable[[], bool]]
+
 _ALLOCATION_THREAD = "spark-dynamic-executor-allocation"
 _TAKE_OVER_S = 30.0
 # A worker gives a process ten seconds to end by itself.
@@ -31,6 +34,11 @@ class ExecutorInfo:
     host: str
     cores: int
     since_s: float
+
+
+def at_once() -> Callable[[], bool]:
+    """The end of a batch, for when none is under way."""
+    return lambda: True
 
 
 def whom_to_retire(executors: Sequence[ExecutorInfo], count: int) -> tuple[str, ...]:
@@ -117,16 +125,17 @@ class Executors:
             raise ExecutorsError(f"{up} of {count} executors are up: the cluster gives no more")
         return self.ids() - before
 
-    def shrink(self, count: int, quiet: Callable[[], bool], deadline: Deadline) -> None:
-        """Let the surplus go once `quiet`: nobody needs what it holds any more."""
+    def shrink(self, count: int, batch_ends: BatchEnds, deadline: Deadline) -> None:
+        """Let the surplus go once nobody needs what it holds any more."""
         executors = self.alive()
         self.request(count)
-        self.retire(whom_to_retire(executors, len(executors) - count), quiet, deadline)
+        self.retire(whom_to_retire(executors, len(executors) - count), batch_ends, deadline)
 
-    def retire(self, ids: Collection[str], quiet: Callable[[], bool], deadline: Deadline) -> None:
-        """Drain, wait for the batch to end, kill; by force if the time is up."""
+    def retire(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline) -> None:
+        """Drain, wait for the batch that may have used them to end, kill; by force if the time is up."""
         self.decommission(ids)
-        deadline.wait_until(lambda: quiet() and not self._busy(ids))
+        ended = batch_ends()
+        deadline.wait_until(lambda: ended() and not self._busy(ids))
         self.end(ids)
 
     def end(self, ids: Collection[str]) -> None:
@@ -136,7 +145,7 @@ class Executors:
             left = ", ".join(sorted(self._registered() & set(ids)))
             raise ExecutorsError(f"executor {left} is still there {_KILL_S:g} s after it was killed")
 
-    def replace(self, ids: Collection[str], quiet: Callable[[], bool], deadline: Deadline, *, full: bool) -> str:
+    def replace(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline, *, full: bool) -> str:
         """Fresh executors in place of these, on other hosts if the cluster has any; a remark if it has none.
 
         The fresh ones come up first, unless the cluster is `full` or gives none in half of the time.
@@ -150,18 +159,20 @@ class Executors:
         if not full:
             self._bring_up_elsewhere(len(leaving), avoided, deadline.at_most(deadline.left_s / 2))
         self.request(count)
-        self.retire([executor.id for executor in leaving], quiet, deadline)
+        fresh = sorted(self._besides(before), key=lambda executor: executor.host not in avoided)
+        surplus = fresh[: max(0, len(fresh) - len(leaving))]
+        self.retire([executor.id for executor in (*leaving, *surplus)], batch_ends, deadline)
         self.retired |= frozenset(ids)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             raise ExecutorsError(f"the old ones are gone and {len(self.alive())} of {count} executors are up")
-        fresh = [executor for executor in self.alive() if executor.id not in before]
-        return self._keep_the_best(fresh, count, avoided)
+        again = sorted({executor.host for executor in self._besides(before)} & avoided)
+        return f"the cluster offered no place but {', '.join(again)} again" if again else ""
 
-    def trim(self) -> None:
+    def trim(self, batch_ends: BatchEnds, deadline: Deadline) -> None:
         """Late arrivals beyond the target, of a request that was taken back, go again."""
         executors = self.alive()
         if 0 < self.target < len(executors):
-            self.end(whom_to_retire(executors, len(executors) - self.target))
+            self.retire(whom_to_retire(executors, len(executors) - self.target), batch_ends, deadline)
 
     def _bring_up_elsewhere(self, count: int, avoided: Collection[str], deadline: Deadline) -> None:
         """Spark cannot be told to avoid a host: ask for more than needed until enough are elsewhere."""
@@ -170,22 +181,14 @@ class Executors:
             self.request(target + count + extra)
             if not deadline.wait_until(partial(self._more_than, before, count + extra)):
                 return
-            fresh = [executor for executor in self.alive() if executor.id not in before]
-            if sum(executor.host not in avoided for executor in fresh) >= count:
+            if sum(executor.host not in avoided for executor in self._besides(before)) >= count:
                 return
+
+    def _besides(self, known: Collection[str]) -> list[ExecutorInfo]:
+        return [executor for executor in self.alive() if executor.id not in known]
 
     def _more_than(self, before: frozenset[str], count: int) -> bool:
         return len(self.ids() - before) >= count
-
-    def _keep_the_best(self, fresh: Sequence[ExecutorInfo], count: int, avoided: Collection[str]) -> str:
-        """End what was asked for beyond the count, those on hosts to avoid first."""
-        surplus = len(self.alive()) - count
-        worst_first = sorted(fresh, key=lambda executor: executor.host not in avoided)
-        if surplus > 0:
-            self.end([executor.id for executor in worst_first[:surplus]])
-        kept = worst_first[max(0, surplus) :]
-        again = sorted({executor.host for executor in kept} & set(avoided))
-        return f"the cluster offered no place but {', '.join(again)} again" if again else ""
 
     def _registered(self) -> frozenset[str]:
         listed = str(self._backend.getExecutorIds().mkString(","))

@@ -168,7 +168,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
 
     def wait_for_parent() -> None:
-        sys.stdin.buffer.read()
+        # Not through sys.stdin: an interpreter that ends needs its lock.
+        while os.read(0, 1):
+            pass
         ended.set()
 
     Thread(target=wait_for_parent, daemon=True).start()

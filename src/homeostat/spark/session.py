@@ -19,6 +19,8 @@ FOREVER = "2147483s"
 # Stopping a query in the middle of a Python sink, Spark matches the sink's traceback with an expression that recurses
 # once a character: with the usual stack the query's thread dies of it.
 DEEP_STACK = "-Xss16m"
+# Many young processes share this machine: quick compilation makes each of them warm with half of the CPU.
+QUICK_TO_WARM = "-XX:TieredStopAtLevel=1"
 LIGHT_COLLECTOR = "-XX:+UseSerialGC"
 DRIVER_LOGGING = """\
 rootLogger.level = warn
@@ -143,11 +145,12 @@ def _logging(master: str, directory: Path) -> dict[str, str]:
         made.mkdir(parents=True, exist_ok=True)
     driver, executor = files / "driver-log4j2.properties", files / "executor-log4j2.properties"
     driver.write_text(DRIVER_LOGGING.format(log=logs / "driver.log"))
-    options = f"{DEEP_STACK} -Dlog4j2.configurationFile={driver.as_uri()}"
-    conf = {"spark.driver.extraJavaOptions": options}
-    if _on_this_machine(master) and not _local(master):
+    small_cluster = _on_this_machine(master) and not _local(master)
+    deep = f"{DEEP_STACK} {QUICK_TO_WARM}" if small_cluster else DEEP_STACK
+    conf = {"spark.driver.extraJavaOptions": f"{deep} -Dlog4j2.configurationFile={driver.as_uri()}"}
+    if small_cluster:
         executor.write_text(EXECUTOR_LOGGING)
-        options = f"{LIGHT_COLLECTOR} -Dlog4j2.configurationFile={executor.as_uri()}"
+        options = f"{LIGHT_COLLECTOR} {QUICK_TO_WARM} -Dlog4j2.configurationFile={executor.as_uri()}"
         conf["spark.executor.extraJavaOptions"] = options
     return conf
 

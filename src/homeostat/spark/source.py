@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from homeostat.spark.control import Feed, add_load_step, latest_row, write_control
+from homeostat.spark.pyworkers import spare_the_collector
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,6 +105,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Rows)
+        spare_the_collector()
         for start in range(partition.start, partition.stop, ROWS_PER_RECORD_BATCH):
             yield self._record_batch(partition, start, min(partition.stop, start + ROWS_PER_RECORD_BATCH))
 

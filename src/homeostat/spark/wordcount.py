@@ -18,6 +18,7 @@ from homeostat.spark.faults import hang_while
 from homeostat.spark.ledger import write_counts
 from homeostat.spark.pipeline import Context, Pipeline
 from homeostat.spark.profile import Profile
+from homeostat.spark.pyworkers import spare_the_collector
 
 if TYPE_CHECKING:
     from pandas import DataFrame as Pandas
@@ -93,6 +94,7 @@ def pipeline_of(spec: WordCount) -> Pipeline:
 
 def _worker(seconds: float, burn: bool) -> Callable[[Iterator[Pandas]], Iterator[Pandas]]:
     def work(batches: Iterator[Pandas]) -> Iterator[Pandas]:
+        spare_the_collector()
         for batch in batches:
             for _ in range(len(batch)):
                 if burn:
