@@ -131,7 +131,15 @@ def test_batches_of_another_size_than_any_before_cannot_be_compared() -> None:
     before = batches([1000] * 5, [10.0] * 5)
     for rows in (2100, 450):
         after = batches([rows] * 5, [10.0] * 5)
-        assert verdict(trial(before, after, micro_batch=True)) == "confounded"
+        assert verdict(trial(before, after, micro_batch=True)) == "too early", "they may become comparable"
+        assert verdict(trial(before, batches([rows] * 10, [10.0] * 10), micro_batch=True)) == "confounded"
+        assert verdict(trial(before, after, micro_batch=True, elapsed_s=LATE)) == "confounded"
+
+
+def test_batches_that_drain_a_backlog_do_not_keep_the_others_from_being_compared() -> None:
+    before = batches([1000] * 5, [10.0] * 5)
+    after = batches([9000, 7000, 5000, 1000, 1000, 1000, 1000, 1000], [50.0, 40.0, 30.0, 5.0, 5.0, 5.0, 5.0, 5.0])
+    assert verdict(trial(before, after, micro_batch=True)) == "helped"
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.7])

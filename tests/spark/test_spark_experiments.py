@@ -77,7 +77,7 @@ def acted(*kinds: str) -> Callable[[Trial], bool]:
 
 
 def test_e1_executors_follow_the_load_up_and_down(trial: Start) -> None:
-    result = trial(900.0, executors=2).run(
+    result = trial(600.0, executors=2).run(
         240.0,
         [Moment(10.0, lambda t: t.load(2.0)), Moment(45.0, lambda t: t.load(0.5))],
         until=acted(SCALE_UP, SCALE_DOWN),
@@ -89,8 +89,8 @@ def test_e1_executors_follow_the_load_up_and_down(trial: Start) -> None:
 
 
 def test_e2_from_one_executor_and_one_partition_to_the_objective(trial: Start) -> None:
-    wanted = Objective(throughput_per_s=1800.0)
-    result = trial(1800.0, objective=wanted, policy="throughput", executors=1, source_partitions=1).run(
+    wanted = Objective(throughput_per_s=1200.0)
+    result = trial(1200.0, objective=wanted, policy="throughput", executors=1, source_partitions=1).run(
         240.0, until=lambda t: len(t.records("receipt")) > 0 and _keeps_up(t)
     )
 
@@ -103,7 +103,7 @@ def test_e2_from_one_executor_and_one_partition_to_the_objective(trial: Start) -
 def test_e3_a_slow_executor_and_too_few_of_them_are_both_mended(
     trial: Start, slow_down: Callable[[Trial], None]
 ) -> None:
-    result = trial(1300.0, executors=3).run(
+    result = trial(900.0, executors=3).run(
         240.0,
         [Moment(10.0, slow_down), Moment(14.0, lambda t: t.load(1.7))],
         until=lambda t: acted(REPLACE)(t) and acted(SCALE_UP)(t),
@@ -115,14 +115,14 @@ def test_e3_a_slow_executor_and_too_few_of_them_are_both_mended(
 
 
 def test_e4_noise_alone_is_no_reason_to_act(trial: Start) -> None:
-    result = trial(1000.0, noise=0.15, executors=3).run(40.0)
+    result = trial(800.0, noise=0.15, executors=3).run(40.0)
 
     assert result.actions == []
     settled(result)
 
 
 def test_e6_a_hot_key_is_told_from_a_slow_executor(trial: Start) -> None:
-    result = trial(1400.0, hot=0.7, executors=3, keyed=True).run(
+    result = trial(700.0, hot=0.7, executors=3, keyed=True).run(
         180.0, until=lambda t: any(DATA_SKEW in str(r.body.get("cause")) for r in t.records("diagnosis"))
     )
 

@@ -59,17 +59,19 @@ class LoadNormalisedJudge:
             return Outcome("unclear", reason="too few measurements after the action") if late else None
         if len(before) < self.least_before:
             return Outcome("untestable", reason="too few measurements before the action", after=len(after))
-        if trial.micro_batch and _outside(before, after):
-            return Outcome(
-                "confounded",
-                predicted_gain=trial.prediction.gain,
-                reason="rows per batch left the range measured before",
-            )
+        if trial.micro_batch:
+            seen, after = len(after), _comparable(before, after)
+            if len(after) < self.least_after:
+                return self._incomparable(trial) if late or seen >= 2 * self.least_after else None
         measured = self._measure(trial, before, after)
         shifted = _untouched_shift(trial, measured.standard_error)
         if shifted:
             return _with(measured, "confounded", shifted)
         return self._shrunk(trial, measured, late) if trial.shrinking else self._improved(measured, late)
+
+    def _incomparable(self, trial: Trial) -> Outcome:
+        reason = "rows per batch left the range measured before"
+        return Outcome("confounded", predicted_gain=trial.prediction.gain, reason=reason)
 
     def _measure(self, trial: Trial, before: Array, after: Array) -> Outcome:
         fit = _fit(before) if trial.micro_batch else (0.0, median(before[:, 1] / before[:, 0]))
@@ -147,9 +149,11 @@ def _fit(table: Array) -> tuple[float, float]:
     return 0.0, median(seconds / rows)
 
 
-def _outside(before: Array, after: Array) -> bool:
+def _comparable(before: Array, after: Array) -> Array:
+    """Those batches whose number of rows the time measured before can speak for; a backlog that drains has others."""
     low, high = 0.5 * float(before[:, 0].min()), 2.0 * float(before[:, 0].max())
-    return not low <= median(after[:, 0]) <= high
+    within: Array = after[(after[:, 0] >= low) & (after[:, 0] <= high)]
+    return within
 
 
 def _untouched_shift(trial: Trial, error: float) -> str:

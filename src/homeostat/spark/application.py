@@ -45,7 +45,7 @@ from homeostat.spark.pipeline import (
 )
 from homeostat.spark.queries import ManagedQuery
 from homeostat.spark.rest import RestClient
-from homeostat.spark.sensing import Sensors
+from homeostat.spark.sensing import Sensors, executor_news
 from homeostat.spark.waiting import Deadline
 
 if TYPE_CHECKING:
@@ -135,7 +135,14 @@ class Application:
             if pipeline.name not in self.queries:
                 self.queries[pipeline.name] = self._managed(pipeline)
         self.rest = RestClient(str(context.uiWebUrl))
-        self.sensors = Sensors(self.rest, self._current_handles, self._route, spark=spark, on_change=self._changed)
+        self.sensors = Sensors(
+            self.rest,
+            self._current_handles,
+            self._route,
+            spark=spark,
+            on_change=self._changed,
+            on_executors=self._executors_changed,
+        )
         self._actuator = Actuator(
             self._executors,
             list(self.queries.values()),
@@ -276,10 +283,14 @@ class Application:
         seen = self._seen_by(asked.query, receipt.configuration)
         self._put(asked.query, replace(receipt, command_id=asked.command, configuration=seen))
 
+    def _executors_changed(self, gone: frozenset[str], new: frozenset[str]) -> None:
+        """Those that came or went by our doing are told by the receipt."""
+        if self._executors is not None:
+            gone, new = gone - self._executors.ended, new - self._executors.brought
+        if (gone or new) and not self._actuator.busy:
+            self._changed(executor_news(gone, new))
+
     def _changed(self, reason: str) -> None:
-        """Executors that came or went with our doing are told by the receipt."""
-        if "executor" in reason and self._actuator.busy:
-            return
         for name in list(self._engines):
             self._put(name, self.describe(name, reason))
 

@@ -65,6 +65,8 @@ class Executors:
         self._jvm: Any = context._jvm
         self._backend: Any = self._context.schedulerBackend()
         self.retired: frozenset[str] = frozenset()
+        self.brought: frozenset[str] = frozenset()
+        self.ended: frozenset[str] = frozenset()
         self.target = 0
 
     def take_over(self) -> None:
@@ -84,13 +86,7 @@ class Executors:
     def alive(self) -> list[ExecutorInfo]:
         """Those that take tasks: registered, and neither drained nor about to be killed."""
         active = {id for id in self._registered() if self._backend.isExecutorActive(id)}
-        known = self._context.statusStore().executorList(True).iterator()
-        found = []
-        while known.hasNext():
-            entry = known.next()
-            if entry.id() in active:
-                host = str(entry.hostPort()).rpartition(":")[0] or str(entry.hostPort())
-                found.append(ExecutorInfo(entry.id(), host, entry.totalCores(), entry.addTime().getTime() / 1000))
+        found = [executor for executor in self._listed() if executor.id in active]
         return sorted(found, key=lambda executor: _number(executor.id))
 
     def ids(self) -> frozenset[str]:
@@ -123,7 +119,9 @@ class Executors:
             up = len(self.alive())
             self.request(max(old_target, min(up, count)))
             raise ExecutorsError(f"{up} of {count} executors are up: the cluster gives no more")
-        return self.ids() - before
+        fresh = self.ids() - before
+        self.brought |= fresh
+        return fresh
 
     def shrink(self, count: int, batch_ends: BatchEnds, deadline: Deadline) -> None:
         """Let the surplus go once nobody needs what it holds any more."""
@@ -139,10 +137,11 @@ class Executors:
         self.end(ids)
 
     def end(self, ids: Collection[str]) -> None:
-        """Kill these, whatever they do, and see that they are gone."""
+        """Kill these, whatever they do, and see that they are gone, for everybody who asks."""
+        self.ended |= frozenset(ids)
         self.kill(ids, force=True)
-        if not Deadline.after(_KILL_S).wait_until(lambda: not self._registered() & set(ids)):
-            left = ", ".join(sorted(self._registered() & set(ids)))
+        if not Deadline.after(_KILL_S).wait_until(lambda: not self._known() & set(ids)):
+            left = ", ".join(sorted(self._known() & set(ids)))
             raise ExecutorsError(f"executor {left} is still there {_KILL_S:g} s after it was killed")
 
     def replace(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline, *, full: bool) -> str:
@@ -165,7 +164,9 @@ class Executors:
         self.retired |= frozenset(ids)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             raise ExecutorsError(f"the old ones are gone and {len(self.alive())} of {count} executors are up")
-        again = sorted({executor.host for executor in self._besides(before)} & avoided)
+        fresh = self._besides(before)
+        self.brought |= frozenset(executor.id for executor in fresh)
+        again = sorted({executor.host for executor in fresh} & avoided)
         return f"the cluster offered no place but {', '.join(again)} again" if again else ""
 
     def trim(self, batch_ends: BatchEnds, deadline: Deadline) -> None:
@@ -193,6 +194,19 @@ class Executors:
     def _registered(self) -> frozenset[str]:
         listed = str(self._backend.getExecutorIds().mkString(","))
         return frozenset(listed.split(",")) if listed else frozenset()
+
+    def _known(self) -> frozenset[str]:
+        """Registered with the scheduler, or still listed as alive by what the REST API shows."""
+        return self._registered() | {executor.id for executor in self._listed()}
+
+    def _listed(self) -> list[ExecutorInfo]:
+        entries = self._context.statusStore().executorList(True).iterator()
+        listed = []
+        while entries.hasNext():
+            entry = entries.next()
+            host = str(entry.hostPort()).rpartition(":")[0] or str(entry.hostPort())
+            listed.append(ExecutorInfo(entry.id(), host, entry.totalCores(), entry.addTime().getTime() / 1000))
+        return listed
 
     def _busy(self, ids: Iterable[str]) -> bool:
         scheduler = self._context.taskScheduler()

@@ -6,7 +6,7 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -42,8 +42,13 @@ class _Idle:
     at_s: float
 
 
-def _nobody(reason: str) -> None:
+def _nobody(*told: object) -> None:
     """Nobody wants to know."""
+
+
+def executor_news(gone: Iterable[str], new: Iterable[str]) -> str:
+    told = [f"executor {worker} was lost" for worker in sorted(gone)]
+    return ", ".join(told + [f"executor {worker} was added" for worker in sorted(new)])
 
 
 class Sensors:
@@ -51,7 +56,7 @@ class Sensors:
 
     Progress comes from a listener (given `spark`) and, where that missed a batch, from the query; tasks, stages and
     executors from the REST API; operators from the driver, or from `graph_of`. What cannot be read is unknown.
-    `on_change` is told when executors come or go and when the plan is first seen or changes.
+    `on_change` is told when the plan is first seen or changes, `on_executors` which executors are gone and which new.
     """
 
     def __init__(
@@ -63,10 +68,11 @@ class Sensors:
         spark: SparkSession | None = None,
         graph_of: Callable[[int], StageGraph | None] | None = None,
         on_change: Callable[[str], None] = _nobody,
+        on_executors: Callable[[frozenset[str], frozenset[str]], None] = _nobody,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._rest, self._emit = rest, emit
-        self._on_change, self._clock = on_change, clock
+        self._on_executors, self._clock = on_executors, clock
         self._spark = spark
         self._listener = Listener(spark, self._hear_progress, self._hear_idle) if spark is not None else None
         self._inbox: queue.Queue[str | _Idle] = queue.Queue(_WAITING_AT_MOST)
@@ -298,9 +304,7 @@ class Sensors:
         before, self._workers = self._workers, seen
         if before.ids and before.ids != seen.ids:
             gone, new = set(before.ids) - set(seen.ids), set(seen.ids) - set(before.ids)
-            told = [f"executor {worker} was lost" for worker in sorted(gone)]
-            told += [f"executor {worker} was added" for worker in sorted(new)]
-            self._on_change(", ".join(told))
+            self._on_executors(frozenset(gone), frozenset(new))
 
     def _see_under_way(self) -> None:
         if self._answering:

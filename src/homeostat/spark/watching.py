@@ -27,7 +27,7 @@ from homeostat.spark.inbox import Inbox
 from homeostat.spark.naming import EXECUTORS_KNOB
 from homeostat.spark.progress import Json
 from homeostat.spark.rest import RestClient
-from homeostat.spark.sensing import Sensors
+from homeostat.spark.sensing import Sensors, executor_news
 
 _ENDED_AFTER_S = 10.0  # without a further job, where no later batch tells that one has ended
 _KEPT = 200
@@ -177,7 +177,14 @@ class WatchedApplication:
         self._rest = rest
         self._engines: dict[str, WatchedQuery] = {}
         self._runs: dict[str, str] = {}
-        self.sensors = Sensors(rest, self._handles, self._route, graph_of=self._queries.graph, on_change=self._changed)
+        self.sensors = Sensors(
+            rest,
+            self._handles,
+            self._route,
+            graph_of=self._queries.graph,
+            on_change=self._changed,
+            on_executors=lambda gone, new: self._changed(executor_news(gone, new)),
+        )
 
     def start(self) -> None:
         self.sensors.start()
