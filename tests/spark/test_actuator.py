@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
     ROWS_PER_TRIGGER,
     SOURCE_PARTITIONS,
     STATE_PARTITIONS,
@@ -21,8 +22,8 @@ from homeostat.core.configuration import (
 from homeostat.core.events import Apply, Event, Failure, Receipt
 from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark import ledger, source
-from homeostat.spark.actuator import EXECUTORS_KNOB, Actuator
-from homeostat.spark.capabilities import explore
+from homeostat.spark.actuator import Actuator
+from homeostat.spark.capabilities import judge, look_around
 from homeostat.spark.executors import Executors, at_once
 from homeostat.spark.faults import kill_executor
 from homeostat.spark.locality import Locality
@@ -59,7 +60,7 @@ class Application:
             self.executors,
             [self.query],
             Locality(spark),
-            lambda: explore(spark, [self.query], room=ROOM).capabilities,
+            lambda: judge(look_around(spark, room=ROOM), [self.query]).capabilities,
             self.ran_state_tasks,
             self.heard.append,
         )

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from homeostat.core.configuration import STATE_PARTITIONS, Knob, Patch, diff
+from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, Knob, Patch, diff
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Apply, Event, Receipt
 from homeostat.sim.spec import WorkloadSpec
-from homeostat.spark.actuator import EXECUTORS_KNOB
 from homeostat.spark.application import Application
 from homeostat.spark.engine import FencedError, QueryEngine
 from homeostat.spark.ledger import check, committed_rows, recorded_rows

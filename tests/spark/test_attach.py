@@ -14,6 +14,7 @@ import homeostat as hs
 from homeostat.core.errors import ConfigError, StoreError
 from homeostat.core.findings import Record
 from homeostat.service.attach import Attachment
+from homeostat.service.overview import overview
 from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark import source
 from homeostat.spark.ledger import check, committed_rows, recorded_rows, write_counts
@@ -105,6 +106,8 @@ def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
         second.stop()
         assert not second.running
         seen = len(records(tmp_path, "kept/counting", "batch"))
+        state = overview(tmp_path / "kept", time.time())
+        assert (state.alive, [each.name for each in state.queries]) == (True, ["counting"])
         wait_until(lambda: len(records(tmp_path, "kept/counting", "batch")) > seen, "the first one goes on")
         assert query.isActive
         assert {str(each.runId) for each in spark.streams.active} == {str(query.runId)}
@@ -116,6 +119,8 @@ def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
         query.stop()
     assert still_active
     assert not first.running
+    with pytest.raises(ConfigError, match="nothing was started here"):
+        overview(tmp_path / "kept", time.time())
 
 
 @pytest.mark.soak

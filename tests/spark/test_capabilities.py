@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
     PARALLELISM,
     ROWS_PER_TRIGGER,
     STATE_PARTITIONS,
@@ -15,7 +16,7 @@ from homeostat.core.configuration import (
     Knob,
     Value,
 )
-from homeostat.spark.capabilities import EXECUTORS_KNOB, Surroundings, explore, judge
+from homeostat.spark.capabilities import Surroundings, judge, look_around
 from homeostat.spark.queries import ManagedQuery
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def test_of_a_query_that_was_handed_over_nothing_is_restarted() -> None:
 
 
 def test_a_real_session_on_a_real_cluster(spark: SparkSession) -> None:
-    found = explore(spark, room=12)
+    found = judge(look_around(spark, room=12))
     spec = found.capabilities.knobs[EXECUTORS_KNOB]
     assert (spec.minimum, spec.maximum, spec.live) == (1, 12, True)
     [line] = [finding for finding in found.table if finding.what == "executors up and down"]

@@ -1,12 +1,13 @@
 """The paper's experiments on real Spark, judged on the trajectory; every row is counted once in each of them.
 
-They take minutes of a machine that has nothing else to do, so they run in `make soak`.
+Short forms of all of them belong to `make test`, the long ones to `make soak`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ QUICK = {
     "guards": {"cooldown": "4 s", "cooldown_shrink": "8 s", "confirm": "8 s"},
 }
 Start = Callable[..., Trial]
-pytestmark = pytest.mark.soak
+Slow = Callable[[Trial], None]
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def trial(spark: SparkSession, workspace: Path) -> Start:
 
 
 @pytest.fixture
-def slow_down() -> Iterator[Callable[[Trial], None]]:
+def slow_down() -> Iterator[Slow]:
     """Slows the first executor of a trial four times, until the test ends."""
     with ExitStack() as faults:
 
@@ -76,36 +77,65 @@ def acted(*kinds: str) -> Callable[[Trial], bool]:
     return done
 
 
+def test_e1_a_load_that_doubles_is_met_with_more_executors(trial: Start) -> None:
+    result = trial(600.0, executors=2).run(180.0, [Moment(8.0, lambda t: t.load(2.2))], until=acted(SCALE_UP))
+
+    assert result.actions == [SCALE_UP]
+    assert result.causes()[-1] == UNDER_PROVISIONED
+    assert result.final[WORKERS] >= 3
+    settled(result)
+
+
+@pytest.mark.soak
 def test_e1_executors_follow_the_load_up_and_down(trial: Start) -> None:
-    result = trial(600.0, executors=2).run(
-        240.0,
-        [Moment(10.0, lambda t: t.load(2.0)), Moment(45.0, lambda t: t.load(0.5))],
-        until=acted(SCALE_UP, SCALE_DOWN),
+    """−20 %, +30 %, twice the load, then a fifth of it."""
+    steps = ((60.0, 0.8), (120.0, 1.3), (180.0, 2.0), (270.0, 0.2))
+    executors: list[int] = []
+    result = trial(800.0, executors=3).run(
+        600.0,
+        [Moment(at_s, partial(Trial.load, factor=factor)) for at_s, factor in steps],
+        until=lambda t: t.elapsed_s > 300.0 and acted(SCALE_UP, SCALE_DOWN)(t),
+        each=lambda t: executors.append(len(t.application.sensors.workers().ids)),
     )
 
-    assert result.actions[0] == SCALE_UP
-    assert SCALE_DOWN in result.actions
+    doubled = [str(r.body["kind"]) for r in result.of("action") if 180.0 < r.at_s - result.started_s < 270.0]
+    before = [str(r.body["kind"]) for r in result.of("action") if r.at_s - result.started_s < 180.0]
+    assert doubled[:1] == [SCALE_UP]
+    assert len(before) <= 2, "a load that hardly changes is no reason to go up and down"
+    assert result.actions[-1] == SCALE_DOWN
+    assert result.final[WORKERS] < max(executors)
     settled(result)
 
 
 def test_e2_from_one_executor_and_one_partition_to_the_objective(trial: Start) -> None:
     wanted = Objective(throughput_per_s=1200.0)
     result = trial(1200.0, objective=wanted, policy="throughput", executors=1, source_partitions=1).run(
-        240.0, until=lambda t: len(t.records("receipt")) > 0 and _keeps_up(t)
+        240.0, until=lambda t: len(t.records("outcome")) > 0
     )
 
-    assert result.actions[0] == SCALE_UP
+    assert result.actions == [SCALE_UP]
+    assert result.verdicts == ["helped"]
     assert result.final[WORKERS] >= 2
     assert result.final[PARTITIONS] >= result.final[WORKERS]
     settled(result)
 
 
-def test_e3_a_slow_executor_and_too_few_of_them_are_both_mended(
-    trial: Start, slow_down: Callable[[Trial], None]
-) -> None:
+@pytest.mark.soak
+def test_e2_goes_on_until_nothing_waits_any_more(trial: Start) -> None:
+    wanted = Objective(throughput_per_s=1800.0)
+    result = trial(1800.0, objective=wanted, policy="throughput", executors=1, source_partitions=1).run(
+        600.0, until=lambda t: len(t.records("outcome")) > 0 and _keeps_up(t)
+    )
+
+    assert result.actions[0] == SCALE_UP
+    assert result.final[PARTITIONS] >= result.final[WORKERS] >= 3
+    settled(result)
+
+
+def test_e3_a_slow_executor_and_too_few_of_them_are_both_mended(trial: Start, slow_down: Slow) -> None:
     result = trial(900.0, executors=3).run(
-        240.0,
-        [Moment(10.0, slow_down), Moment(14.0, lambda t: t.load(1.7))],
+        300.0,
+        [Moment(8.0, slow_down), Moment(12.0, lambda t: t.load(2.0))],
         until=lambda t: acted(REPLACE)(t) and acted(SCALE_UP)(t),
     )
 
@@ -115,14 +145,22 @@ def test_e3_a_slow_executor_and_too_few_of_them_are_both_mended(
 
 
 def test_e4_noise_alone_is_no_reason_to_act(trial: Start) -> None:
-    result = trial(800.0, noise=0.15, executors=3).run(40.0)
+    result = trial(800.0, noise=0.15, executors=3).run(30.0)
+
+    assert result.actions == []
+    settled(result)
+
+
+@pytest.mark.soak
+def test_e4_noise_for_ten_minutes_is_no_reason_to_act(trial: Start) -> None:
+    result = trial(700.0, noise=0.15, executors=3).run(600.0)
 
     assert result.actions == []
     settled(result)
 
 
 def test_e6_a_hot_key_is_told_from_a_slow_executor(trial: Start) -> None:
-    result = trial(700.0, hot=0.7, executors=3, keyed=True).run(
+    result = trial(1000.0, hot=0.7, executors=3, keyed=True).run(
         180.0, until=lambda t: any(DATA_SKEW in str(r.body.get("cause")) for r in t.records("diagnosis"))
     )
 
@@ -134,4 +172,4 @@ def test_e6_a_hot_key_is_told_from_a_slow_executor(trial: Start) -> None:
 def _keeps_up(trial: Trial) -> bool:
     """Three batches in a row behind which hardly anything waits."""
     last = [r.body for r in trial.records("batch")][-3:]
-    return len(last) == 3 and all(float(b["pending_rows"] or 1e9) < 4000 for b in last)  # type: ignore[arg-type]
+    return len(last) == 3 and all(float(b["pending_rows"] or 1e9) < 6000 for b in last)  # type: ignore[arg-type]

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 from homeostat.bench.ground import CORES, WORKERS, Ground
+from homeostat.core.configuration import ADMISSION_ROOM, EXECUTORS_KNOB
 from homeostat.core.objective import Objective
 from homeostat.policies import registry
 from homeostat.service.simulation import simulate
 from homeostat.service.trial import Moment, Trial
 from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
-from homeostat.spark.actuator import EXECUTORS_KNOB
 from homeostat.spark.faults import SlowExecutor
 from homeostat.spark.profile import Profile
 from homeostat.spark.wordcount import WordCount, specification
@@ -23,7 +23,6 @@ from homeostat.store.protocol import ACTION
 
 TRIGGER_S = 3.0
 WAIT_MS = 1.0
-ROOM = 2.0
 SEEDS = (1, 2, 3, 4, 5)
 # Quicker than one would regulate a real application: an experiment lasts minutes.
 SETTINGS: Mapping[str, Mapping[str, object]] = {
@@ -43,7 +42,7 @@ class Experiment:
     load: tuple[tuple[float, float], ...] = ((0.0, 1.0),)
     noise: Noise = Noise()
     executors: int = 3
-    source_partitions: int = 24
+    source_partitions: int = 12
     state_partitions: int = 4
     policy: str = "provisioning"
     throughput_per_s: float | None = None
@@ -61,7 +60,7 @@ class Experiment:
 
     @property
     def rows_per_trigger(self) -> int:
-        return round(ROOM * TRIGGER_S * self.load_per_s * max(factor for _, factor in self.load))
+        return round(ADMISSION_ROOM * TRIGGER_S * self.load_per_s * max(factor for _, factor in self.load))
 
 
 EXPERIMENTS = (
@@ -69,7 +68,7 @@ EXPERIMENTS = (
         "E1",
         "the load falls by 20 %, rises to 130 %, then doubles",
         380.0,
-        2_000.0,
+        1_300.0,
         load=((0.0, 1.0), (90.0, 0.8), (180.0, 1.3), (270.0, 2.0)),
         executors=4,
     ),
@@ -77,15 +76,15 @@ EXPERIMENTS = (
         "E2",
         "a throughput objective from one executor and one partition",
         240.0,
-        2_000.0,
+        1_300.0,
         executors=1,
         source_partitions=1,
         state_partitions=1,
         policy="throughput",
-        throughput_per_s=2_000.0,
+        throughput_per_s=1_300.0,
     ),
-    Experiment("E3", "a slow executor, and too few of them", 200.0, 3_000.0, executors=4, slow_at_s=0.0),
-    Experiment("E4", "noise around a load that needs no change", 240.0, 1_200.0, noise=Noise(0.15, 0.7)),
+    Experiment("E3", "a slow executor, and too few of them", 200.0, 2_200.0, executors=4, slow_at_s=0.0),
+    Experiment("E4", "noise around a load that needs no change", 240.0, 800.0, noise=Noise(0.15, 0.7)),
 )
 
 

@@ -28,7 +28,7 @@ PROMPT = 5
 LONGEST = 12
 SETTLED = 4
 EXECUTORS, PARTITIONS = 4, 16
-TRIGGER_S, LOAD_PER_S, WAIT_MS = 5.0, 1_900.0, 1.0
+TRIGGER_S, LOAD_PER_S, WAIT_MS = 3.0, 1_100.0, 1.0
 # Quicker than one would regulate a real application, so that many runs fit into an hour. Nothing shrinks meanwhile.
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "guards": {"cooldown": "4 s", "cooldown_shrink": "1 h", "confirm": "1 h"},

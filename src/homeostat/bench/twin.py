@@ -42,7 +42,7 @@ LEAST_COVERAGE, MOST_COVERAGE = 0.7, 0.9
 SETUP_S = 90.0
 # The first batches find cold processes, and rows that waited for them.
 SKIPPED = 4
-PARTITIONS, STATE_PARTITIONS = 24, 4
+PARTITIONS, STATE_PARTITIONS = 12, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class Setup:
         return f"{self.executors} executors, {self.load_per_s:,.0f} rows/s"
 
 
-FITTED = (Setup(1, 400.0), Setup(2, 1_000.0), Setup(4, 2_200.0))
-HELD_OUT = (Setup(2, 700.0), Setup(3, 1_600.0), Setup(5, 2_600.0))
+FITTED = (Setup(1, 300.0), Setup(2, 700.0), Setup(4, 1_400.0))
+HELD_OUT = (Setup(2, 500.0), Setup(3, 1_000.0), Setup(5, 1_700.0))
 
 
 def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = lambda _: None) -> dict[str, Any]:

@@ -16,6 +16,8 @@ SOURCE_PARTITIONS = "source_partitions"
 ROWS_PER_TRIGGER = "rows_per_trigger"
 TRIGGER_S = "trigger_s"
 SPREAD = "spread"
+# A batch may take so many times the rows that the objective needs: room to catch up, but no batch without end.
+ADMISSION_ROOM = 2.0
 KNOB_KINDS = (
     PARALLELISM,
     EXECUTORS,
@@ -40,6 +42,9 @@ class Knob(NamedTuple):
     def parse(cls, text: str) -> Knob:
         kind, _, scope = text.partition(".")
         return cls(kind, scope)
+
+
+EXECUTORS_KNOB = Knob(EXECUTORS, "app")
 
 
 def _frozen(values: Mapping[Knob, Value]) -> Mapping[Knob, Value]:

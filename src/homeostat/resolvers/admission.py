@@ -6,19 +6,18 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from homeostat.core.configuration import ROWS_PER_TRIGGER, Knob, Patch
+from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob, Patch
 from homeostat.core.findings import ADMISSION_LIMITED, ADMIT_MORE, Diagnosis, Proposal
 from homeostat.core.view import View
 from homeostat.models.capacity import backlog_rows, level
 
-ROOM = 2.0
 _CATCH_UP_BATCHES = 30.0
 
 
 def rows_wanted(view: View, rate_per_s: float) -> int:
     """Twice what arrives in one trigger at this rate: room to catch up, and still no giant batch. 0 if unknown."""
     trigger_s = view.current[-1].trigger_s if view.current else math.nan
-    rows = ROOM * rate_per_s * max(trigger_s, 1.0)
+    rows = ADMISSION_ROOM * rate_per_s * max(trigger_s, 1.0)
     return math.ceil(rows) if math.isfinite(rows) else 0
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from homeostat.core.configuration import ROWS_PER_TRIGGER, Knob, Patch, Value
+from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob, Patch, Value
 from homeostat.core.findings import (
     DATA_SKEW,
     OVER_PROVISIONED,
@@ -21,7 +21,7 @@ from homeostat.core.findings import (
 )
 from homeostat.core.view import View
 from homeostat.models.capacity import speed_up
-from homeostat.resolvers.admission import ROOM, rows_wanted
+from homeostat.resolvers.admission import rows_wanted
 from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
 
@@ -91,7 +91,7 @@ def _admission(view: View, needs: Sequence[Need], restarting: bool) -> dict[Knob
         wanted = rows_wanted(view, need.wanted_per_s)
         if spec is None or bound is None or not wanted > bound:
             continue
-        if spec.live or restarting or wanted > ROOM * bound:
+        if spec.live or restarting or wanted > ADMISSION_ROOM * bound:
             rows[knob] = int(spec.clip(wanted))
     return rows
 

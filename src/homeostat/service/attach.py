@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from homeostat import config as configuration
 from homeostat.objectives import Wanted, combined
+from homeostat.service.launch import STARTED
 from homeostat.service.lease import Lease, LeaseTakenError
 from homeostat.service.loop import Loop
 from homeostat.service.managing import manager
+from homeostat.service.overview import announce
 from homeostat.spark.application import Application
 from homeostat.store.sqlite import SqliteStore
 
@@ -83,6 +85,7 @@ class Attachment:
         application = Application.around(self._spark, queries, self._objective, self._directory, steer)
         self._application = application
         application.start()
+        announce(self._directory, application, self._config)
 
         def managers() -> Sequence[Manager]:
             store = SqliteStore(self._config.store)
@@ -98,6 +101,7 @@ class Attachment:
         if self._application is not None:
             self._application.stop(session=False)
             self._application = None
+            (self._directory / STARTED).unlink(missing_ok=True)
 
 
 def say(text: str) -> None:

@@ -15,10 +15,8 @@ from homeostat.config import Config
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.service import applications
 from homeostat.service.launch import (
-    CAPABILITIES,
     KNOBS,
     LEASE,
-    STARTED,
     Launch,
     read_json,
     require_master,
@@ -28,6 +26,7 @@ from homeostat.service.lease import Lease
 from homeostat.service.loop import Loop, LoopKeeper
 from homeostat.service.manager import Manager
 from homeostat.service.managing import manager
+from homeostat.service.overview import announce
 from homeostat.spark.application import Application
 from homeostat.store.sqlite import SqliteStore
 
@@ -101,8 +100,7 @@ def _regulate(launch: Launch, config: Config, application: Application, director
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    write_json(directory / CAPABILITIES, application.capability_table())
-    write_json(directory / STARTED, application.about() | {"mode": config.mode, "store": str(config.store.resolve())})
+    announce(directory, application, config)
     keeper = LoopKeeper(lambda: Loop(_managers(config, application), say), say, silent_s=launch.silent_s)
     keeper.start()
     until_s = time.monotonic() + launch.for_s if launch.for_s is not None else float("inf")

@@ -6,14 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from homeostat.core.errors import ConfigError, StoreError
 from homeostat.core.findings import Record
-from homeostat.service.launch import CAPABILITIES, KNOBS, STARTED, read_json
+from homeostat.service.launch import CAPABILITIES, KNOBS, STARTED, read_json, write_json
 from homeostat.service.timeline import behind, known
 from homeostat.store.protocol import ACTION, BATCH, DIAGNOSIS, OUTCOME, RECEIPT
 from homeostat.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from homeostat.config import Config
+    from homeostat.spark.application import Application
 
 # Without news for longer than this and some batches, nobody knows how it is.
 SILENT_S = 60.0
@@ -55,6 +59,12 @@ class Overview:
             return STOPPED
         found = {query.health for query in self.queries}
         return next((each for each in (BEHIND, UNKNOWN, HEALTHY) if each in found), UNKNOWN)
+
+
+def announce(directory: Path, application: Application, config: Config) -> None:
+    """For whoever looks from outside: what runs here, and what can be done about it."""
+    write_json(directory / CAPABILITIES, application.capability_table())
+    write_json(directory / STARTED, application.about() | {"mode": config.mode, "store": str(config.store.resolve())})
 
 
 def overview(directory: Path, now_s: float) -> Overview:

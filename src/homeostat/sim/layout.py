@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from homeostat.core.configuration import (
-    EXECUTORS,
+    EXECUTORS_KNOB,
     PARALLELISM,
     ROWS_PER_TRIGGER,
     SOURCE_PARTITIONS,
@@ -23,7 +23,6 @@ from homeostat.core.topology import Topology
 from homeostat.sim.components import topology
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Scenario
 
-EXECUTORS_KNOB = Knob(EXECUTORS, "app")
 STATE_KNOB = Knob(STATE_PARTITIONS, "main")
 ROWS_KNOB = Knob(ROWS_PER_TRIGGER, "main")
 TRIGGER_KNOB = Knob(TRIGGER_S, "main")

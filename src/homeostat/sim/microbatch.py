@@ -9,6 +9,7 @@ from math import floor, inf
 import numpy as np
 
 from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
     SPREAD,
     Configuration,
     Knob,
@@ -28,7 +29,6 @@ from homeostat.sim.commands import Commands
 from homeostat.sim.executors import Executor, Executors
 from homeostat.sim.faults import Faults
 from homeostat.sim.layout import (
-    EXECUTORS_KNOB,
     ROWS_KNOB,
     TRIGGER_KNOB,
     has_state,

@@ -11,7 +11,7 @@ from threading import Event as Signal
 from threading import Lock, Thread
 
 from homeostat.core.configuration import (
-    EXECUTORS,
+    EXECUTORS_KNOB,
     ROWS_PER_TRIGGER,
     Capabilities,
     Configuration,
@@ -30,7 +30,6 @@ from homeostat.spark.locality import Locality, Worked
 from homeostat.spark.queries import ManagedQuery, first_line
 from homeostat.spark.waiting import Deadline
 
-EXECUTORS_KNOB = Knob(EXECUTORS, "app")
 _LOOK_S = 1.0
 # By then state has spread as far as it will: more executors than partitions can never all have worked.
 _BATCHES_TO_SPREAD = 4

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import (
+    ADMISSION_ROOM,
     EXECUTORS,
+    EXECUTORS_KNOB,
     ROWS_PER_TRIGGER,
     SOURCE_PARTITIONS,
     STATE_PARTITIONS,
@@ -26,7 +28,7 @@ from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt
 from homeostat.core.objective import Objective
 from homeostat.core.topology import Topology
 from homeostat.spark import shares
-from homeostat.spark.actuator import EXECUTORS_KNOB, Actuator
+from homeostat.spark.actuator import Actuator
 from homeostat.spark.capabilities import Surroundings, judge, look_around
 from homeostat.spark.control import write_control
 from homeostat.spark.engine import QueryEngine
@@ -54,7 +56,6 @@ if TYPE_CHECKING:
 
 DEFAULT_EXECUTORS = 2
 DEFAULT_STATE_PARTITIONS = 8
-ROOM = 2.0
 UNKNOWN_RATE_PER_S = 5_000.0
 START_LIMIT_S = 180.0
 LISTENING = "homeostat"  # the source that takes another bound while it runs
@@ -340,7 +341,7 @@ class Application:
         name, start = pipeline.name, pipeline.start
         trigger_s = DEFAULT_TRIGGER_S if pipeline.trigger_s is None else pipeline.trigger_s
         rate = pipeline.objective.throughput_per_s or UNKNOWN_RATE_PER_S
-        bound = math.ceil(ROOM * rate * max(1.0, trigger_s))
+        bound = math.ceil(ADMISSION_ROOM * rate * max(1.0, trigger_s))
         set_here = {} if pipeline.trigger_s is None else {Knob(TRIGGER_S, name): pipeline.trigger_s}
         return set_here | {
             Knob(STATE_PARTITIONS, name): start.get(STATE_PARTITIONS, DEFAULT_STATE_PARTITIONS),

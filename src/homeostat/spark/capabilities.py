@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import (
-    EXECUTORS,
+    EXECUTORS_KNOB,
     PARALLELISM,
     ROWS_PER_TRIGGER,
     SOURCE_PARTITIONS,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 SENSING_SINCE = (3, 5)
 RESCALE_SINCE = (4, 2)
-EXECUTORS_KNOB = Knob(EXECUTORS, "app")
 # Seconds until an executor is useful, a query is back, and its state is rewritten, as seen on a small cluster.
 EXECUTOR_S, RESTART_S, RESCALE_S, REPLACE_S = 10.0, 10.0, 30.0, 20.0
 _MOST_EXECUTORS = 1000
@@ -87,12 +86,8 @@ class Surroundings:
         return "YARN" if self.master.startswith("yarn") else ""
 
 
-def explore(spark: SparkSession, queries: Sequence[ManagedQuery] = (), *, room: int | None = None) -> Findings:
-    """Look around in this session. Of a query's knobs those that it has values for are offered."""
-    return judge(look_around(spark, room=room), queries)
-
-
 def judge(here: Surroundings, queries: Sequence[ManagedQuery] = ()) -> Findings:
+    """What can be done here. Of a query's knobs those that it has values for are offered."""
     knobs: dict[Knob, KnobSpec] = {}
     table = list(_sensing(here))
     steerable = _executors(here)

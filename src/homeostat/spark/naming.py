@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from homeostat.core.configuration import EXECUTORS, PARALLELISM, SOURCE_PARTITIONS, STATE_PARTITIONS, Knob
+from homeostat.core.configuration import EXECUTORS_KNOB, PARALLELISM, SOURCE_PARTITIONS, STATE_PARTITIONS, Knob
 from homeostat.core.topology import Component
 from homeostat.spark.graphs import Exchange, StageGraph
 
-EXECUTORS_KNOB = Knob(EXECUTORS, "app")
 _SCOPES_KEPT = 200
 _CURIOUS_BATCHES = 20
 _WORD = re.compile(r"[A-Za-z]+")

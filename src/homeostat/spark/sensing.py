@@ -83,7 +83,6 @@ class Sensors:
         self._book = QueryBook(queries, on_change)
         self._workers = WorkerSample()
         self._under_way: UnderWay | None = None
-        self._ran: dict[str, dict[str, float]] = {}
         self._answering = False
         self._failed_s: dict[tuple[str, str], float] = {}
         self._since_s = clock()
@@ -117,10 +116,6 @@ class Sensors:
     def under_way(self) -> UnderWay | None:
         """The batch that runs now, of several the one that runs longest."""
         return self._under_way
-
-    def ran_tasks(self, component: str) -> Mapping[str, float]:
-        """The living workers that have run tasks of a component, and when that was first seen."""
-        return dict(self._ran.get(component, {}))
 
     # Listening
 
@@ -262,10 +257,6 @@ class Sensors:
         for stage in stages:
             if stage.stage.id in names:
                 found.setdefault(names[stage.stage.id], []).append(stage)
-        for component, ran in found.items():
-            known = self._ran.get(component, {})
-            new = {task.executor: progress.ended_s for stage in ran for task in stage.tasks}
-            self._ran[component] = {worker: at_s for worker, at_s in (new | known).items() if worker in workers.ids}
         return {component: task_sample(ran, workers) for component, ran in found.items()}
 
     def _read_stages(self, run: Run, progress: Progress) -> tuple[StageRun, ...]:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
-from homeostat.core.configuration import Capabilities, Configuration
+from homeostat.core.configuration import EXECUTORS_KNOB, Capabilities, Configuration
 from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt, UnderWay
 from homeostat.core.observation import NAN, Observation
 from homeostat.core.topology import Topology
@@ -24,7 +24,6 @@ from homeostat.spark.eventlog import QUERY_PROGRESS, STAGE_SUBMITTED, EventLog, 
 from homeostat.spark.graphs import StageGraph
 from homeostat.spark.handles import QueryHandle
 from homeostat.spark.inbox import Inbox
-from homeostat.spark.naming import EXECUTORS_KNOB
 from homeostat.spark.progress import Json
 from homeostat.spark.rest import RestClient
 from homeostat.spark.sensing import Sensors, executor_news

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from homeostat.core.configuration import (
     EXECUTORS,
+    EXECUTORS_KNOB,
     PARALLELISM,
     SPREAD,
     Capabilities,
@@ -29,8 +30,6 @@ from homeostat.core.view import View, Window
 Numbers = float | Sequence[float] | NDArray[np.float64]
 Tasks = Mapping[str, TaskSample]
 Series = float | Sequence[float] | NDArray[np.float64]
-
-EXECUTORS_KNOB = Knob(EXECUTORS, "app")
 TASK_COLUMNS = tuple(field.name for field in fields(TaskSample) if field.name != "worker")
 FLOW_COLUMNS = tuple(field.name for field in fields(FlowSample) if field.name not in ("source", "query", "phases_s"))
 _HOSTS = 4
