@@ -169,6 +169,20 @@ def test_executors_are_added_by_whole_waves(arrival_per_s: float, executors: int
     assert patches == ([{Knob(EXECUTORS, "app"): executors}] if executors else [])
 
 
+def test_executors_for_a_hot_task_are_those_that_its_rows_would_need_if_they_were_even() -> None:
+    """Nothing but another cut of the keys helps against a task of 6 s among 60 of one."""
+    hot = [1.0] * 59 + [6.0]
+    tasks = {"lines": instances([100.0] * 4, 0.1, finish_s=0.1), "split": instances([10.0] * 60, hot, finish_s=9.0)}
+    flow = {"arrival_per_s": 85.0, "rows": 600.0, "seconds": 11.1, "trigger_s": 10.0}
+    view = view_of(observations(8, tasks, executors=10, **flow))
+    skewed = Diagnosis(DATA_SKEW, "split")
+
+    (proposal,) = up(view, SHORT, skewed)
+    assert proposal.patch.values == {Knob(EXECUTORS, "app"): 12}
+    (proposal,) = up(view)
+    assert proposal.patch.values[Knob(EXECUTORS, "app")] > 12
+
+
 def test_idle_instances_are_given_back_in_one_step() -> None:
     (proposal,) = down(stage(130.0))
 

@@ -133,9 +133,9 @@ def test_e2_goes_on_until_nothing_waits_any_more(trial: Start) -> None:
 
 
 def test_e3_a_slow_executor_and_too_few_of_them_are_both_mended(trial: Start, slow_down: Slow) -> None:
-    result = trial(900.0, executors=3).run(
+    result = trial(900.0, executors=3, rows_per_trigger=9400).run(
         300.0,
-        [Moment(8.0, slow_down), Moment(12.0, lambda t: t.load(2.0))],
+        [Moment(8.0, slow_down), Moment(12.0, lambda t: t.load(2.6))],
         until=lambda t: acted(REPLACE)(t) and acted(SCALE_UP)(t),
     )
 
@@ -160,7 +160,7 @@ def test_e4_noise_for_ten_minutes_is_no_reason_to_act(trial: Start) -> None:
 
 
 def test_e6_a_hot_key_is_told_from_a_slow_executor(trial: Start) -> None:
-    result = trial(1000.0, hot=0.7, executors=3, keyed=True).run(
+    result = trial(900.0, hot=0.7, executors=3, keyed=True, rows_per_trigger=3600).run(
         180.0, until=lambda t: any(DATA_SKEW in str(r.body.get("cause")) for r in t.records("diagnosis"))
     )
 

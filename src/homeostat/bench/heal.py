@@ -26,9 +26,9 @@ CLEAN = 1.0
 PROMPT = 5
 # A run is over when the slow executor was replaced, or after this many batches; a clean one always lasts that long.
 LONGEST = 12
-SETTLED = 4
+SETTLED = 2
 EXECUTORS, PARTITIONS = 4, 16
-TRIGGER_S, LOAD_PER_S, WAIT_MS = 3.0, 1_100.0, 1.0
+TRIGGER_S, LOAD_PER_S, WAIT_MS = 4.0, 1_000.0, 1.0
 # Quicker than one would regulate a real application, so that many runs fit into an hour. Nothing shrinks meanwhile.
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "guards": {"cooldown": "4 s", "cooldown_shrink": "1 h", "confirm": "1 h"},

@@ -61,6 +61,12 @@ class BatchTime:
     def bottleneck(self) -> str:
         return max(self.stages, key=lambda name: self.stages[name].span_s)
 
+    def evened(self, stage: str) -> BatchTime:
+        """As if the rows of that stage were spread evenly over its tasks."""
+        now = self.stages[stage]
+        span_s = min(now.span_s, waves_of(now.partitions, self.slots) * now.mean_s)
+        return replace(self, stages={**self.stages, stage: replace(now, span_s=span_s, busiest_s=now.mean_s)})
+
     def capacity_per_s(self, trigger_s: float, row_s: float) -> float:
         """The rate at which a batch takes just as long as its rows took to arrive; unknown if rows took no time.
 

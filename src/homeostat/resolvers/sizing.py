@@ -70,9 +70,8 @@ class Sizing:
             wanted = max(wanted, peak(load.offered_per_s, last))
             if math.isfinite(wanted) and load.instances:
                 even = load.component in skewed
-                needs.append(
-                    _executors(view, load, wanted) if view.micro_batch else _instances(view, load, wanted, even)
-                )
+                size = _executors if view.micro_batch else _instances
+                needs.append(size(view, load, wanted, even))
         return [need for need in needs if need is not None]
 
     def _factor(self, view: View, load: Load, floor_per_s: float, last: int) -> float:
@@ -120,11 +119,13 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
     return need
 
 
-def _executors(view: View, load: Load, wanted_per_s: float) -> Need | None:
+def _executors(view: View, load: Load, wanted_per_s: float, even: bool) -> Need | None:
     """The fewest executors that hold it, with more partitions only if no number would do without."""
     batch = batch_time(view)
     if batch is None:
         return None
+    if even and load.component in batch.stages:
+        batch = batch.evened(load.component)
     best = _fewest(view, load, batch, wanted_per_s, lambda _: {})
     # Cutting a stage anew takes a restart, and of a stage with state a rewrite of it: the longest one first.
     for stages in ([batch.bottleneck], list(batch.stages)):

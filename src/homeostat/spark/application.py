@@ -32,7 +32,7 @@ from homeostat.spark.actuator import Actuator
 from homeostat.spark.capabilities import Surroundings, judge, look_around
 from homeostat.spark.control import write_control
 from homeostat.spark.engine import QueryEngine
-from homeostat.spark.executors import Executors
+from homeostat.spark.executors import Executors, at_once
 from homeostat.spark.handles import QueryHandle, handle_of
 from homeostat.spark.locality import Locality, ran_slowest_stage
 from homeostat.spark.pipeline import (
@@ -157,6 +157,8 @@ class Application:
         """Returns once every query has done a batch or found nothing to do."""
         if self._executors is not None:
             self._executors.take_over()
+            if len(self._executors.alive()) > self.wanted_executors:
+                self._executors.shrink(self.wanted_executors, at_once, Deadline.after(START_LIMIT_S))
             self._executors.request(self.wanted_executors)
         self.sensors.start()
         for pipeline in self.pipelines:

@@ -65,6 +65,7 @@ class Executors:
         self._jvm: Any = context._jvm
         self._backend: Any = self._context.schedulerBackend()
         self.retired: frozenset[str] = frozenset()
+        # By order: others that come or go are news.
         self.brought: frozenset[str] = frozenset()
         self.ended: frozenset[str] = frozenset()
         self.target = 0
@@ -127,7 +128,9 @@ class Executors:
         """Let the surplus go once nobody needs what it holds any more."""
         executors = self.alive()
         self.request(count)
-        self.retire(whom_to_retire(executors, len(executors) - count), batch_ends, deadline)
+        surplus = whom_to_retire(executors, len(executors) - count)
+        self.ended |= frozenset(surplus)
+        self.retire(surplus, batch_ends, deadline)
 
     def retire(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline) -> None:
         """Drain, wait for the batch that may have used them to end, kill; by force if the time is up."""
@@ -138,7 +141,6 @@ class Executors:
 
     def end(self, ids: Collection[str]) -> None:
         """Kill these, whatever they do, and see that they are gone, for everybody who asks."""
-        self.ended |= frozenset(ids)
         self.kill(ids, force=True)
         if not Deadline.after(_KILL_S).wait_until(lambda: not self._known() & set(ids)):
             left = ", ".join(sorted(self._known() & set(ids)))
@@ -160,7 +162,9 @@ class Executors:
         self.request(count)
         fresh = sorted(self._besides(before), key=lambda executor: executor.host not in avoided)
         surplus = fresh[: max(0, len(fresh) - len(leaving))]
-        self.retire([executor.id for executor in (*leaving, *surplus)], batch_ends, deadline)
+        going = [executor.id for executor in (*leaving, *surplus)]
+        self.ended |= frozenset(going)
+        self.retire(going, batch_ends, deadline)
         self.retired |= frozenset(ids)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             raise ExecutorsError(f"the old ones are gone and {len(self.alive())} of {count} executors are up")
