@@ -179,8 +179,7 @@ def test_executors_for_a_hot_task_are_those_that_its_rows_would_need_if_they_wer
 
     (proposal,) = up(view, SHORT, skewed)
     assert proposal.patch.values == {Knob(EXECUTORS, "app"): 12}
-    (proposal,) = up(view)
-    assert proposal.patch.values[Knob(EXECUTORS, "app")] > 12
+    assert max(p.patch.values.get(Knob(EXECUTORS, "app"), 0) for p in up(view)) > 12
 
 
 def test_idle_instances_are_given_back_in_one_step() -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EXECUTORS_AT_START = 2
+MOST_EXECUTORS = 6  # a small machine cannot start more beside its work
 LIMIT_S = 300.0
 LOOK_AGAIN_S = 0.05
 
@@ -31,12 +32,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
 
 @pytest.fixture(scope="session")
 def spark(cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session all tests share, with two executors of one core at its start."""
+    """The session all tests share, with two executors of one core at its start, and never more than six."""
     conf = spark_conf(
         master=cluster.master_url,
         app_name="tests",
         executors=EXECUTORS_AT_START,
         directory=tmp_path_factory.mktemp("session"),
+        extra={"spark.dynamicAllocation.maxExecutors": str(MOST_EXECUTORS)},
     )
     session = build_session(conf)
     _wait_until(lambda: len(_live_executors(session)) >= EXECUTORS_AT_START, "the executors are up")
