@@ -20,7 +20,7 @@ WORDCOUNT = Scenario(
     engine=MicrobatchSpec(trigger_s=TRIGGER_S, executors=2),
     duration_s=100.0,
     components=(
-        ComponentSpec("work", "source", parallelism=24, rate_per_s=930.0, task_s=0.03, selectivity=0.3),
+        ComponentSpec("work", "source", parallelism=12, rate_per_s=750.0, task_s=0.03, selectivity=0.3),
         ComponentSpec("count", inputs=("work",), parallelism=4, rate_per_s=50_000.0, keyed=True, stateful=True),
     ),
     workload=WorkloadSpec("constant", 1000.0),
@@ -69,12 +69,12 @@ def test_a_shorter_experiment_keeps_its_shape() -> None:
 
 def test_the_simulated_experiment_has_the_load_and_the_fault_of_the_real_one() -> None:
     scenario = scenario_of(WORDCOUNT, experiment("E1"))
-    assert scenario.workload.steps == ((0.0, 2000.0), (90.0, 1600.0), (180.0, 2600.0), (270.0, 4000.0))
+    assert scenario.workload.steps == ((0.0, 1300.0), (90.0, 1040.0), (180.0, 1690.0), (270.0, 2600.0))
     assert scenario.faults == ()
     assert [fault.at_s for fault in scenario_of(WORDCOUNT, experiment("E3")).faults] == [0.0]
     alone = scenario_of(WORDCOUNT, experiment("E2"))
     assert [component.parallelism for component in alone.components] == [1, 1]
-    assert alone.objective.throughput_per_s == 2000.0
+    assert alone.objective.throughput_per_s == 1300.0
 
 
 def test_the_simulated_loop_heals_and_grows_in_e3_and_rests_in_e4() -> None:

@@ -22,7 +22,7 @@ from homeostat.service.timeline import Change, Deed, Point, Timeline
 from homeostat.spark.faults import executor_processes
 
 Homeostat = Callable[..., Any]
-PLAN = Plan()
+PLAN = Plan(load=((0.0, 1000.0), (45.0, 2000.0), (160.0, 600.0)), slow_at_s=105.0, duration_s=210.0)
 QUIET = Silent(lambda line: None)
 
 

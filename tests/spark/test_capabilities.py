@@ -131,7 +131,7 @@ def test_of_a_query_that_was_handed_over_nothing_is_restarted() -> None:
 def test_a_real_session_on_a_real_cluster(spark: SparkSession) -> None:
     found = judge(look_around(spark, room=12))
     spec = found.capabilities.knobs[EXECUTORS_KNOB]
-    assert (spec.minimum, spec.maximum, spec.live) == (1, 12, True)
+    assert (spec.minimum, spec.maximum, spec.live) == (1, 6, True)
     [line] = [finding for finding in found.table if finding.what == "executors up and down"]
     assert line.reason == "standalone; Spark's own dynamic allocation is set aside"
     assert found.capabilities.can_replace
