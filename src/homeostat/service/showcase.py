@@ -30,6 +30,7 @@ from homeostat.store.protocol import BATCH
 LOG = "log.sqlite"
 CHANGE = "change"
 WORKERS, CORES = 3, 2  # no more executors than a small machine can start beside its work
+PARTITIONS = 8
 # However long the start takes on this machine, it leaves no backlog to speak of.
 WHILE_STARTING_PER_S = 100.0
 WARM_BATCHES = 4
@@ -167,7 +168,7 @@ class Performance:
             self._ledger,
             trigger_s=plan.trigger_s,
             executors=plan.executors,
-            source_partitions=2 * WORKERS * CORES,
+            source_partitions=PARTITIONS,
             rows_per_trigger=plan.rows_per_trigger,
         )
         app = write_app(self.directory / "wordcount.py", spec)
