@@ -8,6 +8,6 @@ from functools import cache
 
 @cache
 def spare_the_collector() -> None:
-    """Once a process: PySpark collects garbage after every task, through all of pandas and Arrow, which can take
-    longer than a short task itself. What is loaded by now stays loaded, so the collector need not look at it again."""
+    """Once a process: PySpark collects garbage after every task, through all of pandas and Arrow. What is loaded by now
+    stays loaded, so the collector need not look at it again."""
     gc.freeze()
