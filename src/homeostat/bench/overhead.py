@@ -31,15 +31,16 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 
-PAIRS = 10
+PAIRS = 12
 TASKS = (10, 100, 1_000)
 EXECUTORS = 2
 STATE = 2
 ROWS, WORK_MS = 3_000, 0.5
 # Far more than can be done: what limits the job is the work, and the manager that takes CPU time away from it.
 ARRIVING_PER_S = 50_000.0
-SEGMENT_BATCHES = 8
-SKIPPED = 1
+SEGMENT_BATCHES = 30
+# The batch under way began before the change, and a manager that has just started reads the application first.
+SKIPPED = 4
 LONGEST_S = 600.0
 WITHOUT_AND_WITH = (False, True, True, False)
 
@@ -115,7 +116,7 @@ def _throughput(here: Ground, manager: _Manager, pairs: int, batches: int, tell:
 
 def _driver_cpu(here: Ground, manager: _Manager, tasks: int, tell: Tell) -> dict[str, Any]:
     """Tiny rows, so that a batch is hardly more than its tasks."""
-    batches = max(2, min(SEGMENT_BATCHES, 400 // tasks))
+    batches = max(2, min(SEGMENT_BATCHES, 1_000 // tasks))
     with _job(here, f"tasks-{tasks}", max(1, tasks - STATE), 2 * tasks, 0.0) as job:
         tell(f"{tasks:,} tasks a batch")
         found = [_segment(here, manager, job, batches, managed=managed) for managed in WITHOUT_AND_WITH]
@@ -138,7 +139,6 @@ def _per_batch(segments: Sequence[Segment]) -> dict[str, float]:
 
 def _segment(here: Ground, manager: _Manager, job: _Job, batches: int, *, managed: bool) -> Segment:
     with manager.attached() if managed else nullcontext():
-        # The batch under way began before the change.
         first = job.wait_for(job.last + 1 + SKIPPED)
         cpu_s = driver_cpu_s(here.spark)
         last = job.wait_for(first.batch + batches)
