@@ -31,14 +31,12 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 
-PAIRS = 12
-TASKS = (10, 100, 1_000)
 EXECUTORS = 2
 STATE = 2
 ROWS, WORK_MS = 3_000, 0.5
 # Far more than can be done: what limits the job is the work, and the manager that takes CPU time away from it.
 ARRIVING_PER_S = 50_000.0
-SEGMENT_BATCHES = 30
+MOST_TINY_BATCHES = 30
 # The batch under way began before the change, and a manager that has just started reads the application first.
 SKIPPED = 4
 LONGEST_S = 600.0
@@ -60,9 +58,7 @@ class Segment:
         return self.rows / self.seconds
 
 
-def measure(
-    *, pairs: int = PAIRS, batches: int = SEGMENT_BATCHES, tasks: Sequence[int] = TASKS, tell: Tell = lambda _: None
-) -> dict[str, Any]:
+def measure(*, pairs: int, batches: int, tasks: Sequence[int], tell: Tell = lambda _: None) -> dict[str, Any]:
     """The numbers of `homeostat bench overhead`."""
     before = machine()
     tell("starting a cluster")
@@ -116,7 +112,7 @@ def _throughput(here: Ground, manager: _Manager, pairs: int, batches: int, tell:
 
 def _driver_cpu(here: Ground, manager: _Manager, tasks: int, tell: Tell) -> dict[str, Any]:
     """Tiny rows, so that a batch is hardly more than its tasks."""
-    batches = max(2, min(SEGMENT_BATCHES, 1_000 // tasks))
+    batches = max(2, min(MOST_TINY_BATCHES, 1_000 // tasks))
     with _job(here, f"tasks-{tasks}", max(1, tasks - STATE), 2 * tasks, 0.0) as job:
         tell(f"{tasks:,} tasks a batch")
         found = [_segment(here, manager, job, batches, managed=managed) for managed in WITHOUT_AND_WITH]
