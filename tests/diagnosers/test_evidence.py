@@ -55,8 +55,8 @@ def pressure(component: str = "split", offered_per_s: float | None = None) -> Sy
     return Symptom(PRESSURE, component, 0.4, evidence)
 
 
-def slow(times: float = 3.0) -> Symptom:
-    evidence = {"time per row over peers": times}
+def slow(times: float = 3.0, lasting: int = 3) -> Symptom:
+    evidence = {"time per row over peers": times, "observations in a row": lasting}
     return Symptom(SPEED_SKEW, "split", 1.0 - 1.0 / times, evidence, (1,), ("split-1",))
 
 
@@ -241,3 +241,10 @@ def test_a_backlog_that_no_component_explains_is_inconclusive() -> None:
 
 def test_what_is_unknown_is_neither_trouble_nor_idleness() -> None:
     assert diagnose(view(), unknown("lines"), unknown("split"), unknown("store")) == []
+
+
+@pytest.mark.parametrize(("lasting", "told"), [(2, False), (3, False), (4, True), (6, True)])
+def test_the_longer_an_instance_is_apart_the_less_it_takes(lasting: int, told: bool) -> None:
+    found = diagnose(view(split=ONE_SLOW), slow(1.65, lasting))
+
+    assert (named(found) == [(SLOW_INSTANCE, "split")]) == told

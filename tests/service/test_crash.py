@@ -161,7 +161,7 @@ class World:
 
     def fresh_workers(self) -> int:
         """How many workers there are that were neither there at the start nor added by growing."""
-        events = self.engine.wait(self.engine.now_s + 30.0)
+        events = self.engine.wait(self.engine.now_s + 60.0)
         ids = [event.observation.workers.ids for event in events if isinstance(event, Observed)][-1]
         return sum(worker.endswith("#1") or worker == "exec-4" for worker in ids)
 

@@ -46,7 +46,8 @@ def _observed(policy: Policy, state: State, observation: Observation, book: Book
     changing = any(action.applied_s is None for action in state.active)
     began_s = observation.at_s - observation.span_s
     since = [d for d in state.history[-policy.warm_up_observations - 1 :] if d.at_s > state.epoch_since_s]
-    warming = state.epoch > 1 and len(since) < policy.warm_up_observations
+    first = observation.run not in state.seen and any(math.isfinite(flow.seconds) for flow in observation.flows)
+    warming = first or (state.epoch > 1 and len(since) < policy.warm_up_observations)
     between = changing or began_s < state.epoch_since_s - 1e-6 or warming
     before = state.window[-1] if state.window and state.window[-1].run == observation.run else None
     entry = digest(observation, BETWEEN_EPOCHS if between else state.epoch, before)

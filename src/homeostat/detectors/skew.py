@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,8 @@ from homeostat.models.capacity import arrived_rows
 _LEAST_ROWS = 1.0
 _FEW = 8
 _LEAST_TASKS = 3
+_LONGEST = 6
+_PLAIN = 2.5
 _IDLE = 0.1
 _MEDIAN_ERROR = 1.25  # the standard error of a median over that of a mean
 Read = Callable[[str], Array]
@@ -136,7 +140,7 @@ class SpeedSkewDetector:
     def detect(self, view: View) -> Iterator[Symptom]:
         window = view.window.last(self.sensitivity.least)
         latest = window.latest
-        if latest is None or len(window) < self.sensitivity.least:
+        if latest is None or len(window) < self.sensitivity.least - 1:
             return
         anyone_lost = False
         for component in view.topology.names:
@@ -154,7 +158,7 @@ class SpeedSkewDetector:
             elif not view.micro_batch:
                 yield from self._slow(component, sample, window)
         if view.micro_batch and not anyone_lost:
-            yield from self._slow_executors(view.topology.names, window)
+            yield from self._slow_executors(view.topology.names, _of_these_workers(view.window.last(_LONGEST)))
 
     def _slow(self, component: str, sample: TaskSample, window: Window) -> Iterator[Symptom]:
         """Workers that were apart in every one of the last observations."""
@@ -167,34 +171,58 @@ class SpeedSkewDetector:
         ratio = np.min(ratios, axis=0)
         slow = np.flatnonzero(outliers(ratio, self.sensitivity))
         if len(slow):
-            yield _slow_symptom(component, sample, ids, slow, float(ratio[slow].max()))
+            yield _slow_symptom(component, sample, ids, slow, float(ratio[slow].max()), len(ratios))
 
     def _slow_executors(self, components: Sequence[str], window: Window) -> Iterator[Symptom]:
-        """Executors whose typical task was apart in every one of the last batches, by more than chance explains."""
+        """Executors whose typical task was apart in every one of the last batches, by more than chance explains.
+
+        Where nobody can mistake it, one batch less will do.
+        """
         latest = window.observations[-1]
-        ids = latest.workers.ids
-        if any(o.workers.ids != ids for o in window.observations):
-            return
         batches = [_tasks(o, components) for o in window.observations]
-        typical = np.array([_typical_task(worker, slowness, len(ids)) for worker, slowness in batches])
+        typical = np.array([_typical_task(worker, slowness, len(latest.workers.ids)) for worker, slowness in batches])
         ratios = np.array([peers_ratio(line) for line in typical])
-        tasks = sum(np.bincount(worker, minlength=len(ids)) for worker, _ in batches)
-        own = [slowness / line[worker] - 1.0 for (worker, slowness), line in zip(batches, typical, strict=True)]
-        error = _MEDIAN_ERROR * spread(np.concatenate(own)) / np.sqrt(np.maximum(tasks, 1))
-        ratio = np.median(ratios, axis=0)
-        far = outliers(np.min(ratios, axis=0), self.sensitivity) & (tasks >= _LEAST_TASKS)
-        slow = np.flatnonzero(far & (ratio > 1.0 + self.sensitivity.outlier * error))
-        if len(slow):
-            component = _costliest(latest, components, slow)
-            yield _slow_symptom(component, latest.tasks[component], ids, slow, float(ratio[slow].max()))
+        lasting = _lasting(np.array([outliers(line, self.sensitivity) for line in ratios]))
+        slow, worst = [], 1.0
+        for worker in np.flatnonzero(lasting >= self.sensitivity.least - 1):
+            apart = ratios[-lasting[worker] :, worker]
+            plain = lasting[worker] >= self.sensitivity.least or apart.min() >= _PLAIN
+            if plain and self._beyond_chance(worker, float(np.median(apart)), batches, typical, lasting[worker]):
+                slow.append(worker)
+                worst = max(worst, float(np.median(apart)))
+        if slow:
+            component = _costliest(latest, components, np.array(slow))
+            yield _slow_symptom(
+                component, latest.tasks[component], latest.workers.ids, np.array(slow), worst, int(lasting[slow].max())
+            )
+
+    def _beyond_chance(
+        self, executor: np.intp, ratio: float, batches: Sequence[tuple[IntArray, Array]], typical: Array, last: int
+    ) -> bool:
+        """Its typical task is further from its peers than their tasks vary."""
+        recent = list(zip(batches, typical, strict=True))[-last:]
+        tasks = sum(int((worker == executor).sum()) for (worker, _), _ in recent)
+        varying = spread(np.concatenate([slowness / line[worker] - 1.0 for (worker, slowness), line in recent]))
+        error = _MEDIAN_ERROR * varying / math.sqrt(max(tasks, 1))
+        return tasks >= _LEAST_TASKS and ratio > 1.0 + self.sensitivity.outlier * error
+
+
+def _lasting(apart: NDArray[np.bool_]) -> IntArray:
+    """In how many of the last batches in a row, for each worker."""
+    lasting: IntArray = np.cumprod(apart[::-1], axis=0, dtype=np.int64).sum(axis=0)
+    return lasting
 
 
 def _slow_symptom(
-    component: str, sample: TaskSample, ids: Sequence[str], slow: NDArray[np.intp], worst: float
+    component: str, sample: TaskSample, ids: Sequence[str], slow: NDArray[np.intp], worst: float, lasting: int
 ) -> Symptom:
     instances = tuple(int(i) for i in np.flatnonzero(np.isin(sample.worker, slow)))
     workers = tuple(ids[int(w)] for w in slow)
-    evidence: dict[str, float | str] = {"time per row over peers": worst, "workers": ", ".join(workers[:5])}
+    evidence: dict[str, float | str] = {
+        "time per row over peers": worst,
+        "observations in a row": float(lasting),
+        "workers": ", ".join(workers[:5]),
+    }
     return Symptom(SPEED_SKEW, component, 1.0 - 1.0 / worst, evidence, instances, workers)
 
 
@@ -228,6 +256,13 @@ def _typical_task(worker: IntArray, slowness: Array, workers: int) -> Array:
     busy = tasks > 0
     typical[busy] = slowness[order][(first + (tasks - 1) // 2)[busy]]
     return typical
+
+
+def _of_these_workers(window: Window) -> Window:
+    """The observations since the workers are those that they are now."""
+    ids = window.observations[-1].workers.ids
+    same = takewhile(lambda o: o.workers.ids == ids, reversed(window.observations))
+    return Window(tuple(same)[::-1])
 
 
 def _costliest(observation: Observation, components: Sequence[str], slow: NDArray[np.intp]) -> str:

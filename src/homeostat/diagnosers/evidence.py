@@ -37,6 +37,8 @@ from homeostat.models.capacity import Load, level, loads
 _ALMOST_IDLE = 0.2
 _SEEN = 3
 _LEAST_LAG = 1.15
+# How many times slower than its peers, over three observations, to be rather slow than not.
+_TELLING, _TELLING_PRESSED = 1.8, 1.5
 _WITHOUT_IT = "capacity without it"
 
 
@@ -124,7 +126,10 @@ def _slow(found: dict[str, Symptom]) -> float:
         return 0.95
     if _WITHOUT_IT in symptom.evidence:
         return 0.75
-    return sureness(_times_peers(symptom, "time per row over peers"), 1.5 if PRESSURE in found else 1.8, 0.4)
+    # The longer it lasts, the smaller the difference that tells.
+    lasting = float(symptom.evidence.get("observations in a row", _SEEN))
+    middle = _TELLING_PRESSED if PRESSURE in found else 1.0 + (_TELLING - 1.0) * _SEEN / lasting
+    return sureness(_times_peers(symptom, "time per row over peers"), middle, 0.4)
 
 
 def _lagging(view: View, load: Load | None, name: str, found: dict[str, Symptom]) -> Symptom | None:

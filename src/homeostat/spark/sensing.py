@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 POLL_S = 1.0
 _QUIET_S = 5.0  # after which Spark is asked whether a batch was missed
+_YOUNG_S = 2.0  # a batch is not looked at before: it is about to end, or too young to say anything
 _WAITING_AT_MOST = 1_000
 _GRAPHS_KEPT = 500
 _TOLD_AGAIN_S = 60.0
@@ -298,9 +299,10 @@ class Sensors:
             self._on_executors(frozenset(gone), frozenset(new))
 
     def _see_under_way(self) -> None:
-        if self._answering:
+        grown = [run for run in self._book.running() if run.last_s is None or self._clock() - run.last_s >= _YOUNG_S]
+        if self._answering and grown:
             self._jobs.follow()
-        running = [seen for run in self._book.running() if (seen := self._running(run)) is not None]
+        running = [seen for run in grown if (seen := self._running(run)) is not None]
         self._under_way = min(running, key=lambda seen: seen.since_s, default=None)
         for seen in running:
             self._emit(seen)
