@@ -22,7 +22,7 @@ _LEAST_ROWS = 1.0
 _FEW = 8
 _LEAST_TASKS = 3
 _LONGEST = 6
-_PLAIN = 2.5
+_NOTICED, _PLAIN = 1.25, 2.5
 _IDLE = 0.1
 _MEDIAN_ERROR = 1.25  # the standard error of a median over that of a mean
 Read = Callable[[str], Array]
@@ -174,22 +174,22 @@ class SpeedSkewDetector:
             yield _slow_symptom(component, sample, ids, slow, float(ratio[slow].max()), len(ratios))
 
     def _slow_executors(self, components: Sequence[str], window: Window) -> Iterator[Symptom]:
-        """Executors whose typical task was apart in every one of the last batches, by more than chance explains.
-
-        Where nobody can mistake it, one batch less will do.
-        """
+        """Executors whose typical task was slower in every one of the last batches, and altogether by more than chance
+        explains. Where nobody can mistake it, one batch less will do."""
         latest = window.observations[-1]
         batches = [_tasks(o, components) for o in window.observations]
         typical = np.array([_typical_task(worker, slowness, len(latest.workers.ids)) for worker, slowness in batches])
         ratios = np.array([peers_ratio(line) for line in typical])
-        lasting = _lasting(np.array([outliers(line, self.sensitivity) for line in ratios]))
+        lasting = _lasting(ratios > _NOTICED)
         slow, worst = [], 1.0
         for worker in np.flatnonzero(lasting >= self.sensitivity.least - 1):
-            apart = ratios[-lasting[worker] :, worker]
-            plain = lasting[worker] >= self.sensitivity.least or apart.min() >= _PLAIN
-            if plain and self._beyond_chance(worker, float(np.median(apart)), batches, typical, lasting[worker]):
+            recent = ratios[-lasting[worker] :]
+            overall = np.median(recent, axis=0)
+            sure = lasting[worker] >= self.sensitivity.least or recent[:, worker].min() >= _PLAIN
+            far = bool(outliers(overall, self.sensitivity)[worker])
+            if sure and far and self._beyond_chance(worker, overall[worker], batches, typical, lasting[worker]):
                 slow.append(worker)
-                worst = max(worst, float(np.median(apart)))
+                worst = max(worst, float(overall[worker]))
         if slow:
             component = _costliest(latest, components, np.array(slow))
             yield _slow_symptom(

@@ -134,9 +134,15 @@ class Executors:
 
     def retire(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline) -> None:
         """Drain, wait for the batch that may have used them to end, kill; by force if the time is up."""
+        self._let_go(ids, self._drain(ids, batch_ends), deadline)
+
+    def _drain(self, ids: Collection[str], batch_ends: BatchEnds) -> Callable[[], bool]:
+        """To be asked whether the batch that may have used them has ended."""
         self.decommission(ids)
-        ended = batch_ends()
-        deadline.wait_until(lambda: ended() and not self._busy(ids))
+        return batch_ends()
+
+    def _let_go(self, ids: Collection[str], drained: Callable[[], bool], deadline: Deadline) -> None:
+        deadline.wait_until(lambda: drained() and not self._busy(ids))
         self.end(ids)
 
     def end(self, ids: Collection[str]) -> None:
@@ -149,7 +155,8 @@ class Executors:
     def replace(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline, *, full: bool) -> str:
         """Fresh executors in place of these, on other hosts if the cluster has any; a remark if it has none.
 
-        The fresh ones come up first, unless the cluster is `full` or gives none in half of the time.
+        Fresh ones are asked for first, unless the cluster is `full`. Those that leave would only hold up the batches
+        until these are there: they are drained meanwhile, and end once they are up or half of the time is over.
         """
         leaving = [executor for executor in self.alive() if executor.id in ids]
         if not leaving:
@@ -157,14 +164,21 @@ class Executors:
             return ""
         count, before = self.target, self.ids()
         avoided = {executor.host for executor in leaving}
+        going = frozenset(executor.id for executor in leaving)
+        self.ended |= going
         if not full:
-            self._bring_up_elsewhere(len(leaving), avoided, deadline.at_most(deadline.left_s / 2))
+            self.request(count + len(leaving))
+        drained = self._drain(going, batch_ends)
+        if not full:
+            self._bring_up_elsewhere(count, before, len(leaving), avoided, deadline.at_most(deadline.left_s / 2))
         self.request(count)
         fresh = sorted(self._besides(before), key=lambda executor: executor.host not in avoided)
-        surplus = fresh[: max(0, len(fresh) - len(leaving))]
-        going = [executor.id for executor in (*leaving, *surplus)]
-        self.ended |= frozenset(going)
-        self.retire(going, batch_ends, deadline)
+        surplus = frozenset(executor.id for executor in fresh[: max(0, len(fresh) - len(leaving))])
+        self.ended |= surplus
+        surplus_drained = self._drain(surplus, batch_ends)
+        self._let_go(going, drained, deadline)
+        if surplus:
+            self._let_go(surplus, surplus_drained, deadline)
         self.retired |= frozenset(ids)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             raise ExecutorsError(f"the old ones are gone and {len(self.alive())} of {count} executors are up")
@@ -179,9 +193,10 @@ class Executors:
         if 0 < self.target < len(executors):
             self.retire(whom_to_retire(executors, len(executors) - self.target), batch_ends, deadline)
 
-    def _bring_up_elsewhere(self, count: int, avoided: Collection[str], deadline: Deadline) -> None:
+    def _bring_up_elsewhere(
+        self, target: int, before: frozenset[str], count: int, avoided: Collection[str], deadline: Deadline
+    ) -> None:
         """Spark cannot be told to avoid a host: ask for more than needed until enough are elsewhere."""
-        before, target = self.ids(), self.target
         for extra in range(_PLACES_TRIED):
             self.request(target + count + extra)
             if not deadline.wait_until(partial(self._more_than, before, count + extra)):
