@@ -69,6 +69,8 @@ class Executors:
         self.brought: frozenset[str] = frozenset()
         self.ended: frozenset[str] = frozenset()
         self.target = 0
+        # Drained, and what tells whether the batch that may have used them has ended.
+        self._surplus: list[tuple[frozenset[str], Callable[[], bool]]] = []
 
     def take_over(self) -> None:
         """Set Spark's own allocation manager aside, and hold the number of executors that it wanted."""
@@ -173,12 +175,8 @@ class Executors:
             self._bring_up_elsewhere(count, before, len(leaving), avoided, deadline.at_most(deadline.left_s / 2))
         self.request(count)
         fresh = sorted(self._besides(before), key=lambda executor: executor.host not in avoided)
-        surplus = frozenset(executor.id for executor in fresh[: max(0, len(fresh) - len(leaving))])
-        self.ended |= surplus
-        surplus_drained = self._drain(surplus, batch_ends)
+        self._drain_surplus(fresh[: max(0, len(fresh) - len(leaving))], batch_ends)
         self._let_go(going, drained, deadline)
-        if surplus:
-            self._let_go(surplus, surplus_drained, deadline)
         self.retired |= frozenset(ids)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             raise ExecutorsError(f"the old ones are gone and {len(self.alive())} of {count} executors are up")
@@ -187,8 +185,21 @@ class Executors:
         again = sorted({executor.host for executor in fresh} & avoided)
         return f"the cluster offered no place but {', '.join(again)} again" if again else ""
 
+    def _drain_surplus(self, executors: Sequence[ExecutorInfo], batch_ends: BatchEnds) -> None:
+        """They take no more tasks; `end_surplus` sees them go, when there has been time for it."""
+        if executors:
+            surplus = frozenset(executor.id for executor in executors)
+            self.ended |= surplus
+            self._surplus.append((surplus, self._drain(surplus, batch_ends)))
+
+    def end_surplus(self, deadline: Deadline) -> None:
+        """What came up in the wrong place ends, once nobody needs what it holds any more."""
+        while self._surplus:
+            self._let_go(*self._surplus.pop(), deadline)
+
     def trim(self, batch_ends: BatchEnds, deadline: Deadline) -> None:
         """Late arrivals beyond the target, of a request that was taken back, go again."""
+        self.end_surplus(deadline)
         executors = self.alive()
         if 0 < self.target < len(executors):
             self.retire(whom_to_retire(executors, len(executors) - self.target), batch_ends, deadline)
