@@ -207,7 +207,7 @@ class Actuator:
             mine = {knob: value for knob, value in values.items() if knob.scope.split("/")[0] == query.name}
             if mine:
                 before = {knob: query.values[knob] for knob in mine if knob in query.values}
-                query.restart(mine, progress.deadline)
+                progress.remarks.append(query.restart(mine, progress.deadline))
                 progress.undos.append(partial(_restart_again, query, before))
 
     def _spread(self, progress: _Progress) -> None:
