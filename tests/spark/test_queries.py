@@ -234,4 +234,6 @@ def test_the_cause_is_told_without_ids_and_plans() -> None:
     assert first_line(RuntimeError(said)) == "no room"
     python = "in the proxy: Traceback (most recent call last):\n  File 'a.py'\nValueError: no\n\tat py4j"
     assert first_line(RuntimeError(python)) == "ValueError: no"
+    java = "An error occurred while calling o7.start.\n: java.lang.IllegalStateException: no\n\tat Query.start"
+    assert first_line(RuntimeError(java)) == "java.lang.IllegalStateException: no"
     assert first_line(RuntimeError("")) == "RuntimeError"

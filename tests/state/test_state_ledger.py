@@ -232,7 +232,8 @@ def _run(spark: SparkSession, place: Place, kind: str, chance: random.Random) ->
 def _rescale(spark: SparkSession, place: Place, kind: str, chance: random.Random) -> None:
     there = place.checkpoint.state_partitions()
     wanted = chance.choice([count for count in range(1, MOST_PARTITIONS + 1) if count != there])
-    rescale.rescale(spark, place.checkpoint, wanted, verify=chance.random() < 0.7, tell=place.note)
+    told = str(place.out) if place.sink == "files" else ""
+    rescale.rescale(spark, place.checkpoint, wanted, verify=chance.random() < 0.7, sink=told, tell=place.note)
 
 
 def _savepoint(spark: SparkSession, place: Place, kind: str, chance: random.Random) -> None:

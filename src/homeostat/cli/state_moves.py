@@ -106,6 +106,9 @@ def rescale(
     ] = None,
     verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Compare the state before and after.")] = True,
     app: ApplicationOption = None,
+    sink: Annotated[
+        str, typer.Option("--sink", metavar="DIR", help="Where the query's file sink writes, if it has one.")
+    ] = "",
     json: JsonFlag = False,
 ) -> None:
     """Bring the state to another number of partitions. The query must not run; after a crash, call it again."""
@@ -114,7 +117,7 @@ def rescale(
     elif partitions is None:
         raise ConfigError("the number is missing", where="--partitions", fix="--preview tells which is best")
     else:
-        _rescale(checkpoint, partitions, verify, app, json)
+        _rescale(checkpoint, partitions, verify, app, sink, json)
 
 
 def check(
@@ -145,7 +148,7 @@ def check(
         raise typer.Exit(EXIT_UNHEALTHY)
 
 
-def _rescale(location: str, partitions: int, verify: bool, app: str | None, json: bool) -> None:
+def _rescale(location: str, partitions: int, verify: bool, app: str | None, sink: str, json: bool) -> None:
     from homeostat.spark.trial_start import open_batch_finished
     from homeostat.state import rescale as rescaling
     from homeostat.state.holding import held
@@ -162,7 +165,7 @@ def _rescale(location: str, partitions: int, verify: bool, app: str | None, json
             if rescaling.has_open_batch(opened) and pipeline is not None:
                 say(f"batch {opened.batches().begun} is finished first")
                 open_batch_finished(spark, opened, pipeline, LIMIT_S)
-            done = rescaling.rescale(spark, opened, partitions, verify=verify, tell=say)
+            done = rescaling.rescale(spark, opened, partitions, verify=verify, sink=sink, tell=say)
     if json:
         print_json(asdict(done))
         return

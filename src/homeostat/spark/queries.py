@@ -38,6 +38,7 @@ _TRIES = 10
 _LONGEST_PAUSE_S = 60.0
 _LONGEST_REASON = 300
 _PYTHON_TRACE = "Traceback (most recent call last):"
+_JAVA_CALL = "An error occurred while calling"
 # What Spark says when a checkpoint and a query do not belong together.
 _OTHER_QUERY = (
     "sources in the checkpoint offsets",
@@ -360,6 +361,8 @@ def first_line(error: Exception) -> str:
     text = str(error).strip() or type(error).__name__
     _, found, reason = text.partition("terminated with exception: ")
     first, *rest = (reason if found else text).splitlines()
+    if first.startswith(_JAVA_CALL) and rest:
+        first = rest[0].removeprefix(": ")
     if first.endswith(_PYTHON_TRACE):
         first = next((line for line in rest if line and not line[0].isspace()), first)
     return first[:_LONGEST_REASON]

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from homeostat.core.errors import HomeostatError
-from homeostat.state import pauses, rescale, restoring, savepoints
+from homeostat.state import filesink, pauses, rescale, restoring, savepoints
 from homeostat.state.checkpoint import Checkpoint
 from homeostat.state.pauses import Pause
 
@@ -25,6 +25,7 @@ class Move:
     def __init__(self, spark: SparkSession, checkpoint: Checkpoint, progress: Mapping[str, Any] | None) -> None:
         self._spark, self._checkpoint = spark, checkpoint
         self._size = state_size(progress)
+        self._sink = "" if progress is None else filesink.directory_of(str(progress["sink"]["description"]))
         self._done: rescale.Rescaled | None = None
         self._phases_s: dict[str, float] = {}
 
@@ -35,7 +36,9 @@ class Move:
         self._phases_s[name] = time.monotonic() - began
 
     def rescale(self, partitions: int, *, verify: bool) -> None:
-        self._done = rescale.rescale(self._spark, self._checkpoint, partitions, verify=verify, savepoint=SAVEPOINTS)
+        self._done = rescale.rescale(
+            self._spark, self._checkpoint, partitions, verify=verify, savepoint=SAVEPOINTS, sink=self._sink
+        )
         self._phases_s |= self._done.phases_s
 
     def put_back(self) -> None:

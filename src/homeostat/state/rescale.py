@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from homeostat.core.errors import ConfigError, HomeostatError
-from homeostat.state import rawstate, restoring, savepoints
+from homeostat.state import filesink, rawstate, restoring, savepoints
 from homeostat.state.checkpoint import PROVIDER, Checkpoint
 from homeostat.state.damage import require_sound
 from homeostat.state.rawstate import Digest, Part
@@ -42,13 +42,17 @@ class RescaleError(HomeostatError):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the journal holds: the state after `batch` goes from `before` to `partitions`."""
+    """What the journal holds: the state after `batch` goes from `before` to `partitions`.
+
+    `sink` is the directory of a file sink, empty if there is none.
+    """
 
     before: int
     partitions: int
     batch: int
     savepoint: str
     verify: bool = True
+    sink: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +141,12 @@ def rescale(
     *,
     verify: bool = True,
     savepoint: str = BEFORE,
+    sink: str = "",
     tell: Tell = say_nothing,
 ) -> Rescaled:
     """The query must not run, and its last batch must be committed. An earlier attempt is finished first.
 
-    `savepoint` is how the savepoint's name begins; the batch follows.
+    `savepoint` is how the savepoint's name begins; the batch follows. `sink` is the directory of a file sink.
     """
     earlier = finish(spark, checkpoint, tell=tell)
     if earlier is not None and earlier.partitions == partitions:
@@ -155,7 +160,9 @@ def rescale(
     if before == partitions:
         raise ConfigError(f"the state has {partitions} partitions already", where=checkpoint.location)
     name = savepoints.free_name(checkpoint, f"{savepoint}{batch}")
-    plan = Plan(before, partitions, batch, name, verify)
+    if sink:
+        filesink.require_log(checkpoint, sink)
+    plan = Plan(before, partitions, batch, name, verify, sink)
     checkpoint.files.write(_journal(checkpoint), json.dumps(asdict(plan)).encode())
     return _carry_out(spark, checkpoint, plan, tell)
 
@@ -214,6 +221,8 @@ def _steps(spark: SparkSession, checkpoint: Checkpoint, plan: Plan, course: _Cou
             with course.phase("verify"):
                 course.state = rawstate.digests(spark, checkpoint, plan.batch + 1)
                 refuse_difference(old.result(), course.state)
+    if plan.sink and checkpoint.batches().begun == plan.batch + 1:
+        filesink.tell(spark, checkpoint, plan.sink, plan.batch + 1)
 
 
 def refuse_difference(old: Mapping[Part, Digest], new: Mapping[Part, Digest]) -> None:

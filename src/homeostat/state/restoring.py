@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from homeostat.state import savepoints
+from homeostat.state import filesink, savepoints
 from homeostat.state.checkpoint import Checkpoint
 from homeostat.state.reading import Track, unseen
 from homeostat.state.savepoints import Savepoint, SavepointError
@@ -24,6 +24,7 @@ def restore(checkpoint: Checkpoint, name: str, *, force: bool = False, keep: boo
         )
     kept = _keep(checkpoint) if keep else ""
     _build(checkpoint, savepoint)
+    filesink.take_back(checkpoint, savepoint.batch)
     checkpoint.files.write(_journal(checkpoint), json.dumps({"savepoint": name}).encode())
     finish(checkpoint)
     return kept
