@@ -120,7 +120,8 @@ def test_an_open_batch_is_finished_by_the_application(
 ) -> None:
     checkpoint = checkpoint_of("counts")
     last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
-    (checkpoint / "commits" / str(last)).unlink()
+    for name in (f"{last}", f".{last}.crc"):
+        (checkpoint / "commits" / name).unlink()
     refused = homeostat("state", "rescale", checkpoint, "--partitions", 2)
     assert refused.code == 2
     assert f"batch {last} is open, and only the application can finish it" in refused.err

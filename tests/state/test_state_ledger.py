@@ -36,7 +36,7 @@ KILLS = 2
 LIMIT_S = 400.0
 KINDS = ("windows", "unique", "sessions", "pairs", "processor")
 SINKS = ("files", "foreachBatch")
-FEW = ((1, "windows", "foreachBatch"), (2, "pairs", "files"), (3, "processor", "foreachBatch"))
+FEW = ((1, "windows", "foreachBatch"), (2, "pairs", "files"))
 MANY = [(seed, KINDS[seed % len(KINDS)], SINKS[seed // len(KINDS) % len(SINKS)]) for seed in range(100, 130)]
 
 

@@ -58,7 +58,10 @@ def take_back(checkpoint: Checkpoint, after: int) -> None:
     gone = {batch: directory for batch, directory in noted.items() if int(batch) > after}
     for batch, directory in gone.items():
         for path in _entries(directory, int(batch)):
+            folder, _, name = path.rpartition("/")
             checkpoint.files.delete(path)
+            # Spark takes a checksum that is left for an entry that somebody else wrote.
+            checkpoint.files.delete(f"{folder}/.{name}.crc")
     if gone:
         left = {batch: directory for batch, directory in noted.items() if batch not in gone}
         checkpoint.files.write(_path(checkpoint), json.dumps(left).encode())
