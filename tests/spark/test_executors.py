@@ -103,6 +103,7 @@ def test_a_replaced_executor_makes_way_for_one_elsewhere(executors: Executors) -
 
     remark = executors.replace([slow.id], batch_ends, Deadline.after(LIMIT_S), full=False)
     # Only a batch that began after the drain is free of what goes, one too many on the slow host included.
+    assert drained_at
     assert all(slow.id in drained for drained in drained_at)
     executors.end_surplus(Deadline.after(LIMIT_S))
     now = executors.alive()
