@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -19,6 +20,8 @@ from homeostat.sim.routing import largest_share
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario
 
 LEAST_BATCHES = 5
+# So many batches of a run, and of an executor, are still warming up: compilers, caches, connections.
+WARMING = 4
 FASTEST_PER_S = 1e9
 # A task that takes this many times what is usual in its batch was held up by chance.
 STRAGGLES = 2.0
@@ -114,21 +117,16 @@ def agreement(scenario: Scenario, run: RecordedRun) -> Agreement:
 
 
 def _settled(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[RecordedBatch, str]]]:
-    """The batches on warm executors, and those in which an executor worked for the first time, with its name.
-
-    The first batch of a run is neither: the driver is cold as well.
-    """
-    seen: set[str] = set()
-    runs: set[str] = set()
+    """The batches on warm executors, and those in which an executor worked for the first time, with its name."""
+    worked: Counter[str] = Counter()
     settled: list[RecordedBatch] = []
     fresh: list[tuple[RecordedBatch, str]] = []
     for batch in run.batches:
         workers = {str(worker) for tasks in batch.tasks.values() for worker in tasks.executor}
-        if batch.tasks and workers <= seen and batch.run in runs:
+        if batch.tasks and min(worked[name] for name in (batch.run, *workers)) >= WARMING:
             settled.append(batch)
-        fresh += [(batch, worker) for worker in sorted(workers - seen)]
-        seen |= workers
-        runs.add(batch.run)
+        fresh += [(batch, worker) for worker in sorted(workers) if not worked[worker]]
+        worked.update((batch.run, *workers))
     if len(settled) < LEAST_BATCHES:
         raise ConfigError(
             f"only {len(settled)} batches with rows ran on executors that were warm",
@@ -265,12 +263,12 @@ def _calibrated(
     """
     quiet = replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0]
     measured = _seconds(batches)
-    off = np.log(measured / quiet)
+    off = _around_each_run(np.log(measured / quiet), batches)
     phi = _correlation(off)
 
     def spread(sigma: float) -> float:
         simulated = replay(components, engine, Noise(sigma, phi), batches, SEEDS)
-        return _spread(np.log(simulated / quiet))
+        return _spread(np.concatenate([_around_each_run(row, batches) for row in np.log(simulated / quiet)]))
 
     sigma = _solved(spread, _spread(off), 0.0, MOST_SIGMA)
     noise, scale = Noise(_rounded(sigma), _rounded(phi)), 1.0
@@ -280,6 +278,15 @@ def _calibrated(
         tasks_s = np.maximum(simulated - engine.driver_s - engine.commit_s, 1e-3)
         scale *= float(np.clip(1 + np.median((measured - simulated) / tasks_s), 0.5, 2.0))
     return noise, scale
+
+
+def _around_each_run(values: Array, batches: Sequence[RecordedBatch]) -> Array:
+    """What all batches of a run have in common is an error of the costs, not noise."""
+    runs = np.array([batch.run for batch in batches])
+    around = values.copy()
+    for run in set(runs.tolist()):
+        around[runs == run] -= np.median(values[runs == run])
+    return around
 
 
 def _solved(function: Callable[[float], float], wanted: float, low: float, high: float) -> float:
