@@ -186,7 +186,7 @@ def test_skew_is_found_again() -> None:
 
 def test_too_few_batches_are_refused(known: RecordedRun) -> None:
     with pytest.raises(ConfigError, match="only 4 batches"):
-        fit(replace(known, batches=known.batches[:5]))
+        fit(replace(known, batches=known.batches[: WARMING + 4]))
 
 
 def test_a_restart_takes_as_long_as_between_its_runs(known: RecordedRun) -> None:
