@@ -259,16 +259,18 @@ def _calibrated(
 ) -> tuple[Noise, float]:
     """The noise with which simulated batches vary as the real ones do, and a factor on all task times.
 
+    Runs lie at levels of their own, by what else the machine did and by what the costs miss: that is part of the noise,
+    and its correlation carries it, for the next run will have such a level too.
     The factor makes up for what the noise adds: a stage waits for the latest of its tasks.
     """
     quiet = replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0]
     measured = _seconds(batches)
-    off = _around_each_run(np.log(measured / quiet), batches)
+    off = np.log(measured / quiet)
     phi = _correlation(off)
 
     def spread(sigma: float) -> float:
         simulated = replay(components, engine, Noise(sigma, phi), batches, SEEDS)
-        return _spread(np.concatenate([_around_each_run(row, batches) for row in np.log(simulated / quiet)]))
+        return _spread(np.log(simulated / quiet))
 
     sigma = _solved(spread, _spread(off), 0.0, MOST_SIGMA)
     noise, scale = Noise(_rounded(sigma), _rounded(phi)), 1.0
@@ -278,15 +280,6 @@ def _calibrated(
         tasks_s = np.maximum(simulated - engine.driver_s - engine.commit_s, 1e-3)
         scale *= float(np.clip(1 + np.median((measured - simulated) / tasks_s), 0.5, 2.0))
     return noise, scale
-
-
-def _around_each_run(values: Array, batches: Sequence[RecordedBatch]) -> Array:
-    """What all batches of a run have in common is an error of the costs, not noise."""
-    runs = np.array([batch.run for batch in batches])
-    around = values.copy()
-    for run in set(runs.tolist()):
-        around[runs == run] -= np.median(values[runs == run])
-    return around
 
 
 def _solved(function: Callable[[float], float], wanted: float, low: float, high: float) -> float:
