@@ -70,7 +70,7 @@ def working(spark: SparkSession, what: str) -> Iterator[None]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     ended = threading.Event()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
         shown = bar.add_task(what, total=None)
 
         def follow() -> None:
