@@ -24,8 +24,8 @@ from homeostat.store.protocol import ACTION
 TRIGGER_S = 3.0
 WAIT_MS = 1.0
 SEEDS = (1, 2, 3, 4, 5)
-# Quicker than one would regulate a real application: an experiment lasts minutes. Not so the time to work off a
-# backlog: with less of it the backlog of the moment of decision, which is chance, would say how many executors it ends with.
+# Quicker than one would regulate a real application: an experiment lasts minutes. Not so the time for a backlog: with
+# little of it, what had come together by chance until the decision would say how many executors it takes.
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "guards": {"cooldown": "5 s", "cooldown_shrink": "2 min", "confirm": "1 min"},
     "loop": {"settle": "20 s", "window": "1 min", "patience": "30 s", "catch_up": "5 min"},
