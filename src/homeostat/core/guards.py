@@ -92,7 +92,8 @@ class CoolDown:
 class ConfirmShrink:
     """Shrink only what was wanted smaller all the time, and only to the largest value wanted meanwhile.
 
-    If anything was not measured in that time, the wish proves nothing.
+    If anything was not measured in that time, the wish proves nothing. What is too large for a load that asks for more
+    elsewhere need not be confirmed: it is not that the load has fallen.
     """
 
     confirm_s: float = 300.0
@@ -101,6 +102,8 @@ class ConfirmShrink:
     def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
         now = context.view.configuration
         values = dict(proposal.patch.values)
+        if any(value > now.get(knob, value) and context.view.spec(knob).cost > 0 for knob, value in values.items()):
+            return proposal
         for knob, value in proposal.patch.values.items():
             if value >= now.get(knob, value) or context.view.spec(knob).cost <= 0:
                 continue

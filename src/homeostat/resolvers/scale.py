@@ -20,7 +20,7 @@ from homeostat.core.findings import (
     Proposal,
 )
 from homeostat.core.view import View
-from homeostat.models.capacity import speed_up
+from homeostat.models.capacity import loads, speed_up
 from homeostat.resolvers.admission import rows_wanted
 from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
@@ -44,7 +44,7 @@ class ScaleUpResolver:
         needs = self.sizing.needs(view, skewed, last=since_onset(short, 60))
         wanted = [n for n in within_bounds(view, needs) if _grows(view, n)]
         if wanted:
-            proposal = scaling(view, SCALE_UP, short, wanted)
+            proposal = scaling(view, SCALE_UP, short, [*wanted, *self._too_large(view, needs, wanted, skewed)])
             if proposal.prediction is not None and proposal.prediction.gain > _NO_GAIN:
                 yield proposal
         for need in needs:
@@ -54,6 +54,19 @@ class ScaleUpResolver:
                 yield alert_about(diagnosis, why)
             elif not need.enough:
                 yield alert_about(diagnosis, f"no number of {need.knob} would do: its longest tasks bound the batch")
+
+    @staticmethod
+    def _too_large(view: View, needs: Sequence[Need], wanted: Sequence[Need], skewed: frozenset[str]) -> list[Need]:
+        """What the same load leaves idle elsewhere goes in the same redeployment, if all of it was measured."""
+        if view.micro_batch or any(view.spec(need.knob).live for need in wanted) or skewed:
+            return []
+        floor = (view.objective.throughput_per_s or 0.0) > 0
+        known = {load.component for load in loads(view).values() if load.complete}
+        return [
+            need
+            for need in needs
+            if not floor and need.component in known and view.spec(need.knob).clip(need.instances) < need.present
+        ]
 
 
 @dataclass(frozen=True, slots=True)

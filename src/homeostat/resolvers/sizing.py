@@ -21,8 +21,10 @@ from homeostat.models.capacity import (
     peak,
     replays,
 )
+from homeostat.models.saturation import KeyShares
 
 _ROUNDING = 1e-6
+_ROUNDS = 3
 _ALMOST_NOTHING = 1e-6
 _NOTABLE = 0.1
 _TASKS_PER_SLOT = 2
@@ -109,8 +111,13 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
     rate = load.even_per_s / load.instances
     if not (math.isfinite(rate) and rate > 0):
         return None
+    component = view.topology[load.component]
     exact = wanted_per_s * (1.0 if even else load.imbalance) / rate
-    need = Need(load.component, view.topology[load.component].scaled_by, load.instances, exact)
+    shares = KeyShares(load.instances, load.imbalance)
+    if component.keyed and not even and not shares.hot:
+        for _ in range(_ROUNDS):
+            exact = wanted_per_s * shares.with_instances(math.ceil(exact - _ROUNDING)) / rate
+    need = Need(load.component, component.scaled_by, load.instances, exact)
     if even or need.instances == load.instances:
         return need
     measured = measured_capacities(view, load.component)

@@ -11,6 +11,7 @@ from homeostat.core.events import Notify
 from homeostat.core.findings import JSON, Record
 from homeostat.core.objective import Objective
 from homeostat.policies import registry
+from homeostat.service.learned import Learner
 from homeostat.service.manager import Manager
 from homeostat.service.samples import Samples
 from homeostat.spark.application import Application
@@ -52,16 +53,19 @@ def manager(
     samples = Samples()
     engine = application.engine(pipeline.name)
     ours = cast("Store", FencedStore(store, engine))
+    policy = registry.build(name, config.sections)
+    learner = Learner(ours, run)
 
     def after_step(trace: Trace, state: State) -> None:
         ours.append(run, samples.new(state))
+        learner.look(policy, state, engine.now_s)
 
     def alert(told: Notify) -> None:
         say(f"{told.title}: {told.message}")
 
     return Manager(
         engine,
-        registry.build(name, config.sections),
+        policy,
         ours,
         run,
         objective=objective,
