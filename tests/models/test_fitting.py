@@ -121,7 +121,7 @@ def test_a_slow_executor_is_kept_apart_from_what_tasks_cost() -> None:
     assert healthy.slow == ()
     setup = replace(healthy.setup, executors=12)
     cured = replace(performance, slow=())
-    assert cured.expected_s(9_600, setup) == pytest.approx(healthy.expected_s(9_600, setup), rel=0.1)
+    assert cured.expected_s(9_600, setup) == pytest.approx(healthy.expected_s(9_600, setup), rel=0.15)
 
 
 def test_a_model_survives_being_written_down() -> None:

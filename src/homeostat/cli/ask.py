@@ -87,7 +87,8 @@ def whatif(
     now = model.predict(model.configuration, model.arrival_per_s)
     then = model.predict(configuration, model.arrival_per_s if rate is None else _rate(rate))
     if json:
-        print_json({"at_s": model.at_s, "now": predicted_json(now), "then": predicted_json(then)})
+        errors = dict(model.errors)
+        print_json({"at_s": model.at_s, "now": predicted_json(now), "then": predicted_json(then), "errors": errors})
     else:
         _print_predicted(model, now, then)
     if picture is not None:
@@ -189,6 +190,7 @@ def plan_json(model: ApplicationModel, made: Plan) -> dict[str, Any]:
         "horizon_s": made.goal.horizon_s,
         "holds": made.chosen is not None,
         "change": {str(knob): value for knob, value in made.patch.values.items()},
+        "errors": dict(model.errors),
         "best": _candidate_json(made.best),
         "candidates": [_candidate_json(each) for each in made.candidates],
     }
@@ -213,8 +215,14 @@ def _print_predicted(model: ApplicationModel, now: Predicted, then: Predicted) -
     print_table(("", "now", "then"), rows)
     print()
     print(then.limit)
-    for note in then.unknown:
+    _print_doubts(model, then)
+
+
+def _print_doubts(model: ApplicationModel, predicted: Predicted) -> None:
+    for note in predicted.unknown:
         print(f"unknown: {note}")
+    for name, error in model.errors.items():
+        print(f"predictions about {name} have been off by {math.expm1(error):.0%} so far")
 
 
 def _figures(predicted: Predicted) -> dict[str, str]:
@@ -258,8 +266,7 @@ def _print_plan(model: ApplicationModel, made: Plan) -> None:
     if left > 0:
         print(f"… and {left} more (--json has all)")
     print(made.best.predicted.limit)
-    for note in made.best.predicted.unknown:
-        print(f"unknown: {note}")
+    _print_doubts(model, made.best.predicted)
 
 
 def _was(made: Plan, knob: Knob) -> str:

@@ -93,6 +93,7 @@ def view_at(policy: Policy, state: State, now_s: float) -> View:
         history=state.history,
         epoch=state.epoch,
         standing_since_s=since(state.diagnoses),
+        trust=state.trust,
     )
 
 

@@ -21,6 +21,7 @@ from homeostat.core.memory import MemoryEntry
 from homeostat.core.outcome import Trial
 from homeostat.core.policy import Policy
 from homeostat.core.state import ActiveAction, State
+from homeostat.core.trust import learned
 from homeostat.core.view import View
 
 _GRACE_S = 60.0
@@ -112,6 +113,8 @@ def _close(
     commands: list[Command],
 ) -> State:
     text = f"{action.command.id} {outcome.verdict}" + (f": {outcome.reason}" if outcome.reason else "")
+    trust = learned(state.trust, action.proposal.component, outcome)
+    known = trust.get(action.proposal.component)
     id = book.write(
         "outcome",
         text,
@@ -127,6 +130,7 @@ def _close(
             "before": outcome.before,
             "after": outcome.after,
             "reason": outcome.reason,
+            "model_error": None if known is None else known.error,
         },
     )
     entry = MemoryEntry(
@@ -143,6 +147,7 @@ def _close(
     state = replace(
         state,
         memory=policy.memory.learn(state.memory, entry),
+        trust=trust,
         active=tuple(a for a in state.active if a is not action),
     )
     if outcome.verdict in ("harmful", "failed") and action.proposal.reversible:

@@ -15,6 +15,7 @@ from homeostat.core.memory import Entries, MemoryEntry
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Observation
 from homeostat.core.topology import Topology
+from homeostat.core.trust import Trusts
 
 Mode = Literal["observe", "advise", "earn", "regulate"]
 MODES: tuple[Mode, ...] = ("observe", "advise", "earn", "regulate")
@@ -82,6 +83,7 @@ class State:
     alerts: Mapping[tuple[str, str], float] = field(default_factory=dict)
     shrink_wishes: Mapping[Knob, Wish] = field(default_factory=dict)
     memory: Entries = ()
+    trust: Trusts = field(default_factory=dict)
     shrunk: Mapping[str, MemoryEntry] = field(default_factory=dict)
     advice: tuple[Advice, ...] = ()
     advised: Mapping[str, Proposal] = field(default_factory=dict)

@@ -61,7 +61,8 @@ class ApplicationModel:
     """All that is needed to answer what-if questions, taken at one moment.
 
     `arrival_per_s` is the load then, `variation` the standard deviation of its logarithm, `backlog_rows` what waits at
-    the sources. Not `replays`: what is not taken at once is lost.
+    the sources. Not `replays`: what is not taken at once is lost. `errors` is how far predictions about a component
+    have been off so far, in ln.
     """
 
     at_s: float
@@ -74,6 +75,7 @@ class ApplicationModel:
     variation: float = 0.0
     backlog_rows: float = 0.0
     replays: bool = True
+    errors: Mapping[str, float] = field(default_factory=dict)
 
     def predict(self, configuration: Configuration, rate_per_s: float) -> Predicted:
         """Everything about it."""
@@ -133,6 +135,7 @@ def application_model(view: View) -> ApplicationModel | None:
         variation=max(noise, default=0.0),
         backlog_rows=_behind(waiting, rate, performance) if math.isfinite(waiting) else 0.0,
         replays=replays(view),
+        errors={name: trust.error for name, trust in view.trust.items()},
     )
 
 

@@ -44,6 +44,7 @@ def to_json(model: ApplicationModel) -> JSON:
             "variation": model.variation,
             "backlog_rows": model.backlog_rows,
             "replays": model.replays,
+            "errors": dict(model.errors),
             **fitted,
         },
     )
@@ -66,6 +67,7 @@ def from_json(value: JSON) -> ApplicationModel | None:
         variation=known["variation"],
         backlog_rows=known["backlog_rows"],
         replays=known["replays"],
+        errors=known["errors"],
     )
 
 

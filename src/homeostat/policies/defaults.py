@@ -25,9 +25,11 @@ from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
 from homeostat.detectors.slo import SloDetector
 from homeostat.diagnosers.evidence import EvidenceDiagnoser
+from homeostat.models.planner import Goal
 from homeostat.resolvers.admission import AdmitMoreResolver
 from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.replace import ReplaceSlowResolver
+from homeostat.resolvers.retune import RetuneResolver
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import Sizing
 from homeostat.resolvers.skew import AdjustSkewResolver
@@ -78,7 +80,7 @@ def provisioning(settings: Settings) -> Policy:
             ReplaceSlowResolver(),
             AdjustSkewResolver(),
             AdmitMoreResolver(),
-            ScaleUpResolver(sizing),
+            ScaleUpResolver(sizing, settings.planning.largest_error),
             ScaleDownResolver(sizing),
             Alert(_TOLD),
         ),
@@ -89,6 +91,26 @@ def provisioning(settings: Settings) -> Policy:
         regret_s=_REGRET_S,
         arbiter=RankedArbiter(settings.loop.act_above, settings.loop.patience),
         guards=guards(settings.guards),
+    )
+
+
+def latency(settings: Settings) -> Policy:
+    """Latency or lag SLO: trigger, rows, partitions and executors planned together by the model. Where both cannot be
+    held, latency or the cost limit gives way, as it is set."""
+    made = provisioning(settings)
+    sizing, planning = Sizing(settings.loop.catch_up), settings.planning
+    held = planning.gives_way == "latency"
+    retune = RetuneResolver(
+        Goal(planning.confidence, planning.horizon, settings.loop.catch_up),
+        ScaleUpResolver(sizing, planning.largest_error),
+        ScaleDownResolver(sizing),
+        cost_gives_way=not held,
+    )
+    return replace(
+        made,
+        name="latency",
+        resolvers=(ReplaceSlowResolver(), AdjustSkewResolver(), AdmitMoreResolver(), retune, Alert(_TOLD)),
+        guards=tuple(guard for guard in made.guards if held or not isinstance(guard, CostLimit)),
     )
 
 

@@ -36,7 +36,7 @@ class Need:
     """`exact` instances would do; `instances` are whole ones. Not `enough`: no number would do, this one does most.
 
     `partitions`: the tasks that stages must be cut into for the instances to be of use. `wanted_per_s`: the load that
-    all of it is for.
+    all of it is for. `note`: why it is not what the model says.
     """
 
     component: str
@@ -46,6 +46,7 @@ class Need:
     enough: bool = True
     partitions: Mapping[str, int] = field(default_factory=dict)
     wanted_per_s: float = math.nan
+    note: str = ""
 
     @property
     def instances(self) -> int:

@@ -69,7 +69,7 @@ class Manager:
 
     def _write(self, before: State, records: Sequence[Record]) -> None:
         # Numbers first: a crash in between may skip some, but never gives one away twice.
-        if before.numbers != self.state.numbers or before.memory != self.state.memory:
+        if (before.numbers, before.memory, before.trust) != (self.state.numbers, self.state.memory, self.state.trust):
             self.store.save_state(self.run, "loop", saved(self.state))
         if records:
             self.store.append(self.run, records)

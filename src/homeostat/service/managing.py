@@ -47,8 +47,11 @@ def manager(
 ) -> Manager:
     objective = config.objective if config.objective != Objective() else pipeline.objective
     name = config.policy
-    if config.values["policy"].origin == configuration.DEFAULT and objective.throughput_per_s is not None:
+    default = config.values["policy"].origin == configuration.DEFAULT
+    if default and objective.throughput_per_s is not None:
         name = "throughput"
+    elif default and (objective.latency_p95_s is not None or objective.lag_s is not None):
+        name = "latency"
     run = application.run_name(pipeline.name)
     samples = Samples()
     engine = application.engine(pipeline.name)
