@@ -49,10 +49,17 @@ PARTITIONS, STATE_PARTITIONS = 12, 4
 class Setup:
     executors: int
     load_per_s: float
+    partitions: int = PARTITIONS
+    state_partitions: int = STATE_PARTITIONS
 
     @property
     def name(self) -> str:
-        return f"{self.executors} executors, {self.load_per_s:,.0f} rows/s"
+        cut = "" if self.usual else f", {self.partitions} and {self.state_partitions} partitions"
+        return f"{self.executors} executors, {self.load_per_s:,.0f} rows/s{cut}"
+
+    @property
+    def usual(self) -> bool:
+        return (self.partitions, self.state_partitions) == (PARTITIONS, STATE_PARTITIONS)
 
 
 FITTED = (Setup(1, 300.0), Setup(2, 700.0), Setup(4, 1_400.0))
@@ -71,15 +78,15 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
             runs = {}
             for number, setup in enumerate(setups, start=1):
                 tell(f"real run {number} of {len(setups)}: {setup.name}")
-                runs[setup] = _run(here, setup, scale * SETUP_S)
+                runs[setup] = real_run(here, setup, scale * SETUP_S)
             recorded = record(log)
-            fitted = fit(_only(recorded, [runs[setup] for setup in FITTED]))
+            fitted = fit(only(recorded, [runs[setup] for setup in FITTED]))
             tell(f"fitted to {fitted.agreement}")
             found: dict[str, Any] = {"fitted": _fitted_json(fitted)}
             if FIT in parts:
-                real = {setup: _seconds(_only(recorded, [runs[setup]])) for setup in HELD_OUT}
+                real = {setup: seconds_of(only(recorded, [runs[setup]])) for setup in HELD_OUT}
                 found |= held_out_json(fitted.scenario, real, scale * SETUP_S)
-                found["replayed"] = asdict(agreement(fitted.scenario, _only(recorded, [runs[s] for s in HELD_OUT])))
+                found["replayed"] = asdict(agreement(fitted.scenario, only(recorded, [runs[s] for s in HELD_OUT])))
                 tell(f"elsewhere: median error {found['median_error']:.0%}, {found['coverage']:.0%} covered")
             if EXPERIMENT in parts:
                 found["experiments"] = _experiments(here, fitted.scenario, scale, tell)
@@ -135,18 +142,18 @@ def twin_seconds(fitted: Scenario, setup: Setup, seconds: float) -> Array:
     return np.array(found)
 
 
-def _run(here: Ground, setup: Setup, seconds: float) -> str:
+def real_run(here: Ground, setup: Setup, seconds: float) -> str:
     """The id of a run of the word count in this setup, in which nothing is changed."""
     here.set_executors(setup.executors)
-    name = f"{setup.executors}-{setup.load_per_s:.0f}"
+    name = f"{setup.executors}-{setup.load_per_s:.0f}-{setup.partitions}-{setup.state_partitions}"
     spec = specification(
         Profile(WorkloadSpec("constant", setup.load_per_s)),
         here.directory / f"ledger-{name}",
         wait_ms=WAIT_MS,
         trigger_s=TRIGGER_S,
         executors=setup.executors,
-        source_partitions=PARTITIONS,
-        state_partitions=STATE_PARTITIONS,
+        source_partitions=setup.partitions,
+        state_partitions=setup.state_partitions,
     )
     trial = Trial(here.spark, here.directory / name, spec, mode="observe")
     trial.run(seconds)
@@ -155,11 +162,11 @@ def _run(here: Ground, setup: Setup, seconds: float) -> str:
     return str(query.runId)
 
 
-def _only(recorded: RecordedRun, runs: Sequence[str]) -> RecordedRun:
+def only(recorded: RecordedRun, runs: Sequence[str]) -> RecordedRun:
     return replace(recorded, batches=tuple(batch for batch in recorded.batches if batch.run in runs))
 
 
-def _seconds(recorded: RecordedRun) -> Array:
+def seconds_of(recorded: RecordedRun) -> Array:
     return np.array([batch.seconds for batch in recorded.batches[SKIPPED:]])
 
 

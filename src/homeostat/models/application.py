@@ -20,9 +20,10 @@ from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN
 from homeostat.core.topology import Topology
 from homeostat.core.view import View
-from homeostat.models.capacity import backlog_rows, level, loads, replays
+from homeostat.models.capacity import backlog_rows, level, replays
 from homeostat.models.fitting import batch_model
-from homeostat.models.performance import Range, predict, tail_s
+from homeostat.models.noise import fit
+from homeostat.models.performance import Performance, Range, predict, tail_s
 from homeostat.models.replay import BatchModel, Setup
 from homeostat.models.saturation import FlowModel, flow_model
 
@@ -81,7 +82,8 @@ class ApplicationModel:
         """Everything about it."""
         if isinstance(self.performance, FlowModel):
             return _flow(self.performance, self.topology, configuration, rate_per_s)
-        return _batches(self.performance, self.setup(configuration), configuration, rate_per_s)
+        found = predict(self.performance, rate_per_s, self.setup(configuration), self.variation)
+        return _batches(found, configuration)
 
     def setup(self, configuration: Configuration) -> Setup:
         """The configuration as a batch sees it."""
@@ -123,7 +125,6 @@ def application_model(view: View) -> ApplicationModel | None:
     if performance is None or not math.isfinite(rate):
         return None
     waiting = backlog_rows(view)
-    noise = [load.noise.sigma for load in loads(view).values()]
     return ApplicationModel(
         at_s=view.now_s,
         topology=view.topology,
@@ -132,7 +133,7 @@ def application_model(view: View) -> ApplicationModel | None:
         objective=view.objective,
         performance=performance,
         arrival_per_s=rate,
-        variation=max(noise, default=0.0),
+        variation=fit(np.log(arrivals[arrivals > 0])).sigma,
         backlog_rows=_behind(waiting, rate, performance) if math.isfinite(waiting) else 0.0,
         replays=replays(view),
         errors={name: trust.error for name, trust in view.trust.items()},
@@ -154,15 +155,14 @@ def holds_in_time(model: BatchModel, setup: Setup, rate_per_s: float, confidence
     return rows <= setup.rows_bound and tail_s(model, rows, setup, confidence) <= setup.trigger_s
 
 
-def _batches(model: BatchModel, setup: Setup, configuration: Configuration, rate_per_s: float) -> Predicted:
-    found = predict(model, rate_per_s, setup)
+def _batches(found: Performance, configuration: Configuration) -> Predicted:
     path = found.critical
     limit = (
         f"beyond {path.executors} executors a batch stays at {path.seconds:.1f} s, most of it {path.blame}: {path.why}"
     )
     return Predicted(
         configuration=configuration,
-        rate_per_s=rate_per_s,
+        rate_per_s=found.rate_per_s,
         throughput_per_s=found.throughput_per_s,
         saturation_per_s=found.saturation_per_s,
         stable=found.stable,

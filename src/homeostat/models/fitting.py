@@ -25,6 +25,8 @@ _MOST_TASKS = 4_000
 # A worker is slow if its tasks take so much longer than others' and that cannot be chance.
 _LEAST_SLOW, _SURE = 0.15, 4.0
 _HALVINGS = 60
+_TOLD_BY, _LEAST_TOLD_BY = 60, 20
+_USUAL_WIDENING, _MOST_WIDENING = 1.5, 3.0
 
 
 def batch_model(view: View) -> BatchModel | None:
@@ -54,7 +56,7 @@ def _batch_model(view: View) -> BatchModel | None:
         stages = tuple(replace(stage, delay_s=_delay_s(recorded, stage.name, slots)) for stage in stages)
     driver_s = [_seconds(o) - sum(_span_s(o.tasks[name]) for name in costs if name in o.tasks) for o in recorded]
     rows = [d.rows for d in view.history if d.epoch >= 0 and d.rows > 0]
-    return BatchModel(
+    model = BatchModel(
         stages=stages,
         driver_s=np.maximum(np.array(driver_s), 0.0),
         common=common,
@@ -63,6 +65,18 @@ def _batch_model(view: View) -> BatchModel | None:
         slow=tuple(math.exp(log) for log in slow.values() for _ in range(slots)),
         rows_seen=(min(rows), max(rows)) if rows else (0.0, math.inf),
     )
+    return replace(model, widening=_widening(view, model))
+
+
+def _widening(view: View, model: BatchModel) -> float:
+    """Told by the batches since the present configuration came up, each with the rows it had."""
+    seen = [d for d in view.current[-_TOLD_BY:] if d.rows > 0 and d.seconds > 0]
+    if len(seen) < _LEAST_TOLD_BY:
+        return _USUAL_WIDENING
+    off = np.log([d.seconds / model.plain_s(d.rows, model.setup) for d in seen])
+    drawn = np.log(model.durations_s(float(np.median([d.rows for d in seen])), model.setup))
+    real, expected = (float(np.ptp(np.quantile(logs, (0.1, 0.9)))) for logs in (off, drawn))
+    return min(max(real / expected, 1.0), _MOST_WIDENING) if expected > 0 else 1.0
 
 
 def _usable(observation: Observation) -> bool:

@@ -61,7 +61,8 @@ class Performance:
         return self.stable and (self.setup.trigger_s <= 0 or self.batch_s.high <= self.setup.trigger_s)
 
 
-def predict(model: BatchModel, rate_per_s: float, setup: Setup) -> Performance:
+def predict(model: BatchModel, rate_per_s: float, setup: Setup, variation: float = 0.0) -> Performance:
+    """At this rate on average; `variation` is the standard deviation of its logarithm."""
     trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
     rows = max(rate_per_s * trigger_s, 1.0)
     saturation = saturation_per_s(model, setup)
@@ -75,7 +76,7 @@ def predict(model: BatchModel, rate_per_s: float, setup: Setup) -> Performance:
         if done:
             break
     rows = min(rate_per_s * period_s, setup.rows_bound) if stable else _full_rows(rows, setup)
-    durations_s = model.durations_s(rows, setup)
+    durations_s = model.durations_s(rows, setup, variation=variation)
     if not stable:
         period_s = max(trigger_s, float(np.median(durations_s)))
     return Performance(

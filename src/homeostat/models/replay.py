@@ -147,7 +147,8 @@ class BatchModel:
     """Everything needed to replay a batch. `driver_s` and `common` (ln of what a whole batch had in common) have one
     entry for each recorded batch, `slow` the factors of slots that are slower than the others now.
 
-    `rows_seen` is the range of rows of a batch that it was fitted to.
+    `rows_seen` is the range of rows of a batch that it was fitted to, `widening` how many times further real batches
+    were from the middle than the recorded noise makes them.
     """
 
     stages: tuple[Stage, ...]
@@ -157,16 +158,23 @@ class BatchModel:
     setup: Setup
     slow: tuple[float, ...] = ()
     rows_seen: tuple[float, float] = (0.0, math.inf)
+    widening: float = 1.0
 
-    def durations_s(self, rows: float, setup: Setup, draws: int = DRAWS) -> Array:
-        """Sorted seconds of a batch of so many rows, once for each draw of the recorded noise."""
+    def durations_s(self, rows: float, setup: Setup, draws: int = DRAWS, variation: float = 0.0) -> Array:
+        """Sorted seconds of a batch of so many rows, once for each draw of the recorded noise.
+
+        `variation` is the standard deviation of ln(rows), if they are not always as many.
+        """
         generator = np.random.default_rng(_SEED)
         spread = _quantiles(draws)
         found = np.empty(draws)
         slots = self.slots * setup.executors
-        expected = [(stage, stage.tasks_s(rows, setup)) for stage in self.stages]
         doubt = {stage.name: generator.permutation(spread) for stage in self.stages}
+        taken = rows * np.exp(variation * generator.permutation(spread))
+        expected = [(stage, stage.tasks_s(rows, setup)) for stage in self.stages]
         for draw in range(draws):
+            if variation > 0:
+                expected = [(stage, stage.tasks_s(float(taken[draw]), setup)) for stage in self.stages]
             batch = draw % len(self.common)
             total_s = float(self.driver_s[draw % len(self.driver_s)])
             for stage, tasks_s in expected:
@@ -174,7 +182,8 @@ class BatchModel:
                 off = stage.cost.error * doubt[stage.name][draw]
                 total_s += makespan_s(tasks_s * np.exp(noise + off), slots, self.slow)
             found[draw] = total_s
-        return np.sort(found)
+        middle = median(found)
+        return middle * (np.sort(found) / middle) ** self.widening
 
     def expected_s(self, rows: float, setup: Setup) -> float:
         """The middle of what a batch of so many rows takes."""
@@ -194,15 +203,16 @@ class BatchModel:
 
     def _enough(self, rows: float, setup: Setup, most: int) -> int:
         """The fewest executors that come within 2 % of all that could be of use."""
-        best_s = self._plain_s(rows, replace(setup, executors=most))
+        best_s = self.plain_s(rows, replace(setup, executors=most))
         low, high = 1, most
         while low < high:
             middle = (low + high) // 2
-            good = self._plain_s(rows, replace(setup, executors=middle)) <= (1 + _NO_GAIN) * best_s
+            good = self.plain_s(rows, replace(setup, executors=middle)) <= (1 + _NO_GAIN) * best_s
             low, high = (low, middle) if good else (middle + 1, high)
         return low
 
-    def _plain_s(self, rows: float, setup: Setup) -> float:
+    def plain_s(self, rows: float, setup: Setup) -> float:
+        """What a batch of so many rows takes without any noise."""
         stages_s = (makespan_s(stage.tasks_s(rows, setup), self.slots * setup.executors) for stage in self.stages)
         return median(self.driver_s) + sum(stages_s)
 

@@ -102,6 +102,7 @@ def _batches_json(model: BatchModel) -> dict[str, Any]:
         "setup": asdict(model.setup),
         "slow": list(model.slow),
         "rows_seen": list(model.rows_seen),
+        "widening": model.widening,
     }
 
 
@@ -114,6 +115,7 @@ def _batches(value: Mapping[str, Any]) -> BatchModel:
         Setup(**value["setup"]),
         tuple(value["slow"]),
         (value["rows_seen"][0], value["rows_seen"][1]),
+        value["widening"],
     )
 
 
