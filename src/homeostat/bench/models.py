@@ -6,7 +6,7 @@ import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from homeostat.bench.ground import ground, machine
 from homeostat.bench.noise import capacity_per_s
-from homeostat.bench.twin import Setup, only, real_run, seconds_of
+from homeostat.bench.twin import Setup, only, real_run
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
     SOURCE_PARTITIONS,
@@ -24,11 +24,13 @@ from homeostat.core.configuration import (
     Configuration,
     Patch,
 )
+from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Observed
 from homeostat.core.observation import Array
 from homeostat.models.application import ApplicationModel, Predicted
 from homeostat.service.learned import from_recording, from_scenario
 from homeostat.sim.microbatch import Microbatch
+from homeostat.sim.recording import RecordedRun
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.spark.recorder import record
 
@@ -91,6 +93,7 @@ REAL_HELD_OUT = (
     Setup(3, 800.0, state_partitions=8),
     Setup(4, 1_200.0, partitions=24, state_partitions=8),
 )
+OVERLOAD = Setup(2, 6_000.0)
 
 
 def measure(*, sides: Sequence[str] = (SIMULATOR,), scale: float = 1.0, tell: Tell = lambda _: None) -> dict[str, Any]:
@@ -233,7 +236,8 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def on_spark(scale: float, tell: Tell) -> dict[str, Any]:
     """All setups in one application and in random order; fitted to some of them, tried on the others."""
     before = machine()
-    setups = random.Random(SEED).sample([*FITTED, *REAL_HELD_OUT], len(FITTED) + len(REAL_HELD_OUT))
+    every = [*FITTED, *REAL_HELD_OUT, OVERLOAD]
+    setups = random.Random(SEED).sample(every, len(every))
     with TemporaryDirectory(prefix="homeostat-bench-") as made:
         log = Path(made) / "events"
         tell("starting a cluster")
@@ -243,11 +247,8 @@ def on_spark(scale: float, tell: Tell) -> dict[str, Any]:
                 tell(f"real run {number} of {len(setups)}: {setup.name}")
                 runs[setup] = real_run(here, setup, scale * REAL_S)
             recorded = record(log)
-    # The usual setup last: a model speaks of the configuration that it saw last.
-    fitted = only(recorded, [runs[setup] for setup in FITTED])
-    ordered = sorted(fitted.batches, key=lambda batch: (batch.run == runs[FITTED[0]], batch.started_s))
-    model = from_recording(replace(fitted, batches=_one_after_the_other(ordered)), "bench models")
-    real = {setup: _real(seconds_of(only(recorded, [run])), setup) for setup, run in runs.items()}
+    model = from_recording(only(recorded, [runs[setup] for setup in FITTED]), "bench models")
+    real = {setup: _real(only(recorded, [run])) for setup, run in runs.items()}
     there = model.predict(_real_configuration(model, FITTED[0]), FITTED[0].load_per_s).batch_s
     assert there is not None
     real_there = float(np.median(real[FITTED[0]].seconds))
@@ -256,17 +257,27 @@ def on_spark(scale: float, tell: Tell) -> dict[str, Any]:
         predicted = model.predict(_real_configuration(model, setup), setup.load_per_s)
         lines.append(_compared(setup.name, predicted, real[setup], there.middle, real_there, None))
     told = {"fitted_to": [setup.name for setup in FITTED], **summary(lines), "configurations": lines}
+    told["saturation"] = _overloaded(model, real[OVERLOAD])
     return {**told, "machine": {"before": before, "after": machine()}}
 
 
-def _one_after_the_other(batches: Sequence[Any]) -> tuple[Any, ...]:
-    """The runs were in random order: put in another one, each batch keeps its time, so that only the order of runs is
-    changed where they follow each other."""
-    return tuple(batches)
+def _real(recorded: RecordedRun) -> Real:
+    kept = recorded.batches[SKIPPED:] or recorded.batches
+    if not kept:
+        raise HomeostatError("too few batches ended", where="bench models", fix="a larger --scale")
+    seconds = kept[-1].ended_s - kept[0].started_s
+    return Real(np.array([batch.seconds for batch in kept]), sum(batch.rows for batch in kept) / seconds)
 
 
-def _real(seconds: Array, setup: Setup) -> Real:
-    return Real(seconds, setup.load_per_s)
+def _overloaded(model: ApplicationModel, real: Real) -> dict[str, Any]:
+    """More rows than can be taken: what was taken then beside what the model says that batches can take at most."""
+    predicted = model.predict(_real_configuration(model, OVERLOAD), OVERLOAD.load_per_s)
+    return {
+        "setup": OVERLOAD.name,
+        "taken_per_s": real.throughput_per_s,
+        "predicted_per_s": predicted.throughput_per_s,
+        "error": abs(predicted.throughput_per_s / real.throughput_per_s - 1),
+    }
 
 
 def _real_configuration(model: ApplicationModel, setup: Setup) -> Configuration:

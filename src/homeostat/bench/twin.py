@@ -84,7 +84,7 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
             tell(f"fitted to {fitted.agreement}")
             found: dict[str, Any] = {"fitted": _fitted_json(fitted)}
             if FIT in parts:
-                real = {setup: seconds_of(only(recorded, [runs[setup]])) for setup in HELD_OUT}
+                real = {setup: _seconds(only(recorded, [runs[setup]])) for setup in HELD_OUT}
                 found |= held_out_json(fitted.scenario, real, scale * SETUP_S)
                 found["replayed"] = asdict(agreement(fitted.scenario, only(recorded, [runs[s] for s in HELD_OUT])))
                 tell(f"elsewhere: median error {found['median_error']:.0%}, {found['coverage']:.0%} covered")
@@ -166,7 +166,7 @@ def only(recorded: RecordedRun, runs: Sequence[str]) -> RecordedRun:
     return replace(recorded, batches=tuple(batch for batch in recorded.batches if batch.run in runs))
 
 
-def seconds_of(recorded: RecordedRun) -> Array:
+def _seconds(recorded: RecordedRun) -> Array:
     return np.array([batch.seconds for batch in recorded.batches[SKIPPED:]])
 
 

@@ -159,6 +159,81 @@ def twin(
         print_table(("experiment", "on Spark", "in the simulator"), rows)
 
 
+@app.command("models")
+def models(
+    side: Annotated[str, typer.Option("--side", metavar="SIDE", help="simulator, spark or all.")] = "simulator",
+    scale: Annotated[
+        float, typer.Option("--scale", min=0.1, max=10, help="Stretches or shortens all real runs by this factor.")
+    ] = 1.0,
+    json: JsonFlag = False,
+) -> None:
+    """Predict configurations that the models were not fitted to, and compare with what they really do."""
+    from homeostat.bench import models as bench
+
+    if side not in (*bench.SIDES, "all"):
+        raise ConfigError(f"there is no side {side!r}", where="--side", fix=f"one of {', '.join(bench.SIDES)}, all")
+    result = bench.measure(sides=bench.SIDES if side == "all" else (side,), scale=scale, tell=say)
+    if json:
+        print_json(result)
+        return
+    for name in bench.SIDES:
+        if name in result:
+            _print_predictions(name, result[name])
+
+
+def _print_predictions(side: str, found: Mapping[str, Any]) -> None:
+    columns = ("configuration", "batch s", "predicted", "p10 to p90", "error", "covered")
+    rows = [
+        (
+            line["configuration"],
+            f"{line['batch_s']['p50']:.2f}",
+            f"{line['predicted_s']['p50']:.2f}",
+            f"{line['predicted_s']['p10']:.2f} to {line['predicted_s']['p90']:.2f}",
+            f"{line['batch_error']:.0%}",
+            f"{line['coverage']:.0%}",
+        )
+        for line in found["configurations"]
+    ]
+    print_table(columns, rows, right=columns[1:])
+    labels = {
+        "median_batch_error": "median error of a batch's duration",
+        "median_ratio_error": "the same, as a ratio to the fitted one",
+        "median_throughput_error": "median error of the throughput",
+        "median_saturation_error": "median error of the largest rate",
+        "coverage": "between predicted p10 and p90",
+    }
+    for key, label in labels.items():
+        if found.get(key) is not None:
+            print(f"{label:<40}{found[key]:.1%} ({side})")
+
+
+@app.command("convergence")
+def convergence(json: JsonFlag = False) -> None:
+    """Count the steps to the right size in E7, E8 and 36 runs like E9, beside DS2 on the same noise."""
+    from homeostat.bench import convergence as bench
+
+    result = bench.measure(tell=say)
+    if json:
+        print_json(result)
+        return
+    columns = ("experiment", "policy", "steps", "instances at the end", "above the optimum", "unhealthy s")
+    rows = [
+        (
+            run["scenario"],
+            run["policy"],
+            str(run["steps"]),
+            "/".join(f"{value:g}" for value in run["final"].values()),
+            "/".join(f"{value:g}" for value in run["above_the_optimum"].values()),
+            f"{run['unhealthy_s']:.0f}",
+        )
+        for run in (*result["E7"], *result["E8"], *result["runs"])
+    ]
+    print_table(columns, rows, right=("steps", "unhealthy s"))
+    for policy, found in result["E9"].items():
+        steps = ", ".join(f"{runs} in {count}" for count, runs in found["steps"].items())
+        print(f"E9, {policy}: {steps} steps; at most {found['most_above_the_optimum']:g} above the optimum")
+
+
 def _numbers(text: str, option: str, *, at_least: float) -> list[float]:
     try:
         numbers = [float(part) for part in text.split(",")]

@@ -157,12 +157,14 @@ def flow_model(view: View) -> FlowModel | None:
 def _flow_model(view: View) -> FlowModel | None:
     known, ratio = loads(view), selectivities(view)
     operators = [_operator(view, known[name], ratio[name]) for name in view.topology.names if name in known]
-    if not operators or not all(o.rate_per_s > 0 for o in operators):
+    if not operators or not all(o.rate_per_s > 0 and math.isfinite(o.selectivity) for o in operators):
         return None
     arrivals = {source.name: level(known[source.name].offered_per_s) for source in view.topology.sources}
-    total = sum(arrivals.values())
+    total = sum(rate for rate in arrivals.values() if math.isfinite(rate))
     even = 1.0 / max(1, len(arrivals))
-    return FlowModel(tuple(operators), {name: rate / total if total > 0 else even for name, rate in arrivals.items()})
+    return FlowModel(
+        tuple(operators), {name: rate / total if rate >= 0 and total > 0 else even for name, rate in arrivals.items()}
+    )
 
 
 def _operator(view: View, load: Load, selectivity: float) -> Operator:
