@@ -162,8 +162,22 @@ def test_all_components_of_a_dataflow_are_sized_at_once() -> None:
     assert made.present.lost == ""
 
 
-def test_planning_fifty_components_with_ten_thousand_instances_takes_less_than_a_second() -> None:
-    model = dataflow(50, 200)
+def large_batches(stages: int, tasks: int) -> ApplicationModel:
+    made = batches()
+    assert isinstance(made.performance, BatchModel)
+    rng = np.random.default_rng(1)
+    parts = tuple(
+        Stage(f"s{n}", TaskCost(0.01, 0.0001), np.full(tasks, 1 / tasks), 1.0, rng.normal(0, 0.1, (12, tasks)))
+        for n in range(stages)
+    )
+    performance = replace(made.performance, stages=parts, driver_s=np.full(12, 0.5), common=np.zeros(12))
+    return replace(made, performance=performance, arrival_per_s=3_000.0)
+
+
+@pytest.mark.parametrize("model", [dataflow(50, 200), large_batches(50, 200)], ids=["dataflow", "batches"])
+def test_planning_fifty_components_with_ten_thousand_instances_takes_less_than_a_second(
+    model: ApplicationModel,
+) -> None:
     started_s = time.process_time()
     made = plan(model)
     assert time.process_time() - started_s <= 1.0

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from homeostat.core.observation import Array
-from homeostat.models.performance import predict, saturation_per_s
+from homeostat.models.performance import predict
 from homeostat.models.replay import DRIVER, BatchModel, KeyCurve, Setup, Stage, makespan_s
 from homeostat.models.taskcost import TaskCost
 
@@ -95,7 +95,7 @@ def test_the_rate_at_which_a_batch_fills_its_trigger() -> None:
     assert found.stable
     assert found.in_time
     assert found.throughput_per_s == 2_000.0
-    assert saturation_per_s(model(driver_s=11.0), SETUP).middle == 0.0
+    assert predict(model(driver_s=11.0), 2_000.0, SETUP).saturation_per_s.middle == 0.0
 
 
 def test_a_row_waits_for_the_next_batch_and_then_for_its_end() -> None:

@@ -12,7 +12,8 @@ from homeostat.core.observation import Array
 from homeostat.models.replay import BatchModel, CriticalPath, Setup
 
 INTERVAL = (0.1, 0.9)
-_ROUNDS = 8
+_ROUNDS, _MOST_ROUNDS = 8, 40
+_LARGE = 8.0
 _CLOSE = 1e-3
 _WAITS = 40
 # With no trigger interval a batch follows the other; it still takes the rows of at least so many seconds.
@@ -64,29 +65,23 @@ class Performance:
 def predict(model: BatchModel, rate_per_s: float, setup: Setup, variation: float = 0.0) -> Performance:
     """At this rate on average; `variation` is the standard deviation of its logarithm."""
     trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
-    rows = max(rate_per_s * trigger_s, 1.0)
-    saturation = saturation_per_s(model, setup)
-    most = most_per_s(model, setup)
-    stable = rate_per_s < most
-    period_s = trigger_s
-    for _ in range(_ROUNDS if stable else 0):
-        longer_s = max(trigger_s, model.expected_s(min(rate_per_s * period_s, setup.rows_bound), setup))
-        done = abs(longer_s - period_s) <= _CLOSE * period_s
-        period_s = longer_s
-        if done:
-            break
-    rows = min(rate_per_s * period_s, setup.rows_bound) if stable else _full_rows(rows, setup)
+    rows = min(max(rate_per_s * trigger_s, 1.0), setup.rows_bound)
     durations_s = model.durations_s(rows, setup, variation=variation)
-    if not stable:
-        period_s = max(trigger_s, float(np.median(durations_s)))
+    factors = _range(durations_s / model.plain_s(rows, setup))
+    most = _most_per_s(model, setup, factors.middle)
+    stable = rate_per_s < most
+    period_s = _period_s(model, rate_per_s, setup, factors.middle) if stable else trigger_s
+    if period_s > trigger_s or not stable:
+        rows = min(rate_per_s * period_s, setup.rows_bound) if stable else _full_rows(rows, setup)
+        durations_s = model.durations_s(rows, setup, variation=variation)
     return Performance(
         rate_per_s=rate_per_s,
         setup=setup,
         rows=rows,
         batch_s=_range(durations_s),
-        period_s=period_s,
+        period_s=period_s if stable else max(trigger_s, float(np.median(durations_s))),
         throughput_per_s=min(rate_per_s, most),
-        saturation_per_s=saturation,
+        saturation_per_s=_saturation_per_s(model, setup, factors, most),
         most_per_s=most,
         stable=stable,
         lag_s=float(np.median(durations_s)) if stable else math.inf,
@@ -101,43 +96,54 @@ def tail_s(model: BatchModel, rows: float, setup: Setup, share: float) -> float:
     return float(np.quantile(model.durations_s(rows, setup), share))
 
 
-def saturation_per_s(model: BatchModel, setup: Setup) -> Range:
+def _period_s(model: BatchModel, rate_per_s: float, setup: Setup, factor: float) -> float:
+    """The time between two batches where each takes what arrived during the one before."""
+    trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
+    period_s = trigger_s
+    for _ in range(_MOST_ROUNDS):
+        rows = min(rate_per_s * period_s, setup.rows_bound)
+        longer_s = max(trigger_s, factor * model.plain_s(rows, setup))
+        if abs(longer_s - period_s) <= _CLOSE * period_s:
+            return longer_s
+        period_s = longer_s
+    return period_s
+
+
+def _saturation_per_s(model: BatchModel, setup: Setup, factors: Range, most_per_s: float) -> Range:
     """The rate λ with T(λ·B) = B for each trigger B; without one, what the longest batches take."""
     if setup.trigger_s <= 0:
-        most = most_per_s(model, setup)
-        return Range(most, most, most)
-    low, middle, high = (_rows_within(model, setup, share) / setup.trigger_s for share in (0.9, 0.5, 0.1))
+        return Range(most_per_s, most_per_s, most_per_s)
+    every = (factors.high, factors.middle, factors.low)
+    rows = [min(_rows_within(model, setup, setup.trigger_s / factor), setup.rows_bound) for factor in every]
+    low, middle, high = (each / setup.trigger_s for each in rows)
     return Range(low, middle, high)
 
 
-def most_per_s(model: BatchModel, setup: Setup) -> float:
+def _most_per_s(model: BatchModel, setup: Setup, factor: float) -> float:
     """What is taken when batches are as large as they may be: max over n of n ÷ max(T(n), B)."""
     if math.isfinite(setup.rows_bound):
-        return setup.rows_bound / max(model.expected_s(setup.rows_bound, setup), setup.trigger_s)
+        return setup.rows_bound / max(factor * model.plain_s(setup.rows_bound, setup), setup.trigger_s)
+    limit_s = max(setup.trigger_s, _SHORTEST_PERIOD_S) / factor
+    in_trigger = max(_rows_within(model, setup, limit_s), 1.0)
     # Large enough that the fixed part hardly counts, and no larger: nothing was ever seen there.
-    rows = 8.0 * max(_rows_within(model, setup, 0.5), 1.0)
-    more_s = model.expected_s(2.0 * rows, setup) - model.expected_s(rows, setup)
-    at_trigger = rows / 8.0 / setup.trigger_s if setup.trigger_s > 0 else 0.0
+    rows = _LARGE * in_trigger
+    more_s = factor * (model.plain_s(2.0 * rows, setup) - model.plain_s(rows, setup))
+    at_trigger = in_trigger / setup.trigger_s if setup.trigger_s > 0 else 0.0
     return max(at_trigger, rows / more_s) if more_s > 0 else math.inf
 
 
-def _rows_within(model: BatchModel, setup: Setup, share: float) -> float:
-    """The rows whose batch ends within the trigger in that share of the draws: secant steps, as T is nearly a line."""
-    limit_s = setup.trigger_s if setup.trigger_s > 0 else _SHORTEST_PERIOD_S
-
-    def seconds(rows: float) -> float:
-        return tail_s(model, rows, setup, share)
-
+def _rows_within(model: BatchModel, setup: Setup, limit_s: float) -> float:
+    """The rows whose batch takes so long without noise: secant steps, as T is nearly a line."""
     low, high = 0.0, max(model.rows_seen[1], 1.0) if math.isfinite(model.rows_seen[1]) else 1.0
-    low_s, high_s = seconds(low), seconds(high)
+    low_s, high_s = model.plain_s(low, setup), model.plain_s(high, setup)
     if low_s >= limit_s:
         return 0.0
     while high_s < limit_s:
         low, low_s, high = high, high_s, high * min(4.0, max(1.2, 1.2 * limit_s / high_s))
-        high_s = seconds(high)
+        high_s = model.plain_s(high, setup)
     for _ in range(_ROUNDS):
         middle = low + (high - low) * (limit_s - low_s) / (high_s - low_s)
-        middle_s = seconds(middle)
+        middle_s = model.plain_s(middle, setup)
         if abs(middle_s - limit_s) <= _CLOSE * limit_s:
             return middle
         low, low_s, high, high_s = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from heapq import heapify, heapreplace
+from heapq import heapreplace
 from statistics import NormalDist
 
 import numpy as np
@@ -22,8 +22,11 @@ DRAWS = 24
 DRIVER = "driver"
 
 _EVEN = 1.5
+_ALIKE = 1.2
 _SEED = 20_261_115
 _NO_GAIN = 0.02
+# Very many tasks are drawn less often: their noise averages out, and time is short.
+_FEWEST_DRAWS, _MOST_TASKS = 6, 60_000
 
 
 def makespan_s(seconds: Array, slots: int, factors: tuple[float, ...] = ()) -> float:
@@ -39,16 +42,25 @@ def makespan_s(seconds: Array, slots: int, factors: tuple[float, ...] = ()) -> f
     slow = any(factor != 1.0 for factor in factors)
     if len(seconds) <= slots and not slow:
         return float(seconds.max())
-    every = [*factors[:slots], *(1.0,) * (slots - len(factors))] if slow else [1.0] * slots
+    if not slow:
+        free_s = [0.0] * slots
+        for task_s in seconds.tolist():
+            heapreplace(free_s, free_s[0] + task_s)
+        return max(free_s)
+    every = [*factors[:slots], *(1.0,) * (slots - len(factors))]
     heap = [(0.0, number) for number in range(slots)]
-    heapify(heap)
-    end_s = 0.0
     for task_s in seconds.tolist():
-        free_s, number = heap[0]
-        finish_s = free_s + task_s * every[number]
-        heapreplace(heap, (finish_s, number))
-        end_s = max(end_s, finish_s)
-    return end_s
+        earliest_s, number = heap[0]
+        heapreplace(heap, (earliest_s + task_s * every[number], number))
+    return max(heap)[0]
+
+
+def _roughly_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> float:
+    """The makespan; of tasks that are nearly alike, whole waves of the mean one."""
+    mean_s = float(seconds.mean())
+    if factors or len(seconds) <= slots or float(seconds.max()) > _ALIKE * mean_s:
+        return makespan_s(seconds, slots, factors)
+    return math.ceil(len(seconds) / slots) * mean_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +172,13 @@ class BatchModel:
     rows_seen: tuple[float, float] = (0.0, math.inf)
     widening: float = 1.0
 
-    def durations_s(self, rows: float, setup: Setup, draws: int = DRAWS, variation: float = 0.0) -> Array:
+    def durations_s(self, rows: float, setup: Setup, variation: float = 0.0) -> Array:
         """Sorted seconds of a batch of so many rows, once for each draw of the recorded noise.
 
         `variation` is the standard deviation of ln(rows), if they are not always as many.
         """
+        tasks = sum(stage.tasks(setup) for stage in self.stages)
+        draws = min(DRAWS, max(_FEWEST_DRAWS, _MOST_TASKS // max(1, tasks)))
         generator = np.random.default_rng(_SEED)
         spread = _quantiles(draws)
         found = np.empty(draws)
@@ -187,7 +201,7 @@ class BatchModel:
 
     def expected_s(self, rows: float, setup: Setup) -> float:
         """The middle of what a batch of so many rows takes."""
-        return median(self.durations_s(rows, setup, min(DRAWS, max(5, len(self.common)))))
+        return median(self.durations_s(rows, setup))
 
     def critical_path(self, rows: float, setup: Setup) -> CriticalPath:
         """What is left of a batch when every task has a slot of its own, and with how many executors that is nearly
@@ -213,7 +227,8 @@ class BatchModel:
 
     def plain_s(self, rows: float, setup: Setup) -> float:
         """What a batch of so many rows takes without any noise."""
-        stages_s = (makespan_s(stage.tasks_s(rows, setup), self.slots * setup.executors) for stage in self.stages)
+        slots = self.slots * setup.executors
+        stages_s = (_roughly_s(stage.tasks_s(rows, setup), slots, self.slow) for stage in self.stages)
         return median(self.driver_s) + sum(stages_s)
 
     def _why(self, blame: str, setup: Setup, most: int) -> str:
