@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from homeostat.core.configuration import EXECUTORS
 from homeostat.core.findings import (
     DATA_SKEW,
@@ -22,13 +24,16 @@ from homeostat.core.findings import (
 )
 from homeostat.core.view import View
 from homeostat.models.application import ApplicationModel, application_model
+from homeostat.models.capacity import level
 from homeostat.models.planner import Goal, Plan, Steady, plan
 from homeostat.models.replay import BatchModel
 from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
+from homeostat.resolvers.sizing import since_onset
 
 _PAUSE_WEIGHT = 1.0 / 3000.0
 _LEAST_SAVING = 1.0
+_LOOKED_BACK = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class RetuneResolver:
             return
         if self.cost_gives_way:
             model = replace(model, objective=replace(model.objective, cost_limit=None))
-        made = plan(model, arrivals=Steady(model.arrival_per_s, model.variation), goal=self.goal)
+        made = plan(model, arrivals=Steady(_rate_per_s(view, short or idle), model.variation), goal=self.goal)
         if short:
             yield from self._more(model, made, short)
         elif made.present.cost - made.best.cost >= _LEAST_SAVING and made.chosen is not None:
@@ -89,6 +94,13 @@ class RetuneResolver:
             benefit=max(severity, 0.2) if kind != SCALE_DOWN else -more,
             cost=0.02 * max(more, 0.0) + _PAUSE_WEIGHT * made.best.pause_s,
         )
+
+
+def _rate_per_s(view: View, because: Sequence[Diagnosis]) -> float:
+    """The load since it has been what it is now; where it has just risen, at least what came twice in a row."""
+    arrivals = view.flow("arrival_per_s")
+    known = arrivals[np.isfinite(arrivals)]
+    return max(level(arrivals, since_onset(because, _LOOKED_BACK)), float(known[-2:].min(initial=math.inf)))
 
 
 def _gain(model: ApplicationModel, made: Plan) -> float:
