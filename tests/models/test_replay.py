@@ -122,6 +122,11 @@ def test_too_much_is_said_to_have_no_end() -> None:
     assert math.isinf(found.lag_s)
 
 
+def test_rows_that_seem_to_cost_nothing_are_no_endless_search() -> None:
+    free = model(stage(row_s=0.0, task_s=0.1))
+    assert predict(free, 2_000.0, SETUP).stable
+
+
 def test_a_bound_on_rows_caps_the_rate_while_batches_look_healthy() -> None:
     found = predict(model(), 2_000.0, replace(SETUP, rows_bound=10_000))
     assert not found.stable

@@ -54,6 +54,7 @@ def test_the_largest_share_of_a_keyed_component_saturates_first() -> None:
     assert keyed.saturation_per_s(8) < 8 * 100.0
     assert KeyShares(4, 1.2).with_instances(16) > 1.2
     assert KeyShares(4, 1.2).with_instances(2) < 1.2
+    assert KeyShares(2, 1.4).with_instances(1000) <= 1.5
 
 
 def test_a_hot_key_keeps_its_share() -> None:

@@ -138,9 +138,13 @@ def _rows_within(model: BatchModel, setup: Setup, limit_s: float) -> float:
     low_s, high_s = model.plain_s(low, setup), model.plain_s(high, setup)
     if low_s >= limit_s:
         return 0.0
-    while high_s < limit_s:
+    for _ in range(_MOST_ROUNDS):
+        if high_s >= limit_s:
+            break
         low, low_s, high = high, high_s, high * min(4.0, max(1.2, 1.2 * limit_s / high_s))
         high_s = model.plain_s(high, setup)
+    if high_s <= max(low_s, limit_s * (1 - _CLOSE)):
+        return high  # rows seem to cost nothing: there is no telling how many would fit
     for _ in range(_ROUNDS):
         middle = low + (high - low) * (limit_s - low_s) / (high_s - low_s)
         middle_s = model.plain_s(middle, setup)

@@ -52,7 +52,8 @@ class KeyShares:
         if self.hot:
             return max(1.0, count * self.imbalance / self.instances)
         per_key = (self.imbalance - 1.0) ** 2 / (math.log(self.instances) * self.instances)
-        return 1.0 + math.sqrt(per_key * math.log(count) * count)
+        # Far from what was measured it is not believed: more than this would be a hot key, which would have shown.
+        return min(_EVEN, 1.0 + math.sqrt(per_key * math.log(count) * count))
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,8 +99,8 @@ class RetuneResolver:
 def _rate_per_s(view: View, because: Sequence[Diagnosis]) -> float:
     """The load since it has been what it is now; where it has just risen, at least what came twice in a row."""
     arrivals = view.flow("arrival_per_s")
-    known = arrivals[np.isfinite(arrivals)]
-    return max(level(arrivals, since_onset(because, _LOOKED_BACK)), float(known[-2:].min(initial=math.inf)))
+    twice = arrivals[np.isfinite(arrivals)][-2:]
+    return max(level(arrivals, since_onset(because, _LOOKED_BACK)), float(twice.min()) if len(twice) else 0.0)
 
 
 def _gain(model: ApplicationModel, made: Plan) -> float:
