@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeostat.core.arbiter import RankedArbiter
-from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, SOURCE_LIMITED
+from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, MEMORY_PRESSURE, SOURCE_LIMITED, STATE_RISKS
 from homeostat.core.guards import (
     Bounds,
     ConfirmShrink,
@@ -24,10 +24,21 @@ from homeostat.detectors.pressure import PressureDetector
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
 from homeostat.detectors.slo import SloDetector
+from homeostat.detectors.state import (
+    FixedStateDetector,
+    LongReplayDetector,
+    SnapshotLagDetector,
+    SnapshotRepairedDetector,
+    StateMemoryDetector,
+)
+from homeostat.detectors.state_growth import StateGrowthDetector
+from homeostat.detectors.uneven import UnevenPartitionsDetector
 from homeostat.diagnosers.evidence import EvidenceDiagnoser
+from homeostat.diagnosers.state import StateDiagnoser
 from homeostat.models.planner import Goal
 from homeostat.resolvers.admission import AdmitMoreResolver
 from homeostat.resolvers.alert import Alert
+from homeostat.resolvers.rebalance import RebalanceResolver
 from homeostat.resolvers.replace import ReplaceSlowResolver
 from homeostat.resolvers.retune import RetuneResolver
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
@@ -36,7 +47,7 @@ from homeostat.resolvers.skew import AdjustSkewResolver
 from homeostat.settings import GuardSettings, Settings
 
 _REGRET_S = 1800.0
-_TOLD = frozenset({EXTERNAL, SOURCE_LIMITED, INCONCLUSIVE})
+_TOLD = frozenset({EXTERNAL, SOURCE_LIMITED, INCONCLUSIVE, MEMORY_PRESSURE, *STATE_RISKS})
 
 
 def sensitivity(settings: Settings) -> Sensitivity:
@@ -54,6 +65,13 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
         SloDetector(sure),
         IdleDetector(sure),
         AdmissionDetector(sure),
+        UnevenPartitionsDetector(sure),
+        StateGrowthDetector(),
+        StateMemoryDetector(),
+        LongReplayDetector(),
+        SnapshotLagDetector(),
+        SnapshotRepairedDetector(),
+        FixedStateDetector(),
     )
 
 
@@ -75,10 +93,11 @@ def provisioning(settings: Settings) -> Policy:
     return Policy(
         name="provisioning",
         detectors=detectors(settings),
-        diagnosers=(EvidenceDiagnoser(),),
+        diagnosers=(EvidenceDiagnoser(), StateDiagnoser()),
         resolvers=(
             ReplaceSlowResolver(),
             AdjustSkewResolver(),
+            RebalanceResolver(),
             AdmitMoreResolver(),
             ScaleUpResolver(sizing, settings.planning.largest_error),
             ScaleDownResolver(sizing),
@@ -109,7 +128,14 @@ def latency(settings: Settings) -> Policy:
     return replace(
         made,
         name="latency",
-        resolvers=(ReplaceSlowResolver(), AdjustSkewResolver(), AdmitMoreResolver(), retune, Alert(_TOLD)),
+        resolvers=(
+            ReplaceSlowResolver(),
+            AdjustSkewResolver(),
+            RebalanceResolver(),
+            AdmitMoreResolver(),
+            retune,
+            Alert(_TOLD),
+        ),
         guards=tuple(guard for guard in made.guards if held or not isinstance(guard, CostLimit)),
     )
 

@@ -11,12 +11,14 @@ import numpy as np
 from homeostat.core.configuration import EXECUTORS
 from homeostat.core.findings import (
     DATA_SKEW,
+    HASH_IMBALANCE,
     OVER_PROVISIONED,
     RETUNE,
     SCALE_DOWN,
     SCALE_UP,
     SLO_UNMET,
     SLOW_INSTANCE,
+    STATE_RISKS,
     UNDER_PROVISIONED,
     Diagnosis,
     Prediction,
@@ -53,8 +55,9 @@ class RetuneResolver:
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         short = tuple(d for d in diagnoses if d.cause in (UNDER_PROVISIONED, SLO_UNMET))
         idle = tuple(d for d in diagnoses if d.cause == OVER_PROVISIONED)
-        others = any(d.cause in (DATA_SKEW, SLOW_INSTANCE) for d in diagnoses)
-        if not short and (not idle or len(idle) < len(diagnoses)):
+        others = any(d.cause in (DATA_SKEW, HASH_IMBALANCE, SLOW_INSTANCE) for d in diagnoses)
+        troubled = any(d.cause != OVER_PROVISIONED and d.cause not in STATE_RISKS for d in diagnoses)
+        if not short and (not idle or troubled):
             return
         model = None if others else application_model(view)
         if model is None or not self._reliable(view):
