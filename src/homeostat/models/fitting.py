@@ -8,19 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from homeostat.core.configuration import EXECUTORS_KNOB, ROWS_PER_TRIGGER, STATE_PARTITIONS
-from homeostat.core.digest import Digest
+from homeostat.core.configuration import EXECUTORS_KNOB, ROWS_PER_TRIGGER
 from homeostat.core.observation import NAN, Array, Observation, TaskSample
 from homeostat.core.stats import median, spread
-from homeostat.core.topology import Component
 from homeostat.core.view import View
 from homeostat.models.replay import BatchModel, KeyCurve, Setup, Stage, makespan_s
 from homeostat.models.taskcost import Samples, TaskCost, fit, residuals
+from homeostat.models.tasktime import LEAST_KNOWN, columns, keeps_state, mean_tasks
 
 RECORDED = 12
 LEAST_RECORDED = 3
 _HISTORY = 240
-_LEAST_KNOWN = 0.5
 _MOST_TASKS = 4_000
 # A worker is slow if its tasks take so much longer than others' and that cannot be chance.
 _LEAST_SLOW, _SURE = 0.15, 4.0
@@ -81,7 +79,7 @@ def _widening(view: View, model: BatchModel) -> float:
 
 def _usable(observation: Observation) -> bool:
     rows = sum(flow.rows for flow in observation.flows)
-    known = all(np.isfinite(t.run_s).mean() >= _LEAST_KNOWN for t in observation.tasks.values() if t.instances)
+    known = all(np.isfinite(t.run_s).mean() >= LEAST_KNOWN for t in observation.tasks.values() if t.instances)
     return rows > 0 and math.isfinite(_seconds(observation)) and bool(observation.tasks) and known
 
 
@@ -104,41 +102,26 @@ def _span_s(sample: TaskSample) -> float:
     return float(finite.max()) if len(finite) else 0.0
 
 
-def _keeps_state(component: Component) -> bool:
-    return component.partitions.kind == STATE_PARTITIONS if component.partitions is not None else component.keyed
-
-
 def _updated_keys(observation: Observation) -> float:
     return max((flow.updated_keys for flow in observation.flows), default=NAN)
 
 
 def _samples(view: View, recorded: Sequence[Observation], name: str) -> Samples:
     """The mean tasks of all batches of the history, and the single tasks of the latest."""
-    counts = _keeps_state(view.topology[name])
-    lines = [
-        (*_mean_task(d, name, counts), float(d.workers))
-        for d in view.history[-_HISTORY:]
-        if d.epoch >= 0 and d.workers and name in d.components and d.components[name].known >= _LEAST_KNOWN
-    ]
-    means = np.array(lines, dtype=np.float64).reshape(-1, 5)
+    counts = keeps_state(view.topology[name])
     tasks = [_tasks(o, name, counts) for o in recorded[-max(1, _MOST_TASKS // max(1, _instances(recorded, name))) :]]
-    return _columns(np.concatenate([means, *tasks]))
+    return columns(np.concatenate([mean_tasks(view, name, _HISTORY), *tasks]))
 
 
 def _healthy_samples(view: View, recorded: Sequence[Observation], name: str, slow: Mapping[str, float]) -> Samples:
     """Only single tasks, and none of a slow worker: it is in the mean task of every batch."""
-    counts, lines = _keeps_state(view.topology[name]), []
+    counts, lines = keeps_state(view.topology[name]), []
     for observation in recorded:
         tasks = _tasks(observation, name, counts)
         if len(tasks):
             healthy = np.array([*(worker not in slow for worker in observation.workers.ids), True])
             lines.append(tasks[healthy[observation.tasks[name].worker]])
-    return _columns(np.concatenate(lines))
-
-
-def _columns(lines: Array) -> Samples:
-    rows, keys, seconds, weight, executors = lines.T
-    return Samples(rows, keys, seconds, executors, weight)
+    return columns(np.concatenate(lines))
 
 
 def _instances(recorded: Sequence[Observation], name: str) -> int:
@@ -156,19 +139,12 @@ def _tasks(observation: Observation, name: str, counts_keys: bool) -> Array:
     return np.column_stack([sample.rows, keys, sample.run_s, one, there])
 
 
-def _mean_task(d: Digest, name: str, counts_keys: bool) -> tuple[float, float, float, float]:
-    component = d.components[name]
-    measured = component.instances * component.known
-    keys = d.updated_keys / component.instances if counts_keys else 0.0
-    return component.rows / measured, keys, component.run_s / measured, measured
-
-
 def _off(observation: Observation, name: str, cost: TaskCost, view: View) -> Array:
     sample = observation.tasks.get(name)
     if sample is None:
         return np.empty(0)
     keys = np.zeros(sample.instances)
-    if _keeps_state(view.topology[name]) and cost.key_s > 0:
+    if keeps_state(view.topology[name]) and cost.key_s > 0:
         keys = np.minimum(sample.rows, _updated_keys(observation) / sample.instances)
     return residuals(cost, sample.rows, keys, sample.run_s, float(len(observation.workers.ids)))
 
@@ -198,7 +174,7 @@ def _stage(
     total = float(rows.sum())
     shares = rows / total if total > 0 else np.full(count, 1.0 / count)
     read = sum(flow.rows for i in same for flow in recorded[i].flows)
-    keys = KeyCurve(_keys(view, name)) if _keeps_state(view.topology[name]) else KeyCurve()
+    keys = KeyCurve(_keys(view, name)) if keeps_state(view.topology[name]) else KeyCurve()
     return Stage(name, cost, shares, total / read, noise, keys=keys)
 
 
@@ -218,7 +194,7 @@ def _keys(view: View, name: str) -> float:
     seen = [
         _keys_in_all(d.components[name].rows / d.components[name].known, d.updated_keys)
         for d in view.history[-_HISTORY:]
-        if d.updated_keys > 0 and name in d.components and d.components[name].known >= _LEAST_KNOWN
+        if d.updated_keys > 0 and name in d.components and d.components[name].known >= LEAST_KNOWN
     ]
     known = [keys for keys in seen if not math.isnan(keys)]
     return float(np.median(known)) if known else NAN
