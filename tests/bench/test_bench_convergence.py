@@ -16,13 +16,13 @@ def test_e7_takes_one_step_to_the_known_minimum() -> None:
 
 def test_there_are_thirty_six_runs_of_various_shape() -> None:
     assert len(QUERIES) * len(STARTS) == 36
-    assert len({len(query.components) for query in QUERIES}) >= 4
+    assert len({len(query.sources) + len(query.stages) for query in QUERIES}) >= 4
 
 
 @pytest.mark.parametrize(("query", "start"), [("Q3", 8), ("Q11", 28)])
 def test_growing_and_shrinking_take_one_step_and_at_most_one_instance_too_many(query: str, start: int) -> None:
     chosen = next(each for each in QUERIES if each.name == query)
-    run = one(chosen.scenario(start), "provisioning")
+    run = one(chosen.scenario(start, "library"), "provisioning")
     assert run.converged
     assert run.steps == 1
     assert min(run.above.values()) >= 0
