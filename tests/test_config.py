@@ -37,6 +37,7 @@ SAMPLES = {
     "planning.confidence": '"95 %"',
     "planning.horizon": '"1 h"',
     "planning.largest_error": "0.3",
+    "planning.ahead": "false",
     "planning.gives_way": '"cost"',
     "sensitivity.slack": "0.75",
     "sensitivity.shrink_slack": "0.9",

@@ -58,6 +58,9 @@ class PlanningSettings(Table):
         default=0.5,
         description="mean error of predictions, in ln, above which the paper's step by the pressure is taken instead",
     )
+    ahead: bool = Field(
+        default=True, description="whether to act ahead of a rise of the load, where its forecast is worth it"
+    )
     gives_way: Literal["latency", "cost"] = Field(
         default="latency", description="what is given up where latency cannot be held within the cost limit"
     )

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+from homeostat.bench import planning
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
-    PARALLELISM,
     STATE_PARTITIONS,
     TRIGGER_S,
     Capabilities,
@@ -26,7 +25,6 @@ from homeostat.core.topology import Component, Topology
 from homeostat.models.application import ApplicationModel
 from homeostat.models.planner import Goal, Plan, Question, Steady, plan
 from homeostat.models.replay import BatchModel, Setup, Stage
-from homeostat.models.saturation import FlowModel, KeyShares, Operator
 from homeostat.models.taskcost import TaskCost
 
 STATE = Knob(STATE_PARTITIONS, "main")
@@ -130,28 +128,8 @@ def test_a_scheduler_of_ones_own_proposes_and_is_judged_like_ours() -> None:
     assert theirs[0].predicted.stable
 
 
-def dataflow(components: int, instances: int) -> ApplicationModel:
-    names = [f"c{number}" for number in range(components)]
-    operators, shape = [], []
-    for number, name in enumerate(names):
-        inputs = (names[number - 1],) if number else ()
-        shares = KeyShares(instances, 1.05) if number % 2 else None
-        operators.append(Operator(name, inputs, instances, 1_000.0, 1.0, shares, error=0.01))
-        shape.append(Component(name, "operator" if number else "source", Knob(PARALLELISM, name), inputs))
-    knobs = {component.scaled_by: KnobSpec(1, 10_000, live=False, apply_s=30.0, cost=1.0) for component in shape}
-    return ApplicationModel(
-        at_s=0.0,
-        topology=Topology(tuple(shape)),
-        configuration=Configuration(dict.fromkeys(knobs, instances)),
-        capabilities=Capabilities(knobs),
-        objective=Objective(),
-        performance=FlowModel(tuple(operators), {names[0]: 1.0}),
-        arrival_per_s=150_000.0,
-    )
-
-
 def test_all_components_of_a_dataflow_are_sized_at_once() -> None:
-    model = dataflow(3, 200)
+    model = planning.dataflow(3, 200)
     made = plan(replace(model, arrival_per_s=50_000.0))
     assert made.chosen is not None
     counts = [int(value) for _, value in sorted(made.chosen.configuration.values.items())]
@@ -162,23 +140,8 @@ def test_all_components_of_a_dataflow_are_sized_at_once() -> None:
     assert made.present.lost == ""
 
 
-def large_batches(stages: int, tasks: int) -> ApplicationModel:
-    made = batches()
-    assert isinstance(made.performance, BatchModel)
-    rng = np.random.default_rng(1)
-    parts = tuple(
-        Stage(f"s{n}", TaskCost(0.01, 0.0001), np.full(tasks, 1 / tasks), 1.0, rng.normal(0, 0.1, (12, tasks)))
-        for n in range(stages)
-    )
-    performance = replace(made.performance, stages=parts, driver_s=np.full(12, 0.5), common=np.zeros(12))
-    return replace(made, performance=performance, arrival_per_s=3_000.0)
-
-
-@pytest.mark.parametrize("model", [dataflow(50, 200), large_batches(50, 200)], ids=["dataflow", "batches"])
-def test_planning_fifty_components_with_ten_thousand_instances_takes_less_than_a_second(
-    model: ApplicationModel,
-) -> None:
-    started_s = time.process_time()
+@pytest.mark.parametrize("model", [planning.dataflow(50, 200), planning.batches(50, 200)], ids=["dataflow", "batches"])
+def test_fifty_components_with_ten_thousand_instances_can_be_planned_for(model: ApplicationModel) -> None:
+    """How long that takes is for `homeostat bench control` to tell."""
     made = plan(model)
-    assert time.process_time() - started_s <= 1.0
     assert made.chosen is not None

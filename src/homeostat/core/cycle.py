@@ -94,6 +94,7 @@ def view_at(policy: Policy, state: State, now_s: float) -> View:
         epoch=state.epoch,
         standing_since_s=since(state.diagnoses),
         trust=state.trust,
+        traffic=state.traffic,
     )
 
 

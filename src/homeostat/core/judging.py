@@ -14,8 +14,10 @@ from homeostat.core.findings import (
     HASH_IMBALANCE,
     PRESSURE,
     REVERT,
+    RISE_AHEAD,
     SLO_VIOLATION,
     SLOW_INSTANCE,
+    UNDER_PROVISIONED,
     Outcome,
 )
 from homeostat.core.memory import MemoryEntry
@@ -172,11 +174,12 @@ def _take_back(state: State, action: ActiveAction, because: str, book: Book, com
 
 
 def score_advice(state: State, book: Book) -> State:
-    """Advice was right if the problem it addressed did not go away by itself."""
+    """Advice was right if the problem it addressed did not go away by itself; about a rise, if it has come."""
     due = [a for a in state.advice if book.now_s >= a.due_s]
     earned = state.earned
     for advice in due:
-        right = (advice.cause, advice.component) in state.diagnoses
+        causes = (RISE_AHEAD, UNDER_PROVISIONED) if advice.cause == RISE_AHEAD else (advice.cause,)
+        right = any((cause, advice.component) in state.diagnoses for cause in causes)
         earned = earned + 1 if right else max(0, earned - 1)
         book.write(
             "outcome",

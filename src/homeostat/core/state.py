@@ -15,6 +15,7 @@ from homeostat.core.memory import Entries, MemoryEntry
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Observation
 from homeostat.core.topology import Topology
+from homeostat.core.traffic import Traffic
 from homeostat.core.trust import Trusts
 
 Mode = Literal["observe", "advise", "earn", "regulate"]
@@ -70,6 +71,7 @@ class State:
     epoch_since_s: float = 0.0
     window: tuple[Observation, ...] = ()
     history: tuple[Digest, ...] = ()
+    traffic: Traffic = Traffic()
     seen: Mapping[str, int] = field(default_factory=dict)
     fresh: bool = False
     silent: bool = False

@@ -18,6 +18,7 @@ from homeostat.core.guards import (
 )
 from homeostat.core.policy import Detector, Policy
 from homeostat.detectors.admission import AdmissionDetector
+from homeostat.detectors.ahead import RiseDetector
 from homeostat.detectors.backlog import GrowingBacklogDetector
 from homeostat.detectors.idle import IdleDetector
 from homeostat.detectors.pressure import PressureDetector
@@ -33,10 +34,12 @@ from homeostat.detectors.state import (
 )
 from homeostat.detectors.state_growth import StateGrowthDetector
 from homeostat.detectors.uneven import UnevenPartitionsDetector
+from homeostat.diagnosers.ahead import AheadDiagnoser
 from homeostat.diagnosers.evidence import EvidenceDiagnoser
 from homeostat.diagnosers.state import StateDiagnoser
 from homeostat.models.planner import Goal
 from homeostat.resolvers.admission import AdmitMoreResolver
+from homeostat.resolvers.ahead import ScaleAheadResolver
 from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.rebalance import RebalanceResolver
 from homeostat.resolvers.replace import ReplaceSlowResolver
@@ -65,6 +68,7 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
         SloDetector(sure),
         IdleDetector(sure),
         AdmissionDetector(sure),
+        *([RiseDetector(settings.planning.confidence)] if settings.planning.ahead else []),
         UnevenPartitionsDetector(sure),
         StateGrowthDetector(),
         StateMemoryDetector(),
@@ -93,7 +97,7 @@ def provisioning(settings: Settings) -> Policy:
     return Policy(
         name="provisioning",
         detectors=detectors(settings),
-        diagnosers=(EvidenceDiagnoser(), StateDiagnoser()),
+        diagnosers=(EvidenceDiagnoser(), AheadDiagnoser(settings.planning.confidence), StateDiagnoser()),
         resolvers=(
             ReplaceSlowResolver(),
             AdjustSkewResolver(),
@@ -101,6 +105,7 @@ def provisioning(settings: Settings) -> Policy:
             AdmitMoreResolver(),
             ScaleUpResolver(sizing, settings.planning.largest_error),
             ScaleDownResolver(sizing),
+            ScaleAheadResolver(sizing, settings.planning.largest_error),
             Alert(_TOLD),
         ),
         cadence_s=settings.loop.cadence,
@@ -134,6 +139,7 @@ def latency(settings: Settings) -> Policy:
             RebalanceResolver(),
             AdmitMoreResolver(),
             retune,
+            ScaleAheadResolver(sizing, planning.largest_error),
             Alert(_TOLD),
         ),
         guards=tuple(guard for guard in made.guards if held or not isinstance(guard, CostLimit)),

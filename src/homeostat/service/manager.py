@@ -12,6 +12,7 @@ from homeostat.core.findings import Record
 from homeostat.core.objective import Objective
 from homeostat.core.policy import Policy
 from homeostat.core.state import Mode, State
+from homeostat.core.traffic import Traffic
 from homeostat.service.persist import restored, saved
 from homeostat.service.reconcile import Intent, reconcile
 from homeostat.store.protocol import Store
@@ -33,11 +34,12 @@ class Manager:
         *,
         objective: Objective | None = None,
         mode: Mode = "regulate",
+        traffic: Traffic | None = None,
         on_step: Callable[[Trace, State], None] | None = None,
         on_alert: Callable[[Notify], None] | None = None,
     ) -> None:
         self.engine, self.policy, self.store, self.run = engine, policy, store, run
-        self.state = State(mode=mode, objective=objective or Objective())
+        self.state = State(mode=mode, objective=objective or Objective(), traffic=traffic or Traffic())
         self._on_step, self._on_alert = on_step, on_alert
         self._early: list[Event] = []
 
