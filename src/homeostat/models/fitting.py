@@ -25,6 +25,7 @@ _LEAST_SLOW, _SURE = 0.15, 4.0
 _HALVINGS = 60
 _TOLD_BY, _LEAST_TOLD_BY = 60, 20
 _USUAL_WIDENING, _MOST_WIDENING = 1.5, 3.0
+_PACED_BY, _MOST_PACE = 6, 3.0
 
 
 def batch_model(view: View) -> BatchModel | None:
@@ -63,7 +64,17 @@ def _batch_model(view: View) -> BatchModel | None:
         slow=tuple(math.exp(log) for log in slow.values() for _ in range(slots)),
         rows_seen=(min(rows), max(rows)) if rows else (0.0, math.inf),
     )
+    model = replace(model, pace=_pace(view, model))
     return replace(model, widening=_widening(view, model))
+
+
+def _pace(view: View, model: BatchModel) -> float:
+    """Told by the latest batches, each with the rows it had."""
+    seen = [d for d in view.current if d.rows > 0 and d.seconds > 0][-_PACED_BY:]
+    driver_s = median(model.driver_s)
+    plain_s = [model.plain_s(d.rows, model.setup) - driver_s for d in seen]
+    paces = [max(d.seconds - driver_s, 0.0) / each_s for d, each_s in zip(seen, plain_s, strict=True) if each_s > 0]
+    return min(max(median(np.array(paces)), 1.0 / _MOST_PACE), _MOST_PACE) if paces else 1.0
 
 
 def _widening(view: View, model: BatchModel) -> float:

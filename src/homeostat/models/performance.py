@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ _WAITS = 40
 # With no trigger interval a batch follows the other; it still takes the rows of at least so many seconds.
 _SHORTEST_PERIOD_S = 0.1
 _FAR = 2.0
+_MOST_FIXED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,19 @@ def predict(model: BatchModel, rate_per_s: float, setup: Setup, variation: float
         critical=model.critical_path(rows, setup),
         unknown=_unknown(model, rows, setup),
     )
+
+
+def capacity_per_s(model: BatchModel, setup: Setup) -> float:
+    """The rate at which a batch takes just as long as its rows took to arrive, whatever bounds them now.
+
+    Where the fixed part leaves hardly any room within the trigger, batches that take longer are better than a
+    multitude of executors: half of the time may go to it.
+    """
+    unbounded = replace(setup, rows_bound=math.inf)
+    if setup.trigger_s <= 0:
+        return _most_per_s(model, unbounded, 1.0)
+    period_s = max(setup.trigger_s, model.plain_s(0.0, setup) / _MOST_FIXED)
+    return _rows_within(model, unbounded, period_s) / period_s
 
 
 def tail_s(model: BatchModel, rows: float, setup: Setup, share: float) -> float:

@@ -160,7 +160,8 @@ class BatchModel:
     entry for each recorded batch, `slow` the factors of slots that are slower than the others now.
 
     `rows_seen` is the range of rows of a batch that it was fitted to, `widening` how many times further real batches
-    were from the middle than the recorded noise makes them.
+    were from the middle than the recorded noise makes them, `pace` how many times longer their stages took than they
+    would without noise.
     """
 
     stages: tuple[Stage, ...]
@@ -171,6 +172,7 @@ class BatchModel:
     slow: tuple[float, ...] = ()
     rows_seen: tuple[float, float] = (0.0, math.inf)
     widening: float = 1.0
+    pace: float = 1.0
 
     def durations_s(self, rows: float, setup: Setup, variation: float = 0.0) -> Array:
         """Sorted seconds of a batch of so many rows, once for each draw of the recorded noise.
@@ -226,10 +228,20 @@ class BatchModel:
         return low
 
     def plain_s(self, rows: float, setup: Setup) -> float:
-        """What a batch of so many rows takes without any noise."""
-        slots = self.slots * setup.executors
-        stages_s = (_roughly_s(stage.tasks_s(rows, setup), slots, self.slow) for stage in self.stages)
-        return median(self.driver_s) + sum(stages_s)
+        """What a batch of so many rows takes as a rule: without noise, but at the pace there is."""
+        return median(self.driver_s) + sum(self.stage_s(stage, rows, setup) for stage in self.stages)
+
+    def stage_s(self, stage: Stage, rows: float, setup: Setup) -> float:
+        """The part of that which a stage takes."""
+        return self.pace * _roughly_s(stage.tasks_s(rows, setup), self.slots * setup.executors, self.slow)
+
+    def evened(self, name: str) -> BatchModel:
+        """As if the rows of that stage were spread evenly over its tasks, none stood out and no worker were slow."""
+        even = (
+            replace(stage, shares=np.full(stage.partitions, 1.0 / stage.partitions)) if stage.name == name else stage
+            for stage in self.stages
+        )
+        return replace(self, stages=tuple(even), slow=(), pace=min(self.pace, 1.0))
 
     def _why(self, blame: str, setup: Setup, most: int) -> str:
         if blame == DRIVER:

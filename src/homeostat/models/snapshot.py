@@ -103,6 +103,7 @@ def _batches_json(model: BatchModel) -> dict[str, Any]:
         "slow": list(model.slow),
         "rows_seen": list(model.rows_seen),
         "widening": model.widening,
+        "pace": model.pace,
     }
 
 
@@ -116,6 +117,7 @@ def _batches(value: Mapping[str, Any]) -> BatchModel:
         tuple(value["slow"]),
         (value["rows_seen"][0], value["rows_seen"][1]),
         value["widening"],
+        value["pace"],
     )
 
 
