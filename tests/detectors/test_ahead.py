@@ -21,6 +21,7 @@ from homeostat.testing import instances, observations, view_of
 
 DAY = 1440
 NOW_S = 600.0
+SEEN = Traffic(-600, (600.0,) * 10 + (300.0,) * 600)
 
 
 def word_count(traffic: Traffic | None = None, arrival_per_s: float = 300.0) -> View:
@@ -30,7 +31,7 @@ def word_count(traffic: Traffic | None = None, arrival_per_s: float = 300.0) -> 
     assert view.now_s == NOW_S
     knobs = {knob: replace(spec, apply_s=10.0) for knob, spec in view.capabilities.knobs.items()}
     capabilities = replace(view.capabilities, knobs=knobs)
-    return replace(view, capabilities=capabilities, traffic=traffic or Traffic(0, (300.0,) * 10))
+    return replace(view, capabilities=capabilities, traffic=traffic or SEEN)
 
 
 class Says:
@@ -72,8 +73,12 @@ def test_a_rise_that_can_be_taken_and_a_fall_are_nobodys_business() -> None:
 
 def test_no_forecast_is_used_that_is_no_better_than_a_naive_one_or_was_wrong_just_now() -> None:
     assert not seen(Says(300.0, 600.0, NOW_S + 120.0, usable=False))
-    assert not seen(Says(300.0, 600.0, NOW_S + 120.0, earlier=900.0), word_count(Traffic(-50, (300.0,) * 60)))
-    assert seen(Says(300.0, 600.0, NOW_S + 120.0, earlier=350.0), word_count(Traffic(-50, (300.0,) * 60)))
+    assert not seen(Says(300.0, 600.0, NOW_S + 120.0, earlier=900.0))
+    assert seen(Says(300.0, 600.0, NOW_S + 120.0, earlier=350.0))
+
+
+def test_what_is_far_from_anything_that_ever_came_is_not_foreseen() -> None:
+    assert not seen(Says(300.0, 600.0, NOW_S + 120.0), word_count(Traffic(-600, (300.0,) * 610)))
 
 
 def days(count: int, seed: int = 1) -> Traffic:

@@ -15,17 +15,18 @@ from homeostat.models.ahead import forecast_of
 from homeostat.models.forecast import Forecast
 from homeostat.service.simulation import RunResult, simulate
 
-HOURS = 4
+HOURS = 3
 
 
 @cache
 def case() -> preempt.Case:
-    """Five days of which the last few hours are run: 4,000 rows/s, and every day after two hours twice that."""
+    """Five days of which the last few hours are run: 2,000 rows/s, and every day after an hour twice that."""
     minutes = np.arange(5 * 1440 + HOURS * 60)
-    per_s = np.where((minutes % 1440 >= 120) & (minutes % 1440 < 150), 8_000.0, 4_000.0)
+    per_s = np.where((minutes % 1440 >= 60) & (minutes % 1440 < 90), 4_000.0, 2_000.0)
     return preempt.Case("spike", per_s, 5)
 
 
+@cache
 def run(policy: str, times: float = 1.0) -> RunResult:
     """`times`: how wrong the forecast is."""
     made = preempt.built(case(), policy)

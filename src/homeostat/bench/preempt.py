@@ -26,12 +26,12 @@ from homeostat.sim.workload import Workload
 
 AHEAD, REACTIVE, ORACLE = "ahead", "reactive", "oracle"
 PEERS = ("hpa", "flink", "ds2", "dstream", "spark-dynamic-allocation", "static")
-HISTORY_DAYS, DAYS = 6, 2
+HISTORY_DAYS, DAYS = 6, 1
 MOST_VIOLATIONS, MOST_COST = 0.5, 1.05
 SEED = 1
 
 _DAY_MINUTES = 1440
-_NIGHT_PER_S, _PEAK_PER_S = 2_000.0, 10_000.0
+_NIGHT_PER_S, _PEAK_PER_S = 1_000.0, 5_000.0
 _NOISE = Noise(0.03, 0.5)
 # Every day the same: when (hour), for how many minutes, how many times the load. And one a day that nobody can foresee.
 _DAILY_SPIKES = ((9.0, 20, 1.6), (13.5, 15, 1.4), (20.0, 30, 1.8))
@@ -60,14 +60,14 @@ class Case:
             engine=MicrobatchSpec(
                 trigger_s=10.0,
                 executors=math.ceil(1.5 * first_per_s / 1_000.0),
-                max_executors=60,
+                max_executors=40,
                 executor_start_s=_EXECUTOR_START_S,
                 locality_wait_s=0.0,
             ),
             duration_s=(len(self.per_s) - self._cut) * MINUTE_S,
             components=(
-                ComponentSpec("lines", "source", parallelism=60, rate_per_s=20_000.0, task_s=0.005),
-                ComponentSpec("count", inputs=("lines",), parallelism=60, rate_per_s=1_000.0, keyed=True, task_s=0.005),
+                ComponentSpec("lines", "source", parallelism=40, rate_per_s=20_000.0, task_s=0.005),
+                ComponentSpec("count", inputs=("lines",), parallelism=40, rate_per_s=1_000.0, keyed=True, task_s=0.005),
             ),
             workload=_workload(self.per_s[self._cut :]),
             service_noise=_NOISE,

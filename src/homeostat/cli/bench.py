@@ -249,7 +249,7 @@ def preempt(
             "--trace", metavar="FILE", help="A recorded load as CSV, beside the made-up one; may be repeated."
         ),
     ] = None,
-    days: Annotated[int, typer.Option("--days", min=1, help="Days that are run; those before them are history.")] = 2,
+    days: Annotated[int, typer.Option("--days", min=1, help="Days that are run; those before them are history.")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Of the noise, and of the spikes that nobody can foresee.")] = 1,
     json: JsonFlag = False,
 ) -> None:

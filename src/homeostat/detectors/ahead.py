@@ -14,6 +14,7 @@ from homeostat.models.capacity import Load, level, loads
 _SEEN_IN_TIME_S = 180.0
 _HELD_S = 600.0
 _THINKING = 2.0
+_BEYOND = 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +33,28 @@ class RiseDetector:
         arrival = level(view.flow("arrival_per_s"))
         known = [load for load in loads(view).values() if load.known and not load.empty]
         lead_s = _lead_s(view)
-        if not known or not arrival > 0 or not math.isfinite(lead_s):
+        ever = max((rate for rate in view.traffic.per_s if rate >= 0), default=0.0)
+        most = {load.component: _most_per_s(load, arrival) for load in known} if arrival > 0 else {}
+        # What is far from anything that ever came is not worth a forecast.
+        if not math.isfinite(lead_s) or _BEYOND * ever <= min(most.values(), default=math.inf):
             return
         found = coming(view, lead_s + _SEEN_IN_TIME_S + _HELD_S, self.confidence, self.forecasts)
         if found is None:
             return
         due_s = view.now_s + lead_s
         for load in known:
-            # Against the same line as a load that is there already: half-way between what was planned for and capacity.
-            line = math.sqrt(load.target)
-            most = arrival * line * load.capacity_per_s / level(load.offered_per_s)
+            limit, line = most[load.component], math.sqrt(load.target)
             before = _highest(found.between(view.now_s - found.step_s, due_s), line)
             soon = _highest(found.between(due_s, due_s + _SEEN_IN_TIME_S), line)
-            if before <= most < soon and soon > arrival:
+            if before <= limit < soon and soon > arrival:
                 then = _highest(found.between(due_s, due_s + _SEEN_IN_TIME_S + _HELD_S), load.target)
-                yield _rise(load, arrival, then, soon / most, lead_s, found)
+                yield _rise(load, arrival, then, soon / limit, lead_s, found)
+
+
+def _most_per_s(load: Load, arrival: float) -> float:
+    """What may arrive at the sources: the same line as for a load that is there already, half-way between what was
+    planned for and capacity."""
+    return arrival * math.sqrt(load.target) * load.capacity_per_s / level(load.offered_per_s)
 
 
 def _rise(load: Load, arrival: float, expected: float, excess: float, lead_s: float, found: Coming) -> Symptom:

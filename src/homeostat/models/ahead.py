@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -37,8 +37,8 @@ class Coming:
 
     def between(self, start_s: float, end_s: float) -> Coming:
         chosen = (self.times_s >= start_s) & (self.times_s < end_s)
-        columns = (column[chosen] for column in (self.times_s, self.middle_per_s, self.high_per_s))
-        return Coming(*columns, self.step_s, self.champion, self.mase)
+        middle, high = self.middle_per_s[chosen], self.high_per_s[chosen]
+        return replace(self, times_s=self.times_s[chosen], middle_per_s=middle, high_per_s=high)
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -60,7 +60,7 @@ def coming(view: View, horizon_s: float, confidence: float, forecasts: Forecasts
     if not made.usable or _far_off(forecasts(known.until(made_s - ahead_s), ahead_s, confidence), known):
         return None
     return Coming(
-        times_s=made.made_at_s + made.step_s * np.arange(len(made.values)),
+        times_s=np.asarray(made.made_at_s + made.step_s * np.arange(len(made.values)), dtype=np.float64),
         middle_per_s=made.column(0.5),
         high_per_s=made.column(confidence),
         step_s=made.step_s,
