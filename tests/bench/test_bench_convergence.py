@@ -22,7 +22,7 @@ def test_there_are_thirty_six_runs_of_various_shape() -> None:
 @pytest.mark.parametrize(("query", "start"), [("Q3", 8), ("Q11", 28)])
 def test_growing_and_shrinking_take_one_step_and_at_most_one_instance_too_many(query: str, start: int) -> None:
     chosen = next(each for each in QUERIES if each.name == query)
-    run = one(chosen.scenario(start, "library"), "provisioning")
+    run = one(chosen.scenario(start, "none"), "provisioning")
     assert run.converged
     assert run.steps == 1
     assert min(run.above.values()) >= 0
