@@ -201,6 +201,7 @@ def summary(runs: Sequence[Run]) -> dict[str, Any]:
     above = [most for run in runs if (most := max(run.above.values(), default=0.0)) > 0]
     one_step = sum(run.steps <= 1 for run in runs)
     most_above = max((max(run.above.values(), default=0.0) for run in runs), default=0.0)
+    in_time = one_step >= WITHIN_RUNS and max(steps, default=0) <= MOST_STEPS
     return {
         "runs": len(runs),
         "steps": {str(count): steps[count] for count in sorted(steps)},
@@ -211,7 +212,7 @@ def summary(runs: Sequence[Run]) -> dict[str, Any]:
         "most_above_the_optimum": most_above,
         "below_the_optimum": sum(min(run.above.values(), default=0.0) < 0 for run in runs),
         "unhealthy_s": sum(run.unhealthy_s for run in runs),
-        "accepted": one_step >= WITHIN_RUNS and max(steps, default=0) <= MOST_STEPS and most_above <= MOST_ABOVE,
+        "accepted": in_time and most_above <= MOST_ABOVE and all(run.converged for run in runs),
     }
 
 
