@@ -41,7 +41,7 @@ layers: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/python -m pytest
+	@.ci/tests $(BIN)/python
 
 soak: setup ## the long runs that `make test` leaves out
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m "soak or not soak"

@@ -247,8 +247,8 @@ def on_spark(scale: float, tell: Tell) -> dict[str, Any]:
                 tell(f"real run {number} of {len(setups)}: {setup.name}")
                 runs[setup] = real_run(here, setup, scale * REAL_S)
             recorded = record(log)
-    model = from_recording(only(recorded, [runs[setup] for setup in FITTED]), "bench models")
-    real = {setup: _real(only(recorded, [run])) for setup, run in runs.items()}
+    model = from_recording(only(recorded, [run for setup in FITTED for run in runs[setup]]), "bench models")
+    real = {setup: _real(only(recorded, ids)) for setup, ids in runs.items()}
     there = model.predict(_real_configuration(model, FITTED[0]), FITTED[0].load_per_s).batch_s
     assert there is not None
     real_there = float(np.median(real[FITTED[0]].seconds))
