@@ -32,6 +32,7 @@ OTHER_VARIABLES = frozenset({"HOMEOSTAT_DEBUG"})
 # Kubernetes gives every container these for each service of its namespace, one called `homeostat` included.
 _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_[A-Z]+(_PROTO|_PORT|_ADDR)?)?)")
 _THROUGHPUT = ("throughput", "throughput.paper")
+_LATENCY = "latency"
 
 
 class ObjectiveSettings(Table):
@@ -40,7 +41,7 @@ class ObjectiveSettings(Table):
     throughput: PositiveRate | None = Field(default=None, description="take at least this, or all that arrives")
     lag: PositiveDuration | None = Field(default=None, description="be at most this far behind")
     latency: PositiveDuration | None = Field(
-        default=None, description="95 % of the rows from arrival to commit within this; no policy acts on it yet"
+        default=None, description="95 % of the rows from arrival to commit within this"
     )
     cost_limit: Annotated[float, Field(gt=0)] | None = Field(
         default=None, description="the most instances that may be paid for"
@@ -291,7 +292,7 @@ def _read(sources: _Sources) -> Config:
     except ValidationError as error:
         problems = list(refusals.problems(FileSettings, error))
     else:
-        problems = list(contradictions(table.policy, table.objective.throughput, table.objective.cost_limit))
+        problems = list(contradictions(table.policy, _objective(table.objective)))
     if problems:
         raise sources.refused(problems)
     wanted = table.objective
@@ -299,21 +300,31 @@ def _read(sources: _Sources) -> Config:
         policy=table.policy,
         mode=table.mode,
         store=Path(table.store),
-        objective=Objective(wanted.throughput, wanted.lag, wanted.latency, wanted.cost_limit),
+        objective=_objective(wanted),
         settings=Settings(**{name: getattr(table, name) for name in Settings.model_fields}),
         values={entry.key: sources.value(entry) for entry in entries()},
     )
 
 
-def contradictions(policy: str, throughput_per_s: float | None, cost_limit: float | None) -> Iterator[Problem]:
+def _objective(wanted: ObjectiveSettings) -> Objective:
+    return Objective(wanted.throughput, wanted.lag, wanted.latency, wanted.cost_limit)
+
+
+def contradictions(policy: str, objective: Objective) -> Iterator[Problem]:
     """Why this policy cannot pursue such an objective; nothing if it can."""
-    if policy in _THROUGHPUT and throughput_per_s is None:
+    if policy == _LATENCY and objective.latency_p95_s is None and objective.lag_s is None:
+        yield Problem(
+            ("policy",),
+            f"policy '{policy}' has no latency or lag to hold",
+            'set latency or lag in [objective], such as "30 s"',
+        )
+    if policy in _THROUGHPUT and objective.throughput_per_s is None:
         yield Problem(
             ("policy",),
             f"policy '{policy}' has no throughput to reach",
             'set throughput in [objective], such as "50 k/s"',
         )
-    if cost_limit is not None and not _keeps_cost_limit(policy):
+    if objective.cost_limit is not None and not _keeps_cost_limit(policy):
         yield Problem(
             ("objective", "cost_limit"),
             f"policy '{policy}' would not keep to 'cost_limit'",

@@ -13,6 +13,7 @@ from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.core.observation import Array
 
 if TYPE_CHECKING:
+    from homeostat.models.application import ApplicationModel, Predicted
     from homeostat.models.forecast import Forecast, Series
     from homeostat.service.simulation import RunResult
     from homeostat.service.timeline import Timeline
@@ -153,6 +154,48 @@ def _timeline_legend(figure: Any, rates: Any) -> None:
         Line2D([], [], color=ACTION, linewidth=0.8, label="action"),
     ]
     figure.legend(handles=handles, loc="outside lower center", frameon=False, ncols=len(handles))
+
+
+def predictions(model: ApplicationModel, at: Predicted, path: Path) -> None:
+    """What each number of executors would do at this rate; of a dataflow, how busy each component would be."""
+    if at.batch_s is None:
+        _draw_utilisation(at, path)
+        return
+    from homeostat.core.configuration import EXECUTORS_KNOB, TRIGGER_S
+    from homeostat.core.configuration import Patch as Change
+
+    here = int(at.configuration.get(EXECUTORS_KNOB))
+    counts = sorted({*range(1, 2 * here + 1, max(1, here // 6)), here})
+    found = [model.predict(at.configuration.patched(Change({EXECUTORS_KNOB: n})), at.rate_per_s) for n in counts]
+    with _figure(path, (9, 3.6), f"{at.rate_per_s:,.0f} rows/s") as figure:
+        left, right = figure.subplots(1, 2)
+        batches = [each.batch_s for each in found if each.batch_s is not None]
+        left.fill_between(counts, [b.low for b in batches], [b.high for b in batches], color=TAKEN, alpha=0.2)
+        left.plot(counts, [b.middle for b in batches], color=TAKEN, label="batch (p10 to p90)")
+        for knob, value in at.configuration.values.items():
+            if knob.kind == TRIGGER_S and value > 0:
+                left.axhline(value, color=LOAD, linestyle=":", label="trigger")
+        left.set_ylabel("seconds")
+        rates = [each.saturation_per_s for each in found]
+        right.fill_between(counts, [r.low for r in rates], [r.high for r in rates], color=LINES[0], alpha=0.2)
+        right.plot(counts, [r.middle for r in rates], color=LINES[0], label="largest rate (p10 to p90)")
+        right.axhline(at.rate_per_s, color=LOAD, linestyle=":", label="load")
+        right.set_ylabel("rows/s")
+        for panel in (left, right):
+            panel.axvline(here, color=ACTION, linewidth=0.8)
+            panel.set_xlabel("executors")
+            panel.set_ylim(bottom=0)
+            panel.legend(frameon=False)
+
+
+def _draw_utilisation(at: Predicted, path: Path) -> None:
+    names, shares = list(at.utilisation), [100 * share for share in at.utilisation.values()]
+    with _figure(path, (7, 1.2 + 0.4 * len(names)), f"{at.rate_per_s:,.0f} rows/s") as figure:
+        panel = figure.subplots()
+        colours = [UNHEALTHY if share > 100 else TAKEN for share in shares]
+        panel.barh(names[::-1], shares[::-1], color=colours[::-1])
+        panel.axvline(100, color=LOAD, linestyle=":")
+        panel.set_xlabel("utilisation in %")
 
 
 def _draw_rates(panel: Any, result: RunResult) -> None:

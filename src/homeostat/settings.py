@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -45,6 +45,25 @@ class LoopSettings(Table):
         default=300.0, description="how long evidence is gathered before the cheapest reversible action is tried"
     )
     catch_up: PositiveDuration = Field(default=600.0, description="in how long a backlog shall be worked off")
+
+
+class PlanningSettings(Table):
+    """What the models are asked, and how far they are relied upon."""
+
+    confidence: Annotated[Share, Field(ge=0.5, lt=1)] = Field(
+        default=0.9, description="how sure a plan must be that the objective will hold"
+    )
+    horizon: PositiveDuration = Field(default=1800.0, description="for how long it shall hold")
+    largest_error: Annotated[float, Field(gt=0)] = Field(
+        default=0.5,
+        description="mean error of predictions, in ln, above which the paper's step by the pressure is taken instead",
+    )
+    ahead: bool = Field(
+        default=True, description="whether to act ahead of a rise of the load, where its forecast is worth it"
+    )
+    gives_way: Literal["latency", "cost"] = Field(
+        default="latency", description="what is given up where latency cannot be held within the cost limit"
+    )
 
 
 class SensitivitySettings(Table):
@@ -106,6 +125,7 @@ class PluginSettings(Table):
 class Settings(Table):
     guards: GuardSettings = GuardSettings()
     loop: LoopSettings = LoopSettings()
+    planning: PlanningSettings = PlanningSettings()
     sensitivity: SensitivitySettings = SensitivitySettings()
     paper: PaperSettings = PaperSettings()
     plugins: PluginSettings = PluginSettings()

@@ -19,7 +19,9 @@ def test_every_number_is_there_and_consistent() -> None:
     low, high = result["sim_hour_s_range"]
     assert 0 < low <= result["sim_hour_s"] <= high
     assert result["sim_hour_instances"] == 40
-    assert len(told) == 3
+    assert set(result["plan_s"]) == {"dataflow", "microbatch"}
+    assert min(result["plan_s"].values()) > 0
+    assert len(told) == 4
 
 
 def test_growth_is_the_steepest_between_two_sizes() -> None:

@@ -71,6 +71,7 @@ def test_one_that_keeps_up_is_healthy_and_told_in_full(homeostat: Homeostat, hom
         Record("e-1", "diagnosis", now_s - 0.2, "slow-instance is over", "scan", ("d-2",), {"over": True}),
         Record("a-1", "action", now_s - 0.2, "scale-up: executors.app = 4", "scan", ("d-1",)),
         Record("c-1", "receipt", now_s - 0.1, "a-1 took effect", "", ("a-1",), {"action": "a-1", "applied": True}),
+        Record("u-1", "outcome", now_s - 0.1, "a-1 helped", "scan", ("a-1",), {"action": "a-1", "model_error": 0.2}),
         batch(2, now_s - 0.1),
     )
     ran = homeostat("status")
@@ -82,7 +83,8 @@ def test_one_that_keeps_up_is_healthy_and_told_in_full(homeostat: Homeostat, hom
         "executors.app 2",
         "1,000 rows/s, 1,000 rows/s arrive, 1,500 rows wait, took 1.5 s of 2 s, 2 executors",
         "under-provisioned",
-        "scale-up: executors.app = 4 (a-1); a-1 took effect (c-1)",
+        "scale-up: executors.app = 4 (a-1); a-1 took effect (c-1); a-1 helped (u-1)",
+        "off by scan 22%",
         "words: state partitions  no   it has no state",
     ):
         assert words in ran.out
@@ -93,6 +95,7 @@ def test_one_that_keeps_up_is_healthy_and_told_in_full(homeostat: Homeostat, hom
     assert [diagnosis["id"] for diagnosis in query["diagnoses"]] == ["d-1"]
     assert query["batch"]["batch"] == 2
     assert query["heartbeat_s"] < 60
+    assert query["model_errors"] == {"scan": 0.2}
 
 
 @pytest.mark.parametrize(

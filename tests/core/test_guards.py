@@ -194,6 +194,16 @@ def test_a_wish_to_shrink_proves_nothing_if_anything_was_not_measured_meanwhile(
         assert confirmed(gone, 4, 300.0, 4) == "parallelism.count: an observation was missing while confirming"
 
 
+def test_what_is_too_large_for_a_load_that_asks_for_more_elsewhere_is_not_confirmed_but_measured() -> None:
+    both = wish({SPLIT: 8, COUNT: 4})
+    assert values(ConfirmShrink(300.0).check(both, GuardContext(view()))) == {SPLIT: 8, COUNT: 4}
+    for number in (31, 59):
+        lost = view_of([*SEEN[:number], *blanked(SEEN[number : number + 1], "rows"), *SEEN[number + 1 :]])
+        assert values(ConfirmShrink(300.0).check(both, GuardContext(lost))) == {SPLIT: 8}
+    before = view_of([*blanked(SEEN[:10]), *SEEN[10:]])
+    assert values(ConfirmShrink(300.0).check(both, GuardContext(before))) == {SPLIT: 8, COUNT: 4}
+
+
 def test_what_was_missing_before_the_wish_does_not_count() -> None:
     here = view_of([*blanked(SEEN[:30]), *SEEN[30:]])
     assert values(confirmed(here, 4, 300.0, 4)) == {COUNT: 4}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from homeostat.core.observation import TaskSample
 from homeostat.core.view import View
-from homeostat.models.batch import batch_time
 from homeostat.models.capacity import loads
+from homeostat.models.fitting import batch_model
 from homeostat.models.tasktime import task_costs
 from homeostat.testing import instances, observations, view_of
 
@@ -69,9 +70,9 @@ def test_small_batches_no_longer_hide_what_the_executors_can_take() -> None:
 
 
 def test_finer_partitions_pay_for_their_tasks() -> None:
-    batch = batch_time(batches([400.0, 800.0, 600.0, 500.0, 700.0, 400.0, 800.0, 600.0]))
-    assert batch is not None
+    model = batch_model(batches([400.0, 800.0, 600.0, 500.0, 700.0, 400.0, 800.0, 600.0]))
+    assert model is not None
 
-    twice = batch.seconds(1.0, {"lines": 2 * PARTITIONS})
+    twice = model.plain_s(600.0, replace(model.setup, partitions={"lines": 2 * PARTITIONS}))
 
-    assert twice - batch.seconds(1.0) == pytest.approx(PARTITIONS / SLOTS * TASK_S, rel=0.05)
+    assert twice - model.plain_s(600.0, model.setup) == pytest.approx(PARTITIONS / SLOTS * TASK_S, rel=0.05)

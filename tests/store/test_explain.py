@@ -47,6 +47,7 @@ def healing() -> list[Record]:
         "steps": [{"step": "set-live", "values": {"parallelism.count": 8}}],
     }
     gains: dict[str, JSON] = {"observed_gain": 1.2142, "predicted_gain": math.log(4), "standard_error": 0.0812}
+    gains["model_error"] = 0.0953
     judged: dict[str, JSON] = {"action": "a-1", "verdict": "helped", "before": 20, "after": 12, "reason": ""}
     return [
         record("s-1", "symptom", pressure, text="holds back split"),
@@ -109,6 +110,7 @@ def test_an_action_is_told_from_measurement_to_outcome(store: MemoryStore) -> No
     outcome = section(told, "What came of it")
     assert "t+1 h 07 min 10 s  count: helped (a-1)" in outcome
     assert "observed gain 1.21 ± 0.0812 against 1.39 predicted (88 % of it)" in outcome
+    assert "predictions about it have been off by 10%" in outcome
     assert "judged on 20 measurements before it and 12 after" in outcome
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from homeostat.bench import planning
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, Event
 from homeostat.core.policy import Policy
@@ -76,6 +77,7 @@ def measure(
     for number in range(repeats):
         tell(f"one simulated hour at {sizes[-1]:,} instances ({number + 1} of {repeats})")
         hours_s.append(hour_s(sizes[-1]))
+    tell(f"a plan for {planning.COMPONENTS} components with {planning.INSTANCES:,} instances")
     return {
         "policy": POLICY,
         "python": platform.python_version(),
@@ -87,6 +89,9 @@ def measure(
         "sim_hour_s": median(hours_s),
         "sim_hour_s_range": [min(hours_s), max(hours_s)],
         "sim_hour_repeats": repeats,
+        "plan_instances": planning.INSTANCES,
+        "plan_components": planning.COMPONENTS,
+        "plan_s": planning.seconds(repeats),
     }
 
 

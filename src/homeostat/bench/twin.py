@@ -50,10 +50,17 @@ PARTITIONS, STATE_PARTITIONS = 12, 4
 class Setup:
     executors: int
     load_per_s: float
+    partitions: int = PARTITIONS
+    state_partitions: int = STATE_PARTITIONS
 
     @property
     def name(self) -> str:
-        return f"{self.executors} executors, {self.load_per_s:,.0f} rows/s"
+        cut = "" if self.usual else f", {self.partitions} and {self.state_partitions} partitions"
+        return f"{self.executors} executors, {self.load_per_s:,.0f} rows/s{cut}"
+
+    @property
+    def usual(self) -> bool:
+        return (self.partitions, self.state_partitions) == (PARTITIONS, STATE_PARTITIONS)
 
 
 FITTED = (Setup(1, 300.0), Setup(2, 700.0), Setup(4, 1_400.0))
@@ -72,16 +79,16 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
             runs = {}
             for number, setup in enumerate(setups, start=1):
                 tell(f"real run {number} of {len(setups)}: {setup.name}")
-                runs[setup] = _run(here, setup, scale * SETUP_S)
+                runs[setup] = real_run(here, setup, scale * SETUP_S, restarted=setup == FITTED[0])
             recorded = record(log)
-            fitted = fit(_only(recorded, [run for setup in FITTED for run in runs[setup]]))
+            fitted = fit(only(recorded, [run for setup in FITTED for run in runs[setup]]))
             tell(f"fitted to {fitted.agreement}")
             found: dict[str, Any] = {"fitted": _fitted_json(fitted)}
             if FIT in parts:
-                real = {setup: _seconds(_only(recorded, runs[setup])) for setup in HELD_OUT}
+                real = {setup: _seconds(only(recorded, runs[setup])) for setup in HELD_OUT}
                 found |= held_out_json(fitted.scenario, real, scale * SETUP_S)
                 found["replayed"] = asdict(
-                    agreement(fitted.scenario, _only(recorded, [run for s in HELD_OUT for run in runs[s]]))
+                    agreement(fitted.scenario, only(recorded, [run for s in HELD_OUT for run in runs[s]]))
                 )
                 tell(f"elsewhere: median error {found['median_error']:.0%}, {found['coverage']:.0%} covered")
             if EXPERIMENT in parts:
@@ -138,21 +145,21 @@ def twin_seconds(fitted: Scenario, setup: Setup, seconds: float) -> Array:
     return np.array(found)
 
 
-def _run(here: Ground, setup: Setup, seconds: float) -> list[str]:
+def real_run(here: Ground, setup: Setup, seconds: float, *, restarted: bool = False) -> list[str]:
     """The ids of the runs of the word count in this setup, in which nothing is changed.
 
-    The first of all is restarted in between, to tell how long that takes.
+    One that is `restarted` in between tells how long that takes.
     """
     here.set_executors(setup.executors)
-    name = f"{setup.executors}-{setup.load_per_s:.0f}"
+    name = f"{setup.executors}-{setup.load_per_s:.0f}-{setup.partitions}-{setup.state_partitions}"
     spec = specification(
         Profile(WorkloadSpec("constant", setup.load_per_s)),
         here.directory / f"ledger-{name}",
         wait_ms=WAIT_MS,
         trigger_s=TRIGGER_S,
         executors=setup.executors,
-        source_partitions=PARTITIONS,
-        state_partitions=STATE_PARTITIONS,
+        source_partitions=setup.partitions,
+        state_partitions=setup.state_partitions,
     )
     trial = Trial(here.spark, here.directory / name, spec, mode="observe")
     runs: list[str] = []
@@ -161,7 +168,7 @@ def _run(here: Ground, setup: Setup, seconds: float) -> list[str]:
         runs.append(_run_of(trial))
         trial.application.queries[NAME].restart({}, Deadline.after(seconds))
 
-    trial.run(seconds, [Moment(seconds / 2, restart)] if setup == FITTED[0] else [])
+    trial.run(seconds, [Moment(seconds / 2, restart)] if restarted else [])
     return [*runs, _run_of(trial)]
 
 
@@ -171,7 +178,7 @@ def _run_of(trial: Trial) -> str:
     return str(query.runId)
 
 
-def _only(recorded: RecordedRun, runs: Sequence[str]) -> RecordedRun:
+def only(recorded: RecordedRun, runs: Sequence[str]) -> RecordedRun:
     return replace(recorded, batches=tuple(batch for batch in recorded.batches if batch.run in runs))
 
 

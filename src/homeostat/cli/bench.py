@@ -24,7 +24,7 @@ def control(
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="How often the simulated hour is run.")] = 3,
     json: JsonFlag = False,
 ) -> None:
-    """Time one step of the loop at 100, 1,000 and 10,000 instances, and a simulated hour at 10,000."""
+    """Time one step of the loop at 100, 1,000 and 10,000 instances, and a simulated hour and a plan at 10,000."""
     from homeostat.bench import control as bench
 
     result = bench.measure(steps=steps, repeats=repeats, tell=say)
@@ -45,6 +45,8 @@ def control(
     low, high = result["sim_hour_s_range"]
     print(f"growth exponent        {result['growth_exponent']:.2f} (1 is linear)")
     print(f"one simulated hour     {result['sim_hour_s']:.1f} s (from {low:.1f} to {high:.1f} s in {repeats} runs)")
+    planned = ", ".join(f"{seconds:.2f} s ({name})" for name, seconds in result["plan_s"].items())
+    print(f"a plan                 {planned}, for {result['plan_components']} components")
 
 
 @app.command("noise")
@@ -158,6 +160,126 @@ def twin(
     ]
     if rows:
         print_table(("experiment", "on Spark", "in the simulator"), rows)
+
+
+@app.command("models")
+def models(
+    side: Annotated[str, typer.Option("--side", metavar="SIDE", help="simulator, spark or all.")] = "simulator",
+    scale: Annotated[
+        float, typer.Option("--scale", min=0.1, max=10, help="Stretches or shortens all real runs by this factor.")
+    ] = 1.0,
+    json: JsonFlag = False,
+) -> None:
+    """Predict configurations that the models were not fitted to, and compare with what they really do."""
+    from homeostat.bench import models as bench
+
+    if side not in (*bench.SIDES, "all"):
+        raise ConfigError(f"there is no side {side!r}", where="--side", fix=f"one of {', '.join(bench.SIDES)}, all")
+    result = bench.measure(sides=bench.SIDES if side == "all" else (side,), scale=scale, tell=say)
+    if json:
+        print_json(result)
+        return
+    for name in bench.SIDES:
+        if name in result:
+            _print_predictions(name, result[name])
+
+
+def _print_predictions(side: str, found: Mapping[str, Any]) -> None:
+    columns = ("configuration", "batch s", "predicted", "p10 to p90", "error", "covered")
+    rows = [
+        (
+            line["configuration"],
+            f"{line['batch_s']['p50']:.2f}",
+            f"{line['predicted_s']['p50']:.2f}",
+            f"{line['predicted_s']['p10']:.2f} to {line['predicted_s']['p90']:.2f}",
+            f"{line['batch_error']:.0%}",
+            f"{line['coverage']:.0%}",
+        )
+        for line in found["configurations"]
+    ]
+    print_table(columns, rows, right=columns[1:])
+    labels = {
+        "median_batch_error": "median error of a batch's duration",
+        "median_ratio_error": "the same, as a ratio to the fitted one",
+        "median_throughput_error": "median error of the throughput",
+        "median_saturation_error": "median error of the largest rate",
+        "coverage": "between predicted p10 and p90",
+    }
+    for key, label in labels.items():
+        if found.get(key) is not None:
+            print(f"{label:<40}{found[key]:.1%} ({side})")
+
+
+@app.command("convergence")
+def convergence(json: JsonFlag = False) -> None:
+    """Count the steps to the right size in E7, E8 and 36 runs like E9, beside DS2 on the same noise."""
+    from homeostat.bench import convergence as bench
+
+    result = bench.measure(tell=say)
+    if json:
+        print_json(result)
+        return
+    columns = ("experiment", "noise", "policy", "steps", "instances at the end", "above the optimum", "unhealthy s")
+    many = [(noise, run) for noise, found in result["E9"].items() for run in found["runs"]]
+    rows = [
+        (
+            run["scenario"],
+            noise,
+            run["policy"],
+            str(run["steps"]),
+            "/".join(f"{value:g}" for value in run["final"].values()),
+            "/".join(f"{value:g}" for value in run["above_the_optimum"].values()),
+            f"{run['unhealthy_s']:.0f}",
+        )
+        for noise, run in (*(("-", run) for run in (*result["E7"], *result["E8"])), *many)
+    ]
+    print_table(columns, rows, right=("steps", "unhealthy s"))
+    for noise, found in result["E9"].items():
+        for policy, told in found["policies"].items():
+            steps = ", ".join(f"{runs} in {count}" for count, runs in told["steps"].items())
+            most = f"at most {told['most_above_the_optimum']:g} above the optimum"
+            print(f"E9, {noise} noise, {policy}: {steps} steps; {most}; {told['below_the_optimum']} runs below it")
+
+
+@app.command("preempt")
+def preempt(
+    trace: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--trace", metavar="FILE", help="A recorded load as CSV, beside the made-up one; may be repeated."
+        ),
+    ] = None,
+    days: Annotated[int, typer.Option("--days", min=1, help="Days that are run; those before them are history.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Of the noise, and of the spikes that nobody can foresee.")] = 1,
+    json: JsonFlag = False,
+) -> None:
+    """Act ahead of a forecast, on what is there, by peers' rules and knowing the future: who falls behind, at what
+    cost?"""
+    from homeostat.bench import preempt as bench
+    from homeostat.bench import traces
+
+    cases = [bench.made_up(days, seed), *(bench.from_trace(traces.read(path), days) for path in trace or ())]
+    result = bench.measure(cases, seed=seed, tell=say)
+    if json:
+        print_json(result)
+        return
+    columns = ("load", "policy", "seconds behind", "executor hours", "actions", "ahead of a rise")
+    rows = [
+        (
+            Path(name).name,
+            policy,
+            f"{run['violation_s']:.0f}",
+            f"{run['executor_hours']:.1f}",
+            str(run["actions"]),
+            str(run["ahead"]),
+        )
+        for name, found in result["cases"].items()
+        for policy, run in found["policies"].items()
+    ]
+    print_table(columns, rows, right=columns[2:])
+    for name, found in result["cases"].items():
+        share, cost = _shown(found["violations_over_reactive"]), _shown(found["cost_over_reactive"])
+        print(f"{Path(name).name}: ahead ÷ reactive {share} of the seconds behind, {cost} of the cost")
 
 
 @app.command("state")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from homeostat._version import __version__
-from homeostat.cli import bench, config, demo, doctor, forecast, log, policies, sim, state, status, watch
+from homeostat.cli import ask, bench, config, demo, doctor, forecast, log, policies, sim, state, status, watch
 from homeostat.cli import run as running_command
 from homeostat.cli.output import say
 from homeostat.core.errors import HomeostatError
@@ -38,6 +38,8 @@ app.add_typer(state.app)
 app.command("forecast")(forecast.forecast)
 app.command("log")(log.log)
 app.command("explain")(log.explain)
+app.command("whatif")(ask.whatif)
+app.command("plan")(ask.plan)
 app.command("policies")(policies.policies)
 app.add_typer(config.app)
 app.add_typer(bench.app)

@@ -78,7 +78,7 @@ def policy_for(
 def _contradictions(scenario: Scenario, policy: str) -> list[Problem]:
     from homeostat import config
 
-    return list(config.contradictions(policy, scenario.objective.throughput_per_s, scenario.objective.cost_limit))
+    return list(config.contradictions(policy, scenario.objective))
 
 
 def _where(scenario: Scenario, problem: Problem, policy: str | None, source: str) -> str:

@@ -12,9 +12,10 @@ from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from homeostat.core.cycle import Trace
     from homeostat.core.policy import Policy
-    from homeostat.core.state import Mode
-    from homeostat.service.simulation import RunResult
+    from homeostat.core.state import Mode, State
+    from homeostat.service.simulation import RunResult, SimulatedEngine
     from homeostat.sim.spec import Scenario
 
 app = typer.Typer(name="sim", help="Run scenarios on the simulated engines.", no_args_is_help=True)
@@ -165,6 +166,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _run_with_log(scenario: Scenario, policy: Policy, seed: int | None, mode: Mode, path: Path) -> RunResult:
+    from homeostat.service.learned import Learner
     from homeostat.service.simulation import simulate
     from homeostat.store.sqlite import SqliteStore
 
@@ -172,7 +174,12 @@ def _run_with_log(scenario: Scenario, policy: Policy, seed: int | None, mode: Mo
     try:
         used_seed = scenario.seed if seed is None else seed
         run = running.new_run_name(store, f"{scenario.name}/{policy.name}/{used_seed}")
-        result = simulate(scenario, policy, seed=seed, store=store, run=run, mode=mode)
+        learner = Learner(store, run)
+
+        def learn(_trace: Trace, state: State, engine: SimulatedEngine) -> None:
+            learner.look(policy, state, engine.now_s)
+
+        result = simulate(scenario, policy, seed=seed, store=store, run=run, mode=mode, on_step=learn)
     finally:
         store.close()
     say(f"Log: run {run} in {path}; read it with `homeostat log --store {path}`")

@@ -78,6 +78,7 @@ def _query_json(query: QueryState, now_s: float) -> dict[str, Any]:
         "batch": None if query.batch is None else dict(query.batch.body),
         "diagnoses": [{"id": record.id, "text": record.text, **record.body} for record in query.diagnoses],
         "action": [{"id": record.id, "kind": record.kind, "text": record.text} for record in query.deed],
+        "model_errors": dict(query.errors),
     }
 
 
@@ -107,10 +108,12 @@ def _print(found: Overview, now_s: float) -> None:
 
 def _query_lines(query: QueryState, now_s: float) -> dict[str, str]:
     heard = "never" if query.newest_s is None else f"{now_s - query.newest_s:.0f} s ago"
+    off = ", ".join(f"{name} {math.expm1(error):.0%}" for name, error in sorted(query.errors.items()))
     return {
         "last batch": batch_line(query.batch.body) if query.batch is not None else "-",
         "diagnoses": "; ".join(f"{record.text} ({record.id})" for record in query.diagnoses) or "none",
         "last action": "; ".join(f"{record.text} ({record.id})" for record in query.deed) or "none",
+        "predictions": f"off by {off}" if off else "none judged so far",
         "last news": heard,
     }
 

@@ -40,7 +40,7 @@ def step(
         state = absorb.absorb(policy, state, event, book, commands)
     state = silence.notice(state, book, commands)
     state = judging.expire(state, book)
-    view = _view(policy, state, now_s)
+    view = view_at(policy, state, now_s)
     state = judging.judge(policy, state, view, book, commands)
     reason = _resting(policy, state, now_s)
     if reason:
@@ -78,7 +78,8 @@ def _resting(policy: Policy, state: State, now_s: float) -> str:
     return ""
 
 
-def _view(policy: Policy, state: State, now_s: float) -> View:
+def view_at(policy: Policy, state: State, now_s: float) -> View:
+    """What the policy's parts see at this moment."""
     start_s = now_s - policy.window_s
     if policy.fresh_window:
         start_s = max(start_s, state.epoch_since_s)
@@ -92,6 +93,8 @@ def _view(policy: Policy, state: State, now_s: float) -> View:
         history=state.history,
         epoch=state.epoch,
         standing_since_s=since(state.diagnoses),
+        trust=state.trust,
+        traffic=state.traffic,
     )
 
 

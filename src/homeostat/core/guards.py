@@ -92,7 +92,8 @@ class CoolDown:
 class ConfirmShrink:
     """Shrink only what was wanted smaller all the time, and only to the largest value wanted meanwhile.
 
-    If anything was not measured in that time, the wish proves nothing.
+    If anything was not measured in that time, the wish proves nothing. What is too large for a load that asks for more
+    elsewhere need not be wanted for long, since the load has not fallen; but all of it must have been measured, too.
     """
 
     confirm_s: float = 300.0
@@ -101,9 +102,11 @@ class ConfirmShrink:
     def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
         now = context.view.configuration
         values = dict(proposal.patch.values)
-        for knob, value in proposal.patch.values.items():
-            if value >= now.get(knob, value) or context.view.spec(knob).cost <= 0:
-                continue
+        paid = {knob: value for knob, value in values.items() if context.view.spec(knob).cost > 0}
+        smaller = {knob: value for knob, value in paid.items() if value < now.get(knob, value)}
+        if any(value > now.get(knob, value) for knob, value in paid.items()):
+            return self._beside_growth(proposal, smaller, context)
+        for knob, value in smaller.items():
             wish = context.shrink_wishes.get(knob)
             if wish is None:
                 return f"{knob}: not yet confirmed"
@@ -114,6 +117,17 @@ class ConfirmShrink:
             if missing and self.confirm_s > 0:
                 return f"{knob}: {missing} was missing while confirming"
             values[knob] = min(max(value, wish.value), now[knob])
+        return with_values(proposal, values, context)
+
+    def _beside_growth(
+        self, proposal: Proposal, smaller: Mapping[Knob, Value], context: GuardContext
+    ) -> Proposal | str:
+        """Nothing is taken away on what was not seen; what asks for more gets it all the same."""
+        view = context.view
+        came_up_s = view.current[0].at_s - view.current[0].span_s if view.current else view.now_s
+        if not smaller or not view.missing_since(max(came_up_s, view.now_s - self.confirm_s)):
+            return proposal
+        values = {knob: value for knob, value in proposal.patch.values.items() if knob not in smaller}
         return with_values(proposal, values, context)
 
 

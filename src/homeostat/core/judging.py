@@ -14,14 +14,17 @@ from homeostat.core.findings import (
     HASH_IMBALANCE,
     PRESSURE,
     REVERT,
+    RISE_AHEAD,
     SLO_VIOLATION,
     SLOW_INSTANCE,
+    UNDER_PROVISIONED,
     Outcome,
 )
 from homeostat.core.memory import MemoryEntry
 from homeostat.core.outcome import Trial
 from homeostat.core.policy import Policy
 from homeostat.core.state import ActiveAction, State
+from homeostat.core.trust import learned
 from homeostat.core.view import View
 
 _GRACE_S = 60.0
@@ -113,6 +116,8 @@ def _close(
     commands: list[Command],
 ) -> State:
     text = f"{action.command.id} {outcome.verdict}" + (f": {outcome.reason}" if outcome.reason else "")
+    trust = learned(state.trust, action.proposal.component, outcome)
+    known = trust.get(action.proposal.component)
     id = book.write(
         "outcome",
         text,
@@ -128,6 +133,7 @@ def _close(
             "before": outcome.before,
             "after": outcome.after,
             "reason": outcome.reason,
+            "model_error": None if known is None else known.error,
         },
     )
     entry = MemoryEntry(
@@ -144,6 +150,7 @@ def _close(
     state = replace(
         state,
         memory=policy.memory.learn(state.memory, entry),
+        trust=trust,
         active=tuple(a for a in state.active if a is not action),
     )
     if outcome.verdict in ("harmful", "failed") and action.proposal.reversible:
@@ -167,11 +174,12 @@ def _take_back(state: State, action: ActiveAction, because: str, book: Book, com
 
 
 def score_advice(state: State, book: Book) -> State:
-    """Advice was right if the problem it addressed did not go away by itself."""
+    """Advice was right if the problem it addressed did not go away by itself; about a rise, if it has come."""
     due = [a for a in state.advice if book.now_s >= a.due_s]
     earned = state.earned
     for advice in due:
-        right = (advice.cause, advice.component) in state.diagnoses
+        causes = (RISE_AHEAD, UNDER_PROVISIONED) if advice.cause == RISE_AHEAD else (advice.cause,)
+        right = any((cause, advice.component) in state.diagnoses for cause in causes)
         earned = earned + 1 if right else max(0, earned - 1)
         book.write(
             "outcome",

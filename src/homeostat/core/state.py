@@ -15,6 +15,8 @@ from homeostat.core.memory import Entries, MemoryEntry
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Observation
 from homeostat.core.topology import Topology
+from homeostat.core.traffic import Traffic
+from homeostat.core.trust import Trusts
 
 Mode = Literal["observe", "advise", "earn", "regulate"]
 MODES: tuple[Mode, ...] = ("observe", "advise", "earn", "regulate")
@@ -69,6 +71,7 @@ class State:
     epoch_since_s: float = 0.0
     window: tuple[Observation, ...] = ()
     history: tuple[Digest, ...] = ()
+    traffic: Traffic = Traffic()
     seen: Mapping[str, int] = field(default_factory=dict)
     fresh: bool = False
     silent: bool = False
@@ -82,6 +85,7 @@ class State:
     alerts: Mapping[tuple[str, str], float] = field(default_factory=dict)
     shrink_wishes: Mapping[Knob, Wish] = field(default_factory=dict)
     memory: Entries = ()
+    trust: Trusts = field(default_factory=dict)
     shrunk: Mapping[str, MemoryEntry] = field(default_factory=dict)
     advice: tuple[Advice, ...] = ()
     advised: Mapping[str, Proposal] = field(default_factory=dict)

@@ -15,6 +15,8 @@ from homeostat.core.digest import Digest
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array, Balance, Observation
 from homeostat.core.topology import Topology
+from homeostat.core.traffic import Traffic
+from homeostat.core.trust import Trusts
 
 _Result = TypeVar("_Result")
 CURRENT_KEPT = 360
@@ -72,7 +74,8 @@ class Window:
 @dataclass(frozen=True)
 class View:
     """One moment. `window` holds what was observed since the last action (or the policy's window length), `history`
-    the digests of everything kept, over all configurations."""
+    the digests of everything kept, over all configurations, `traffic` what arrived for weeks, `trust` how far
+    predictions were off so far."""
 
     now_s: float
     topology: Topology
@@ -83,6 +86,8 @@ class View:
     history: tuple[Digest, ...] = ()
     epoch: int = 0
     standing_since_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    trust: Trusts = field(default_factory=dict)
+    traffic: Traffic = Traffic()
 
     @cached_property
     def _once(self) -> dict[str, object]:

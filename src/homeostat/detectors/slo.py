@@ -15,10 +15,12 @@ from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.noise import cusum, fit, whitened
 
+_MOST_WAIT = 0.95
+
 
 @dataclass(frozen=True, slots=True)
 class SloDetector:
-    """Throughput below, or lag above, what was asked for; `tolerance` is the share that is let pass."""
+    """Throughput below, or lag or latency above, what was asked for; `tolerance` is the share that is let pass."""
 
     sensitivity: Sensitivity = Sensitivity()
     tolerance: float = 0.02
@@ -32,6 +34,10 @@ class SloDetector:
         if lag_s is not None:
             lags = np.array([_lag_s(d) for d in view.current])
             yield from self._judge(np.where(lags > 0, lags, 1e-9) / lag_s, np.isfinite(lags), "lag_s", lag_s)
+        latency_s = view.objective.latency_p95_s
+        if latency_s is not None and view.micro_batch:
+            took_s = np.array([latency_p95_s(d) for d in view.current])
+            yield from self._judge(took_s / latency_s, np.isfinite(took_s), "latency_p95_s", latency_s)
 
     def _judge(self, excess: Array, known: Array, what: str, wanted: float) -> Iterator[Symptom]:
         if len(excess) < self.sensitivity.least:
@@ -46,6 +52,14 @@ class SloDetector:
             ratio = math.exp(recent)
             got = wanted / ratio if what == "throughput" else wanted * ratio
             yield Symptom(SLO_VIOLATION, "", 1.0 - 1.0 / ratio, {"objective": wanted, what: got})
+
+
+def latency_p95_s(digest: Digest) -> float:
+    """From arrival to commit: up to a period until the batch begins, then its duration, and before both what waited
+    longer than that; NaN where any of it is unknown."""
+    trigger_s = digest.trigger_s if math.isfinite(digest.trigger_s) else 0.0
+    waited_s = max(0.0, _lag_s(digest) - digest.seconds)
+    return _MOST_WAIT * max(trigger_s, digest.seconds) + digest.seconds + waited_s
 
 
 def _lag_s(digest: Digest) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -14,6 +14,7 @@ from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median
 from homeostat.core.view import View, Window
 from homeostat.models.batch import batch_time, one_batch
+from homeostat.models.fitting import batch_model
 from homeostat.models.noise import Noise, fit
 
 RECENT = 6
@@ -230,18 +231,29 @@ def speed_up(
     `partitions`: stages that are cut into other numbers of tasks.
     """
     if view.micro_batch:
-        typical = batch_time(view)
-        factor = max(factors.values(), default=1.0)
-        if typical is None or typical.seconds(1.0) <= 0:
-            return math.log(factor)
-        after_s = typical.seconds(factor, partitions) if by_slots else typical.seconds_at_speed(factor)
-        return math.log(typical.seconds(1.0) / after_s)
+        return _batch_speed_up(view, max(factors.values(), default=1.0), by_slots, partitions or {})
     measured = {name: load.capacity_per_s / level(load.offered_per_s) for name, load in loads(view).items()}
     room = {name: value for name, value in measured.items() if value > 0}
     if not room:
         return math.log(max(factors.values(), default=1.0))
     after = min(value * factors.get(name, 1.0) for name, value in room.items())
     return math.log(after / min(room.values()))
+
+
+def _batch_speed_up(view: View, factor: float, by_slots: bool, partitions: Mapping[str, int]) -> float:
+    """A batch with as many rows as the latest ones, replayed."""
+    model = batch_model(view)
+    rows = [d.rows for d in view.current if d.rows > 0][-RECENT:]
+    if model is None or not rows:
+        return math.log(factor)
+    now_s = model.plain_s(median(np.array(rows)), model.setup)
+    driver_s = median(model.driver_s)
+    after_s = driver_s + (now_s - driver_s) / factor
+    if by_slots:
+        executors = max(1, round(model.setup.executors * factor))
+        then = replace(model.setup, executors=executors, partitions=partitions)
+        after_s = model.plain_s(median(np.array(rows)), then)
+    return math.log(now_s / after_s) if now_s > 0 and after_s > 0 else math.log(factor)
 
 
 def _batch_load(view: View) -> dict[str, Load]:

@@ -1,23 +1,20 @@
-"""What a task costs besides its rows: starting it, sending it out, opening its state."""
+"""What the mean task of each batch took, over the history; and what a task costs besides its rows."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 
-from homeostat.core.digest import ComponentDigest, Digest
+from homeostat.core.configuration import STATE_PARTITIONS
+from homeostat.core.digest import Digest
 from homeostat.core.observation import Array
+from homeostat.core.topology import Component
 from homeostat.core.view import View
+from homeostat.models.taskcost import Samples, fit
+
+LEAST_KNOWN = 0.5
 
 _OVER = 40
 _LEAST_SEEN = 6
-_LEAST_KNOWN = 0.5
-# What the rows of a task must differ by, largest over smallest, to tell the cost of a row from that of a task.
-_LEAST_RANGE = 1.3
-# Two observations whose rows hardly differ tell no slope, only noise.
-_LEAST_APART = 0.1
 _MOST_OF_A_TASK = 0.8
 
 
@@ -29,35 +26,46 @@ def task_costs(view: View) -> dict[str, float]:
     return view.once("task costs", _task_costs)
 
 
-def _task_costs(view: View) -> dict[str, float]:
-    seen = [d for d in view.history[-_OVER:] if d.epoch >= 0]
-    return {name: _cost(_means(seen, name)) for name in view.topology.names}
+def mean_tasks(view: View, name: str, over: int) -> Array:
+    """A line for each of the latest batches: rows, keys and seconds of its mean task, tasks, executors.
+
+    The mean task's time is linear in its rows whatever the skew.
+    """
+    counts_keys = keeps_state(view.topology[name])
+    lines = [
+        (*_mean_task(d, name, counts_keys), float(d.workers))
+        for d in view.history[-over:]
+        if d.epoch >= 0 and name in d.components and d.components[name].known >= LEAST_KNOWN
+    ]
+    return np.array(lines, dtype=np.float64).reshape(-1, 5)
 
 
-def _means(digests: Sequence[Digest], name: str) -> Array:
-    """Rows and seconds of the mean task: linear in each other whatever the skew."""
-    found = [d.components[name] for d in digests if name in d.components]
-    return np.array([_mean(c) for c in found if c.known >= _LEAST_KNOWN and c.rows > 0]).reshape(-1, 2)
+def keeps_state(component: Component) -> bool:
+    return component.partitions.kind == STATE_PARTITIONS if component.partitions is not None else component.keyed
 
 
-def _mean(component: ComponentDigest) -> tuple[float, float]:
+def columns(lines: Array) -> Samples:
+    rows, keys, seconds, weight, executors = lines.T
+    return Samples(rows, keys, seconds, executors, weight)
+
+
+def _mean_task(d: Digest, name: str, counts_keys: bool) -> tuple[float, float, float, float]:
+    component = d.components[name]
     measured = component.instances * component.known
-    return component.rows / measured, component.run_s / measured
+    keys = d.updated_keys / component.instances if counts_keys else 0.0
+    return component.rows / measured, keys, component.run_s / measured, measured
 
 
-def _cost(means: Array) -> float:
-    """The intercept of a line through the middle of all slopes between two observations (Theil and Sen)."""
-    means = means[np.isfinite(means).all(axis=1)]
-    if len(means) < _LEAST_SEEN:
+def _task_costs(view: View) -> dict[str, float]:
+    return {name: _task_s(mean_tasks(view, name, _OVER)) for name in view.topology.names}
+
+
+def _task_s(lines: Array) -> float:
+    lines = lines[np.isfinite(lines).all(axis=1) & (lines[:, 0] > 0)]
+    if len(lines) < _LEAST_SEEN:
         return 0.0
-    rows, seconds = means.T
-    low, high = np.percentile(rows, (10, 90))
-    if high < _LEAST_RANGE * low:
+    cost = fit(columns(lines))
+    if cost is None or not cost.separable:
         return 0.0
-    one, other = np.triu_indices(len(rows), k=1)
-    apart = rows[other] - rows[one]
-    telling = np.abs(apart) >= _LEAST_APART * float(rows.mean())
-    slope = float(np.median((seconds[other] - seconds[one])[telling] / apart[telling])) if telling.any() else 0.0
-    at_least_s = float(np.percentile(seconds, 10))
-    cost = float(np.median(seconds - slope * rows)) if slope > 0 else _MOST_OF_A_TASK * at_least_s
-    return min(max(cost, 0.0), _MOST_OF_A_TASK * at_least_s) if math.isfinite(cost) else 0.0
+    at_least_s = float(np.percentile(lines[:, 2], 10))
+    return min(cost.task_s, _MOST_OF_A_TASK * at_least_s)

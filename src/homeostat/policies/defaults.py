@@ -18,6 +18,7 @@ from homeostat.core.guards import (
 )
 from homeostat.core.policy import Detector, Policy
 from homeostat.detectors.admission import AdmissionDetector
+from homeostat.detectors.ahead import RiseDetector
 from homeostat.detectors.backlog import GrowingBacklogDetector
 from homeostat.detectors.idle import IdleDetector
 from homeostat.detectors.pressure import PressureDetector
@@ -33,12 +34,16 @@ from homeostat.detectors.state import (
 )
 from homeostat.detectors.state_growth import StateGrowthDetector
 from homeostat.detectors.uneven import UnevenPartitionsDetector
+from homeostat.diagnosers.ahead import AheadDiagnoser
 from homeostat.diagnosers.evidence import EvidenceDiagnoser
 from homeostat.diagnosers.state import StateDiagnoser
+from homeostat.models.planner import Goal
 from homeostat.resolvers.admission import AdmitMoreResolver
+from homeostat.resolvers.ahead import ScaleAheadResolver
 from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.rebalance import RebalanceResolver
 from homeostat.resolvers.replace import ReplaceSlowResolver
+from homeostat.resolvers.retune import RetuneResolver
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import Sizing
 from homeostat.resolvers.skew import AdjustSkewResolver
@@ -63,6 +68,7 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
         SloDetector(sure),
         IdleDetector(sure),
         AdmissionDetector(sure),
+        *([RiseDetector(settings.planning.confidence)] if settings.planning.ahead else []),
         UnevenPartitionsDetector(sure),
         StateGrowthDetector(),
         StateMemoryDetector(),
@@ -91,14 +97,15 @@ def provisioning(settings: Settings) -> Policy:
     return Policy(
         name="provisioning",
         detectors=detectors(settings),
-        diagnosers=(EvidenceDiagnoser(), StateDiagnoser()),
+        diagnosers=(EvidenceDiagnoser(), AheadDiagnoser(settings.planning.confidence), StateDiagnoser()),
         resolvers=(
             ReplaceSlowResolver(),
             AdjustSkewResolver(),
             RebalanceResolver(),
             AdmitMoreResolver(),
-            ScaleUpResolver(sizing),
+            ScaleUpResolver(sizing, settings.planning.largest_error),
             ScaleDownResolver(sizing),
+            ScaleAheadResolver(sizing, settings.planning.largest_error),
             Alert(_TOLD),
         ),
         cadence_s=settings.loop.cadence,
@@ -108,6 +115,34 @@ def provisioning(settings: Settings) -> Policy:
         regret_s=_REGRET_S,
         arbiter=RankedArbiter(settings.loop.act_above, settings.loop.patience),
         guards=guards(settings.guards),
+    )
+
+
+def latency(settings: Settings) -> Policy:
+    """Latency or lag SLO: trigger, rows, partitions and executors planned together by the model. Where both cannot be
+    held, latency or the cost limit gives way, as it is set."""
+    made = provisioning(settings)
+    sizing, planning = Sizing(settings.loop.catch_up), settings.planning
+    held = planning.gives_way == "latency"
+    retune = RetuneResolver(
+        Goal(planning.confidence, planning.horizon, settings.loop.catch_up),
+        ScaleUpResolver(sizing, planning.largest_error),
+        ScaleDownResolver(sizing),
+        cost_gives_way=not held,
+    )
+    return replace(
+        made,
+        name="latency",
+        resolvers=(
+            ReplaceSlowResolver(),
+            AdjustSkewResolver(),
+            RebalanceResolver(),
+            AdmitMoreResolver(),
+            retune,
+            ScaleAheadResolver(sizing, planning.largest_error),
+            Alert(_TOLD),
+        ),
+        guards=tuple(guard for guard in made.guards if held or not isinstance(guard, CostLimit)),
     )
 
 

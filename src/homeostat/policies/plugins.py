@@ -12,7 +12,7 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.policy import Policy
 from homeostat.settings import PluginSettings
 
-_VERBS = {"detectors": "detect", "diagnosers": "diagnose", "resolvers": "resolve"}
+_VERBS = {"detectors": "detect", "diagnosers": "diagnose", "resolvers": "resolve", "proposers": "propose"}
 
 
 def load(path: str) -> Any:

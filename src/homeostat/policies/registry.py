@@ -27,6 +27,7 @@ _OURS: dict[str, tuple[Callable[[Settings], Policy], str]] = {
         lambda settings: paper.throughput_paper(paper_settings(settings)),
         "the same, faithful to the Dhalion paper: sources first, then the pressured stages",
     ),
+    "latency": (defaults.latency, "latency or lag SLO: trigger, rows, partitions and executors planned by the model"),
     "alert": (lambda settings: paper.alert(paper_settings(settings)), "non-invasive: tells, never acts"),
 }
 

@@ -55,7 +55,7 @@ class RebalanceResolver:
         known = view.balance.imbalance if looked and view.balance is not None else _guessed(stage, batch.slots)
         possible = {n: over for n, over in known.items() if spec.minimum <= n <= spec.maximum and n != stage.partitions}
         wanted = _soonest(costs, batch.slots, possible)
-        before_s, now_s = costs.stage_s(stage.partitions, batch.slots, costs.over), batch.seconds(1.0)
+        before_s, now_s = costs.stage_s(stage.partitions, batch.slots, costs.over), batch.seconds
         shorter = costs.stage_s(wanted, batch.slots, possible[wanted]) / before_s if wanted and before_s > 0 else 1.0
         after_s = now_s - stage.span_s * (1.0 - shorter)
         if after_s > (1.0 - _LEAST_GAIN) * now_s:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob, Patch, Value
 from homeostat.core.findings import (
     DATA_SKEW,
     HASH_IMBALANCE,
     OVER_PROVISIONED,
+    PRESSURE,
     SCALE_DOWN,
     SCALE_UP,
     SLO_UNMET,
@@ -22,9 +23,10 @@ from homeostat.core.findings import (
     Proposal,
 )
 from homeostat.core.view import View
-from homeostat.models.capacity import speed_up
+from homeostat.models.capacity import loads, speed_up
 from homeostat.resolvers.admission import rows_wanted
 from homeostat.resolvers.alert import alert_about
+from homeostat.resolvers.paper import scale_up_target
 from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
 
 _NO_GAIN = 1e-3
@@ -33,9 +35,13 @@ _PAUSE_WEIGHT = 1.0 / 600.0
 
 @dataclass(frozen=True, slots=True)
 class ScaleUpResolver:
-    """Sizes all components for the load at the sources, also those that a bottleneck before them still hides."""
+    """Sizes all components for the load at the sources, also those that a bottleneck before them still hides.
+
+    Where predictions have been off by more than `most_error`, it takes the paper's step by the pressure instead.
+    """
 
     sizing: Sizing = Sizing()
+    most_error: float = 0.5
     name: str = "scale-up"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
@@ -44,9 +50,10 @@ class ScaleUpResolver:
             return
         skewed = frozenset(d.component for d in diagnoses if d.cause in (DATA_SKEW, HASH_IMBALANCE, SLOW_INSTANCE))
         needs = self.sizing.needs(view, skewed, last=since_onset(short, 60))
+        needs = [need for each in needs if (need := self._trusted(view, each, short)) is not None]
         wanted = [n for n in within_bounds(view, needs) if _grows(view, n)]
         if wanted:
-            proposal = scaling(view, SCALE_UP, short, wanted)
+            proposal = scaling(view, SCALE_UP, short, [*wanted, *self._too_large(view, needs, wanted, skewed)])
             if proposal.prediction is not None and proposal.prediction.gain > _NO_GAIN:
                 yield proposal
         for need in needs:
@@ -56,6 +63,33 @@ class ScaleUpResolver:
                 yield alert_about(diagnosis, why)
             elif not need.enough:
                 yield alert_about(diagnosis, f"no number of {need.knob} would do: its longest tasks bound the batch")
+
+    def _trusted(self, view: View, need: Need, short: Sequence[Diagnosis]) -> Need | None:
+        """The need as the model sees it or, where that was wrong too often, as the pressure does; None without any."""
+        trust = view.trust.get(need.component)
+        if trust is None or trust.error <= self.most_error:
+            return need
+        pressures = [
+            s.severity for d in short for s in d.symptoms if s.kind == PRESSURE and s.component == need.component
+        ]
+        if not pressures:
+            return None
+        note = f"predictions were off by {math.expm1(trust.error):.0%} here, so by the pressure of {max(pressures):.0%}"
+        target = max(need.present + 1, scale_up_target(max(pressures), need.present))
+        return replace(need, exact=float(target), enough=True, partitions={}, note=note)
+
+    @staticmethod
+    def _too_large(view: View, needs: Sequence[Need], wanted: Sequence[Need], skewed: frozenset[str]) -> list[Need]:
+        """What the same load leaves idle elsewhere goes in the same redeployment, if all of it was measured."""
+        if view.micro_batch or any(view.spec(need.knob).live for need in wanted) or skewed:
+            return []
+        floor = (view.objective.throughput_per_s or 0.0) > 0
+        known = {load.component for load in loads(view).values() if load.complete}
+        return [
+            need
+            for need in needs
+            if not floor and need.component in known and view.spec(need.knob).clip(need.instances) < need.present
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +132,10 @@ def _admission(view: View, needs: Sequence[Need], restarting: bool) -> dict[Knob
     return rows
 
 
+def _noted(need: Need) -> str:
+    return f" ({need.note})" if need.note else ""
+
+
 def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequence[Need]) -> Proposal:
     """One proposal for all of them, named after the one that changes most."""
     ordered = sorted(needs, key=lambda n: abs(math.log(n.instances / n.present)), reverse=True)
@@ -111,7 +149,7 @@ def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequen
     more = (view.capabilities.cost(after) - paid) / paid if paid else 0.0
     pause_s = max(view.spec(knob).apply_s for knob in patch.values)
     severity = max((d.symptoms[0].severity for d in because if d.symptoms), default=0.5)
-    text = ", ".join(f"{n.component} needs {n.exact:.2f}, has {n.present}" for n in ordered)
+    text = ", ".join(f"{n.component} needs {n.exact:.2f}, has {n.present}" + _noted(n) for n in ordered)
     return Proposal(
         kind,
         because,

@@ -10,7 +10,6 @@ from functools import partial
 from homeostat.core.configuration import Knob
 from homeostat.core.findings import Diagnosis
 from homeostat.core.view import View
-from homeostat.models.batch import BatchTime, batch_time
 from homeostat.models.capacity import (
     RECENT,
     Load,
@@ -21,12 +20,17 @@ from homeostat.models.capacity import (
     peak,
     replays,
 )
+from homeostat.models.fitting import batch_model
+from homeostat.models.performance import capacity_per_s
+from homeostat.models.replay import BatchModel
+from homeostat.models.saturation import KeyShares
 
 _ROUNDING = 1e-6
+_ROUNDS = 3
 _ALMOST_NOTHING = 1e-6
 _NOTABLE = 0.1
 _TASKS_PER_SLOT = 2
-_MOST_TIMES = 4
+_MOST_TIMES, _MORE = 4, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Need:
     """`exact` instances would do; `instances` are whole ones. Not `enough`: no number would do, this one does most.
 
     `partitions`: the tasks that stages must be cut into for the instances to be of use. `wanted_per_s`: the load that
-    all of it is for.
+    all of it is for. `note`: why it is not what the model says.
     """
 
     component: str
@@ -44,6 +48,7 @@ class Need:
     enough: bool = True
     partitions: Mapping[str, int] = field(default_factory=dict)
     wanted_per_s: float = math.nan
+    note: str = ""
 
     @property
     def instances(self) -> int:
@@ -109,8 +114,13 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
     rate = load.even_per_s / load.instances
     if not (math.isfinite(rate) and rate > 0):
         return None
+    component = view.topology[load.component]
     exact = wanted_per_s * (1.0 if even else load.imbalance) / rate
-    need = Need(load.component, view.topology[load.component].scaled_by, load.instances, exact)
+    shares = KeyShares(load.instances, load.imbalance)
+    if component.keyed and not even and not shares.hot:
+        for _ in range(_ROUNDS):
+            exact = wanted_per_s * shares.with_instances(math.ceil(exact - _ROUNDING)) / rate
+    need = Need(load.component, component.scaled_by, load.instances, exact)
     if even or need.instances == load.instances:
         return need
     measured = measured_capacities(view, load.component)
@@ -121,41 +131,49 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
 
 def _executors(view: View, load: Load, wanted_per_s: float, even: bool) -> Need | None:
     """The fewest executors that hold it, with more partitions only if no number would do without."""
-    batch = batch_time(view)
-    if batch is None:
+    model = batch_model(view)
+    if model is None:
         return None
-    if even and load.component in batch.stages:
-        batch = batch.evened(load.component)
-    best = _fewest(view, load, batch, wanted_per_s, lambda _: {})
+    if even:
+        model = model.evened(load.component)
+    best = _fewest(view, load, model, wanted_per_s, lambda _: {})
     # Cutting a stage anew takes a restart, and of a stage with state a rewrite of it: the longest one first.
-    for stages in ([batch.bottleneck], list(batch.stages)):
+    for stages in ([load.component], [stage.name for stage in model.stages]):
         if not best.enough:
-            cut = partial(_finer, view, batch, stages, load.instances)
-            finer = _fewest(view, load, batch, wanted_per_s, cut)
+            cut = partial(_finer, view, model, stages, wanted_per_s)
+            finer = _fewest(view, load, model, wanted_per_s, cut)
             best = finer if finer.partitions else best
     return best
 
 
 def _fewest(
-    view: View, load: Load, batch: BatchTime, wanted_per_s: float, cut: Callable[[int], Mapping[str, int]]
+    view: View, load: Load, model: BatchModel, wanted_per_s: float, cut: Callable[[int], Mapping[str, int]]
 ) -> Need:
-    trigger_s = view.current[-1].trigger_s
-    executors = range(1, _MOST_TIMES * load.instances + 8)
-    capacities = {n: batch.capacity_with(trigger_s, n / load.instances, cut(n)) for n in executors}
-    most = max(capacities.values())
-    fewest = next(n for n, value in capacities.items() if value >= min(wanted_per_s, most * (1 - _ROUNDING)))
+    """By halving: more executors never take less, unless they take the CPU from each other."""
+
+    def capacity(executors: int) -> float:
+        return capacity_per_s(model, replace(model.setup, executors=executors, partitions=cut(executors)))
+
+    low, high = 1, _MOST_TIMES * load.instances + _MORE
+    most = capacity(high)
+    aimed = min(wanted_per_s, most * (1 - _ROUNDING))
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if capacity(middle) >= aimed else (middle + 1, high)
     knob, enough = view.topology[load.component].scaled_by, most >= wanted_per_s
-    return Need(load.component, knob, load.instances, float(fewest), enough, cut(fewest), wanted_per_s)
+    return Need(load.component, knob, load.instances, float(low), enough, cut(low), wanted_per_s)
 
 
-def _finer(view: View, batch: BatchTime, stages: Sequence[str], present: int, executors: int) -> dict[str, int]:
+def _finer(view: View, model: BatchModel, stages: Sequence[str], wanted_per_s: float, executors: int) -> dict[str, int]:
     """Those of the stages that would leave slots idle for a good part of the batch, cut into two tasks a slot."""
-    spans_s = sum(stage.span_s for stage in batch.stages.values())
-    slots = math.ceil(batch.slots * executors / present - _ROUNDING)
+    rows = wanted_per_s * max(model.setup.trigger_s, 1.0)
+    spans_s = {stage.name: model.stage_s(stage, rows, model.setup) for stage in model.stages}
+    slots = model.slots * executors
     finer = {}
-    for name, stage in ((name, batch.stages[name]) for name in stages):
-        knob = view.topology[name].partitions if name in view.topology else None
+    for stage in (stage for stage in model.stages if stage.name in stages):
+        knob = view.topology[stage.name].partitions if stage.name in view.topology else None
         spec = view.capabilities.knobs.get(knob) if knob is not None else None
-        if spec is not None and stage.span_s >= _NOTABLE * spans_s and stage.partitions < slots:
-            finer[name] = max(stage.partitions, int(spec.clip(_TASKS_PER_SLOT * slots)))
+        notable = spans_s[stage.name] >= _NOTABLE * sum(spans_s.values())
+        if spec is not None and notable and stage.partitions < slots:
+            finer[stage.name] = max(stage.partitions, int(spec.clip(_TASKS_PER_SLOT * slots)))
     return finer

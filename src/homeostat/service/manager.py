@@ -12,6 +12,7 @@ from homeostat.core.findings import Record
 from homeostat.core.objective import Objective
 from homeostat.core.policy import Policy
 from homeostat.core.state import Mode, State
+from homeostat.core.traffic import Traffic
 from homeostat.service.persist import restored, saved
 from homeostat.service.reconcile import Intent, reconcile
 from homeostat.store.protocol import Store
@@ -33,11 +34,12 @@ class Manager:
         *,
         objective: Objective | None = None,
         mode: Mode = "regulate",
+        traffic: Traffic | None = None,
         on_step: Callable[[Trace, State], None] | None = None,
         on_alert: Callable[[Notify], None] | None = None,
     ) -> None:
         self.engine, self.policy, self.store, self.run = engine, policy, store, run
-        self.state = State(mode=mode, objective=objective or Objective())
+        self.state = State(mode=mode, objective=objective or Objective(), traffic=traffic or Traffic())
         self._on_step, self._on_alert = on_step, on_alert
         self._early: list[Event] = []
 
@@ -69,7 +71,7 @@ class Manager:
 
     def _write(self, before: State, records: Sequence[Record]) -> None:
         # Numbers first: a crash in between may skip some, but never gives one away twice.
-        if before.numbers != self.state.numbers or before.memory != self.state.memory:
+        if (before.numbers, before.memory, before.trust) != (self.state.numbers, self.state.memory, self.state.trust):
             self.store.save_state(self.run, "loop", saved(self.state))
         if records:
             self.store.append(self.run, records)

@@ -10,17 +10,23 @@ from homeostat.config import Config
 from homeostat.core.events import Notify
 from homeostat.core.findings import JSON, Record
 from homeostat.core.objective import Objective
+from homeostat.core.traffic import Traffic, traffic_of
 from homeostat.policies import registry
+from homeostat.service.learned import Learner
 from homeostat.service.manager import Manager
 from homeostat.service.samples import Samples
+from homeostat.service.timeline import known
 from homeostat.spark.application import Application
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
+from homeostat.store.protocol import BATCH
 
 if TYPE_CHECKING:
     from homeostat.core.cycle import Trace
     from homeostat.core.state import State
     from homeostat.store.protocol import Store
+
+_MOST_BATCHES = 200_000
 
 
 class FencedStore:
@@ -46,26 +52,41 @@ def manager(
 ) -> Manager:
     objective = config.objective if config.objective != Objective() else pipeline.objective
     name = config.policy
-    if config.values["policy"].origin == configuration.DEFAULT and objective.throughput_per_s is not None:
+    default = config.values["policy"].origin == configuration.DEFAULT
+    if default and objective.throughput_per_s is not None:
         name = "throughput"
+    elif default and (objective.latency_p95_s is not None or objective.lag_s is not None):
+        name = "latency"
     run = application.run_name(pipeline.name)
     samples = Samples()
     engine = application.engine(pipeline.name)
     ours = cast("Store", FencedStore(store, engine))
+    policy = registry.build(name, config.sections)
+    learner = Learner(ours, run)
 
     def after_step(trace: Trace, state: State) -> None:
         ours.append(run, samples.new(state))
+        learner.look(policy, state, engine.now_s)
 
     def alert(told: Notify) -> None:
         say(f"{told.title}: {told.message}")
 
     return Manager(
         engine,
-        registry.build(name, config.sections),
+        policy,
         ours,
         run,
         objective=objective,
         mode=config.mode,
+        traffic=_logged_traffic(store, run),
         on_step=after_step,
         on_alert=alert,
+    )
+
+
+def _logged_traffic(store: Store, run: str) -> Traffic:
+    """What arrived in earlier lives of the query, as far as its log tells."""
+    batches = store.records(run, kinds=(BATCH,), limit=_MOST_BATCHES, newest_first=True)
+    return traffic_of(
+        (record.at_s, known(record.body, "span_s"), known(record.body, "arrival_per_s")) for record in reversed(batches)
     )

@@ -32,7 +32,8 @@ STOPPED = "not running"
 
 @dataclass(frozen=True, slots=True)
 class QueryState:
-    """One query. `diagnoses` are those that stand; `deed` is the last action with its receipt and outcome, if any."""
+    """One query. `diagnoses` are those that stand; `deed` is the last action with its receipt and outcome, if any;
+    `errors` how far predictions about each component have been off, in ln of the time."""
 
     name: str
     health: str
@@ -41,6 +42,7 @@ class QueryState:
     newest_s: float | None = None
     diagnoses: tuple[Record, ...] = ()
     deed: tuple[Record, ...] = ()
+    errors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def query_state(name: str, records: Sequence[Record], alive: bool, now_s: float)
     newest_s = max((record.at_s for record in records), default=None)
     batch = batches[-1] if batches else None
     health, reason = (STOPPED, "") if not alive else _health(batch, newest_s, now_s)
-    return QueryState(name, health, reason, batch, newest_s, _standing(records), _last_deed(records))
+    return QueryState(name, health, reason, batch, newest_s, _standing(records), _last_deed(records), _errors(records))
 
 
 def _queries(about: Mapping[str, Any], alive: bool, now_s: float) -> list[QueryState]:
@@ -131,6 +133,12 @@ def _last_deed(records: Sequence[Record]) -> tuple[Record, ...]:
     last = actions[-1]
     later = [r for r in records if r.kind in (RECEIPT, OUTCOME) and r.body.get("action") == last.id]
     return (last, *later)
+
+
+def _errors(records: Sequence[Record]) -> dict[str, float]:
+    """As the newest judged action of each component left them."""
+    judged = (record for record in records if record.kind == OUTCOME and record.component)
+    return {r.component: known(r.body, "model_error") for r in judged if r.body.get("model_error") is not None}
 
 
 def _runs(process: int, started_s: float) -> bool:

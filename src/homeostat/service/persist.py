@@ -9,6 +9,7 @@ from typing import Any, cast
 from homeostat.core.findings import JSON
 from homeostat.core.memory import ActionKey, Context, MemoryEntry
 from homeostat.core.state import State
+from homeostat.core.trust import Trust
 
 
 def saved(state: State) -> JSON:
@@ -17,6 +18,7 @@ def saved(state: State) -> JSON:
         "earned": state.earned,
         "paused": state.paused,
         "memory": [_entry_json(entry) for entry in state.memory],
+        "trust": {name: [trust.error, trust.actions] for name, trust in state.trust.items()},
     }
 
 
@@ -30,6 +32,7 @@ def restored(state: State, value: JSON) -> State:
         earned=int(known.get("earned", 0)),
         paused=str(known.get("paused", "")),
         memory=tuple(_entry(item) for item in known.get("memory", [])),
+        trust={name: Trust(error, int(actions)) for name, (error, actions) in known.get("trust", {}).items()},
     )
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from homeostat.core.configuration import EXECUTORS, PARALLELISM, Configuration, Knob, Value
 from homeostat.core.cycle import Trace
-from homeostat.core.findings import ADJUST_SKEW, REPLACE, REVERT, Record
+from homeostat.core.findings import ADJUST_SKEW, REPLACE, REVERT, RISE_AHEAD, Record
 from homeostat.core.guards import APPLICATION
 from homeostat.core.policy import Policy
 from homeostat.core.state import Mode, State
+from homeostat.core.traffic import Traffic
 from homeostat.service.manager import Manager
 from homeostat.sim.dataflow import Dataflow
 from homeostat.sim.microbatch import Microbatch
@@ -26,6 +27,8 @@ SimulatedEngine = Dataflow | Microbatch
 _HEALTHY_STRETCH = 5
 _JUST_BEFORE = 3
 _UPSWING_SIGMAS = 2.5
+_AHEAD_S = 1800.0
+_AHEAD_EVERY_S = 60.0
 _CAPACITY_FAULTS = ("slow-instance", "slow-host", "crash", "hot-key", "hash-imbalance", "stuck-sink")
 
 
@@ -121,6 +124,7 @@ def simulate(
     store: Store | None = None,
     run: str = "",
     mode: Mode = "regulate",
+    traffic: Traffic | None = None,
     on_step: Callable[[Trace, State, SimulatedEngine], None] | None = None,
 ) -> RunResult:
     engine = build_engine(scenario, seed)
@@ -133,7 +137,9 @@ def simulate(
         if on_step is not None:
             on_step(trace, state, engine)
 
-    manager = Manager(engine, policy, log, run, objective=scenario.objective, mode=mode, on_step=after_step)
+    manager = Manager(
+        engine, policy, log, run, objective=scenario.objective, mode=mode, traffic=traffic, on_step=after_step
+    )
     manager.start()
     step_s = interval_s(scenario)
     while engine.now_s < scenario.duration_s:
@@ -233,18 +239,26 @@ class _Referee:
         if shrunk:
             return any(wanted[knob] < truth.needed.get(knob, 0) for knob in shrunk)
         grown = [knob for knob, value in wanted.items() if value > truth.values.get(knob, value)]
-        return not any(self._short(knob) for knob in grown) and not any(self._weakens(f, grown) for f in faults)
+        needed = self._needed_ahead() if body["cause"] == RISE_AHEAD else truth.needed
+        short = any(self._short(knob, needed) for knob in grown)
+        return not short and not any(self._weakens(f, grown) for f in faults)
 
-    def _short(self, knob: Knob) -> bool:
+    def _needed_ahead(self) -> dict[Knob, int]:
+        """What the load of the next half hour will need, at its highest."""
+        workload, now_s = Workload(self._scenario.workload, self._scenario.seed), self._engine.now_s
+        every = [now_s + number * _AHEAD_EVERY_S for number in range(int(_AHEAD_S / _AHEAD_EVERY_S) + 1)]
+        return self._engine.needed(max(workload.mean_per_s(at_s) for at_s in every))
+
+    def _short(self, knob: Knob, needed: Mapping[Knob, int]) -> bool:
         """Whether there was too little of it for the load, or for what noise makes of the load now and then.
 
         Where nobody knows how much is needed (partitions), it was too little if the run was not healthy just before.
         """
         truth = self._engine.truth[-1]
-        if knob not in truth.needed:
+        if knob not in needed:
             return not all(sample.healthy for sample in self._engine.truth[-_JUST_BEFORE:])
         upswing = math.exp(_UPSWING_SIGMAS * self._scenario.workload.noise.sigma)
-        return truth.values.get(knob, 0) < truth.needed[knob] * upswing
+        return truth.values.get(knob, 0) < needed[knob] * upswing
 
     def _weakens(self, fault: FaultSpec, grown: Sequence[Knob]) -> bool:
         """Whether the fault takes capacity from something that was to grow."""

@@ -16,7 +16,7 @@ _TOLD = {
     PROPOSAL: ("kind", "patch", "from", "prediction"),
     ACTION: ("kind", "patch", "from", "prediction", "steps"),
     RECEIPT: ("action", "applied", "detail"),
-    OUTCOME: ("action", "verdict", "reason", "before", "after", *_GAINS),
+    OUTCOME: ("action", "verdict", "reason", "before", "after", "model_error", *_GAINS),
     REJECTION: ("reason",),
     ADVICE: ("reason",),
 }
@@ -82,7 +82,13 @@ def judgement(outcome: Record) -> list[str]:
         if math.isfinite(observed) and math.isfinite(predicted) and predicted != 0:
             compared += f" ({observed / predicted * 100:.0f} % of it)"
     why = _facts(outcome.body.get("reason"))
-    return [line for line in (compared, _sample(outcome.body), *why, *rest(outcome)) if line]
+    return [line for line in (compared, _trusted(outcome.body), _sample(outcome.body), *why, *rest(outcome)) if line]
+
+
+def _trusted(body: Mapping[str, JSON]) -> str:
+    """How far the model has been off about this component, up to and with this judgement."""
+    error = _real(body.get("model_error"))
+    return "" if math.isnan(error) else f"predictions about it have been off by {math.expm1(min(error, 700.0)):.0%}"
 
 
 def _symptom(body: Mapping[str, JSON]) -> str:

@@ -1,0 +1,290 @@
+"""How well the models predict configurations they were not fitted to: on the simulator, and on real Spark."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from homeostat.bench.ground import ground, machine
+from homeostat.bench.noise import capacity_per_s
+from homeostat.bench.twin import Setup, only, real_run
+from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
+    SOURCE_PARTITIONS,
+    STATE_PARTITIONS,
+    TRIGGER_S,
+    Configuration,
+    Patch,
+)
+from homeostat.core.errors import HomeostatError
+from homeostat.core.events import Observed
+from homeostat.core.observation import Array
+from homeostat.models.application import ApplicationModel, Predicted
+from homeostat.service.learned import from_recording, from_scenario
+from homeostat.sim.microbatch import Microbatch
+from homeostat.sim.recording import RecordedRun
+from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.spark.recorder import record
+
+Tell = Callable[[str], None]
+
+SIMULATOR, SPARK = "simulator", "spark"
+SIDES = (SIMULATOR, SPARK)
+MOST_ERROR = 0.10
+SEED = 1
+SIM_SEEDS = (101, 102, 103)
+FITTED_S, TRIED_S, REAL_S = 900.0, 400.0, 90.0
+SKIPPED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A configuration and a load that the model was not fitted to."""
+
+    rate_per_s: float
+    executors: int
+    partitions: int
+    trigger_s: float
+
+    @property
+    def name(self) -> str:
+        return (
+            f"{self.executors} executors, {self.partitions} partitions, {self.trigger_s:g} s, {self.rate_per_s:,.0f}/s"
+        )
+
+
+HELD_OUT = (
+    Tried(1_500.0, 4, 24, 10.0),
+    Tried(2_000.0, 8, 24, 10.0),
+    Tried(2_500.0, 8, 24, 10.0),
+    Tried(3_500.0, 12, 24, 10.0),
+    Tried(4_500.0, 16, 48, 10.0),
+    Tried(2_000.0, 6, 36, 10.0),
+    Tried(2_000.0, 6, 12, 10.0),
+    Tried(3_000.0, 12, 48, 10.0),
+    Tried(1_000.0, 3, 24, 10.0),
+    Tried(1_500.0, 6, 24, 5.0),
+    Tried(2_200.0, 10, 24, 5.0),
+    Tried(2_000.0, 6, 24, 20.0),
+    Tried(3_000.0, 8, 32, 20.0),
+    Tried(5_000.0, 24, 48, 10.0),
+)
+# Fitted to the first lot on Spark, tried on the second; the first of each is what the others are compared with.
+FITTED = (Setup(2, 500.0), Setup(2, 700.0), Setup(3, 700.0), Setup(4, 1_000.0))
+REAL_HELD_OUT = (
+    Setup(1, 300.0),
+    Setup(2, 600.0),
+    Setup(3, 500.0),
+    Setup(3, 1_000.0),
+    Setup(4, 700.0),
+    Setup(4, 1_400.0),
+    Setup(5, 1_200.0),
+    Setup(5, 1_700.0),
+    Setup(3, 800.0, partitions=6),
+    Setup(4, 1_000.0, partitions=24),
+    Setup(3, 800.0, state_partitions=8),
+    Setup(4, 1_200.0, partitions=24, state_partitions=8),
+)
+OVERLOAD = Setup(2, 6_000.0)
+
+
+def measure(*, sides: Sequence[str] = (SIMULATOR,), scale: float = 1.0, tell: Tell = lambda _: None) -> dict[str, Any]:
+    """The numbers of `homeostat bench models`; `scale` stretches the real runs."""
+    found: dict[str, Any] = {"interval": [0.1, 0.9], "accepted_median_error": MOST_ERROR}
+    if SIMULATOR in sides:
+        found[SIMULATOR] = on_simulator(tell)
+    if SPARK in sides:
+        found[SPARK] = on_spark(scale, tell)
+    return found
+
+
+def scenario(tried: Tried, *, varied: bool = False) -> Scenario:
+    """A word count with state: reading, splitting, counting; stragglers and noise as on a shared cluster."""
+    rate = tried.rate_per_s
+    steps = ((0.0, rate), (300.0, 1.3 * rate), (600.0, 0.75 * rate)) if varied else ()
+    return Scenario(
+        name="models",
+        title="a word count with state",
+        engine=MicrobatchSpec(
+            trigger_s=tried.trigger_s, executors=tried.executors, straggler_share=0.01, straggler_factor=2.0
+        ),
+        duration_s=FITTED_S,
+        components=(
+            ComponentSpec("lines", "source", parallelism=tried.partitions, rate_per_s=6_000.0, selectivity=3.0),
+            ComponentSpec(
+                "count",
+                inputs=("lines",),
+                parallelism=tried.partitions,
+                rate_per_s=4_000.0,
+                key_s=0.0002,
+                task_s=0.03,
+                keyed=True,
+                keys=60_000,
+                stateful=True,
+            ),
+        ),
+        workload=WorkloadSpec("steps" if varied else "constant", rate, steps=steps, noise=Noise(0.03, 0.5)),
+        service_noise=Noise(0.05, 0.3),
+    )
+
+
+def on_simulator(tell: Tell) -> dict[str, Any]:
+    """Fitted to a quarter of an hour of one configuration under a varying load, tried in fourteen others."""
+    base = Tried(2_000.0, 6, 24, 10.0)
+    model = from_scenario(scenario(base, varied=True), SEED)
+    order = random.Random(SEED).sample(HELD_OUT, len(HELD_OUT))
+    tell(f"fitted to {base.name}; {len(order)} other configurations")
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        measured = list(pool.map(_simulated, order))
+        limits = list(pool.map(_true_saturation, order))
+    there = base_s(model, base)
+    real_there = float(np.median(_simulated(base).seconds))
+    lines = []
+    for tried, real, limit in zip(order, measured, limits, strict=True):
+        predicted = model.predict(_configuration(model, tried), tried.rate_per_s)
+        lines.append(_compared(tried.name, predicted, real, there, real_there, limit))
+    return {"fitted_to": base.name, **summary(lines), "configurations": lines}
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    seconds: Array
+    throughput_per_s: float
+
+
+def _simulated(tried: Tried) -> Real:
+    """Batches with this load and configuration, from all seeds."""
+    seconds: list[float] = []
+    rates: list[float] = []
+    for seed in SIM_SEEDS:
+        events = Microbatch(scenario(tried), seed).wait(TRIED_S)
+        seen = [event.observation for event in events if isinstance(event, Observed)][SKIPPED:]
+        seconds += [observation.flows[0].seconds for observation in seen]
+        rates.append(sum(o.flows[0].rows for o in seen) / sum(o.span_s for o in seen))
+    return Real(np.array(seconds), float(np.mean(rates)))
+
+
+def _true_saturation(tried: Tried) -> float:
+    return capacity_per_s(scenario(tried))
+
+
+def _configuration(model: ApplicationModel, tried: Tried) -> Configuration:
+    values: dict[Any, Any] = dict.fromkeys(model.partition_knobs(), tried.partitions)
+    triggers = {knob: tried.trigger_s for knob in model.configuration.values if knob.kind == TRIGGER_S}
+    return model.configuration.patched(Patch({**values, **triggers, EXECUTORS_KNOB: tried.executors}))
+
+
+def base_s(model: ApplicationModel, base: Tried) -> float:
+    """What a batch takes in the configuration that was fitted, by the model."""
+    predicted = model.predict(_configuration(model, base), base.rate_per_s).batch_s
+    assert predicted is not None
+    return predicted.middle
+
+
+def _compared(
+    name: str, predicted: Predicted, real: Real, there: float, real_there: float, limit: float | None
+) -> dict[str, Any]:
+    """Predicted beside real. Ratios to a configuration of the same run cancel what the machine did to all of it."""
+    batch = predicted.batch_s
+    assert batch is not None
+    middle = float(np.median(real.seconds))
+    line: dict[str, Any] = {
+        "configuration": name,
+        "batches": len(real.seconds),
+        "batch_s": dict(zip(("p10", "p50", "p90"), np.percentile(real.seconds, (10, 50, 90)).tolist(), strict=True)),
+        "predicted_s": batch.as_json(),
+        "batch_error": abs(batch.middle / middle - 1),
+        "ratio_error": abs((batch.middle / there) / (middle / real_there) - 1),
+        "throughput_per_s": real.throughput_per_s,
+        "predicted_throughput_per_s": predicted.throughput_per_s,
+        "throughput_error": abs(predicted.throughput_per_s / real.throughput_per_s - 1),
+        "coverage": float(np.mean((real.seconds >= batch.low) & (real.seconds <= batch.high))),
+        "assumed": list(predicted.unknown),
+    }
+    if limit is not None:
+        line["saturation_per_s"] = limit
+        line["predicted_saturation_per_s"] = predicted.saturation_per_s.as_json()
+        line["saturation_error"] = abs(predicted.saturation_per_s.middle / limit - 1)
+    return line
+
+
+def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def middle(key: str) -> float | None:
+        values = [line[key] for line in lines if key in line]
+        return float(np.median(values)) if values else None
+
+    error = middle("ratio_error")
+    return {
+        "median_batch_error": middle("batch_error"),
+        "median_ratio_error": error,
+        "worst_batch_error": max(line["batch_error"] for line in lines),
+        "median_throughput_error": middle("throughput_error"),
+        "median_saturation_error": middle("saturation_error"),
+        "coverage": float(np.mean([line["coverage"] for line in lines])),
+        "accepted": error is not None and error <= MOST_ERROR,
+    }
+
+
+def on_spark(scale: float, tell: Tell) -> dict[str, Any]:
+    """All setups in one application and in random order; fitted to some of them, tried on the others."""
+    before = machine()
+    every = [*FITTED, *REAL_HELD_OUT, OVERLOAD]
+    setups = random.Random(SEED).sample(every, len(every))
+    with TemporaryDirectory(prefix="homeostat-bench-") as made:
+        log = Path(made) / "events"
+        tell("starting a cluster")
+        with ground("bench-models", setups[0].executors, event_log=log) as here:
+            runs = {}
+            for number, setup in enumerate(setups, start=1):
+                tell(f"real run {number} of {len(setups)}: {setup.name}")
+                runs[setup] = real_run(here, setup, scale * REAL_S)
+            recorded = record(log)
+    model = from_recording(only(recorded, [run for setup in FITTED for run in runs[setup]]), "bench models")
+    real = {setup: _real(only(recorded, ids)) for setup, ids in runs.items()}
+    there = model.predict(_real_configuration(model, FITTED[0]), FITTED[0].load_per_s).batch_s
+    assert there is not None
+    real_there = float(np.median(real[FITTED[0]].seconds))
+    lines = []
+    for setup in REAL_HELD_OUT:
+        predicted = model.predict(_real_configuration(model, setup), setup.load_per_s)
+        lines.append(_compared(setup.name, predicted, real[setup], there.middle, real_there, None))
+    told = {"fitted_to": [setup.name for setup in FITTED], **summary(lines), "configurations": lines}
+    told["saturation"] = _overloaded(model, real[OVERLOAD])
+    return {**told, "machine": {"before": before, "after": machine()}}
+
+
+def _real(recorded: RecordedRun) -> Real:
+    kept = recorded.batches[SKIPPED:] or recorded.batches
+    if not kept:
+        raise HomeostatError("too few batches ended", where="bench models", fix="a larger --scale")
+    seconds = kept[-1].ended_s - kept[0].started_s
+    return Real(np.array([batch.seconds for batch in kept]), sum(batch.rows for batch in kept) / seconds)
+
+
+def _overloaded(model: ApplicationModel, real: Real) -> dict[str, Any]:
+    """More rows than can be taken: what was taken then beside what the model says that batches can take at most."""
+    predicted = model.predict(_real_configuration(model, OVERLOAD), OVERLOAD.load_per_s)
+    return {
+        "setup": OVERLOAD.name,
+        "taken_per_s": real.throughput_per_s,
+        "predicted_per_s": predicted.throughput_per_s,
+        "error": abs(predicted.throughput_per_s / real.throughput_per_s - 1),
+    }
+
+
+def _real_configuration(model: ApplicationModel, setup: Setup) -> Configuration:
+    values: dict[Any, Any] = {EXECUTORS_KNOB: setup.executors}
+    for knob in model.partition_knobs():
+        if knob.kind == SOURCE_PARTITIONS:
+            values[knob] = setup.partitions
+        elif knob.kind == STATE_PARTITIONS:
+            values[knob] = setup.state_partitions
+    return model.configuration.patched(Patch(values))

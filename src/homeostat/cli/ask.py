@@ -1,0 +1,366 @@
+"""`homeostat whatif` and `homeostat plan`: what another configuration would do, and which one to have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from homeostat import units
+from homeostat.cli.log import RunOption, open_log, run_name, store_path
+from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print_json, print_table, say
+from homeostat.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from homeostat.core.configuration import Configuration, Knob, Value
+    from homeostat.models.application import ApplicationModel, Predicted
+    from homeostat.models.planner import Candidate, Plan, Proposer
+
+SHOWN = 12
+
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="Ask the model that a manager keeps in this log."
+    ),
+]
+EventLogOption = Annotated[
+    Path | None, typer.Option("--event-log", metavar="PATH", help="Learn from Spark's event log instead.")
+]
+ScenarioOption = Annotated[
+    str | None, typer.Option("--scenario", metavar="NAME|FILE", help="Learn from watching a simulation instead.")
+]
+RateOption = Annotated[
+    str | None, typer.Option("--rate", metavar="RATE", help="Rows per second, as 80k or '1M/min'; the present load.")
+]
+
+
+def whatif(
+    store: StoreOption = None,
+    run: RunOption = None,
+    event_log: EventLogOption = None,
+    scenario: ScenarioOption = None,
+    rate: RateOption = None,
+    executors: Annotated[int | None, typer.Option("--executors", metavar="N", min=1, help="So many.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", metavar="N", min=1, help="Tasks of every stage that can be cut anew.")
+    ] = None,
+    trigger: Annotated[
+        str | None, typer.Option("--trigger", metavar="TIME", help="The trigger interval, as '5 s'.")
+    ] = None,
+    rows_per_trigger: Annotated[
+        str | None, typer.Option("--rows-per-trigger", metavar="N", help="The bound on the rows of a batch.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KNOB=N", help="Any knob, as parallelism.count=8; may be repeated."),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw batch duration and largest rate over the executors."),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Predict how a configuration would do at a rate: batch duration, throughput, lag, latency, and what limits it."""
+    from homeostat.core.configuration import EXECUTORS, ROWS_PER_TRIGGER, TRIGGER_S
+
+    if picture is not None:
+        from homeostat import pictures
+
+        pictures.check(picture)
+    model = learned(store, run, event_log, scenario)
+    wanted: dict[Knob, Value] = _assigned(model, set_ or [])
+    if executors is not None:
+        wanted |= _knobs(model, EXECUTORS, executors, "--executors")
+    if trigger is not None:
+        wanted |= _knobs(model, TRIGGER_S, _parsed(units.parse_duration, trigger, "--trigger"), "--trigger")
+    if rows_per_trigger is not None:
+        count = int(_parsed(units.parse_count, rows_per_trigger, "--rows-per-trigger"))
+        wanted |= _knobs(model, ROWS_PER_TRIGGER, count, "--rows-per-trigger")
+    if partitions is not None:
+        wanted |= _partitions(model, partitions)
+    configuration = _checked(model, wanted)
+    now = model.predict(model.configuration, model.arrival_per_s)
+    then = model.predict(configuration, model.arrival_per_s if rate is None else _rate(rate))
+    if json:
+        errors = dict(model.errors)
+        print_json({"at_s": model.at_s, "now": predicted_json(now), "then": predicted_json(then), "errors": errors})
+    else:
+        _print_predicted(model, now, then)
+    if picture is not None:
+        pictures.predictions(model, then, picture)
+        say(f"Picture: {picture}")
+    if not then.stable:
+        raise typer.Exit(EXIT_UNHEALTHY)
+
+
+def plan(
+    store: StoreOption = None,
+    run: RunOption = None,
+    event_log: EventLogOption = None,
+    scenario: ScenarioOption = None,
+    rate: RateOption = None,
+    throughput: Annotated[str | None, typer.Option("--throughput", metavar="RATE", help="Take at least this.")] = None,
+    latency: Annotated[
+        str | None, typer.Option("--latency", metavar="TIME", help="95 % of the rows committed within this.")
+    ] = None,
+    lag: Annotated[str | None, typer.Option("--lag", metavar="TIME", help="Be at most so far behind.")] = None,
+    cost_limit: Annotated[
+        float | None, typer.Option("--cost-limit", metavar="N", min=0, help="Pay for at most so many instances.")
+    ] = None,
+    confidence: Annotated[
+        str, typer.Option("--confidence", metavar="SHARE", help="How sure it shall be that the objective holds.")
+    ] = "90 %",
+    horizon: Annotated[str, typer.Option("--horizon", metavar="TIME", help="For how long it shall hold.")] = "30 min",
+    proposer: Annotated[
+        list[str] | None,
+        typer.Option("--proposer", metavar="PATH", help="A scheduler of your own, package.module:name; may repeat."),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Find the cheapest configuration that holds the objective, and tell why the others lost."""
+    from homeostat.models.planner import Goal, Steady
+    from homeostat.models.planner import plan as make
+
+    model = learned(store, run, event_log, scenario)
+    asked = {
+        "throughput_per_s": None if throughput is None else _rate(throughput, "--throughput"),
+        "latency_p95_s": None if latency is None else _parsed(units.parse_duration, latency, "--latency"),
+        "lag_s": None if lag is None else _parsed(units.parse_duration, lag, "--lag"),
+        "cost_limit": cost_limit,
+    }
+    given: Mapping[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    model = replace(model, objective=replace(model.objective, **given))
+    goal = Goal(_confidence(confidence), _parsed(units.parse_duration, horizon, "--horizon"))
+    arrivals = Steady(model.arrival_per_s if rate is None else _rate(rate), model.variation)
+    made = make(model, arrivals=arrivals, goal=goal, proposers=[_proposer(path) for path in proposer or []])
+    if json:
+        print_json(plan_json(model, made))
+    else:
+        _print_plan(model, made)
+    if made.chosen is None:
+        raise typer.Exit(EXIT_UNHEALTHY)
+
+
+def learned(store: Path | None, run: str | None, event_log: Path | None, scenario: str | None) -> ApplicationModel:
+    """The model of whatever was named; of the newest run in the log, if nothing was."""
+    from homeostat.service import learned as sources
+
+    if event_log is not None and scenario is not None:
+        raise ConfigError("name one thing to learn from", where="--event-log, --scenario")
+    if event_log is not None:
+        from homeostat.spark.recorder import record
+
+        return sources.from_recording(record(event_log), str(event_log))
+    if scenario is not None:
+        from homeostat.cli import running
+
+        return sources.from_scenario(running.load_scenario(scenario))
+    path = store_path(store)
+    with open_log(path) as log:
+        return sources.from_store(log, run_name(log, run, path), str(path))
+
+
+def predicted_json(predicted: Predicted) -> dict[str, Any]:
+    return {
+        "configuration": dict(predicted.configuration.as_json()),
+        "rate_per_s": predicted.rate_per_s,
+        "stable": predicted.stable,
+        "throughput_per_s": predicted.throughput_per_s,
+        "saturation_per_s": predicted.saturation_per_s.as_json(),
+        "batch_s": None if predicted.batch_s is None else predicted.batch_s.as_json(),
+        "lag_s": predicted.lag_s,
+        "latency_s": dict(predicted.latency_s),
+        "critical_path_s": dict(predicted.parts_s),
+        "utilisation": dict(predicted.utilisation),
+        "limit": predicted.limit,
+        "unknown": list(predicted.unknown),
+    }
+
+
+def plan_json(model: ApplicationModel, made: Plan) -> dict[str, Any]:
+    return {
+        "at_s": model.at_s,
+        "rate_per_s": made.rate_per_s,
+        "confidence": made.goal.confidence,
+        "horizon_s": made.goal.horizon_s,
+        "holds": made.chosen is not None,
+        "change": {str(knob): value for knob, value in made.patch.values.items()},
+        "errors": dict(model.errors),
+        "best": _candidate_json(made.best),
+        "candidates": [_candidate_json(each) for each in made.candidates],
+    }
+
+
+def _candidate_json(candidate: Candidate) -> dict[str, Any]:
+    return {
+        **predicted_json(candidate.predicted),
+        "proposed_by": candidate.proposer,
+        "cost": candidate.cost,
+        "pause_s": candidate.pause_s,
+        "catch_up_s": candidate.catch_up_s,
+        "instance_seconds": candidate.spent,
+        "lost": candidate.lost,
+    }
+
+
+def _print_predicted(model: ApplicationModel, now: Predicted, then: Predicted) -> None:
+    heading(f"As seen at {clock(model.at_s)}, and what would be")
+    names = {**_figures(now), **_figures(then)}
+    rows = [(name, _figures(now).get(name, "-"), _figures(then).get(name, "-")) for name in names]
+    print_table(("", "now", "then"), rows)
+    print()
+    print(then.limit)
+    _print_doubts(model, then)
+
+
+def _print_doubts(model: ApplicationModel, predicted: Predicted) -> None:
+    for note in predicted.unknown:
+        print(f"unknown: {note}")
+    for name, error in model.errors.items():
+        print(f"predictions about {name} have been off by {math.expm1(error):.0%} so far")
+
+
+def _figures(predicted: Predicted) -> dict[str, str]:
+    found = {str(knob): f"{value:g}" for knob, value in sorted(predicted.configuration.values.items())}
+    found["rate"] = f"{units.format_count(round(predicted.rate_per_s))} rows/s"
+    found["throughput"] = f"{units.format_count(round(predicted.throughput_per_s))} rows/s"
+    low, high = (
+        units.format_count(round(v)) for v in (predicted.saturation_per_s.low, predicted.saturation_per_s.high)
+    )
+    middle = units.format_count(round(predicted.saturation_per_s.middle))
+    found["largest rate"] = f"{middle} rows/s ({low} to {high})"
+    if predicted.batch_s is not None:
+        batch = predicted.batch_s
+        found["batch duration"] = f"{batch.middle:.2f} s ({batch.low:.2f} to {batch.high:.2f})"
+        found["lag"] = _seconds(predicted.lag_s)
+        found["latency p50, p95, p99"] = ", ".join(_seconds(each) for each in predicted.latency_s.values())
+    for name, share in predicted.utilisation.items():
+        found[f"utilisation of {name}"] = f"{share:.0%}"
+    found["keeps up"] = "yes" if predicted.stable else "NO: lag and latency grow without end"
+    return found
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f} s" if math.isfinite(value) else "unbounded"
+
+
+def _print_plan(model: ApplicationModel, made: Plan) -> None:
+    rate = units.format_count(round(made.rate_per_s))
+    sure, horizon = f"{made.goal.confidence:.0%}", units.format_duration(made.goal.horizon_s)
+    heading(f"For {rate} rows/s over {horizon}, with {sure} confidence")
+    changes = ", ".join(f"{knob} {_was(made, knob)} → {value:g}" for knob, value in sorted(made.patch.values.items()))
+    if made.chosen is None:
+        print(f"Nothing holds the objective. Closest: {changes or 'what is there'} ({made.best.lost})")
+    else:
+        print(f"Change: {changes}" if changes else "Nothing needs to change.")
+    columns = ("configuration", "cost", "batch", "p95 latency", "largest rate", "caught up", "verdict")
+    rows = [_candidate_row(model, made, each) for each in made.candidates[:SHOWN]]
+    styles = ["bold" if each is made.best else "" for each in made.candidates[:SHOWN]]
+    print_table(columns, rows, right=columns[1:5], styles=styles)
+    left = len(made.candidates) - SHOWN
+    if left > 0:
+        print(f"… and {left} more (--json has all)")
+    print(made.best.predicted.limit)
+    _print_doubts(model, made.best.predicted)
+
+
+def _was(made: Plan, knob: Knob) -> str:
+    value = made.present.configuration.values.get(knob)
+    return "-" if value is None else f"{value:g}"
+
+
+def _candidate_row(model: ApplicationModel, made: Plan, candidate: Candidate) -> tuple[str, ...]:
+    from homeostat.core.configuration import Patch
+
+    predicted = candidate.predicted
+    changed = made.present.configuration.changed(Patch(candidate.configuration.values))
+    told = " ".join(f"{knob}={value:g}" for knob, value in sorted(changed.values.items())) or "as it is"
+    return (
+        told,
+        f"{candidate.cost:g}",
+        "-" if predicted.batch_s is None else f"{predicted.batch_s.middle:.1f} s",
+        _seconds(predicted.latency_s["p95"]) if "p95" in predicted.latency_s else "-",
+        units.format_count(round(predicted.saturation_per_s.middle)),
+        _caught_up(model, candidate),
+        candidate.lost or "chosen",
+    )
+
+
+def _caught_up(model: ApplicationModel, candidate: Candidate) -> str:
+    if model.backlog_rows <= 0:
+        return "-"
+    done_s = model.at_s + candidate.pause_s + candidate.catch_up_s
+    return f"at {clock(done_s)}" if math.isfinite(done_s) else "never"
+
+
+def _assigned(model: ApplicationModel, assignments: Sequence[str]) -> dict[Knob, Value]:
+    from homeostat.core.configuration import Knob
+
+    found: dict[Knob, Value] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"cannot read {assignment!r}", where="--set", fix="write parallelism.count=8")
+        knob = Knob.parse(name.strip())
+        if knob not in model.configuration.values:
+            known = ", ".join(str(each) for each in sorted(model.configuration.values))
+            raise ConfigError(f"there is no knob {name.strip()!r}", where="--set", fix=f"one of {known}")
+        found[knob] = int(_parsed(units.parse_count, text.strip(), "--set"))
+    return found
+
+
+def _knobs(model: ApplicationModel, kind: str, value: Value, option: str) -> dict[Knob, Value]:
+    found = {knob: value for knob in model.configuration.values if knob.kind == kind}
+    if not found:
+        raise ConfigError(f"this application has no {kind}", where=option, fix="see `--set` for what it has")
+    return found
+
+
+def _partitions(model: ApplicationModel, count: int) -> dict[Knob, Value]:
+    found: dict[Knob, Value] = {knob: count for knob in model.partition_knobs() if knob in model.configuration.values}
+    if not found:
+        raise ConfigError("no stage of this application can be cut anew", where="--partitions")
+    return found
+
+
+def _checked(model: ApplicationModel, wanted: Mapping[Knob, Value]) -> Configuration:
+    from homeostat.core.configuration import Patch
+
+    configuration = model.configuration.patched(Patch(dict(wanted)))
+    refusal = model.capabilities.refusal(configuration)
+    if refusal:
+        raise ConfigError(refusal, where="the configuration")
+    return configuration
+
+
+def _parsed(parse: Callable[[object], float], text: str, option: str) -> float:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ConfigError(f"{option} {error}", where=option) from None
+
+
+def _rate(text: str, option: str = "--rate") -> float:
+    """`80k` is per second."""
+    try:
+        return float(units.parse_count(text)) if "/" not in text else units.parse_rate(text)
+    except ValueError:
+        raise ConfigError(f"{text!r} is not a rate", where=option, fix="write 80k, '80 k/s' or '1M/min'") from None
+
+
+def _confidence(text: str) -> float:
+    share = _parsed(units.parse_share, text, "--confidence")
+    if not 0.5 <= share < 1:
+        raise ConfigError(f"{text!r} is not a confidence", where="--confidence", fix="from 50 % to below 100 %")
+    return share
+
+
+def _proposer(path: str) -> Proposer:
+    from homeostat.policies import plugins
+
+    return plugins.part(path, "proposers")  # type: ignore[no-any-return]

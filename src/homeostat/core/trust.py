@@ -1,0 +1,37 @@
+"""How far predictions have been off, component by component: what a model may still be relied upon for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from homeostat.core.findings import Outcome
+
+_NEWEST = 0.5
+_PROVING = ("helped", "harmful", "failed", "unclear", "shrunk")
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """`error` is the mean of |observed − predicted| gain of judged actions, the newest counting half; `actions` how
+    many those were. A gain is ln(time before ÷ after): an error of 0.1 is about ten per cent of the time."""
+
+    error: float
+    actions: int
+
+
+Trusts = Mapping[str, Trust]
+
+
+def learned(trusts: Trusts, component: str, outcome: Outcome) -> Trusts:
+    """With one more judged action; what the noise alone explains is no error of the model."""
+    off = abs(outcome.observed_gain - outcome.predicted_gain)
+    if outcome.verdict not in _PROVING or not math.isfinite(off):
+        return trusts
+    doubt = outcome.standard_error if math.isfinite(outcome.standard_error) else 0.0
+    error = max(0.0, off - doubt)
+    before = trusts.get(component)
+    if before is not None:
+        error = _NEWEST * error + (1.0 - _NEWEST) * before.error
+    return {**trusts, component: Trust(error, (before.actions if before is not None else 0) + 1)}

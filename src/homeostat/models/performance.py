@@ -1,0 +1,206 @@
+"""How a micro-batch application would do at a rate in a configuration: duration, throughput, lag, latency, limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from homeostat.core.observation import Array
+from homeostat.models.replay import BatchModel, CriticalPath, Setup
+
+INTERVAL = (0.1, 0.9)
+_ROUNDS, _MOST_ROUNDS = 8, 40
+_LARGE = 8.0
+_CLOSE = 1e-3
+_WAITS = 40
+# With no trigger interval a batch follows the other; it still takes the rows of at least so many seconds.
+_SHORTEST_PERIOD_S = 0.1
+_FAR = 2.0
+_MOST_FIXED = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The middle, and what it lies between in eight of ten cases."""
+
+    low: float
+    middle: float
+    high: float
+
+    def as_json(self) -> dict[str, float]:
+        return {"p10": self.low, "p50": self.middle, "p90": self.high}
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """One configuration at one rate.
+
+    `saturation_per_s` is the rate at which a batch takes just as long as its trigger, `most_per_s` the rate that
+    batches as long as they like could take. Not `stable`: more arrives than that, so lag and latency grow on and on.
+    `period_s` is the time from one batch to the next, `lag_s` how long it takes to arrive what waits at its end.
+    """
+
+    rate_per_s: float
+    setup: Setup
+    rows: float
+    batch_s: Range
+    period_s: float
+    throughput_per_s: float
+    saturation_per_s: Range
+    most_per_s: float
+    stable: bool
+    lag_s: float
+    latency_s: Mapping[str, float]
+    critical: CriticalPath
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def in_time(self) -> bool:
+        """Batches end before the next one is due, in nine of ten cases."""
+        return self.stable and (self.setup.trigger_s <= 0 or self.batch_s.high <= self.setup.trigger_s)
+
+
+def predict(model: BatchModel, rate_per_s: float, setup: Setup, variation: float = 0.0) -> Performance:
+    """At this rate on average; `variation` is the standard deviation of its logarithm."""
+    trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
+    rows = min(max(rate_per_s * trigger_s, 1.0), setup.rows_bound)
+    durations_s = model.durations_s(rows, setup, variation=variation)
+    factors = _range(durations_s / model.plain_s(rows, setup))
+    most = _most_per_s(model, setup, factors.middle)
+    stable = rate_per_s < most
+    period_s = _period_s(model, rate_per_s, setup, factors.middle) if stable else trigger_s
+    if period_s > trigger_s or not stable:
+        rows = min(rate_per_s * period_s, setup.rows_bound) if stable else _full_rows(rows, setup)
+        durations_s = model.durations_s(rows, setup, variation=variation)
+    return Performance(
+        rate_per_s=rate_per_s,
+        setup=setup,
+        rows=rows,
+        batch_s=_range(durations_s),
+        period_s=period_s if stable else max(trigger_s, float(np.median(durations_s))),
+        throughput_per_s=min(rate_per_s, most),
+        saturation_per_s=_saturation_per_s(model, setup, factors, most),
+        most_per_s=most,
+        stable=stable,
+        lag_s=float(np.median(durations_s)) if stable else math.inf,
+        latency_s=_latency(durations_s, period_s) if stable else dict.fromkeys(("p50", "p95", "p99"), math.inf),
+        critical=model.critical_path(rows, setup),
+        unknown=_unknown(model, rows, setup),
+    )
+
+
+def capacity_per_s(model: BatchModel, setup: Setup) -> float:
+    """The rate at which a batch takes just as long as its rows took to arrive, whatever bounds them now.
+
+    Where the fixed part leaves hardly any room within the trigger, batches that take longer are better than a
+    multitude of executors: half of the time may go to it.
+    """
+    unbounded = replace(setup, rows_bound=math.inf)
+    if setup.trigger_s <= 0:
+        return _most_per_s(model, unbounded, 1.0)
+    period_s = max(setup.trigger_s, model.plain_s(0.0, setup) / _MOST_FIXED)
+    return _rows_within(model, unbounded, period_s) / period_s
+
+
+def tail_s(model: BatchModel, rows: float, setup: Setup, share: float) -> float:
+    """What a batch of so many rows does not exceed, in this share of the cases."""
+    return float(np.quantile(model.durations_s(rows, setup), share))
+
+
+def _period_s(model: BatchModel, rate_per_s: float, setup: Setup, factor: float) -> float:
+    """The time between two batches where each takes what arrived during the one before."""
+    trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
+    period_s = trigger_s
+    for _ in range(_MOST_ROUNDS):
+        rows = min(rate_per_s * period_s, setup.rows_bound)
+        longer_s = max(trigger_s, factor * model.plain_s(rows, setup))
+        if abs(longer_s - period_s) <= _CLOSE * period_s:
+            return longer_s
+        period_s = longer_s
+    return period_s
+
+
+def _saturation_per_s(model: BatchModel, setup: Setup, factors: Range, most_per_s: float) -> Range:
+    """The rate λ with T(λ·B) = B for each trigger B; without one, what the longest batches take."""
+    if setup.trigger_s <= 0:
+        return Range(most_per_s, most_per_s, most_per_s)
+    every = (factors.high, factors.middle, factors.low)
+    rows = [min(_rows_within(model, setup, setup.trigger_s / factor), setup.rows_bound) for factor in every]
+    low, middle, high = (each / setup.trigger_s for each in rows)
+    return Range(low, middle, high)
+
+
+def _most_per_s(model: BatchModel, setup: Setup, factor: float) -> float:
+    """What is taken when batches are as large as they may be: max over n of n ÷ max(T(n), B)."""
+    if math.isfinite(setup.rows_bound):
+        return setup.rows_bound / max(factor * model.plain_s(setup.rows_bound, setup), setup.trigger_s)
+    limit_s = max(setup.trigger_s, _SHORTEST_PERIOD_S) / factor
+    in_trigger = max(_rows_within(model, setup, limit_s), 1.0)
+    # Large enough that the fixed part hardly counts, and no larger: nothing was ever seen there.
+    rows = _LARGE * in_trigger
+    more_s = factor * (model.plain_s(2.0 * rows, setup) - model.plain_s(rows, setup))
+    at_trigger = in_trigger / setup.trigger_s if setup.trigger_s > 0 else 0.0
+    return max(at_trigger, rows / more_s) if more_s > 0 else math.inf
+
+
+def _rows_within(model: BatchModel, setup: Setup, limit_s: float) -> float:
+    """The rows whose batch takes so long without noise: secant steps, as T is nearly a line."""
+    low, high = 0.0, max(model.rows_seen[1], 1.0) if math.isfinite(model.rows_seen[1]) else 1.0
+    low_s, high_s = model.plain_s(low, setup), model.plain_s(high, setup)
+    if low_s >= limit_s:
+        return 0.0
+    for _ in range(_MOST_ROUNDS):
+        if high_s >= limit_s:
+            break
+        low, low_s, high = high, high_s, high * min(4.0, max(1.2, 1.2 * limit_s / high_s))
+        high_s = model.plain_s(high, setup)
+    if high_s <= max(low_s, limit_s * (1 - _CLOSE)):
+        return high  # rows seem to cost nothing: there is no telling how many would fit
+    for _ in range(_ROUNDS):
+        middle = low + (high - low) * (limit_s - low_s) / (high_s - low_s)
+        middle_s = model.plain_s(middle, setup)
+        if abs(middle_s - limit_s) <= _CLOSE * limit_s:
+            return middle
+        low, low_s, high, high_s = (
+            (middle, middle_s, high, high_s) if middle_s < limit_s else (low, low_s, middle, middle_s)
+        )
+    return low
+
+
+def _full_rows(rows: float, setup: Setup) -> float:
+    return setup.rows_bound if math.isfinite(setup.rows_bound) else rows
+
+
+def _latency(durations_s: Array, period_s: float) -> dict[str, float]:
+    """From arrival to commit: a row waits for the next batch to begin, up to one period, and then for its end."""
+    waits_s = (np.arange(_WAITS) + 0.5) / _WAITS * period_s
+    all_s = (waits_s[:, np.newaxis] + durations_s).ravel()
+    p50, p95, p99 = np.percentile(all_s, (50, 95, 99))
+    return {"p50": float(p50), "p95": float(p95), "p99": float(p99)}
+
+
+def _range(values: Array) -> Range:
+    low, middle, high = np.quantile(values, (INTERVAL[0], 0.5, INTERVAL[1]))
+    return Range(float(low), float(middle), float(high))
+
+
+def _unknown(model: BatchModel, rows: float, setup: Setup) -> tuple[str, ...]:
+    """What the prediction had to assume."""
+    found = []
+    if setup.executors != model.setup.executors:
+        blind = [stage.name for stage in model.stages if not stage.cost.scaling_known]
+        if blind:
+            found.append(
+                f"what other numbers of executors do to {', '.join(blind)} is unknown until one was seen: "
+                "taken for work that waits and does not share a CPU"
+            )
+    low, high = model.rows_seen
+    if not low / _FAR <= rows <= _FAR * high:
+        found.append(f"batches of {rows:,.0f} rows are far from the {low:,.0f} to {high:,.0f} that were seen")
+    blended = [s.name for s in model.stages if not s.cost.separable and s.tasks(setup) != s.partitions]
+    if blended:
+        found.append(f"the cost of a task apart from its rows is unknown at {', '.join(blended)}: rows hardly varied")
+    return tuple(found)

@@ -1,0 +1,266 @@
+"""A micro-batch again, in another configuration: its recorded tasks, scaled, in Spark's scheduling order.
+
+A batch is the driver's part (planning, logs, commits) and stage after stage the makespan of its tasks on the slots
+there are. Tasks start in the order of their partitions, each on the slot that is free first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from heapq import heapreplace
+from statistics import NormalDist
+
+import numpy as np
+
+from homeostat.core.observation import NAN, Array
+from homeostat.core.stats import median
+from homeostat.models.taskcost import TaskCost
+
+DRAWS = 24
+DRIVER = "driver"
+
+_EVEN = 1.5
+_ALIKE = 1.2
+_SEED = 20_261_115
+_NO_GAIN = 0.02
+# Very many tasks are drawn less often: their noise averages out, and time is short.
+_FEWEST_DRAWS, _MOST_TASKS = 6, 60_000
+
+
+def makespan_s(seconds: Array, slots: int, factors: tuple[float, ...] = ()) -> float:
+    """How long tasks take on so many slots, in order, each on the slot that is free first.
+
+    `factors` are those of the first slots: a task takes so many times longer there.
+
+    >>> makespan_s(np.array([3.0, 1.0, 1.0, 2.0]), 2)
+    4.0
+    """
+    if not len(seconds):
+        return 0.0
+    slow = any(factor != 1.0 for factor in factors)
+    if len(seconds) <= slots and not slow:
+        return float(seconds.max())
+    if not slow:
+        free_s = [0.0] * slots
+        for task_s in seconds.tolist():
+            heapreplace(free_s, free_s[0] + task_s)
+        return max(free_s)
+    every = [*factors[:slots], *(1.0,) * (slots - len(factors))]
+    heap = [(0.0, number) for number in range(slots)]
+    for task_s in seconds.tolist():
+        earliest_s, number = heap[0]
+        heapreplace(heap, (earliest_s + task_s * every[number], number))
+    return max(heap)[0]
+
+
+def _roughly_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> float:
+    """The makespan; of tasks that are nearly alike, whole waves of the mean one."""
+    mean_s = float(seconds.mean())
+    if factors or len(seconds) <= slots or float(seconds.max()) > _ALIKE * mean_s:
+        return makespan_s(seconds, slots, factors)
+    return math.ceil(len(seconds) / slots) * mean_s
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a batch is run with. A stage that is not named keeps its partitions."""
+
+    executors: int
+    trigger_s: float
+    rows_bound: float = math.inf
+    partitions: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCurve:
+    """How many different keys are among so many rows: `keys` in all, each as likely as the others.
+
+    NaN where no keys were counted.
+    """
+
+    keys: float = NAN
+
+    def among(self, rows: float) -> float:
+        if not self.keys > 0:
+            return 0.0
+        return -self.keys * math.expm1(-rows / self.keys) if math.isfinite(self.keys) else rows
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage as it was recorded.
+
+    `shares` of its rows by task, `rows_per_row` its rows for each row at the sources, `delay_s` what a slot loses
+    between two tasks, `noise` ln(measured ÷ predicted) of tasks, a line for each recorded batch, without what the whole
+    batch had in common.
+    """
+
+    name: str
+    cost: TaskCost
+    shares: Array
+    rows_per_row: float
+    noise: Array
+    delay_s: float = 0.0
+    keys: KeyCurve = KeyCurve()
+
+    @property
+    def partitions(self) -> int:
+        return len(self.shares)
+
+    @property
+    def imbalance(self) -> float:
+        return float(self.shares.max()) * self.partitions if self.partitions else 1.0
+
+    def cut_into(self, partitions: int) -> Array:
+        """The shares of so many tasks. What stands out now is a hot key's: it stays as hot, whatever the number."""
+        if partitions == self.partitions:
+            return self.shares
+        if self.imbalance <= _EVEN:
+            return np.full(partitions, 1.0 / partitions)
+        usual = median(self.shares)
+        hot = np.sort(np.where(self.shares > _EVEN * usual, self.shares - usual, 0.0))[::-1]
+        hot = np.pad(hot[hot > 0][:partitions], (0, max(0, partitions - int((hot > 0).sum()))))
+        even = (1.0 - float(hot.sum())) / partitions
+        return np.asarray(hot[:partitions] + even)
+
+    def tasks_s(self, rows: float, setup: Setup) -> Array:
+        """What its tasks are expected to take in a batch that reads so many rows."""
+        own_rows = rows * self.rows_per_row
+        each = own_rows * self.cut_into(self.tasks(setup))
+        # A hash spreads keys evenly, however uneven their rows.
+        keys = np.minimum(each, self.keys.among(own_rows) / len(each))
+        return self.cost.seconds(each, keys, setup.executors) + self.delay_s
+
+    def tasks(self, setup: Setup) -> int:
+        return max(1, setup.partitions.get(self.name, self.partitions))
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalPath:
+    """`parts_s` is what no number of executors takes away; beyond `executors` more of them gain nothing worth it.
+
+    `blame` names the largest part, `why` says what it is.
+    """
+
+    executors: int
+    parts_s: Mapping[str, float]
+    blame: str
+    why: str
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.parts_s.values())
+
+
+@dataclass(frozen=True, slots=True)
+class BatchModel:
+    """Everything needed to replay a batch. `driver_s` and `common` (ln of what a whole batch had in common) have one
+    entry for each recorded batch, `slow` the factors of slots that are slower than the others now.
+
+    `rows_seen` is the range of rows of a batch that it was fitted to, `widening` how many times further real batches
+    were from the middle than the recorded noise makes them, `pace` how many times longer their stages took than they
+    would without noise.
+    """
+
+    stages: tuple[Stage, ...]
+    driver_s: Array
+    common: Array
+    slots: int
+    setup: Setup
+    slow: tuple[float, ...] = ()
+    rows_seen: tuple[float, float] = (0.0, math.inf)
+    widening: float = 1.0
+    pace: float = 1.0
+
+    def durations_s(self, rows: float, setup: Setup, variation: float = 0.0) -> Array:
+        """Sorted seconds of a batch of so many rows, once for each draw of the recorded noise.
+
+        `variation` is the standard deviation of ln(rows), if they are not always as many.
+        """
+        tasks = sum(stage.tasks(setup) for stage in self.stages)
+        draws = min(DRAWS, max(_FEWEST_DRAWS, _MOST_TASKS // max(1, tasks)))
+        generator = np.random.default_rng(_SEED)
+        spread = _quantiles(draws)
+        found = np.empty(draws)
+        slots = self.slots * setup.executors
+        doubt = {stage.name: generator.permutation(spread) for stage in self.stages}
+        taken = rows * np.exp(variation * generator.permutation(spread))
+        expected = [(stage, stage.tasks_s(rows, setup)) for stage in self.stages]
+        for draw in range(draws):
+            if variation > 0:
+                expected = [(stage, stage.tasks_s(float(taken[draw]), setup)) for stage in self.stages]
+            batch = draw % len(self.common)
+            total_s = float(self.driver_s[draw % len(self.driver_s)])
+            for stage, tasks_s in expected:
+                noise = _noise(stage, batch, len(tasks_s), generator) + self.common[batch]
+                off = stage.cost.error * doubt[stage.name][draw]
+                total_s += makespan_s(tasks_s * np.exp(noise + off), slots, self.slow)
+            found[draw] = total_s
+        middle = median(found)
+        return middle * (np.sort(found) / middle) ** self.widening
+
+    def expected_s(self, rows: float, setup: Setup) -> float:
+        """The middle of what a batch of so many rows takes."""
+        return median(self.durations_s(rows, setup))
+
+    def critical_path(self, rows: float, setup: Setup) -> CriticalPath:
+        """What is left of a batch when every task has a slot of its own, and with how many executors that is nearly
+        so."""
+        widest = max((stage.tasks(setup) for stage in self.stages), default=1)
+        most = math.ceil(widest / self.slots)
+        enough = self._enough(rows, setup, most)
+        then = replace(setup, executors=enough)
+        parts_s = {DRIVER: median(self.driver_s)}
+        parts_s |= {stage.name: float(stage.tasks_s(rows, then).max()) for stage in self.stages}
+        blame = max(parts_s, key=lambda name: parts_s[name])
+        return CriticalPath(enough, parts_s, blame, self._why(blame, setup, most))
+
+    def _enough(self, rows: float, setup: Setup, most: int) -> int:
+        """The fewest executors that come within 2 % of all that could be of use."""
+        best_s = self.plain_s(rows, replace(setup, executors=most))
+        low, high = 1, most
+        while low < high:
+            middle = (low + high) // 2
+            good = self.plain_s(rows, replace(setup, executors=middle)) <= (1 + _NO_GAIN) * best_s
+            low, high = (low, middle) if good else (middle + 1, high)
+        return low
+
+    def plain_s(self, rows: float, setup: Setup) -> float:
+        """What a batch of so many rows takes as a rule: without noise, but at the pace there is."""
+        return median(self.driver_s) + sum(self.stage_s(stage, rows, setup) for stage in self.stages)
+
+    def stage_s(self, stage: Stage, rows: float, setup: Setup) -> float:
+        """The part of that which a stage takes."""
+        return self.pace * _roughly_s(stage.tasks_s(rows, setup), self.slots * setup.executors, self.slow)
+
+    def evened(self, name: str) -> BatchModel:
+        """As if the rows of that stage were spread evenly over its tasks, none stood out and no worker were slow."""
+        even = (
+            replace(stage, shares=np.full(stage.partitions, 1.0 / stage.partitions)) if stage.name == name else stage
+            for stage in self.stages
+        )
+        return replace(self, stages=tuple(even), slow=(), pace=min(self.pace, 1.0))
+
+    def _why(self, blame: str, setup: Setup, most: int) -> str:
+        if blame == DRIVER:
+            return "planning, logging and committing on the driver"
+        stage = next(stage for stage in self.stages if stage.name == blame)
+        if stage.imbalance > _EVEN:
+            return f"its largest partition has {stage.imbalance:.1f} × the rows of the mean one"
+        return f"the longest of its {stage.tasks(setup)} tasks; {most} executors have a slot for every task"
+
+
+def _noise(stage: Stage, batch: int, tasks: int, generator: np.random.Generator) -> Array:
+    """That of the recorded batch; where the stage is cut anew, drawn from all that was seen."""
+    if not stage.noise.size:
+        return np.zeros(tasks)
+    if tasks == stage.noise.shape[1]:
+        return np.asarray(stage.noise[batch % len(stage.noise)])
+    return np.asarray(generator.choice(stage.noise.ravel(), tasks))
+
+
+def _quantiles(count: int) -> Array:
+    normal = NormalDist()
+    return np.array([normal.inv_cdf((number + 0.5) / count) for number in range(count)])

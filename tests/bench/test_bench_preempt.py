@@ -1,0 +1,44 @@
+"""`homeostat bench preempt`: the loads it is made of, and what it makes of the runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from homeostat.bench import preempt
+from homeostat.bench.traces import Load
+from homeostat.core.errors import ConfigError
+
+
+def test_the_made_up_load_has_days_spikes_and_a_history() -> None:
+    case = preempt.made_up(days=1)
+    assert len(case.per_s) == (preempt.HISTORY_DAYS + 1) * 1440
+    at_nine = case.per_s[9 * 60 :: 1440] / case.per_s[9 * 60 - 5 :: 1440]
+    assert np.median(at_nine) > 1.5
+    assert case.scenario().duration_s == 86_400.0
+    history = case.history(1)
+    assert history.end_s == 0.0
+    assert len(history.per_s) == preempt.HISTORY_DAYS * 1440
+
+
+def test_a_recorded_load_is_scaled_to_the_same_peak() -> None:
+    times_s = 300.0 * np.arange(10 * 288, dtype=np.float64)
+    load = Load("trace.csv", times_s, 5.0 + np.sin(times_s / 86_400.0 * 2 * np.pi))
+    case = preempt.from_trace(load, days=1)
+    assert case.per_s.max() == pytest.approx(5_000.0)
+    assert len(case.per_s) == (preempt.HISTORY_DAYS + 1) * 1440
+
+
+def test_a_trace_that_is_too_short_is_refused() -> None:
+    times_s = 300.0 * np.arange(288, dtype=np.float64)
+    with pytest.raises(ConfigError, match="holds 1 days; 3 are needed"):
+        preempt.from_trace(Load("short.csv", times_s, np.ones(288)))
+
+
+def test_the_judgement_asks_for_half_the_violations_at_hardly_higher_cost() -> None:
+    def run(violation_s: float, hours: float) -> dict[str, float]:
+        return {"violation_s": violation_s, "executor_hours": hours}
+
+    assert preempt.judged({"ahead": run(50.0, 105.0), "reactive": run(100.0, 100.0)})["accepted"]
+    assert not preempt.judged({"ahead": run(51.0, 100.0), "reactive": run(100.0, 100.0)})["accepted"]
+    assert not preempt.judged({"ahead": run(0.0, 106.0), "reactive": run(100.0, 100.0)})["accepted"]

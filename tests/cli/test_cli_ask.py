@@ -1,0 +1,130 @@
+"""`homeostat whatif` and `homeostat plan`, on a log, an event log and a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Homeostat = Callable[..., Any]
+RECORDED = Path(__file__).parents[1] / "spark" / "recorded" / "wordcount.jsonl"
+BATCHES = """\
+name = "batches"
+title = "A word count in micro-batches"
+engine = "microbatch"
+duration = "10 min"
+
+[microbatch]
+trigger = "10 s"
+executors = 4
+max_executors = 30
+
+[workload]
+kind = "constant"
+rate = "1000 /s"
+noise = { sigma = 0.05 }
+
+[[component]]
+name = "lines"
+kind = "source"
+parallelism = 24
+rate = "5 k/s"
+
+[[component]]
+name = "count"
+inputs = ["lines"]
+parallelism = 24
+rate = "500 /s"
+"""
+
+
+@pytest.fixture
+def batches(tmp_path: Path) -> Path:
+    path = tmp_path / "batches.toml"
+    path.write_text(BATCHES, encoding="utf-8")
+    return path
+
+
+def test_a_question_about_a_simulation_is_answered(homeostat: Homeostat, batches: Path) -> None:
+    ran = homeostat("whatif", "--scenario", batches, "--rate", "2k", "--executors", 8, "--partitions", 48)
+    assert ran.code == 0
+    for words in ("batch duration", "largest rate", "latency p50, p95, p99", "beyond", "unknown: what other numbers"):
+        assert words in ran.out
+
+
+def test_too_few_executors_are_unhealthy_and_json_has_the_numbers(homeostat: Homeostat, batches: Path) -> None:
+    ran = homeostat("whatif", "--scenario", batches, "--executors", 1, "--json")
+    assert ran.code == 3
+    now, then = ran.json["now"], ran.json["then"]
+    assert now["stable"]
+    assert not then["stable"]
+    assert then["latency_s"]["p95"] is None
+    assert then["throughput_per_s"] < 1000
+    assert now["configuration"]["executors.app"] == 4
+    assert set(then["critical_path_s"]) == {"driver", "lines", "count"}
+
+
+def test_a_plan_tells_why_the_others_lost(homeostat: Homeostat, batches: Path) -> None:
+    ran = homeostat("plan", "--scenario", batches, "--rate", "3k", "--confidence", "95 %")
+    assert ran.code == 0
+    assert "executors.app 4 →" in ran.out
+    assert "chosen" in ran.out
+    assert "rows/s" in ran.out
+    found = homeostat("plan", "--scenario", batches, "--rate", "3k", "--json").json
+    assert found["holds"]
+    assert [each["lost"] for each in found["candidates"]].count("") == 1
+    assert found["change"]["executors.app"] > 4
+
+
+def test_a_plan_that_cannot_be_is_unhealthy(homeostat: Homeostat, batches: Path) -> None:
+    ran = homeostat("plan", "--scenario", batches, "--rate", "3k", "--cost-limit", 2)
+    assert ran.code == 3
+    assert "Nothing holds the objective" in ran.out
+
+
+def test_the_log_of_a_run_can_be_asked(homeostat: Homeostat) -> None:
+    assert homeostat("sim", "run", "E7", "--store", "e7.sqlite").code == 0
+    ran = homeostat("whatif", "--store", "e7.sqlite", "--set", "parallelism.count=10", "--json")
+    assert ran.code == 3
+    assert ran.json["then"]["utilisation"]["count"] > 1
+    planned = homeostat("plan", "--store", "e7.sqlite", "--rate", "500k/min", "--json").json
+    assert 5 <= planned["best"]["configuration"]["parallelism.flatmap"] <= 6
+    assert 10 <= planned["best"]["configuration"]["parallelism.count"] <= 11
+
+
+def test_sparks_event_log_can_be_asked(homeostat: Homeostat) -> None:
+    ran = homeostat("whatif", "--event-log", RECORDED, "--executors", 4, "--json")
+    assert ran.code in (0, 3)
+    assert ran.json["then"]["batch_s"]["p50"] > 0
+    assert ran.json["then"]["configuration"]["executors.app"] == 4
+
+
+def test_a_picture_is_drawn(homeostat: Homeostat, batches: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="a picture needs matplotlib")
+    assert homeostat("whatif", "--scenario", batches, "--picture", tmp_path / "p.svg").code == 0
+    assert "executors" in (tmp_path / "p.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--rate", "lots"), "'lots' is not a rate"),
+        (("--set", "parallelism.nothing=3"), "there is no knob 'parallelism.nothing'"),
+        (("--set", "parallelism.count"), "write parallelism.count=8"),
+        (("--executors", "99"), "outside its bounds"),
+        (("--rows-per-trigger", "10k"), "has no rows_per_trigger"),
+        (("--event-log", "x"), "name one thing to learn from"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    homeostat: Homeostat, batches: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    ran = homeostat("whatif", "--scenario", batches, *arguments)
+    assert ran.code == 2
+    assert words in ran.err
+
+
+def test_a_run_without_a_model_says_so(homeostat: Homeostat) -> None:
+    assert homeostat("whatif").code == 2

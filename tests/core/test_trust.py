@@ -1,0 +1,38 @@
+"""How far predictions have been off is kept for each component."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from homeostat.core.findings import Outcome
+from homeostat.core.state import State
+from homeostat.core.trust import Trust, Trusts, learned
+from homeostat.service.persist import restored, saved
+
+NOTHING: Trusts = {}
+
+
+def test_the_error_is_what_the_noise_does_not_explain() -> None:
+    found = learned(NOTHING, "count", Outcome("helped", 0.4, 0.7, 0.1))
+    assert found["count"].error == pytest.approx(0.2)
+    assert found["count"].actions == 1
+
+
+def test_the_newest_action_counts_half() -> None:
+    found = learned({"count": Trust(0.6, 3)}, "count", Outcome("helped", 0.5, 0.5, 0.05))
+    assert found["count"] == Trust(0.3, 4)
+
+
+@pytest.mark.parametrize("verdict", ["confounded", "untestable", "superseded"])
+def test_what_proves_nothing_does_not_count(verdict: str) -> None:
+    assert learned(NOTHING, "count", replace(Outcome("helped", 0.0, 1.0, 0.1), verdict=verdict)) == {}  # type: ignore[arg-type]
+    assert learned(NOTHING, "count", Outcome("unclear")) == {}
+    assert math.isnan(Outcome("unclear").observed_gain)
+
+
+def test_it_outlives_the_process() -> None:
+    state = State(trust={"count": Trust(0.25, 2)})
+    assert restored(State(), saved(state)).trust == state.trust

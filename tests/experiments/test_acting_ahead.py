@@ -1,0 +1,60 @@
+"""Acting ahead on the simulator: a spike of every day is met with the executors it needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from homeostat.bench import preempt
+from homeostat.core.traffic import Traffic
+from homeostat.detectors.ahead import RiseDetector
+from homeostat.models.ahead import forecast_of
+from homeostat.models.forecast import Forecast
+from homeostat.service.simulation import RunResult, simulate
+
+HOURS = 3
+
+
+@cache
+def case() -> preempt.Case:
+    """Five days of which the last few hours are run: 2,000 rows/s, and every day after an hour twice that."""
+    minutes = np.arange(5 * 1440 + HOURS * 60)
+    per_s = np.where((minutes % 1440 >= 60) & (minutes % 1440 < 90), 4_000.0, 2_000.0)
+    return preempt.Case("spike", per_s, 5)
+
+
+@cache
+def run(policy: str, times: float = 1.0) -> RunResult:
+    """`times`: how wrong the forecast is."""
+    made = preempt.built(case(), policy)
+    if times != 1.0:
+
+        def wrong(traffic: Traffic, horizon_s: float, confidence: float) -> Forecast:
+            right = forecast_of(traffic, horizon_s, confidence)
+            return replace(right, values=times * right.values, usable=True)
+
+        detectors = (replace(d, forecasts=wrong) if isinstance(d, RiseDetector) else d for d in made.detectors)
+        made = replace(made, detectors=tuple(detectors))
+    return simulate(case().scenario(), made, seed=3, traffic=case().history(3))
+
+
+def test_a_spike_that_is_foreseen_is_taken_in_its_stride() -> None:
+    ahead, reactive = run(preempt.AHEAD), run(preempt.REACTIVE)
+    assert any(taken.because.startswith("rise-ahead") for taken in ahead.trajectory)
+    assert not any(taken.because.startswith("rise-ahead") for taken in reactive.trajectory)
+    late, later = (run.as_json()["slo_violation_s"] for run in (ahead, reactive))
+    assert late <= later / 2
+    assert ahead.as_json()["needless_actions"] == 0
+
+
+@pytest.mark.parametrize("times", [3.0, 1 / 3])
+def test_a_forecast_that_is_wrong_by_a_factor_of_three_does_no_harm(times: float) -> None:
+    wrong, reactive = run(preempt.AHEAD, times), run(preempt.REACTIVE)
+    assert wrong.healthy_since_s is not None
+    cost, usual = (run.as_json()["instance_seconds"] for run in (wrong, reactive))
+    assert cost <= 1.25 * usual
+    late, usually = (run.as_json()["slo_violation_s"] for run in (wrong, reactive))
+    assert late <= usually + 60.0

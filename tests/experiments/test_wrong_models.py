@@ -1,0 +1,101 @@
+"""A wrong model does no harm: the loop ends healthy, and within its guards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+
+from homeostat.core.findings import Diagnosis, Proposal
+from homeostat.core.policy import Policy
+from homeostat.core.view import View
+from homeostat.policies import registry
+from homeostat.resolvers.scale import ScaleUpResolver
+from homeostat.resolvers.sizing import Need, Sizing
+from homeostat.service.simulation import RunResult, simulate
+from homeostat.sim.spec import ComponentSpec, DataflowSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.store.memory import MemoryStore
+
+SETTINGS = {"guards": {"cooldown": "30 s"}}
+
+
+def scenario(engine: DataflowSpec | MicrobatchSpec, faults: tuple[FaultSpec, ...] = ()) -> Scenario:
+    """A word count that is well sized; a dataflow's load doubles after half an hour."""
+    dataflow = isinstance(engine, DataflowSpec)
+    steps = ((0.0, 300.0), (1_800.0, 600.0)) if dataflow and not faults else ()
+    return Scenario(
+        name="wrong",
+        title="wrong",
+        engine=engine,
+        duration_s=7_200.0,
+        components=(
+            ComponentSpec("lines", "source", parallelism=1 if dataflow else 24, rate_per_s=10_000.0),
+            ComponentSpec("count", inputs=("lines",), parallelism=4 if dataflow else 24, rate_per_s=100.0),
+        ),
+        workload=WorkloadSpec("steps" if steps else "constant", 300.0, steps=steps, noise=Noise(0.03, 0.5)),
+        service_noise=Noise(0.03, 0.5),
+        faults=faults,
+    )
+
+
+def healthy_at_the_end(result: RunResult) -> bool:
+    return result.healthy_since_s is not None
+
+
+@dataclass(frozen=True, slots=True)
+class WrongSizing(Sizing):
+    """Takes instances for three times as fast as they are."""
+
+    def needs(
+        self, view: View, skewed: frozenset[str] = frozenset(), *, floor_per_s: float = 0.0, last: int = 6
+    ) -> list[Need]:
+        right = Sizing.needs(self, view, skewed, floor_per_s=floor_per_s, last=last)
+        return [replace(need, exact=max(need.present + 0.5, need.exact / 3)) for need in right]
+
+
+@dataclass(frozen=True, slots=True)
+class Boastful(ScaleUpResolver):
+    """Promises three times the gain that there will be."""
+
+    def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
+        for proposal in ScaleUpResolver.resolve(self, view, diagnoses):
+            prediction = proposal.prediction
+            if prediction is not None and "by the pressure" not in prediction.text:
+                prediction = replace(prediction, gain=prediction.gain + 1.1)
+            yield replace(proposal, prediction=prediction)
+
+
+def with_wrong_model(policy: Policy) -> Policy:
+    wrong = tuple(
+        Boastful(WrongSizing(), most_error=0.5) if isinstance(part, ScaleUpResolver) else part
+        for part in policy.resolvers
+    )
+    return replace(policy, resolvers=wrong)
+
+
+def test_a_model_that_is_wrong_by_a_factor_of_three_is_given_up_and_said_so() -> None:
+    store = MemoryStore()
+    policy = with_wrong_model(registry.build("provisioning", SETTINGS))
+    result = simulate(scenario(DataflowSpec()), policy, store=store, run="x")
+    assert healthy_at_the_end(result)
+    texts = [str(record.body.get("prediction")) for record in store.records("x", kinds=("action",))]
+    assert any("predictions were off by" in text for text in texts)
+    errors = [record.body.get("model_error") for record in store.records("x", kinds=("outcome",))]
+    assert any(isinstance(error, float) and error > 0.5 for error in errors)
+
+
+@pytest.mark.parametrize("engine", [DataflowSpec(), MicrobatchSpec(executors=5)], ids=["dataflow", "microbatch"])
+def test_capacity_that_suddenly_halves_is_made_up_for(engine: DataflowSpec | MicrobatchSpec) -> None:
+    faults = tuple(FaultSpec("slow-host", at_s=2_000.0, host=f"host-{n}", factor=2.0) for n in range(4))
+    result = simulate(scenario(engine, faults), registry.build("provisioning", SETTINGS))
+    assert healthy_at_the_end(result)
+    assert len(result.trajectory) <= 6
+
+
+@pytest.mark.parametrize("engine", [DataflowSpec(), MicrobatchSpec(executors=5)], ids=["dataflow", "microbatch"])
+def test_a_poisoned_history_leads_nowhere_bad(engine: DataflowSpec | MicrobatchSpec) -> None:
+    faults = (FaultSpec("garbage-metrics", at_s=300.0, until_s=3_000.0, share=0.3),)
+    result = simulate(scenario(engine, faults), registry.build("provisioning", SETTINGS))
+    assert healthy_at_the_end(result)
+    assert max(result.final_parallelism.values()) <= 24

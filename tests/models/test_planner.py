@@ -1,0 +1,147 @@
+"""The cheapest configuration that holds the objective, and why the others lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from homeostat.bench import planning
+from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
+    STATE_PARTITIONS,
+    TRIGGER_S,
+    Capabilities,
+    Configuration,
+    Knob,
+    KnobSpec,
+    Patch,
+)
+from homeostat.core.objective import Objective
+from homeostat.core.topology import Component, Topology
+from homeostat.models.application import ApplicationModel
+from homeostat.models.planner import Goal, Plan, Question, Steady, plan
+from homeostat.models.replay import BatchModel, Setup, Stage
+from homeostat.models.taskcost import TaskCost
+
+STATE = Knob(STATE_PARTITIONS, "main")
+TRIGGER = Knob(TRIGGER_S, "main")
+
+
+def batches(objective: Objective | None = None, *, executors: int = 3, backlog: float = 0.0) -> ApplicationModel:
+    """A millisecond a row in 48 tasks, half a second of driver; a trigger of 10 s."""
+    stage = Stage("count", TaskCost(0.0, 0.001, slowing=0.0), np.full(48, 1 / 48), 1.0, np.zeros((3, 48)))
+    model = BatchModel((stage,), np.full(3, 0.5), np.zeros(3), 1, Setup(executors, 10.0))
+    knobs = {
+        EXECUTORS_KNOB: KnobSpec(1, 40, apply_s=10.0, cost=1.0),
+        STATE: KnobSpec(1, 1000, live=False, apply_s=30.0),
+        TRIGGER: KnobSpec(0, 3600, live=False, apply_s=5.0),
+    }
+    return ApplicationModel(
+        at_s=0.0,
+        topology=Topology((Component("count", "source", EXECUTORS_KNOB, partitions=STATE),)),
+        configuration=Configuration({EXECUTORS_KNOB: executors, STATE: 48, TRIGGER: 10.0}),
+        capabilities=Capabilities(knobs),
+        objective=objective or Objective(),
+        performance=model,
+        arrival_per_s=2_000.0,
+        backlog_rows=backlog,
+    )
+
+
+def chosen(made: Plan) -> dict[Knob, float]:
+    assert made.chosen is not None
+    return dict(made.chosen.configuration.values)
+
+
+def test_as_many_executors_as_the_load_needs_and_no_more() -> None:
+    # 48 tasks in whole waves: 2,000 rows/s are 20 s of work, for which 3 slots take 6.7 s, 4 slots 5 s.
+    assert chosen(plan(batches()))[EXECUTORS_KNOB] == 3
+    assert plan(batches()).patch.values == {}
+    more = plan(batches(), arrivals=Steady(6_000.0))
+    assert chosen(more)[EXECUTORS_KNOB] == 7
+    fewer = plan(batches(), arrivals=Steady(500.0))
+    assert chosen(fewer)[EXECUTORS_KNOB] == 1
+
+
+def test_every_candidate_that_lost_says_why() -> None:
+    made = plan(batches(), arrivals=Steady(6_000.0))
+    reasons = {int(c.configuration[EXECUTORS_KNOB]): c.lost for c in made.candidates}
+    assert reasons[7] == ""
+    assert "takes 3,000 of 6,000 rows/s" in reasons[3]
+    assert "outlast their trigger" in reasons[6] or "takes" in reasons[6]
+    assert "costs" in reasons[8]
+
+
+def test_more_confidence_plans_for_more_of_a_load_that_varies() -> None:
+    load = Steady(5_000.0, variation=0.2)
+    sure, surer = (plan(batches(), arrivals=load, goal=Goal(confidence=c)) for c in (0.5, 0.99))
+    assert sure.rate_per_s == pytest.approx(5_000.0)
+    assert surer.rate_per_s == pytest.approx(5_000.0 * math.exp(0.2 * 2.326), rel=0.01)
+    assert chosen(surer)[EXECUTORS_KNOB] > chosen(sure)[EXECUTORS_KNOB]
+
+
+def test_a_latency_objective_shortens_the_trigger_and_pays_for_it() -> None:
+    plain = plan(batches())
+    quick = plan(batches(Objective(latency_p95_s=6.0)))
+    assert quick.chosen is not None
+    assert quick.chosen.predicted.latency_s["p95"] <= 6.0
+    assert chosen(quick)[TRIGGER] < 10.0
+    assert quick.chosen.cost >= plain.best.cost
+
+
+def test_where_nothing_holds_the_closest_is_told_with_what_is_wrong() -> None:
+    made = plan(batches(Objective(cost_limit=4.0)), arrivals=Steady(6_000.0))
+    assert made.chosen is None
+    assert made.best.cost <= 4
+    assert made.best.lost
+
+
+def test_a_backlog_has_to_be_worked_off_in_time() -> None:
+    made = plan(batches(backlog=1_000_000.0), goal=Goal(catch_up_s=600.0))
+    assert made.present.lost.startswith("the backlog would take")
+    by_executors = {int(c.configuration[EXECUTORS_KNOB]): c.catch_up_s for c in made.candidates}
+    assert sorted(by_executors.values(), reverse=True) == [by_executors[n] for n in sorted(by_executors)]
+
+
+@dataclass(frozen=True, slots=True)
+class Thrifty:
+    """Asks what the model thinks of fewer executors, and proposes the fewest that keep up."""
+
+    name: str = "thrifty"
+
+    def propose(self, question: Question) -> Iterator[Configuration]:
+        for executors in range(1, 41):
+            tried = question.model.configuration.patched(Patch({EXECUTORS_KNOB: executors}))
+            if question.predict(tried).stable:
+                yield tried
+                return
+
+
+def test_a_scheduler_of_ones_own_proposes_and_is_judged_like_ours() -> None:
+    made = plan(batches(), arrivals=Steady(6_000.0), proposers=[Thrifty()])
+    theirs = [c for c in made.candidates if c.proposer == "thrifty"]
+    assert len(theirs) == 1
+    assert theirs[0].predicted.stable
+
+
+def test_all_components_of_a_dataflow_are_sized_at_once() -> None:
+    model = planning.dataflow(3, 200)
+    made = plan(replace(model, arrival_per_s=50_000.0))
+    assert made.chosen is not None
+    counts = [int(value) for _, value in sorted(made.chosen.configuration.values.items())]
+    # 50 for the load, one and a bit for the doubt, 5 % more for what arrives during the redeployment.
+    assert counts[0] == counts[2] == 54
+    assert 54 < counts[1] <= 57
+    assert plan(replace(model, arrival_per_s=50_000.0, replays=False)).best.cost < made.best.cost
+    assert made.present.lost == ""
+
+
+@pytest.mark.parametrize("model", [planning.dataflow(50, 200), planning.batches(50, 200)], ids=["dataflow", "batches"])
+def test_fifty_components_with_ten_thousand_instances_can_be_planned_for(model: ApplicationModel) -> None:
+    """How long that takes is for `homeostat bench control` to tell."""
+    made = plan(model)
+    assert made.chosen is not None

@@ -1,0 +1,80 @@
+"""Dataflows: Caladrius' saturation points, keyed shares, DS2's true rates."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeostat.models.saturation import FlowModel, KeyShares, Operator, flow_model
+from homeostat.testing import instances, observations, view_of
+
+
+def chain(*operators: Operator) -> FlowModel:
+    return FlowModel(operators, {operators[0].name: 1.0})
+
+
+def operator(name: str, rate_per_s: float, *inputs: str, selectivity: float = 1.0, count: int = 1) -> Operator:
+    return Operator(name, inputs, count, rate_per_s, selectivity)
+
+
+def test_the_worked_example_of_ds2() -> None:
+    """Target 40 rec/s; o1's true rate is 10, it emits ten for each; o2's true rate is 200: ×4 and ×2."""
+    source = operator("source", 1000.0)
+    model = chain(source, operator("o1", 10.0, "source", selectivity=10.0), operator("o2", 200.0, "o1"))
+    offered = model.offered(40.0)
+    assert {o.name: o.fewest(offered[o.name]) for o in model.operators[1:]} == {"o1": 4, "o2": 2}
+
+
+def test_the_worked_example_of_ds2_from_what_was_measured() -> None:
+    tasks = {
+        "source": instances(100.0, 0.1),
+        "o1": instances(100.0, 10.0, rows_out=1000.0),
+        "o2": instances(1000.0, 5.0),
+    }
+    model = flow_model(view_of(observations(8, tasks, arrival_per_s=40.0)))
+    assert model is not None
+    offered = model.offered(40.0)
+    assert {o.name: o.fewest(offered[o.name]) for o in model.operators[1:]} == {"o1": 4, "o2": 2}
+
+
+def test_throughput_is_linear_up_to_the_first_saturation_point_and_flat_beyond() -> None:
+    model = chain(
+        operator("lines", 1000.0), operator("split", 100.0, "lines", count=3), operator("sink", 400.0, "split")
+    )
+    taken = [model.predict(rate).throughput_per_s for rate in (100.0, 300.0, 500.0)]
+    assert taken == [100.0, 300.0, 300.0]
+    found = model.predict(500.0)
+    assert (found.bottleneck, found.saturation_per_s, found.stable) == ("split", 300.0, False)
+    then = model.predict(500.0, {"split": 5})
+    assert (then.bottleneck, then.throughput_per_s) == ("sink", 400.0)
+
+
+def test_the_largest_share_of_a_keyed_component_saturates_first() -> None:
+    keyed = Operator("count", (), 4, 100.0, 1.0, KeyShares(4, 1.25))
+    assert keyed.saturation_per_s(4) == pytest.approx(320.0)
+    assert keyed.saturation_per_s(8) < 8 * 100.0
+    assert KeyShares(4, 1.2).with_instances(16) > 1.2
+    assert KeyShares(4, 1.2).with_instances(2) < 1.2
+    assert KeyShares(2, 1.4).with_instances(1000) <= 1.5
+
+
+def test_a_hot_key_keeps_its_share() -> None:
+    hot = Operator("count", (), 4, 100.0, 1.0, KeyShares(4, 2.0))
+    assert hot.saturation_per_s(4) == pytest.approx(hot.saturation_per_s(40)) == pytest.approx(200.0)
+    assert hot.fewest(1000.0) == 10
+
+
+def test_having_seen_a_number_beats_the_formula() -> None:
+    seen = Operator("count", (), 4, 100.0, 1.0, KeyShares(4, 1.1), {5: 380.0})
+    assert seen.saturation_per_s(5) == 380.0
+    assert seen.fewest(390.0) == 6
+
+
+def test_how_uneven_keys_are_is_unknown_from_one_instance() -> None:
+    model = chain(operator("lines", 1000.0), Operator("count", ("lines",), 1, 100.0, 1.0, KeyShares(1, 1.0)))
+    assert model.predict(100.0).unknown == ()
+    assert "unknown" in model.predict(100.0, {"count": 4}).unknown[0]
+
+
+def test_nothing_measured_is_no_model() -> None:
+    tasks = {"source": instances(0.0, 0.0), "sink": instances(0.0, 0.0)}
+    assert flow_model(view_of(observations(8, tasks, arrival_per_s=0.0))) is None

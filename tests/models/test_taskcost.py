@@ -1,0 +1,77 @@
+"""What a task costs, told from measured tasks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from homeostat.core.observation import Array
+from homeostat.models.taskcost import Samples, TaskCost, fit, residuals
+
+
+def samples(rows: Array, keys: Array, seconds: Array, executors: float | Array = 4.0) -> Samples:
+    each = np.broadcast_to(np.asarray(executors, dtype=np.float64), rows.shape).copy()
+    return Samples(rows, keys, seconds, each, np.ones(len(rows)))
+
+
+def spread_rows(count: int = 200) -> Array:
+    return np.random.default_rng(3).uniform(500.0, 3000.0, count)
+
+
+def test_the_cost_of_a_task_of_a_row_and_of_a_key_are_told_apart() -> None:
+    rows = spread_rows()
+    keys = np.random.default_rng(4).uniform(100.0, 900.0, len(rows))
+    noise = np.exp(np.random.default_rng(5).normal(0.0, 0.05, len(rows)))
+    cost = fit(samples(rows, keys, (0.2 + 0.001 * rows + 0.002 * keys) * noise))
+    assert cost is not None
+    assert (cost.task_s, cost.row_s, cost.key_s) == pytest.approx((0.2, 0.001, 0.002), rel=0.25)
+    assert cost.separable
+    assert 0 < cost.error < 0.02
+
+
+def test_a_few_wild_tasks_have_little_say() -> None:
+    rows = spread_rows()
+    seconds = 0.1 + 0.001 * rows
+    seconds[::20] *= 10.0
+    cost = fit(samples(rows, np.zeros(len(rows)), seconds))
+    assert cost is not None
+    assert cost.row_s == pytest.approx(0.001, rel=0.05)
+
+
+def test_where_rows_hardly_vary_only_the_whole_is_known_and_that_is_said() -> None:
+    rows = np.full(30, 1000.0)
+    cost = fit(samples(rows, np.zeros(30), np.full(30, 1.5)))
+    assert cost is not None
+    assert not cost.separable
+    assert cost.seconds(rows[:1], np.zeros(1), 4.0)[0] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("slowing", [0.0, 0.5, 1.0])
+def test_what_executors_do_to_a_task_is_read_from_a_change_of_them(slowing: float) -> None:
+    rows = spread_rows()
+    executors = np.where(np.arange(len(rows)) < 100, 2.0, 6.0)
+    cost = fit(samples(rows, np.zeros(len(rows)), (0.1 + 0.001 * rows) * (executors / 6.0) ** slowing, executors))
+    assert cost is not None
+    assert cost.slowing == pytest.approx(slowing, abs=0.05)
+    assert cost.seconds(np.array([1000.0]), np.zeros(1), 12.0)[0] == pytest.approx(1.1 * 2.0**slowing, rel=0.05)
+
+
+def test_it_is_unknown_as_long_as_the_executors_stay_the_same() -> None:
+    rows = spread_rows()
+    cost = fit(samples(rows, np.zeros(len(rows)), 0.1 + 0.001 * rows))
+    assert cost is not None
+    assert not cost.scaling_known
+    assert cost.slowed(100.0) == 1.0
+
+
+def test_nothing_measured_is_no_cost_and_unknown_tasks_do_not_count() -> None:
+    nothing = np.empty(0)
+    assert fit(samples(nothing, nothing, nothing)) is None
+    rows = np.array([1000.0, math.nan, 2000.0, 1500.0])
+    cost = fit(samples(rows, np.zeros(4), 0.001 * np.nan_to_num(rows)))
+    assert cost is not None
+    off = residuals(TaskCost(0.0, 0.001), rows, np.zeros(4), 0.002 * rows, 4.0)
+    assert off[[0, 2, 3]] == pytest.approx(math.log(2.0))
+    assert math.isnan(off[1])
