@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from homeostat._version import __version__
-from homeostat.cli import bench, config, demo, doctor, log, policies, sim, status, watch
+from homeostat.cli import bench, config, demo, doctor, log, policies, serve, sim, status, watch
 from homeostat.cli import run as running_command
 from homeostat.cli.output import say
 from homeostat.core.errors import HomeostatError
@@ -33,6 +33,7 @@ app.command("demo")(demo.demo)
 app.command("run")(running_command.run)
 app.command("status")(status.status)
 app.command("watch")(watch.watch)
+app.command("serve")(serve.serve)
 app.add_typer(sim.app)
 app.command("log")(log.log)
 app.command("explain")(log.explain)

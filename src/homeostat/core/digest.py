@@ -60,6 +60,10 @@ class Digest:
     arrivals_per_s: Mapping[str, float] = field(default_factory=dict)
     components: Mapping[str, ComponentDigest] = field(default_factory=dict)
     workers: int = 0
+    watermark_gap_s: float = NAN
+    state_rows: float = NAN
+    state_bytes: float = NAN
+    phases_s: Mapping[str, float] = field(default_factory=dict)
 
 
 def clean(observation: Observation) -> Observation:
@@ -136,6 +140,10 @@ def digest(observation: Observation, epoch: int, before: Observation | None = No
             for name, sample in observation.tasks.items()
         },
         workers=len(observation.workers.ids),
+        watermark_gap_s=_largest([flow.watermark_gap_s for flow in flows]),
+        state_rows=sum(flow.state_rows for flow in flows) if flows else NAN,
+        state_bytes=sum(flow.state_bytes for flow in flows) if flows else NAN,
+        phases_s=flows[0].phases_s if flows else {},
     )
 
 

@@ -1,4 +1,4 @@
-"""A person's word: pause, resume, approve, revert. What cannot be done is answered in the log."""
+"""A person's word: pause, resume, approve, revert, apply. What cannot be done is answered in the log."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from homeostat.core.acting import apply, guard_context, revert
 from homeostat.core.book import Book
+from homeostat.core.configuration import Patch
 from homeostat.core.events import Command, Operator
-from homeostat.core.findings import Proposal
-from homeostat.core.guards import Bounds, CostLimit, Guard, KillSwitch, OneInFlight
+from homeostat.core.findings import BY_HAND, Proposal
+from homeostat.core.guards import Bounds, CostLimit, Guard, GuardContext, KillSwitch, OneInFlight
 from homeostat.core.state import ActiveAction, State
 from homeostat.core.view import View
 
@@ -21,7 +22,7 @@ def obey(state: State, event: Operator, book: Book, commands: list[Command]) -> 
         "operator",
         f"{event.by}: {event.command} {event.target}".rstrip() + (f" ({event.why})" if event.why else ""),
         id=book.next_id("o"),
-        because=[event.target],
+        because=[event.order, event.target],
         body={"by": event.by, "why": event.why, "command": event.command},
     )
     match event.command:
@@ -33,26 +34,58 @@ def obey(state: State, event: Operator, book: Book, commands: list[Command]) -> 
             return _approve(state, event.target, id, book, commands)
         case "revert":
             return _revert(state, event.target, id, book, commands)
+        case "apply":
+            return _by_hand(state, Patch(event.values), id, book, commands)
 
 
 def _approve(state: State, target: str, id: str, book: Book, commands: list[Command]) -> State:
     advised = state.advised.get(target)
     if advised is None:
         return _answer(state, f"{target or 'nothing'} is not advised now", id, book)
-    view = View(book.now_s, state.topology, state.observed, state.capabilities, state.objective)
-    context = guard_context(state, view)
-    proposal: Proposal = advised
-    for guard in _ALWAYS:
-        checked = guard.check(proposal, context)
-        if isinstance(checked, str):
-            return _answer(state, f"{guard.name}: {checked}", id, book)
-        proposal = checked
+    context = _context(state, book)
+    proposal = _checked(advised, context)
+    if isinstance(proposal, str):
+        return _answer(state, proposal, id, book)
     state = replace(
         state,
         advised={key: other for key, other in state.advised.items() if key != target},
         advice=tuple(advice for advice in state.advice if advice.id != target),
     )
     return apply(state, replace(proposal, id=target), context.scope(proposal), book, commands)
+
+
+def _by_hand(state: State, patch: Patch, id: str, book: Book, commands: list[Command]) -> State:
+    """It promises nothing, so it is not judged; it keeps to the bounds like any other action."""
+    known = state.capabilities.knobs
+    unknown = [str(knob) for knob in patch.values if knob not in known]
+    if unknown or not patch:
+        there = ", ".join(map(str, sorted(known))) or "none"
+        return _answer(state, f"{', '.join(unknown) or 'nothing'} cannot be set here; these can: {there}", id, book)
+    refusal = state.capabilities.refusal(state.desired.patched(patch))
+    patch = state.observed.changed(patch)
+    if refusal or not patch:
+        return _answer(state, refusal or "already so: nothing to change", id, book)
+    scopes = [knob.scope for knob in patch.values if knob.scope in state.topology]
+    context = _context(state, book)
+    proposal = _checked(Proposal(BY_HAND, (), patch, scopes[0] if scopes else "", id=id), context)
+    if isinstance(proposal, str):
+        return _answer(state, proposal, id, book)
+    return apply(state, proposal, context.scope(proposal), book, commands)
+
+
+def _context(state: State, book: Book) -> GuardContext:
+    view = View(book.now_s, state.topology, state.observed, state.capabilities, state.objective)
+    return guard_context(state, view)
+
+
+def _checked(proposal: Proposal, context: GuardContext) -> Proposal | str:
+    """The proposal as it may be done, or why it may not."""
+    for guard in _ALWAYS:
+        checked = guard.check(proposal, context)
+        if isinstance(checked, str):
+            return f"{guard.name}: {checked}"
+        proposal = checked
+    return proposal
 
 
 def _revert(state: State, target: str, id: str, book: Book, commands: list[Command]) -> State:

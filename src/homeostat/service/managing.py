@@ -11,15 +11,13 @@ from homeostat.core.events import Notify
 from homeostat.core.findings import JSON, Record
 from homeostat.core.objective import Objective
 from homeostat.policies import registry
+from homeostat.service.diary import Diary
 from homeostat.service.manager import Manager
-from homeostat.service.samples import Samples
 from homeostat.spark.application import Application
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from homeostat.core.cycle import Trace
-    from homeostat.core.state import State
     from homeostat.store.protocol import Store
 
 
@@ -49,12 +47,8 @@ def manager(
     if config.values["policy"].origin == configuration.DEFAULT and objective.throughput_per_s is not None:
         name = "throughput"
     run = application.run_name(pipeline.name)
-    samples = Samples()
     engine = application.engine(pipeline.name)
     ours = cast("Store", FencedStore(store, engine))
-
-    def after_step(trace: Trace, state: State) -> None:
-        ours.append(run, samples.new(state))
 
     def alert(told: Notify) -> None:
         say(f"{told.title}: {told.message}")
@@ -66,6 +60,6 @@ def manager(
         run,
         objective=objective,
         mode=config.mode,
-        on_step=after_step,
+        on_step=Diary(ours, run).note,
         on_alert=alert,
     )

@@ -1,0 +1,140 @@
+"""What the loop sees and thinks now, as one value that a viewer in another process can show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import numpy as np
+
+from homeostat.core.book import describe_proposal
+from homeostat.core.cycle import Trace
+from homeostat.core.digest import ComponentDigest, Digest
+from homeostat.core.findings import JSON
+from homeostat.core.observation import Array, Observation, TaskSample, WorkerSample
+from homeostat.core.state import Standing, State
+from homeostat.core.topology import Component
+
+PRESENT = "present"
+# The matrix is a picture: wider or higher than this it would only cost.
+MOST_COLUMNS = 48
+MOST_ROWS = 24
+_BATCHES = 5
+_LONGEST_LIST = 20
+
+
+def present(trace: Trace, state: State) -> JSON:
+    latest = state.history[-1] if state.history else None
+    components = [_component(component, state, latest) for component in state.topology]
+    return {
+        "at_s": latest.at_s if latest is not None else state.epoch_since_s,
+        "mode": state.mode,
+        "earned": state.earned,
+        "paused": state.paused,
+        "objective": {name: value for name, value in asdict(state.objective).items() if value is not None},
+        "observed": dict(state.observed.as_json()),
+        "desired": dict(state.desired.as_json()),
+        "conditions": list[JSON](trace.conditions[:_LONGEST_LIST]),
+        "symptoms": _standing(state.symptoms),
+        "diagnoses": _standing(state.diagnoses),
+        "active": [_active(state, number) for number in range(len(state.active))],
+        "advised": [{"id": id, "text": describe_proposal(advised)} for id, advised in state.advised.items()],
+        "components": list[JSON](components),
+        "workers": _workers(state.window[-1].workers) if state.window else [],
+        "matrices": {c.name: found for c in state.topology if (found := matrix(state.window[-_BATCHES:], c.name))},
+    }
+
+
+def _standing(standing: Mapping[tuple[str, str], Standing]) -> JSON:
+    return [
+        {"id": one.id, "what": what, "component": component, "since_s": one.since_s}
+        for (what, component), one in list(standing.items())[:_LONGEST_LIST]
+    ]
+
+
+def _active(state: State, number: int) -> JSON:
+    action = state.active[number]
+    return {
+        "id": action.command.id,
+        "text": describe_proposal(action.proposal),
+        "state": "under way" if action.applied_s is None else "being judged",
+    }
+
+
+def _component(component: Component, state: State, latest: Digest | None) -> JSON:
+    seen = latest.components.get(component.name) if latest is not None else None
+    body: dict[str, JSON] = {
+        "name": component.name,
+        "kind": component.kind,
+        "query": component.query,
+        "inputs": list(component.inputs),
+        "instances": seen.instances if seen is not None else int(state.observed.get(component.scaled_by)),
+    }
+    return body | (_load(seen, latest) if seen is not None and latest is not None else {})
+
+
+def _load(seen: ComponentDigest, latest: Digest) -> dict[str, JSON]:
+    """Busy is the share of the time in which the busiest instance worked; a batch must be done within its trigger."""
+    period_s = latest.trigger_s if latest.trigger_s > 0 else latest.span_s
+    numbers = {
+        "rows_per_s": seen.rows / latest.span_s,
+        "capacity_per_s": seen.capacity_per_s,
+        "busy": seen.busiest_s / period_s if period_s > 0 else math.nan,
+        "pressured": seen.pressured,
+        "pending_rows": seen.pending_rows,
+    }
+    return {name: _known(value) for name, value in numbers.items()}
+
+
+def _workers(sample: WorkerSample) -> JSON:
+    alive = sample.alive.tolist() if sample.alive.size == len(sample.ids) else [True] * len(sample.ids)
+    return [
+        {"id": id, "host": host, "alive": bool(lives)}
+        for id, host, lives in list(zip(sample.ids, sample.hosts, alive, strict=False))[: 4 * MOST_ROWS]
+    ]
+
+
+def matrix(window: tuple[Observation, ...], component: str) -> JSON:
+    """Time of each instance on each worker, in medians of its stage, over the last batches; null where it never ran.
+
+    A slow worker shows as a row, a hot key as a column. Workers that are too many are put together by host, instances
+    that are too many in groups, each as slow as its slowest.
+    """
+    seen = [(o.tasks[component], o.workers) for o in window if component in o.tasks and o.tasks[component].instances]
+    if not seen:
+        return None
+    latest, workers = seen[-1]
+    names = workers.ids if len(workers.ids) <= MOST_ROWS else tuple(sorted(set(workers.hosts)))[:MOST_ROWS]
+    width = min(latest.instances, MOST_COLUMNS)
+    slowest = np.full((len(names), width), np.nan)
+    for sample, there in seen:
+        if sample.instances == latest.instances and there.ids:
+            _add(slowest, sample, there, names)
+    rows = np.flatnonzero(~np.isnan(slowest).all(axis=1)) if width else np.empty(0, dtype=np.int64)
+    return {
+        "workers": [names[row] for row in rows],
+        "instances": latest.instances,
+        "cells": [[_known(float(value)) for value in slowest[row]] for row in rows],
+    }
+
+
+def _add(slowest: Array, sample: TaskSample, workers: WorkerSample, names: tuple[str, ...]) -> None:
+    time_s = np.where(np.isfinite(sample.run_s), sample.run_s, np.nan)
+    working = time_s[time_s > 0]
+    if not working.size:
+        return
+    places = {name: row for row, name in enumerate(names)}
+    labels = workers.ids if set(workers.ids) & places.keys() else workers.hosts
+    row_of = np.array([places.get(label, -1) for label in labels])
+    known = np.isfinite(time_s) & (sample.worker >= 0) & (sample.worker < len(labels))
+    instances = np.flatnonzero(known)
+    rows = row_of[sample.worker[instances]]
+    columns = instances * slowest.shape[1] // sample.instances
+    shown = rows >= 0
+    ratio = time_s[instances] / float(np.median(working))
+    np.fmax.at(slowest, (rows[shown], columns[shown]), ratio[shown])
+
+
+def _known(value: float) -> float | None:
+    return float(f"{value:.4g}") if math.isfinite(value) else None

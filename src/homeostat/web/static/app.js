@@ -1,0 +1,160 @@
+"use strict";
+(() => {
+  const PHASES = ["latestOffset", "walCommit", "queryPlanning", "getBatch", "addBatch", "commitOffsets", "commitBatch"];
+  const holder = document.getElementById("charts");
+  const plots = [];
+  let actions = [];
+
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const brief = (value) => {
+    if (value === null || value === undefined) return "unknown";
+    return new Intl.NumberFormat("en", { maximumSignificantDigits: 4, notation: Math.abs(value) >= 1e5 ? "compact" : "standard" }).format(value);
+  };
+  const span = (seconds) => {
+    const whole = Math.round(seconds);
+    const two = (value) => String(value).padStart(2, "0");
+    return `${Math.floor(whole / 3600)}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
+  };
+
+  // Every action is a marker on every chart, with its id at the top.
+  const markers = {
+    hooks: {
+      draw: (plot) => {
+        const pen = plot.ctx;
+        pen.save();
+        pen.strokeStyle = pen.fillStyle = colour("--mark");
+        pen.font = `${11 * devicePixelRatio}px system-ui`;
+        for (const action of actions) {
+          const x = Math.round(plot.valToPos(action.at_s, "x", true));
+          if (x < plot.bbox.left || x > plot.bbox.left + plot.bbox.width) continue;
+          pen.beginPath();
+          pen.setLineDash([4, 3]);
+          pen.moveTo(x, plot.bbox.top);
+          pen.lineTo(x, plot.bbox.top + plot.bbox.height);
+          pen.stroke();
+          pen.fillText(action.id, x + 3, plot.bbox.top + 11 * devicePixelRatio);
+        }
+        pen.restore();
+      },
+    },
+  };
+
+  const lines = (name, table, objective) => {
+    const at = table.at_s;
+    const flat = (value) => at.map(() => value);
+    if (name === "seconds") {
+      const phases = Object.keys(table).filter((key) => PHASES.includes(key) || /Batch|Offset|Commit|Planning/.test(key));
+      const total = [["duration", table.seconds, "--rate"]];
+      if (table.trigger_s) total.push(["trigger", table.trigger_s, "--objective", true]);
+      const shades = ["--mark", "--good", "--unsure", "--arrival", "--bad"];
+      return total.concat(phases.map((key, place) => [key, table[key], shades[place % shades.length]]));
+    }
+    const found = [[name.replaceAll("_", " "), table[name], "--rate"]];
+    const wanted = objective.throughput_per_s;
+    if (wanted && (name === "process_per_s" || name === "arrival_per_s")) found.push(["objective", flat(wanted), "--objective", true]);
+    if (name === "process_per_s" && table.arrival_per_s) found.push(["input rate", table.arrival_per_s, "--arrival", true]);
+    if (name === "executors" && table.workers) found.push(["alive", table.workers, "--good", true]);
+    return found;
+  };
+
+  const draw = (figure, shown) => {
+    const name = figure.dataset.column;
+    const table = shown.columns;
+    figure.hidden = !table[name];
+    if (figure.hidden) return;
+    const all = lines(name, table, shown.objective);
+    const data = [table.at_s, ...all.map((line) => line[1])];
+    const target = figure.querySelector(".plot");
+    const last = table[name].findLast((value) => value !== null);
+    figure.querySelector(".latest").textContent = brief(last);
+    const title = figure.querySelector("figcaption").firstChild.textContent.trim();
+    target.setAttribute("role", "img");
+    target.setAttribute("aria-label", `${title}: ${brief(last)} ${figure.dataset.unit} at the end, ${shown.actions.length} actions marked`);
+    target.replaceChildren();
+    const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
+    const when = shown.simulated ? { values: (_, ticks) => ticks.map(span) } : {};
+    const options = {
+      width: Math.max(280, figure.clientWidth - 18),
+      height: 190,
+      plugins: [markers],
+      cursor: { sync: { key: "time" } },
+      scales: { x: { time: !shown.simulated }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.08] } },
+      axes: [{ ...axis, ...when }, { ...axis, size: 62, values: (_, ticks) => ticks.map(brief) }],
+      series: [
+        { label: "time", value: (_, at) => (at === null ? "" : shown.simulated ? span(at) : new Date(at * 1000).toLocaleString()) },
+        ...all.map(([label, , stroke, dashed]) => ({
+          label, stroke: colour(stroke), width: 1.5, dash: dashed ? [5, 4] : undefined, points: { show: false }, value: (_, value) => brief(value),
+        })),
+      ],
+    };
+    plots.push(new uPlot(options, data, target));
+  };
+
+  const drawAll = (shown) => {
+    plots.splice(0).forEach((plot) => plot.destroy());
+    actions = shown.actions;
+    holder.querySelectorAll(".chart").forEach((figure) => draw(figure, shown));
+    holder.dataset.drawn = String(shown.columns.at_s.length);
+    holder.dataset.actions = String(actions.length);
+  };
+
+  const chart = async () => {
+    if (!holder) return;
+    const embedded = document.getElementById("series");
+    if (embedded) return drawAll(JSON.parse(embedded.textContent));
+    const asked = new URLSearchParams({ run: holder.dataset.run, last: holder.dataset.last });
+    const answer = await fetch(`/series.json?${asked}`);
+    if (answer.ok) drawAll(await answer.json());
+  };
+
+  // The server renders; a page that has changed is taken over part by part, and what the reader opened stays open.
+  const refresh = async () => {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (!answer.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const opened = new Set([...document.querySelectorAll("details[open]")].map((each) => each.id));
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const next = fresh.getElementById(part.id);
+      if (!next || part.contains(document.activeElement) && document.activeElement.matches("input")) continue;
+      next.querySelectorAll("details").forEach((each) => { each.open = opened.has(each.id); });
+      if (next.innerHTML === part.innerHTML) continue;
+      const focused = part.contains(document.activeElement) ? document.activeElement.closest("[id]")?.id : null;
+      part.replaceChildren(...next.childNodes);
+      if (focused) document.getElementById(focused)?.querySelector("summary, a")?.focus();
+    }
+    document.title = fresh.title;
+    await chart();
+  };
+
+  let waiting = false;
+  const soon = () => {
+    if (waiting) return;
+    waiting = true;
+    setTimeout(() => { waiting = false; refresh().catch(() => {}); }, 300);
+  };
+
+  const listen = () => {
+    const state = document.getElementById("live");
+    const run = document.querySelector("[data-run]")?.dataset.run;
+    if (!state || !document.querySelector("[data-live]")) return;
+    const source = new EventSource(run ? `/events?${new URLSearchParams({ run })}` : "/events");
+    source.onopen = () => { state.textContent = "live"; };
+    source.onerror = () => { state.textContent = "connection lost, trying again"; };
+    source.addEventListener("reset", soon);
+    source.addEventListener("record", (event) => {
+      const told = JSON.parse(event.data);
+      if (["action", "alert", "advice", "outcome"].includes(told.kind)) document.getElementById("news").textContent = `${told.stage}: ${told.text}`;
+      soon();
+    });
+    addEventListener("pagehide", () => source.close());
+  };
+
+  document.querySelectorAll("[data-span]").forEach((button) => button.addEventListener("click", () => {
+    document.querySelectorAll("[data-span]").forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
+    holder.dataset.last = button.dataset.span;
+    chart().catch(() => {});
+  }));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => chart().catch(() => {}));
+  chart().catch(() => {});
+  if (location.protocol !== "file:") listen();
+})();
