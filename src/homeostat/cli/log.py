@@ -43,8 +43,8 @@ def log(
     from homeostat.store.explain import log_lines
 
     path = store_path(store)
-    with _opened(path) as opened:
-        name = _run_name(opened, run, path)
+    with opened_log(path) as opened:
+        name = run_name(opened, run, path)
         kinds = _checked_kinds(kind or _all_but_batches())
         records = opened.records(name, kinds=kinds, component=component, limit=last, newest_first=True)[::-1]
         if not records and component:
@@ -66,8 +66,8 @@ def explain(
     from homeostat.store import explain as words
 
     path = store_path(store)
-    with _opened(path) as opened:
-        name = _run_name(opened, run, path)
+    with opened_log(path) as opened:
+        name = run_name(opened, run, path)
         try:
             text = words.explain(opened, name, id)
         except StoreError:
@@ -93,7 +93,7 @@ def store_path(given: Path | None) -> Path:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Store]:
+def opened_log(path: Path) -> Iterator[Store]:
     from homeostat.store.sqlite import SqliteStore
 
     if not path.exists():
@@ -109,7 +109,7 @@ def _opened(path: Path) -> Iterator[Store]:
         store.close()
 
 
-def _run_name(store: Store, wanted: str | None, path: Path) -> str:
+def run_name(store: Store, wanted: str | None, path: Path) -> str:
     from homeostat.strict import nearest
 
     names = [info.name for info in store.runs()]

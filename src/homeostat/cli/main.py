@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from homeostat._version import __version__
-from homeostat.cli import bench, config, demo, doctor, log, policies, serve, sim, status, watch
+from homeostat.cli import bench, config, demo, doctor, log, operate, policies, reporting, serve, sim, status, watch
 from homeostat.cli import run as running_command
 from homeostat.cli.output import say
 from homeostat.core.errors import HomeostatError
@@ -34,9 +34,15 @@ app.command("run")(running_command.run)
 app.command("status")(status.status)
 app.command("watch")(watch.watch)
 app.command("serve")(serve.serve)
+app.command("pause")(operate.pause)
+app.command("resume")(operate.resume)
+app.command("approve")(operate.approve)
+app.command("revert")(operate.revert)
+app.add_typer(operate.app)
 app.add_typer(sim.app)
 app.command("log")(log.log)
 app.command("explain")(log.explain)
+app.command("report")(reporting.report)
 app.command("policies")(policies.policies)
 app.add_typer(config.app)
 app.add_typer(bench.app)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from homeostat.cli.log import StoreOption, store_path
 from homeostat.cli.output import JsonFlag, print_json, say
+from homeostat.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from homeostat.web.alerts import Shape
 
 
 def serve(
@@ -23,13 +27,21 @@ def serve(
     tls_cert: Annotated[Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate for https.")] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its key.")] = None,
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy before this server does TLS.")] = False,
+    webhook: Annotated[
+        str, typer.Option("--webhook", metavar="URL", envvar="HOMEOSTAT_WEBHOOK", help="Alerts go there.")
+    ] = "",
+    webhook_shape: Annotated[
+        str, typer.Option("--webhook-shape", metavar="SHAPE", help="alertmanager or plain.")
+    ] = "alertmanager",
     json: JsonFlag = False,
 ) -> None:
     """Show a log in the browser and over HTTP, live while it is written. Stops with Ctrl-C."""
     from homeostat.web.server import Serving
     from homeostat.web.server import serve as run_server
 
-    serving = Serving(store_path(store), host, port, tokens, tls_cert, tls_key, behind_proxy)
+    serving = Serving(
+        store_path(store), host, port, tokens, tls_cert, tls_key, behind_proxy, webhook, _shape(webhook_shape)
+    )
 
     def told(line: str) -> None:
         if json:
@@ -38,3 +50,13 @@ def serve(
             say(f"homeostat: {line}")
 
     run_server(serving, told)
+
+
+def _shape(text: str) -> Shape:
+    from homeostat.strict import nearest
+    from homeostat.web.alerts import SHAPES
+
+    for shape in SHAPES:
+        if shape == text:
+            return shape
+    raise ConfigError(f"there is no shape {text!r}", where="--webhook-shape", fix=nearest(text, SHAPES))

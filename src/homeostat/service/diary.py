@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from homeostat.core.cycle import Trace
 from homeostat.core.state import State
-from homeostat.service.present import PRESENT, present
+from homeostat.service.present import MATRICES, PRESENT, matrices, present
 from homeostat.service.samples import Samples
 from homeostat.store.protocol import Store
 
@@ -20,4 +20,6 @@ class Diary:
         batches = self._samples.new(state)
         if batches or trace.records:
             self._store.save_state(self._run, PRESENT, present(trace, state))
+        if batches:
+            self._store.save_state(self._run, MATRICES, matrices(state))
         self._store.append(self._run, batches)

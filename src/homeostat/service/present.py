@@ -17,6 +17,7 @@ from homeostat.core.state import Standing, State
 from homeostat.core.topology import Component
 
 PRESENT = "present"
+MATRICES = "matrices"
 # The matrix is a picture: wider or higher than this it would only cost.
 MOST_COLUMNS = 48
 MOST_ROWS = 24
@@ -39,11 +40,15 @@ def present(trace: Trace, state: State) -> JSON:
         "symptoms": _standing(state.symptoms),
         "diagnoses": _standing(state.diagnoses),
         "active": [_active(state, number) for number in range(len(state.active))],
-        "advised": [{"id": id, "text": describe_proposal(advised)} for id, advised in state.advised.items()],
+        "advised": _advised(state),
         "components": list[JSON](components),
-        "workers": _workers(state.window[-1].workers) if state.window else [],
-        "matrices": {c.name: found for c in state.topology if (found := matrix(state.window[-_BATCHES:], c.name))},
     }
+
+
+def matrices(state: State) -> JSON:
+    """One for each component; apart from the rest, because it is much and only one page shows it."""
+    seen = state.window[-_BATCHES:]
+    return {"components": {each.name: found for each in state.topology if (found := matrix(seen, each.name))}}
 
 
 def _standing(standing: Mapping[tuple[str, str], Standing]) -> JSON:
@@ -51,6 +56,12 @@ def _standing(standing: Mapping[tuple[str, str], Standing]) -> JSON:
         {"id": one.id, "what": what, "component": component, "since_s": one.since_s}
         for (what, component), one in list(standing.items())[:_LONGEST_LIST]
     ]
+
+
+def _advised(state: State) -> JSON:
+    """Each piece of advice once: what is advised again and again waits under its newest id."""
+    newest = {(each.kind, each.component, each.cause): (id, each) for id, each in state.advised.items()}
+    return [{"id": id, "text": describe_proposal(each)} for id, each in newest.values()]
 
 
 def _active(state: State, number: int) -> JSON:
@@ -75,24 +86,18 @@ def _component(component: Component, state: State, latest: Digest | None) -> JSO
 
 
 def _load(seen: ComponentDigest, latest: Digest) -> dict[str, JSON]:
-    """Busy is the share of the time in which the busiest instance worked; a batch must be done within its trigger."""
+    """Busy is the share of the trigger that the stage takes; in a dataflow, of the time in which the busiest
+    instance works."""
     period_s = latest.trigger_s if latest.trigger_s > 0 else latest.span_s
+    busy_s = seen.span_s if math.isfinite(seen.span_s) else seen.busiest_s
     numbers = {
         "rows_per_s": seen.rows / latest.span_s,
         "capacity_per_s": seen.capacity_per_s,
-        "busy": seen.busiest_s / period_s if period_s > 0 else math.nan,
+        "busy": busy_s / period_s if period_s > 0 else math.nan,
         "pressured": seen.pressured,
         "pending_rows": seen.pending_rows,
     }
     return {name: _known(value) for name, value in numbers.items()}
-
-
-def _workers(sample: WorkerSample) -> JSON:
-    alive = sample.alive.tolist() if sample.alive.size == len(sample.ids) else [True] * len(sample.ids)
-    return [
-        {"id": id, "host": host, "alive": bool(lives)}
-        for id, host, lives in list(zip(sample.ids, sample.hosts, alive, strict=False))[: 4 * MOST_ROWS]
-    ]
 
 
 def matrix(window: tuple[Observation, ...], component: str) -> JSON:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 WIDE, HIGH = 120.0, 28.0
-NODE_WIDE, NODE_HIGH, GAP_X, GAP_Y = 190.0, 74.0, 70.0, 22.0
+NODE_WIDE, NODE_HIGH, GAP_X, GAP_Y = 230.0, 74.0, 70.0, 22.0
 CELL = 16.0
 SHADES = 6
 MOST_NODES = 60
@@ -58,7 +58,7 @@ def bottleneck(components: Sequence[Mapping[str, Any]]) -> str:
 
 def topology(components: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Nodes in columns by their distance from a source, and the edges between them."""
-    shown = [c for c in components if isinstance(c, dict) and c.get("name")][:MOST_NODES]
+    shown = components[:MOST_NODES]
     depth: dict[str, int] = {}
     for component in shown:
         depth[component["name"]] = 1 + max((depth.get(name, -1) for name in component.get("inputs") or ()), default=-1)

@@ -47,27 +47,27 @@ def series(store: Store, run: str, last_s: float = math.inf, points: int = MOST_
 def columns(batches: Sequence[Record], points: int = MOST_POINTS) -> Columns:
     """Batches in groups of equal size: rows are added up, rates averaged, of all else the largest is shown."""
     size = max(1, math.ceil(len(batches) / max(points, 1)))
-    rows = [_row(batch.body) for batch in batches]
-    phases = [phase for phase in PHASES if any(phase in row for row in rows)]
-    phases += sorted({name for row in rows for name in row} - {*PHASES, *_MEANS, *_SUMS, *_PEAKS})[:5]
+    rows = [row(batch.body) for batch in batches]
+    phases = [phase for phase in PHASES if any(phase in each for each in rows)]
+    phases += sorted({name for each in rows for name in each} - {*PHASES, *_MEANS, *_SUMS, *_PEAKS, "span_s"})[:5]
     names = [*_MEANS, *_SUMS, *_PEAKS, *phases]
     table: Columns = {"at_s": [batch.at_s for batch in batches[size - 1 :: size]]}
     groups = [rows[start : start + size] for start in range(0, len(rows), size)]
     if len(batches) % size:
         table["at_s"].append(batches[-1].at_s)
     for name in names:
-        column = [_together(name, [row.get(name, math.nan) for row in group]) for group in groups]
+        column = [_together(name, [each.get(name, math.nan) for each in group]) for group in groups]
         if any(value is not None for value in column):
             table[name] = column
     return table
 
 
-def _row(body: Mapping[str, Any]) -> dict[str, float]:
-    row = {name: _number(body, name) for name in ("arrival_per_s", "rows", *_PEAKS)}
-    span_s = _number(body, "span_s")
-    row["process_per_s"] = row["rows"] / span_s if span_s > 0 else math.nan
+def row(body: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of one batch; NaN for what is not known."""
+    found = {name: _number(body, name) for name in ("arrival_per_s", "rows", "span_s", *_PEAKS)}
+    found["process_per_s"] = found["rows"] / found["span_s"] if found["span_s"] > 0 else math.nan
     phases = body.get("phases_s")
-    return row | ({name: _number(phases, name) for name in phases} if isinstance(phases, dict) else {})
+    return found | ({name: _number(phases, name) for name in phases} if isinstance(phases, dict) else {})
 
 
 def _number(body: Mapping[str, Any], name: str) -> float:

@@ -7,9 +7,13 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from homeostat.core.errors import ConfigError
 from homeostat.web.security import Tokens, loopback, own_tokens
+
+if TYPE_CHECKING:
+    from homeostat.web.alerts import Shape
 
 LOOPBACK = "127.0.0.1"
 PORT = 8088
@@ -26,6 +30,8 @@ class Serving:
     certificate: Path | None = None
     key: Path | None = None
     proxied: bool = False
+    webhook: str = ""
+    shape: Shape = "alertmanager"
 
     @property
     def local(self) -> bool:
@@ -62,16 +68,19 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
         import uvicorn
 
         from homeostat.web.app import Dashboard
+        from homeostat.web.notify import Notifier
         from homeostat.web.reader import Reader
     except ImportError as error:
         raise ConfigError(
             f"{error.name} is not installed", where="serve", fix="pip install 'homeostat[serve]'"
         ) from error
     tokens = Tokens.load(serving.tokens) if serving.tokens is not None else own_tokens(serving.own_tokens, _user())
-    dashboard = Dashboard(Reader(serving.store), tokens, local=serving.local)
+    reader = Reader(serving.store)
+    dashboard = Dashboard(reader, tokens, local=serving.local)
     listening = _listen(serving)
     name = f"[{serving.host}]" if ":" in serving.host else serving.host
-    say(f"dashboard at {serving.scheme}://{name}:{listening.getsockname()[1]}/")
+    address = f"{serving.scheme}://{name}:{listening.getsockname()[1]}/"
+    say(f"dashboard at {address}")
     if serving.tokens is None:
         say(f"to operate, sign in with the token in {serving.own_tokens}")
     config = uvicorn.Config(
@@ -87,8 +96,13 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
         ssl_keyfile=serving.key,
         ws="none",
     )
+    notifier = Notifier(reader, serving.webhook, serving.shape, address, say) if serving.webhook else None
+    if notifier is not None:
+        notifier.start()
     with listening:
         uvicorn.Server(config).run(sockets=[listening])
+    if notifier is not None:
+        notifier.stop()
 
 
 def _listen(serving: Serving) -> socket.socket:

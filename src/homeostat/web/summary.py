@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from homeostat.core.findings import Record
 from homeostat.service.overview import BEHIND, HEALTHY, STOPPED, UNKNOWN, query_state
-from homeostat.service.present import PRESENT
 from homeostat.store.protocol import BATCH, RunInfo, Store
+from homeostat.web.presence import present
 from homeostat.web.series import columns
 
 SPARKLINE_POINTS = 40
 GONE_S = 600.0
-_CLOCK_S = 1e9  # below it a clock is a simulated one, which stands still when the run is over
+CLOCK_S = 1e9  # below it a clock is a simulated one, which stands still when the run is over
 
 
 def runs(store: Store, now_s: float, offset: int, limit: int) -> dict[str, Any]:
@@ -48,29 +48,23 @@ def summary(store: Store, info: RunInfo, now_s: float) -> dict[str, Any]:
         "query": query or application,
         "health": state,
         "reason": reason,
-        "mode": now.get("mode"),
-        "paused": now.get("paused") or "",
-        "objective": now.get("objective") or {},
+        "mode": now.mode,
+        "paused": now.paused,
+        "objective": now.objective,
         "started_s": info.started_s,
         "last_s": info.last_s,
         "counts": dict(info.counts),
-        "latest": {name: column[-1] for name, column in table.items()},
+        "latest": {name: column[-1] for name, column in table.items() if column},
         "rates": table.get("process_per_s", []),
         "arrivals": table.get("arrival_per_s", []),
-        "diagnoses": now.get("diagnoses") or [],
-        "advised": now.get("advised") or [],
-        "active": now.get("active") or [],
+        "diagnoses": [each.model_dump() for each in now.diagnoses],
+        "advised": [each.model_dump() for each in now.advised],
+        "active": [each.model_dump() for each in now.active],
     }
 
 
-def present(store: Store, run: str) -> Mapping[str, Any]:
-    """The manager's view of the present, if it has left one."""
-    kept = store.load_state(run, PRESENT)
-    return kept if isinstance(kept, dict) else {}
-
-
 def simulated(info: RunInfo) -> bool:
-    return info.last_s < _CLOCK_S
+    return info.last_s < CLOCK_S
 
 
 def _health(batches: Sequence[Record], info: RunInfo, now_s: float) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from homeostat.core.errors import HomeostatError, StoreError
 from homeostat.core.findings import Record
 from homeostat.store import explain
 from homeostat.store.protocol import BATCH, KINDS, RunInfo, Store
-from homeostat.web import stories, summary
+from homeostat.web import presence, stories, summary
 from homeostat.web.answers import RefusalError
 from homeostat.web.conditions import answer, conditions
 from homeostat.web.parameters import choice, text, whole
@@ -46,11 +46,12 @@ def index(store: Store, asked: Asked) -> dict[str, Any]:
 def query(store: Store, asked: Asked) -> dict[str, Any]:
     info = known_run(store, asked["run"])
     about = summary.summary(store, info, time.time())
-    now = summary.present(store, info.name)
+    now = presence.present(store, info.name)
     found = conditions(about, now)
     return {
         "summary": about,
-        "present": dict(now),
+        "present": now.model_dump(),
+        "matrices": presence.matrices(store, info.name).model_dump()["components"],
         "answer": answer(about, found),
         "conditions": [condition._asdict() for condition in found],
         **stories.stories(store, info.name, 0, 20),
@@ -59,9 +60,9 @@ def query(store: Store, asked: Asked) -> dict[str, Any]:
 
 def charts(store: Store, asked: Asked) -> dict[str, Any]:
     info = known_run(store, asked["run"])
-    now = summary.present(store, info.name)
+    now = presence.present(store, info.name)
     shown = series(store, info.name, SPANS_S[asked["last"]], asked["points"])
-    return shown | {"objective": now.get("objective") or {}, "simulated": summary.simulated(info)}
+    return shown | {"objective": now.objective, "simulated": summary.simulated(info)}
 
 
 def told(store: Store, asked: Asked) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 "use strict";
 (() => {
   const PHASES = ["latestOffset", "walCommit", "queryPlanning", "getBatch", "addBatch", "commitOffsets", "commitBatch"];
+  const STEPS_S = [1, 5, 10, 30, 60, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400, 604800];
   const holder = document.getElementById("charts");
   const plots = [];
   let actions = [];
@@ -23,6 +24,7 @@
         const pen = plot.ctx;
         pen.save();
         pen.strokeStyle = pen.fillStyle = colour("--mark");
+        pen.textAlign = "left";
         pen.font = `${11 * devicePixelRatio}px system-ui`;
         for (const action of actions) {
           const x = Math.round(plot.valToPos(action.at_s, "x", true));
@@ -39,7 +41,7 @@
     },
   };
 
-  const lines = (name, table, objective) => {
+  const lines = (name, title, table, objective) => {
     const at = table.at_s;
     const flat = (value) => at.map(() => value);
     if (name === "seconds") {
@@ -49,11 +51,11 @@
       const shades = ["--mark", "--good", "--unsure", "--arrival", "--bad"];
       return total.concat(phases.map((key, place) => [key, table[key], shades[place % shades.length]]));
     }
-    const found = [[name.replaceAll("_", " "), table[name], "--rate"]];
+    const found = [[title, table[name], "--rate"]];
     const wanted = objective.throughput_per_s;
     if (wanted && (name === "process_per_s" || name === "arrival_per_s")) found.push(["objective", flat(wanted), "--objective", true]);
     if (name === "process_per_s" && table.arrival_per_s) found.push(["input rate", table.arrival_per_s, "--arrival", true]);
-    if (name === "executors" && table.workers) found.push(["alive", table.workers, "--good", true]);
+    if (name === "workers" && table.executors?.some((wanted) => wanted > 0)) found.push(["executors wanted", table.executors, "--objective", true]);
     return found;
   };
 
@@ -62,17 +64,17 @@
     const table = shown.columns;
     figure.hidden = !table[name];
     if (figure.hidden) return;
-    const all = lines(name, table, shown.objective);
+    const title = figure.querySelector("figcaption").firstChild.textContent.trim();
+    const all = lines(name, title, table, shown.objective);
     const data = [table.at_s, ...all.map((line) => line[1])];
     const target = figure.querySelector(".plot");
     const last = table[name].findLast((value) => value !== null);
     figure.querySelector(".latest").textContent = brief(last);
-    const title = figure.querySelector("figcaption").firstChild.textContent.trim();
     target.setAttribute("role", "img");
     target.setAttribute("aria-label", `${title}: ${brief(last)} ${figure.dataset.unit} at the end, ${shown.actions.length} actions marked`);
     target.replaceChildren();
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
-    const when = shown.simulated ? { values: (_, ticks) => ticks.map(span) } : {};
+    const when = shown.simulated ? { values: (_, ticks) => ticks.map(span), incrs: STEPS_S } : {};
     const options = {
       width: Math.max(280, figure.clientWidth - 18),
       height: 190,
@@ -83,7 +85,7 @@
       series: [
         { label: "time", value: (_, at) => (at === null ? "" : shown.simulated ? span(at) : new Date(at * 1000).toLocaleString()) },
         ...all.map(([label, , stroke, dashed]) => ({
-          label, stroke: colour(stroke), width: 1.5, dash: dashed ? [5, 4] : undefined, points: { show: false }, value: (_, value) => brief(value),
+          label, stroke: colour(stroke), width: 1.5, dash: dashed ? [5, 4] : undefined, points: { show: false }, value: (_, value) => (value == null ? "" : brief(value)),
         })),
       ],
     };
