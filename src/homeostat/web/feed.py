@@ -41,8 +41,9 @@ class Feed:
             await asyncio.sleep(POLL_S)
 
     def _poll(self) -> list[Placed]:
-        if self._position < 0:
-            self._position = self._reader.read(lambda store: store.position())
+        newest = self._reader.read(lambda store: store.position())
+        if not 0 <= self._position <= newest:  # the first look, or another log in place of the one before
+            self._position = newest
             return []
         fresh = self._reader.read(lambda store: store.after(self._position, MOST_MISSED))
         if fresh:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from homeostat.core.errors import NoLogError, StoreError
+from homeostat.core.errors import StoreError
 from homeostat.store.protocol import Store
 from homeostat.store.sqlite import SqliteStore
 
@@ -22,20 +22,27 @@ class Reader:
         self._mine = threading.local()
 
     def read(self, question: Callable[[Store], _Result]) -> _Result:
-        """The answer; after an error the next question opens the file anew."""
+        """The answer; after an error, or where another file has taken its place, the file is opened anew."""
         store: SqliteStore | None = getattr(self._mine, "store", None)
-        if store is None:
+        if store is None or self._file() != self._mine.file:
+            self._close()
+            self._mine.file = self._file()
             store = self._mine.store = SqliteStore(self.path, read_only=True)
         try:
             return question(store)
         except StoreError:
-            self._mine.store = None
-            store.close()
+            self._close()
             raise
 
-    def there(self) -> bool:
+    def _file(self) -> tuple[int, int] | None:
         try:
-            self.read(lambda store: store.position())
-        except NoLogError:
-            return False
-        return True
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _close(self) -> None:
+        store: SqliteStore | None = getattr(self._mine, "store", None)
+        self._mine.store = None
+        if store is not None:
+            store.close()

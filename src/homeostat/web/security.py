@@ -90,15 +90,13 @@ def _person(words: list[str], where: str) -> tuple[str, Person]:
 
 def own_tokens(path: Path, name: str) -> Tokens:
     """Tokens for this machine: made once, in a file that only its owner can read."""
-    if not path.exists():
-        try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return Tokens.load(path)
-        except OSError:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as made:
+            made.write(f"operate {name} {secrets.token_urlsafe(24)}\n")
+    except OSError:
+        if not path.is_file():
             return Tokens({})  # nowhere to tell anyone a token: then nobody operates
-        with os.fdopen(file, "w", encoding="utf-8") as written:
-            written.write(f"operate {name} {secrets.token_urlsafe(24)}\n")
     return Tokens.load(path)
 
 

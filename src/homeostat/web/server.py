@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,10 +42,6 @@ class Serving:
     def scheme(self) -> str:
         return "https" if self.certificate is not None else "http"
 
-    @property
-    def own_tokens(self) -> Path:
-        return self.store.with_name(f"{self.store.name}.tokens")
-
     def check(self) -> None:
         if (self.certificate is None) != (self.key is None):
             raise ConfigError(
@@ -74,7 +71,8 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
         raise ConfigError(
             f"{error.name} is not installed", where="serve", fix="pip install 'homeostat[serve]'"
         ) from error
-    tokens = Tokens.load(serving.tokens) if serving.tokens is not None else own_tokens(serving.own_tokens, _user())
+    own = own_file()
+    tokens = Tokens.load(serving.tokens) if serving.tokens is not None else own_tokens(own, _user())
     reader = Reader(serving.store)
     dashboard = Dashboard(reader, tokens, local=serving.local)
     listening = _listen(serving)
@@ -82,7 +80,7 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
     address = f"{serving.scheme}://{name}:{listening.getsockname()[1]}/"
     say(f"dashboard at {address}")
     if serving.tokens is None:
-        say(f"to operate, sign in with the token in {serving.own_tokens}")
+        say(f"to operate, sign in with the token in {own}")
     config = uvicorn.Config(
         dashboard.application(),
         log_level="warning",
@@ -103,6 +101,12 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
         uvicorn.Server(config).run(sockets=[listening])
     if notifier is not None:
         notifier.stop()
+
+
+def own_file() -> Path:
+    """One for all logs of this person on this machine, and not beside a log, which may be shared."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "homeostat" / "tokens"
 
 
 def _listen(serving: Serving) -> socket.socket:
