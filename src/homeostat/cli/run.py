@@ -59,7 +59,7 @@ def run(
     """Start a streaming application and regulate it: without --master on a cluster of its own."""
     from homeostat import config as configuration
     from homeostat.cli.running import parse_mode
-    from homeostat.service.launch import Launch
+    from homeostat.service.launch import Launch, require_master
     from homeostat.service.supervisor import INTERRUPTED, Supervisor
     from homeostat.web.beside import dashboard
 
@@ -83,6 +83,8 @@ def run(
         for_s=seconds,
     )
     output = Path(launch.directory) / OUTPUT if json else None
+    if master:
+        require_master(master)  # nothing is started for an application that cannot start
     supervisor = Supervisor(launch, workers=workers, cores=cores, say=_tell, log=output)
     with dashboard(loaded.store, Path(launch.directory) / SERVER_OUTPUT, _tell) if show else nullcontext():
         code = supervisor.run()

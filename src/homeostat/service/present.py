@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from homeostat.core.book import describe_proposal
 from homeostat.core.cycle import Trace
 from homeostat.core.digest import ComponentDigest, Digest
 from homeostat.core.findings import JSON
-from homeostat.core.observation import Array, Observation, TaskSample, WorkerSample
+from homeostat.core.observation import Array, IntArray, Observation, TaskSample
 from homeostat.core.state import Standing, State
+from homeostat.core.stats import median
 from homeostat.core.topology import Component
 
 PRESENT = "present"
@@ -110,13 +112,13 @@ def matrix(window: tuple[Observation, ...], component: str) -> JSON:
     if not seen:
         return None
     latest, workers = seen[-1]
-    names = workers.ids if len(workers.ids) <= MOST_ROWS else tuple(sorted(set(workers.hosts)))[:MOST_ROWS]
-    width = min(latest.instances, MOST_COLUMNS)
-    slowest = np.full((len(names), width), np.nan)
+    by_host = len(workers.ids) > MOST_ROWS
+    names = tuple(sorted(set(workers.hosts)))[:MOST_ROWS] if by_host else workers.ids
+    slowest = np.full((len(names), min(latest.instances, MOST_COLUMNS)), np.nan)
     for sample, there in seen:
-        if sample.instances == latest.instances and there.ids:
-            _add(slowest, sample, there, names)
-    rows = np.flatnonzero(~np.isnan(slowest).all(axis=1)) if width else np.empty(0, dtype=np.int64)
+        if sample.instances == latest.instances:
+            _add(slowest, sample, _rows(there.hosts if by_host else there.ids, names))
+    rows = np.flatnonzero(np.isfinite(slowest).any(axis=1))
     return {
         "workers": [names[row] for row in rows],
         "instances": latest.instances,
@@ -124,21 +126,23 @@ def matrix(window: tuple[Observation, ...], component: str) -> JSON:
     }
 
 
-def _add(slowest: Array, sample: TaskSample, workers: WorkerSample, names: tuple[str, ...]) -> None:
-    time_s = np.where(np.isfinite(sample.run_s), sample.run_s, np.nan)
-    working = time_s[time_s > 0]
-    if not working.size:
-        return
+@lru_cache(maxsize=16)
+def _rows(labels: tuple[str, ...], names: tuple[str, ...]) -> IntArray:
+    """Which row each worker is in, -1 for none. The workers are the same batch after batch, and may be thousands."""
     places = {name: row for row, name in enumerate(names)}
-    labels = workers.ids if set(workers.ids) & places.keys() else workers.hosts
-    row_of = np.array([places.get(label, -1) for label in labels])
-    known = np.isfinite(time_s) & (sample.worker >= 0) & (sample.worker < len(labels))
+    return np.array([places.get(label, -1) for label in labels], dtype=np.int64)
+
+
+def _add(slowest: Array, sample: TaskSample, row_of: IntArray) -> None:
+    known = np.isfinite(sample.run_s) & (sample.worker >= 0) & (sample.worker < len(row_of))
     instances = np.flatnonzero(known)
+    middle_s = median(sample.run_s[instances][sample.run_s[instances] > 0])
+    if not math.isfinite(middle_s):
+        return
     rows = row_of[sample.worker[instances]]
     columns = instances * slowest.shape[1] // sample.instances
     shown = rows >= 0
-    ratio = time_s[instances] / float(np.median(working))
-    np.fmax.at(slowest, (rows[shown], columns[shown]), ratio[shown])
+    np.fmax.at(slowest, (rows[shown], columns[shown]), sample.run_s[instances][shown] / middle_s)
 
 
 def _known(value: float) -> float | None:

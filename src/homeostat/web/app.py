@@ -30,6 +30,7 @@ from homeostat.web.metrics import MEDIA_TYPE, exposition
 from homeostat.web.pages import STATIC, page
 from homeostat.web.parameters import read
 from homeostat.web.reader import Reader
+from homeostat.web.recent import Recent
 from homeostat.web.security import COOKIE, SESSION_S, Person, Sessions, Tokens
 from homeostat.web.summary import simulated
 
@@ -42,6 +43,7 @@ class Dashboard:
     def __init__(self, reader: Reader, tokens: Tokens, *, local: bool = True) -> None:
         self._reader, self._tokens, self._local = reader, tokens, local
         self._sessions = Sessions()
+        self._recent = Recent()
         self.feed: Feed | None = None
 
     def application(self) -> Gate:
@@ -88,14 +90,21 @@ class Dashboard:
             raise
 
     def _twin(self, endpoint: Endpoint) -> Callable[[Request], Response]:
-        return lambda request: tagged(request, as_json(self._answer(endpoint, request)), JSON_TYPE)
+        def show(request: Request) -> Response:
+            body = self._recent.get(_here(request), lambda: as_json(self._answer(endpoint, request)))
+            return tagged(request, body, JSON_TYPE)
+
+        return show
 
     def _page(self, endpoint: Endpoint) -> Callable[[Request], Response]:
         def show(request: Request) -> Response:
-            shown = self._answer(endpoint, request)
+            person, here = _person(request), _here(request)
             twin = f"{endpoint.path}.json" + (f"?{request.url.query}" if request.url.query else "")
-            body = page(endpoint.template, person=_person(request), here=_here(request), twin=twin, **shown)
-            return tagged(request, body, HTML_TYPE)
+
+            def made() -> bytes:
+                return page(endpoint.template, person=person, here=here, twin=twin, **self._answer(endpoint, request))
+
+            return tagged(request, self._recent.get((here, person), made), HTML_TYPE)
 
         return show
 

@@ -24,7 +24,7 @@ class Feed:
         self._reader = reader
         self._news: deque[Placed] = deque(maxlen=_KEPT)
         self._position = -1
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
         self.viewers = 0
 
     async def follow(self) -> None:
@@ -35,9 +35,9 @@ class Feed:
             except StoreError:
                 fresh = []
             if fresh:
-                async with self._changed:
-                    self._news.extend(fresh)
-                    self._changed.notify_all()
+                self._news.extend(fresh)
+                told, self._changed = self._changed, asyncio.Event()
+                told.set()
             await asyncio.sleep(POLL_S)
 
     def _poll(self) -> list[Placed]:
@@ -82,12 +82,14 @@ class Feed:
             return []
 
     async def _wait(self, position: int) -> bool:
-        async with self._changed:
-            try:
-                await asyncio.wait_for(self._changed.wait_for(lambda: self._position > position), BREATH_S)
-            except TimeoutError:
-                return False
+        """Whether there is news before a breath is due."""
+        if self._position > position:
             return True
+        try:
+            await asyncio.wait_for(self._changed.wait(), BREATH_S)
+        except TimeoutError:
+            return False
+        return True
 
 
 def _event(position: int, name: str, data: bytes) -> bytes:

@@ -42,6 +42,12 @@ def page(template: str, **values: Any) -> bytes:
     return _environment().get_template(template).render(**values).encode("utf-8", "backslashreplace")
 
 
+def warm() -> None:
+    """Read every template now, not while the first viewer waits."""
+    for name in _environment().list_templates():
+        _environment().get_template(name)
+
+
 def link(path: str, **asked: object) -> str:
     """An address within the dashboard; any run name is safe in it."""
     given = {name: value for name, value in asked.items() if value not in ("", None)}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 PORT = 8088
+NICE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,15 @@ class Serving:
 
 
 def serve(serving: Serving, say: Callable[[str], None]) -> None:
-    """Until interrupted."""
+    """Until interrupted, and behind everything else on this machine: a run comes before its viewers."""
+    os.nice(NICE)
     serving.check()
     try:
         import uvicorn
 
         from homeostat.web.app import Dashboard
         from homeostat.web.notify import Notifier
+        from homeostat.web.pages import warm
         from homeostat.web.reader import Reader
     except ImportError as error:
         raise ConfigError(
@@ -73,6 +76,7 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
         ) from error
     own = own_file()
     tokens = Tokens.load(serving.tokens) if serving.tokens is not None else own_tokens(own, _user())
+    warm()
     reader = Reader(serving.store)
     dashboard = Dashboard(reader, tokens, local=serving.local)
     listening = _listen(serving)
