@@ -25,7 +25,7 @@ $(JAVA_STAMP): $(STAMP)
 	@.ci/java $(BIN)/python
 	@touch $(JAVA_STAMP)
 
-run: setup ## the main job: watch a word count on real Spark regulate itself, in the terminal
+run: setup ## the main job: watch a word count on real Spark regulate itself, in the terminal and the browser
 	$(BIN)/homeostat demo
 
 test: lint types layers unit ## everything that must hold

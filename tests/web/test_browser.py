@@ -51,7 +51,7 @@ def page(browser: Browser, served: Served) -> Iterator[Page]:
     trouble: list[str] = []
     page.on("console", lambda message: trouble.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("dialog", lambda dialog: (trouble.append(dialog.message), dialog.dismiss()))
+    page.on("dialog", lambda dialog: trouble.append(dialog.message))
     page.on("request", lambda each: None if each.url.startswith(served.url) else trouble.append(each.url))
     yield page
     context.close()
@@ -157,7 +157,7 @@ def test_controls_are_not_there_without_the_role_and_refused_all_the_same(
         sign_in(page, token)
     page.goto(QUERY)
     expect(page.get_by_role("button", name="Pause regulation")).to_have_count(0)
-    form = {"run": words.run, "command": "pause"}
+    form: dict[str, str | float | bool] = {"run": words.run, "command": "pause"}
     answer = page.request.post("/orders", form=form, headers={"origin": served.url})
     assert answer.status == 403
     words.step()

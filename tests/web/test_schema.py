@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import schemathesis
@@ -38,7 +39,7 @@ def test_the_api_keeps_to_its_description(server: Served, path: str, method: str
 
     @settings(max_examples=40, suppress_health_check=list(HealthCheck))
     @given(operation.as_strategy(generation_mode=mode), st.booleans())
-    def asked(case: schemathesis.Case, known: bool) -> None:
+    def asked(case: schemathesis.Case[Any], known: bool) -> None:
         if known and mode is GenerationMode.POSITIVE and "run" in (case.query or {}):
             case.query["run"] = "app/words"
         answer = case.call(base_url=server.url, headers=headers)

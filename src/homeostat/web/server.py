@@ -61,7 +61,6 @@ class Serving:
 
 def serve(serving: Serving, say: Callable[[str], None]) -> None:
     """Until interrupted, and behind everything else on this machine: a run comes before its viewers."""
-    os.nice(NICE)
     serving.check()
     try:
         import uvicorn
@@ -98,13 +97,11 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
         ssl_keyfile=serving.key,
         ws="none",
     )
-    notifier = Notifier(reader, serving.webhook, serving.shape, address, say) if serving.webhook else None
-    if notifier is not None:
-        notifier.start()
     with listening:
+        if serving.webhook:
+            Notifier(reader, serving.webhook, serving.shape, address, say).start()
+        os.nice(NICE)
         uvicorn.Server(config).run(sockets=[listening])
-    if notifier is not None:
-        notifier.stop()
 
 
 def own_file() -> Path:
