@@ -48,7 +48,7 @@ def control(
 
 @app.command("service")
 def service(
-    queries: Annotated[int, typer.Option("--queries", min=1, help="Queries in the log.")] = 200,
+    queries: Annotated[int, typer.Option("--queries", min=5, help="Queries in the log.")] = 200,
     instances: Annotated[int, typer.Option("--instances", min=100, help="Of the application that runs.")] = 10_000,
     days: Annotated[float, typer.Option("--days", min=0.01, help="Of history.")] = 7.0,
     batch: Annotated[float, typer.Option("--batch", min=1.0, help="Seconds between two batches of it.")] = 60.0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qsl
@@ -91,7 +91,7 @@ class Dashboard:
 
     def _twin(self, endpoint: Endpoint) -> Callable[[Request], Response]:
         def show(request: Request) -> Response:
-            body = self._recent.get(_here(request), lambda: as_json(self._answer(endpoint, request)))
+            body = self._made(_here(request), lambda: as_json(self._answer(endpoint, request)))
             return tagged(request, body, JSON_TYPE)
 
         return show
@@ -104,9 +104,17 @@ class Dashboard:
             def made() -> bytes:
                 return page(endpoint.template, person=person, here=here, twin=twin, **self._answer(endpoint, request))
 
-            return tagged(request, self._recent.get((here, person), made), HTML_TYPE)
+            return tagged(request, self._made((here, person), made), HTML_TYPE)
 
         return show
+
+    def _made(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
+        """Not made again as long as nothing has been written."""
+        try:
+            position = self._reader.read(lambda store: store.position())
+        except NoLogError:
+            return make()
+        return self._recent.get((key, position), make)
 
     def _metrics(self, request: Request) -> Response:
         try:

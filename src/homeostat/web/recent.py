@@ -12,7 +12,8 @@ MOST_KEPT = 64
 
 
 class Recent:
-    """Whoever asks while an answer is being made waits for that one; it is given out for half a second."""
+    """Whoever asks while an answer is being made waits for that one; it is given out for half a second at most: health
+    depends on the clock."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
