@@ -29,7 +29,8 @@ def answer(summary: Mapping[str, Any], found: list[Condition]) -> str:
         return "Nothing stands in the way: the loop acts when a resolver proposes something."
     if missing.name == "something to do" and summary["health"] == HEALTHY:
         return f"Nothing needs to happen: {missing.reason}."
-    return f"{missing.reason[:1].upper()}{missing.reason[1:]}."
+    starts_with_id = missing.name == "no action under way"
+    return f"{missing.reason}." if starts_with_id else f"{missing.reason[:1].upper()}{missing.reason[1:]}."
 
 
 def _seen(summary: Mapping[str, Any]) -> Condition:

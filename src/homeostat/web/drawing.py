@@ -115,7 +115,7 @@ def heat(matrix: Mapping[str, Any]) -> dict[str, Any]:
         "high": len(workers) * CELL,
         "instances": matrix.get("instances", columns),
         "grouped": matrix.get("instances", columns) > columns,
-        "finding": _finding(workers, rows),
+        "finding": _finding(workers, rows, matrix.get("instances", columns)),
     }
 
 
@@ -123,7 +123,7 @@ def _shade(value: float) -> int:
     return min(SHADES - 1, max(0, math.floor((value - 1.0) / (_HOT - 1.0) * (SHADES - 1) + 0.5)))
 
 
-def _finding(workers: Sequence[str], rows: Sequence[Sequence[float | None]]) -> str:
+def _finding(workers: Sequence[str], rows: Sequence[Sequence[float | None]], instances: int) -> str:
     """A row or a column whose cells all stand out from the rest."""
     by_row = {name: _middling(values) for name, values in zip(workers, rows, strict=False)}
     width = max((len(values) for values in rows), default=0)
@@ -134,8 +134,14 @@ def _finding(workers: Sequence[str], rows: Sequence[Sequence[float | None]]) -> 
     if slow and len(slow) < len(by_row):
         return f"slow worker: {', '.join(map(str, slow[:3]))}"
     if hot and len(hot) <= width // 2:
-        return f"hot partition: {', '.join(str(place) for place in hot[:3])}"
+        return f"hot partition: {', '.join(_instances(place, width, instances) for place in hot[:3])}"
     return "nothing stands out"
+
+
+def _instances(column: int, width: int, instances: int) -> str:
+    """Those with column = instance × width ÷ instances, rounded down."""
+    first, after = (-(-place * instances // width) for place in (column, column + 1))
+    return str(first) if after - first <= 1 else f"{first}–{after - 1}"
 
 
 def _middling(values: Sequence[float | None]) -> float:

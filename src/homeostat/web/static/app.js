@@ -41,6 +41,16 @@
     },
   };
 
+  // Phases lie on top of each other; the highest is drawn first, so that each leaves only its own part to be seen.
+  const stacked = (phases, table) => {
+    const shades = ["--mark", "--good", "--unsure", "--arrival", "--bad"];
+    let below = table.at_s.map(() => 0);
+    return phases.map((key, place) => {
+      below = below.map((height, at) => height + (table[key][at] ?? 0));
+      return [key, below, shades[place % shades.length], false, table[key]];
+    }).reverse();
+  };
+
   const lines = (name, title, table, objective) => {
     const at = table.at_s;
     const flat = (value) => at.map(() => value);
@@ -48,8 +58,7 @@
       const phases = Object.keys(table).filter((key) => PHASES.includes(key) || /Batch|Offset|Commit|Planning/.test(key));
       const total = [["duration", table.seconds, "--rate"]];
       if (table.trigger_s) total.push(["trigger", table.trigger_s, "--objective", true]);
-      const shades = ["--mark", "--good", "--unsure", "--arrival", "--bad"];
-      return total.concat(phases.map((key, place) => [key, table[key], shades[place % shades.length]]));
+      return stacked(phases, table).concat(total);
     }
     const found = [[title, table[name], "--rate"]];
     const wanted = objective.throughput_per_s;
@@ -84,8 +93,10 @@
       axes: [{ ...axis, ...when }, { ...axis, size: 62, values: (_, ticks) => ticks.map(brief) }],
       series: [
         { label: "time", value: (_, at) => (at === null ? "" : shown.simulated ? span(at) : new Date(at * 1000).toLocaleString()) },
-        ...all.map(([label, , stroke, dashed]) => ({
-          label, stroke: colour(stroke), width: 1.5, dash: dashed ? [5, 4] : undefined, points: { show: false }, value: (_, value) => (value == null ? "" : brief(value)),
+        ...all.map(([label, , stroke, dashed, own]) => ({
+          label, stroke: colour(stroke), width: 1.5, dash: dashed ? [5, 4] : undefined, points: { show: false },
+          fill: own ? colour(stroke) : undefined,
+          value: (_, value, __, at) => (value == null || at == null ? "" : brief(own ? own[at] : value)),
         })),
       ],
     };
