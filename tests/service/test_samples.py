@@ -43,6 +43,14 @@ def test_a_batch_is_written_with_what_is_known_of_it() -> None:
     }
 
 
+def test_phases_state_and_watermark_are_written_where_they_are_known() -> None:
+    known = replace(BATCH, watermark_gap_s=12.0, state_rows=1e6, phases_s={"addBatch": 1.0, "walCommit": NAN})
+    (record,) = Samples().new(State(history=(known,)))
+    assert (record.body["watermark_gap_s"], record.body["state_rows"]) == (12.0, 1e6)
+    assert record.body["phases_s"] == {"addBatch": 1.0, "walCommit": None}
+    assert "state_bytes" not in record.body
+
+
 def test_each_batch_is_written_once_and_in_order() -> None:
     samples = Samples()
     later = [replace(BATCH, at_s=100.0 + 2 * number, batch=7 + number) for number in range(4)]

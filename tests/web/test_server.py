@@ -20,6 +20,8 @@ LOG = Path("log.sqlite")
         (Serving(LOG, "0.0.0.0"), "name --tokens FILE"),
         (Serving(LOG, "10.0.0.1", tokens=Path("t")), "or say --behind-proxy"),
         (Serving(LOG, tokens=Path("t"), certificate=Path("c")), "TLS needs both files"),
+        (Serving(LOG, certificate=Path("missing"), key=Path("k")), "they are no certificate and its key: No such file"),
+        (Serving(LOG, certificate=Path(__file__), key=Path(__file__)), "they are no certificate and its key"),
     ],
 )
 def test_an_open_door_is_refused(serving: Serving, what: str) -> None:
@@ -32,7 +34,6 @@ def test_an_open_door_is_refused(serving: Serving, what: str) -> None:
     [
         Serving(LOG),
         Serving(LOG, "::1"),
-        Serving(LOG, "0.0.0.0", tokens=Path("t"), certificate=Path("c"), key=Path("k")),
         Serving(LOG, "0.0.0.0", tokens=Path("t"), proxied=True),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import socket
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,8 @@ class Serving:
             raise ConfigError(
                 "TLS needs both files", where="--tls-cert, --tls-key", fix="name a certificate and its key"
             )
+        if self.certificate is not None and self.key is not None:
+            _require_pair(self.certificate, self.key)
         if loopback(self.host):
             return
         if self.tokens is None:
@@ -102,6 +105,14 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
             Notifier(reader, serving.webhook, serving.shape, address, say).start()
         os.nice(NICE)
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _require_pair(certificate: Path, key: Path) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:
+        where = f"--tls-cert {certificate}, --tls-key {key}"
+        raise ConfigError(f"they are no certificate and its key: {error.strerror or error}", where=where) from error
 
 
 def own_file() -> Path:
