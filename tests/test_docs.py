@@ -50,9 +50,9 @@ def test_every_command_and_option_is_documented(path: str, command: Any) -> None
     documented = set(re.findall(r"`(--[a-z-]+)`", text))
     assert documented == {name for name in options if name.startswith("--")}
     assert "--json" in documented
-    for parameter in command.params:
-        if parameter.param_type_name == "argument":
-            assert f"{path} {parameter.metavar}" in text
+    arguments = [parameter.metavar for parameter in command.params if parameter.param_type_name == "argument"]
+    if arguments:
+        assert " ".join([path, *arguments]) in text
 
 
 def test_every_section_of_the_page_is_a_command() -> None:
@@ -96,7 +96,8 @@ def test_every_direct_dependency_has_its_reason() -> None:
     reasons = dict(re.findall(r"^\| ([a-z0-9-]+) \| (.+) \|$", page, re.M))
     assert set(reasons) == names
     locked = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    assert all(re.search(rf"^{name}==", locked, re.M) for name in names)
+    # Half a gigabyte that one option of one command needs is not installed for everybody.
+    assert {name for name in names if not re.search(rf"^{name}==", locked, re.M)} == {"statsforecast"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

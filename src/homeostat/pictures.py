@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import EXECUTORS, PARALLELISM, Knob
 from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.core.observation import Array
 
 if TYPE_CHECKING:
+    from homeostat.models.forecast import Forecast, Series
     from homeostat.service.simulation import RunResult
     from homeostat.service.timeline import Timeline
 
@@ -21,6 +23,7 @@ LOAD, TAKEN, ACTION = "#999999", "#0072B2", "#D55E00"
 LINES = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0072B2", "#000000")
 UNHEALTHY = "#D55E00"
 WIDEST_LABEL = 16
+HISTORY_SHOWN = 4.0  # horizons
 
 
 def check_format(path: Path) -> None:
@@ -239,3 +242,33 @@ def _save(figure: Any, path: Path) -> None:
             where=str(path),
             fix="name another file",
         ) from None
+
+
+def forecast(made: Forecast, history: Series, came: Array, path: Path, title: str = "") -> None:
+    """The history before, the forecast with its interval, and what came, if that is known."""
+    from numpy import arange
+
+    ahead_s = made.horizon_s
+    unit_s, unit = (
+        (86_400.0, "days") if ahead_s > 2 * 86_400 else (3600.0, "hours") if ahead_s > 7200 else (60.0, "min")
+    )
+    scale, name = _scale(float(max(history.values.max(initial=0.0), made.values.max(initial=0.0))))
+    shown = history.values[-round(HISTORY_SHOWN * ahead_s / made.step_s) :]
+    coming = (arange(len(made.values)) + 0.5) * made.step_s / unit_s
+    with _figure(path, (9, 3.6), title) as figure:
+        panel = figure.subplots()
+        past = (arange(len(shown)) - len(shown) + 0.5) * made.step_s / unit_s
+        panel.plot(past, shown / scale, color=LOAD, linewidth=1.2, label="load")
+        if len(came):
+            panel.plot(coming[: len(came)], came / scale, color=LOAD, linewidth=1.2)
+        panel.plot(coming, made.column(0.5) / scale, color=TAKEN, linewidth=1.5, label=f"forecast: {made.champion}")
+        low, high = made.values[:, 0] / scale, made.values[:, -1] / scale
+        panel.fill_between(
+            coming, low, high, color=TAKEN, alpha=0.18, linewidth=0, label=f"{made.nominal:.0%} interval"
+        )
+        panel.axvline(0.0, color=ACTION, linewidth=0.8)
+        panel.set_ylim(bottom=0)
+        panel.set_ylabel(f"{name}rows/s")
+        panel.set_xlabel(f"{unit} from the moment of the forecast")
+        panel.set_title(made.reason)
+        figure.legend(loc="outside lower center", frameon=False, ncols=3)

@@ -250,6 +250,25 @@ def test_an_executor_must_be_slow_in_each_of_the_last_batches(times: float, enou
     assert symptom.evidence["observations in a row"] == enough
 
 
+def test_short_tasks_do_not_hide_that_the_long_ones_are_slow() -> None:
+    """An executor turned four times slower: its long tasks show it, of the short ones most is not its doing."""
+    tasks = {
+        "lines": instances([100.0] * 8, [4.0 if i % 4 == 1 else 1.0 for i in range(8)], finish_s=8.0),
+        "count": instances([5.0] * 12, [0.12 if i % 4 == 1 else 0.1 for i in range(12)], finish_s=0.3),
+    }
+
+    (symptom,) = found(SPEED, observations(8, tasks, executors=4, **BATCHES))
+    assert symptom.evidence["time per row over peers"] == pytest.approx(4.0)
+
+
+def test_one_weaker_batch_among_slow_ones_does_not_hide_them() -> None:
+    def run_s(number: int) -> list[float]:
+        return [(1.4 if number == 6 else 1.9) if i % 4 == 1 else 1.0 for i in range(12)]
+
+    (symptom,) = found(SPEED, batches(run_s))
+    assert symptom.evidence["time per row over peers"] == pytest.approx(1.9)
+
+
 def test_an_executor_apart_by_no_more_than_its_tasks_vary_is_not_slow() -> None:
     """Among the tasks of each, some take a third and others three times as long."""
 

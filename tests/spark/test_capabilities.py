@@ -40,6 +40,7 @@ class Told:
     restartable: bool = True
     listens: bool = False
     stateful: bool = True
+    rescale_s: float = 30.0
 
 
 def query(told: Told) -> ManagedQuery:

@@ -34,7 +34,7 @@ LIMIT_S = 180.0
 PROFILE = Profile(WorkloadSpec("constant", rate_per_s=200.0), keys=50)
 STATE, SOURCE = Knob(STATE_PARTITIONS, "words"), Knob(SOURCE_PARTITIONS, "words")
 ROWS, TRIGGER = Knob(ROWS_PER_TRIGGER, "words"), Knob(TRIGGER_S, "words")
-CANNOT_BE_BUILT, CANNOT_RUN = 13, 14
+CANNOT_BE_BUILT, CANNOT_RUN, CANNOT_START = 13, 14, 15
 
 
 def limit() -> Deadline:
@@ -72,7 +72,8 @@ class Words:
                 raise ValueError("the sink is broken")
             write(frame, batch)
 
-        return self.lines(values).groupBy("word").count().writeStream.outputMode("update").foreachBatch(sink)
+        writer = self.lines(values).groupBy("word").count().writeStream.outputMode("update").foreachBatch(sink)
+        return writer.format("no such sink") if values[SOURCE] == CANNOT_START else writer
 
     def admit(self, rows: int) -> None:
         source.write_control(self.control, rows_per_trigger=rows)
@@ -130,6 +131,16 @@ def test_what_does_not_come_up_is_taken_back(words: Words, wait_until: WaitUntil
     assert not words.differences()
 
 
+def test_what_never_starts_leaves_the_state_as_it_was(words: Words) -> None:
+    values, never = words.query.values, 7
+    with pytest.raises(QueryError, match=r"no such sink.*; it runs as before"):
+        words.query.restart({STATE: never, SOURCE: CANNOT_START}, limit())
+    assert words.query.values == values
+    at = words.query.checkpoint
+    assert never not in {at.state_partitions(batch) for batch in at.begun()}  # put back, not repartitioned again
+    assert not words.differences()
+
+
 def test_a_failed_query_starts_again(words: Words, wait_until: WaitUntil) -> None:
     failed = words.query.query
     words.breaks_at = words.query.batches() + 3
@@ -177,7 +188,7 @@ def test_the_bound_changes_without_a_restart(words: Words, wait_until: WaitUntil
 
 def test_an_interrupted_repartitioning_is_finished_first(words: Words, wait_until: WaitUntil) -> None:
     words.query.stop()
-    words.query._finish_open_batch(limit())
+    words.query.finish_open_batch(limit())
     offsets = words.checkpoint / "offsets"
     last = words.query.checkpoint.batches().begun
     version, metadata, *rest = (offsets / str(last)).read_text().splitlines()
@@ -223,4 +234,6 @@ def test_the_cause_is_told_without_ids_and_plans() -> None:
     assert first_line(RuntimeError(said)) == "no room"
     python = "in the proxy: Traceback (most recent call last):\n  File 'a.py'\nValueError: no\n\tat py4j"
     assert first_line(RuntimeError(python)) == "ValueError: no"
+    java = "An error occurred while calling o7.start.\n: java.lang.IllegalStateException: no\n\tat Query.start"
+    assert first_line(RuntimeError(java)) == "java.lang.IllegalStateException: no"
     assert first_line(RuntimeError("")) == "RuntimeError"

@@ -175,6 +175,17 @@ def test_arrival_and_backlog_are_those_of_the_moment_the_batch_ended(watched: Wa
     assert flow.phases_s["addBatch"] == progress["durationMs"]["addBatch"] / 1000
 
 
+def test_the_state_of_the_operator_is_seen_with_what_its_store_may_use(watched: Watched, sensors: Sensors) -> None:
+    seen = watched.next(complete, "a batch with rows was observed")
+    state = seen.states["stateStoreSave"]
+    assert (state.backend, state.partitions) == ("rocksdb", STATE_PARTITIONS)
+    assert 0 < state.updated_rows <= state.rows
+    assert state.version == seen.batch + 1
+    assert -1 <= state.snapshot_version <= state.version
+    assert min(state.memory_bytes, state.disk_bytes, state.commit_s, state.stall_s) >= 0
+    assert (state.limits.versions_per_snapshot, state.limits.maintenance_s) == (10.0, 60.0)
+
+
 def test_the_executors_are_the_workers(
     watched: Watched, sensors: Sensors, live_executors: Callable[[], list[str]]
 ) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -187,6 +188,86 @@ def twin(
         print_table(("experiment", "on Spark", "in the simulator"), rows)
 
 
+@app.command("state")
+def state(
+    keys: Annotated[str, typer.Option("--keys", metavar="N,N,…", help="Sizes of the state.")] = "10000,100000,1000000",
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements of each kind; the median counts.")] = 3,
+    json: JsonFlag = False,
+) -> None:
+    """Measure on real Spark how long a query pauses for other state partitions, beside a plain restart."""
+    from homeostat.bench import state as bench
+
+    sizes = [int(size) for size in _numbers(keys, "--keys", at_least=100)]
+    result = bench.measure(keys=sizes, repeats=repeats, tell=say)
+    if json:
+        print_json(result)
+        return
+    rows = [
+        (f"{int(size):,}", what, f"{seconds:.2f}")
+        for size, found in result["keys"].items()
+        for what, seconds in _flat(found)
+    ]
+    print_table(("keys", "what", "seconds"), rows, right=("keys", "seconds"))
+
+
+def _flat(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
+    """Every number in seconds, by the path that leads to it."""
+    for name, value in found.items():
+        path = f"{above} {name}".strip().replace("_", " ")
+        if isinstance(value, Mapping):
+            yield from _flat(value, path)
+        elif isinstance(value, float):
+            yield path.removesuffix(" s"), value
+
+
+@app.command("forecast")
+def forecast(
+    trace: Annotated[
+        list[Path],
+        typer.Option("--trace", metavar="FILE", help="A CSV file with a time and a number; may be repeated."),
+    ],
+    horizon: Annotated[
+        list[str] | None,
+        typer.Option("--horizon", metavar="TIME", help="How far ahead; may be repeated. 15 min, 1 h, 6 h, 1 d if not."),
+    ] = None,
+    origins: Annotated[int, typer.Option("--origins", min=4, help="Moments of each trace to forecast from.")] = 24,
+    json: JsonFlag = False,
+) -> None:
+    """Forecast recorded loads from many moments, and compare with what came and with simpler forecasts."""
+    from homeostat.bench import forecast as bench
+    from homeostat.bench import traces
+    from homeostat.units import UnitError, parse_duration
+
+    try:
+        horizons_s = [parse_duration(each) for each in horizon] if horizon else bench.HORIZONS_S
+    except UnitError as error:
+        raise ConfigError(str(error), where="--horizon") from None
+    if not min(horizons_s) > 0:
+        raise ConfigError("must be above 0", where="--horizon", fix="such as '1 h'")
+    result = bench.measure([traces.read(path) for path in trace], horizons_s=horizons_s, origins=origins, tell=say)
+    if json:
+        print_json(result)
+        return
+    _print_forecasts(result)
+
+
+def _print_forecasts(result: Mapping[str, Any]) -> None:
+    names = list(result["mean_mase"])
+    columns = ("trace", "ahead", *names, "covered")
+    rows = [
+        (Path(trace).name, horizon, *(_shown(cell["mase"].get(name)) for name in names), _shown(cell["coverage"]))
+        for trace, found in result["traces"].items()
+        for horizon, cell in found["horizons"].items()
+    ]
+    rows.append(("mean", "", *(_shown(result["mean_mase"][name]) for name in names), _shown(result["mean_coverage"])))
+    print_table(columns, rows, right=columns[1:], fold=("trace",))
+    print(f"MASE, and the share that lay in the interval that aims at {result['nominal_coverage']:.0%}")
+    for name, ratio in result["champion_over"].items():
+        worst = result["worst"].get(f"champion ÷ {name}")
+        told = f", at worst {worst['ratio']:.2f} ({worst['at']})" if worst else ""
+        print(f"champion ÷ {name:<16} {ratio:.2f}{told}")
+
+
 def _numbers(text: str, option: str, *, at_least: float) -> list[float]:
     try:
         numbers = [float(part) for part in text.split(",")]
@@ -209,4 +290,6 @@ def _share(found: Mapping[str, Any]) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, list | tuple):
         return " to ".join(_shown(item) for item in value)
+    if isinstance(value, float) and math.isnan(value):
+        return "-"
     return f"{value:.3g}" if isinstance(value, float) else "-" if value is None else str(value)

@@ -10,7 +10,22 @@ from typing import Annotated
 import typer
 
 from homeostat._version import __version__
-from homeostat.cli import bench, config, demo, doctor, log, operate, policies, reporting, serve, sim, status, watch
+from homeostat.cli import (
+    bench,
+    config,
+    demo,
+    doctor,
+    forecast,
+    log,
+    operate,
+    policies,
+    reporting,
+    serve,
+    sim,
+    state,
+    status,
+    watch,
+)
 from homeostat.cli import run as running_command
 from homeostat.cli.output import say
 from homeostat.core.errors import HomeostatError
@@ -40,6 +55,8 @@ app.command("approve")(operate.approve)
 app.command("revert")(operate.revert)
 app.add_typer(operate.app)
 app.add_typer(sim.app)
+app.add_typer(state.app)
+app.command("forecast")(forecast.forecast)
 app.command("log")(log.log)
 app.command("explain")(log.explain)
 app.command("report")(reporting.report)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
-from homeostat.core.observation import NAN, Array, FlowSample, IntArray, Observation, TaskSample
+from homeostat.core.observation import NAN, Array, FlowSample, IntArray, Observation, StateSample, TaskSample
 from homeostat.core.stats import median
 
 _COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s", "worker")
+_STATE_NUMBERS = tuple(each.name for each in fields(StateSample) if each.type == "float")
 _LEAST_KNOWN = 0.5  # share of instances that must have been measured to speak for their component
 _LARGEST = 1e12  # rows, or rows per second: above it a number is garbage
+_MOST_BYTES = 1e18
 _SMALLEST = 1e-9  # rows, seconds or rows per second: below it there is nothing
 
 
@@ -60,9 +62,8 @@ class Digest:
     arrivals_per_s: Mapping[str, float] = field(default_factory=dict)
     components: Mapping[str, ComponentDigest] = field(default_factory=dict)
     workers: int = 0
+    states: Mapping[str, StateSample] = field(default_factory=dict)
     watermark_gap_s: float = NAN
-    state_rows: float = NAN
-    state_bytes: float = NAN
     phases_s: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -87,7 +88,8 @@ def clean(observation: Observation) -> Observation:
         for name, sample in observation.tasks.items()
         if len({len(getattr(sample, column)) for column in _COLUMNS}) == 1
     }
-    return replace(observation, tasks=tasks, flows=tuple(map(_clean_flow, observation.flows)))
+    states = {name: _clean_state(sample) for name, sample in observation.states.items()}
+    return replace(observation, tasks=tasks, flows=tuple(map(_clean_flow, observation.flows)), states=states)
 
 
 def _within(values: Array, largest: float) -> Array:
@@ -119,6 +121,14 @@ def _clean_flow(flow: FlowSample) -> FlowSample:
     )
 
 
+def _clean_state(state: StateSample) -> StateSample:
+    def sane(name: str) -> float:
+        value, lowest = float(getattr(state, name)), -1.0 if name == "snapshot_version" else 0.0
+        return value if lowest <= value <= (_MOST_BYTES if name.endswith("_bytes") else _LARGEST) else NAN
+
+    return replace(state, **{name: sane(name) for name in _STATE_NUMBERS})  # type: ignore[arg-type]
+
+
 def digest(observation: Observation, epoch: int, before: Observation | None = None) -> Digest:
     """`before` is the observation just before this one, if there was one in the same configuration."""
     flows = observation.flows
@@ -140,9 +150,8 @@ def digest(observation: Observation, epoch: int, before: Observation | None = No
             for name, sample in observation.tasks.items()
         },
         workers=len(observation.workers.ids),
+        states=observation.states,
         watermark_gap_s=_largest([flow.watermark_gap_s for flow in flows]),
-        state_rows=sum(flow.state_rows for flow in flows) if flows else NAN,
-        state_bytes=sum(flow.state_bytes for flow in flows) if flows else NAN,
         phases_s=flows[0].phases_s if flows else {},
     )
 

@@ -15,23 +15,40 @@ Evidence = Mapping[str, float | str]
 PRESSURE = "pressure"
 PENDING_SKEW = "pending-skew"
 RATE_SKEW = "rate-skew"
+UNEVEN = "uneven-partitions"
 GROWING_BACKLOG = "growing-backlog"
 SPEED_SKEW = "speed-skew"
 SLO_VIOLATION = "slo-violation"
 IDLE = "idle"
 ADMISSION_BOUND = "admission-bound"
 UNKNOWN = "unknown"
+STATE_GROWS = "state-grows"
+STATE_MEMORY = "state-memory"
+LONG_REPLAY = "long-replay"
+SNAPSHOT_LAG = "snapshot-lag"
+SNAPSHOT_REPAIRED = "snapshot-repaired"
+FIXED_STATE = "fixed-state"
+STATE_SYMPTOMS = frozenset({STATE_GROWS, STATE_MEMORY, LONG_REPLAY, SNAPSHOT_LAG, SNAPSHOT_REPAIRED, FIXED_STATE})
 
 # Causes
 UNDER_PROVISIONED = "under-provisioned"
 OVER_PROVISIONED = "over-provisioned"
 SLOW_INSTANCE = "slow-instance"
 DATA_SKEW = "data-skew"
+HASH_IMBALANCE = "hash-imbalance"
 SLO_UNMET = "slo-unmet"
 SOURCE_LIMITED = "source-limited"
 EXTERNAL = "external-bound"
 ADMISSION_LIMITED = "admission-limited"
 INCONCLUSIVE = "inconclusive"
+UNBOUNDED_STATE = "unbounded-state"
+MEMORY_PRESSURE = "memory-pressure"
+SLOW_RECOVERY = "slow-recovery"
+LATE_SNAPSHOTS = "late-snapshots"
+DAMAGED_SNAPSHOTS = "damaged-snapshots"
+UNSCALABLE_STATE = "unscalable-state"
+# What is wrong with the state and not with the speed: it is told, and keeps nothing else from being done.
+STATE_RISKS = frozenset({UNBOUNDED_STATE, SLOW_RECOVERY, LATE_SNAPSHOTS, DAMAGED_SNAPSHOTS, UNSCALABLE_STATE})
 
 # Kinds of action
 SCALE_UP = "scale-up"

@@ -11,6 +11,7 @@ from homeostat.core.findings import (
     DATA_SKEW,
     EXTERNAL,
     GROWING_BACKLOG,
+    HASH_IMBALANCE,
     PRESSURE,
     REVERT,
     SLO_VIOLATION,
@@ -25,7 +26,7 @@ from homeostat.core.view import View
 
 _GRACE_S = 60.0
 _UNHEALTHY = (PRESSURE, SLO_VIOLATION, GROWING_BACKLOG)
-_FAULTS = (SLOW_INSTANCE, DATA_SKEW, EXTERNAL)
+_FAULTS = (SLOW_INSTANCE, DATA_SKEW, HASH_IMBALANCE, EXTERNAL)
 
 
 def expire(state: State, book: Book) -> State:

@@ -70,10 +70,61 @@ class WorkerSample:
 
 
 @dataclass(frozen=True, slots=True)
+class StateLimits:
+    """What a state store may use and how it saves itself, as it was set. `memory_bytes` is for all workers together; if
+    it is `bounded` the store keeps within it by itself. A snapshot is due after so many versions, and is uploaded by a
+    maintenance that runs once in `maintenance_s`."""
+
+    memory_bytes: float = NAN
+    bounded: bool = False
+    versions_per_snapshot: float = NAN
+    maintenance_s: float = NAN
+
+
+@dataclass(frozen=True, slots=True)
+class StateSample:
+    """One stateful operator after one batch: sums over its partitions.
+
+    `version` is the version of the state that the batch made, `snapshot_version` the latest that every partition has
+    uploaded whole (-1: none since it was loaded). `loads` counts partitions that were loaded from storage in this
+    batch, `replayed` the changelogs they replayed in `replay_s`; `repaired` those whose snapshot was damaged.
+    `stall_s` is how long writers waited for the store, `pinned_bytes` memory that it cannot give back.
+    """
+
+    operator: str
+    backend: str = ""
+    partitions: float = NAN
+    rows: float = NAN
+    updated_rows: float = NAN
+    removed_rows: float = NAN
+    memory_bytes: float = NAN
+    disk_bytes: float = NAN
+    pinned_bytes: float = NAN
+    commit_s: float = NAN
+    stall_s: float = NAN
+    loads: float = NAN
+    replayed: float = NAN
+    replay_s: float = NAN
+    repaired: float = NAN
+    version: float = NAN
+    snapshot_version: float = NAN
+    limits: StateLimits = StateLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How the keys in the state of a query would fall on other numbers of partitions: the largest part over the mean
+    one. `imbalance` has the present number too; it is empty while somebody is looking."""
+
+    imbalance: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything seen of one batch or interval that ended at `at_s` and covers `span_s`.
 
-    (`run`, `batch`) is its key: the same one delivered twice counts once.
+    (`run`, `batch`) is its key: the same one delivered twice counts once. `states` is by operator, none for a query
+    without state; `balance` is what is known of its keys, if anybody looked.
     """
 
     at_s: float
@@ -83,3 +134,5 @@ class Observation:
     tasks: Mapping[str, TaskSample] = field(default_factory=dict)
     workers: WorkerSample = field(default_factory=WorkerSample)
     run: str = ""
+    states: Mapping[str, StateSample] = field(default_factory=dict)
+    balance: Balance | None = None

@@ -13,7 +13,7 @@ import numpy as np
 from homeostat.core.configuration import Capabilities, Configuration, Knob, KnobSpec, Value
 from homeostat.core.digest import Digest
 from homeostat.core.objective import Objective
-from homeostat.core.observation import NAN, Array, Observation
+from homeostat.core.observation import NAN, Array, Balance, Observation
 from homeostat.core.topology import Topology
 
 _Result = TypeVar("_Result")
@@ -150,6 +150,11 @@ class View:
     def flow(self, name: str, last: int = 0) -> Array:
         digests = self.current[-last:] if last else self.current
         return np.array([getattr(digest, name) for digest in digests])
+
+    @cached_property
+    def balance(self) -> Balance | None:
+        """How the keys would fall on other numbers of partitions, if anybody looked since the last action."""
+        return next((o.balance for o in reversed(self.window.observations) if o.tasks), None)
 
     def workers_of(self, component: str, instances: tuple[int, ...]) -> tuple[str, ...]:
         """The workers that ran these instances last."""

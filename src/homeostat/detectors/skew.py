@@ -22,7 +22,8 @@ _LEAST_ROWS = 1.0
 _FEW = 8
 _LEAST_TASKS = 3
 _LONGEST = 6
-_PLAIN = 2.5
+_NOTICED, _PLAIN = 1.25, 2.5
+_HALF = 0.5 - 1e-9
 _IDLE = 0.1
 _MEDIAN_ERROR = 1.25  # the standard error of a median over that of a mean
 Read = Callable[[str], Array]
@@ -174,22 +175,22 @@ class SpeedSkewDetector:
             yield _slow_symptom(component, sample, ids, slow, float(ratio[slow].max()), len(ratios))
 
     def _slow_executors(self, components: Sequence[str], window: Window) -> Iterator[Symptom]:
-        """Executors whose typical task was apart in every one of the last batches, by more than chance explains.
-
-        Where nobody can mistake it, one batch less will do.
-        """
+        """Executors whose typical task was slower in every one of the last batches, and altogether by more than chance
+        explains. Where nobody can mistake it, one batch less will do."""
         latest = window.observations[-1]
         batches = [_tasks(o, components) for o in window.observations]
-        typical = np.array([_typical_task(worker, slowness, len(latest.workers.ids)) for worker, slowness in batches])
+        typical = np.array([_typical_task(batch, len(latest.workers.ids)) for batch in batches])
         ratios = np.array([peers_ratio(line) for line in typical])
-        lasting = _lasting(np.array([outliers(line, self.sensitivity) for line in ratios]))
+        lasting = _lasting(ratios > _NOTICED)
         slow, worst = [], 1.0
         for worker in np.flatnonzero(lasting >= self.sensitivity.least - 1):
-            apart = ratios[-lasting[worker] :, worker]
-            plain = lasting[worker] >= self.sensitivity.least or apart.min() >= _PLAIN
-            if plain and self._beyond_chance(worker, float(np.median(apart)), batches, typical, lasting[worker]):
+            recent = ratios[-lasting[worker] :]
+            overall = np.median(recent, axis=0)
+            sure = lasting[worker] >= self.sensitivity.least or recent[:, worker].min() >= _PLAIN
+            far = bool(outliers(overall, self.sensitivity)[worker])
+            if sure and far and self._beyond_chance(worker, overall[worker], batches, typical, lasting[worker]):
                 slow.append(worker)
-                worst = max(worst, float(np.median(apart)))
+                worst = max(worst, float(overall[worker]))
         if slow:
             component = _costliest(latest, components, np.array(slow))
             yield _slow_symptom(
@@ -197,12 +198,12 @@ class SpeedSkewDetector:
             )
 
     def _beyond_chance(
-        self, executor: np.intp, ratio: float, batches: Sequence[tuple[IntArray, Array]], typical: Array, last: int
+        self, executor: np.intp, ratio: float, batches: Sequence[_Tasks], typical: Array, last: int
     ) -> bool:
         """Its typical task is further from its peers than their tasks vary."""
         recent = list(zip(batches, typical, strict=True))[-last:]
-        tasks = sum(int((worker == executor).sum()) for (worker, _), _ in recent)
-        varying = spread(np.concatenate([slowness / line[worker] - 1.0 for (worker, slowness), line in recent]))
+        tasks = sum(int((batch.worker == executor).sum()) for batch, _ in recent)
+        varying = spread(np.concatenate([batch.slowness / line[batch.worker] - 1.0 for batch, line in recent]))
         error = _MEDIAN_ERROR * varying / math.sqrt(max(tasks, 1))
         return tasks >= _LEAST_TASKS and ratio > 1.0 + self.sensitivity.outlier * error
 
@@ -226,12 +227,19 @@ def _slow_symptom(
     return Symptom(SPEED_SKEW, component, 1.0 - 1.0 / worst, evidence, instances, workers)
 
 
-def _tasks(observation: Observation, components: Sequence[str]) -> tuple[IntArray, Array]:
-    """The worker of every task of a batch, and how many times longer it took than is typical of its stage.
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """The tasks of a batch: who ran each, how many times longer it took than is typical of its stage, and what would
+    have been typical."""
 
-    A task with few rows takes long for each of them, but not long: it counts as if it had the typical number.
-    """
-    workers, slowness = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+    worker: IntArray
+    slowness: Array
+    expected_s: Array
+
+
+def _tasks(observation: Observation, components: Sequence[str]) -> _Tasks:
+    """A task with few rows takes long for each of them, but not long: it counts as if it had the typical number."""
+    workers, slowness, expected = [np.empty(0, dtype=np.int64)], [np.empty(0)], [np.empty(0)]
     for component in components:
         sample = observation.tasks.get(component)
         if sample is None:
@@ -243,18 +251,27 @@ def _tasks(observation: Observation, components: Sequence[str]) -> tuple[IntArra
         usable = np.isfinite(expected_s) & (expected_s > 0)
         workers.append(sample.worker[good][usable])
         slowness.append(run_s[usable] / expected_s[usable])
-    return np.concatenate(workers), np.concatenate(slowness)
+        expected.append(expected_s[usable])
+    return _Tasks(np.concatenate(workers), np.concatenate(slowness), np.concatenate(expected))
 
 
-def _typical_task(worker: IntArray, slowness: Array, workers: int) -> Array:
-    """The median over the tasks of each worker, the lower one of two: a straggler among two tasks is no typical one."""
-    order = np.argsort(slowness)
-    order = order[np.argsort(worker[order], kind="stable")]  # several times faster than lexsort
-    tasks = np.bincount(worker, minlength=workers)
-    first = np.cumsum(tasks) - tasks
+def _typical_task(batch: _Tasks, workers: int) -> Array:
+    """The median over the tasks of each worker, by the time they should take: a short task tells little.
+
+    Of two it is the lower one: a straggler among two tasks is no typical one.
+    """
+    order = np.argsort(batch.slowness)
+    order = order[np.argsort(batch.worker[order], kind="stable")]  # several times faster than lexsort
+    worker, tasks = batch.worker[order], np.bincount(batch.worker, minlength=workers)
+    upto_s = np.cumsum(batch.expected_s[order])
+    ends = np.cumsum(tasks)
+    before_s = np.concatenate([[0.0], upto_s])[ends - tasks]
+    whole_s = np.concatenate([[0.0], upto_s])[ends] - before_s
+    below = upto_s - before_s[worker] < _HALF * whole_s[worker]
+    middle = ends - tasks + np.bincount(worker[below], minlength=workers)
     typical = np.full(workers, NAN)
     busy = tasks > 0
-    typical[busy] = slowness[order][(first + (tasks - 1) // 2)[busy]]
+    typical[busy] = batch.slowness[order][middle[busy]]
     return typical
 
 

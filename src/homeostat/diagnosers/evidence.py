@@ -14,6 +14,7 @@ from homeostat.core.findings import (
     DATA_SKEW,
     EXTERNAL,
     GROWING_BACKLOG,
+    HASH_IMBALANCE,
     IDLE,
     INCONCLUSIVE,
     OVER_PROVISIONED,
@@ -25,13 +26,16 @@ from homeostat.core.findings import (
     SLOW_INSTANCE,
     SOURCE_LIMITED,
     SPEED_SKEW,
+    STATE_SYMPTOMS,
     UNDER_PROVISIONED,
+    UNEVEN,
     UNKNOWN,
     Diagnosis,
     Symptom,
 )
 from homeostat.core.stats import median
 from homeostat.core.view import View
+from homeostat.diagnosers.uneven import by_hash
 from homeostat.models.capacity import Load, level, loads
 
 _ALMOST_IDLE = 0.2
@@ -40,6 +44,7 @@ _LEAST_LAG = 1.15
 # How many times slower than its peers, over three observations, to be rather slow than not.
 _TELLING, _TELLING_PRESSED = 1.8, 1.5
 _WITHOUT_IT = "capacity without it"
+_SHOWN_BY = {SLOW_INSTANCE: SPEED_SKEW, HASH_IMBALANCE: UNEVEN}
 
 
 def sureness(value: float, middle: float, width: float) -> float:
@@ -49,8 +54,8 @@ def sureness(value: float, middle: float, width: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceDiagnoser:
-    """For each component in trouble: slow instance, data skew, under-provisioned, held up from outside, or
-    inconclusive. For the others: over-provisioned. `likely` is the probability from which a cause is named."""
+    """For each component in trouble: slow instance, data skew, hash imbalance, under-provisioned, held up from outside,
+    or inconclusive. For the others: over-provisioned. `likely` is the probability from which a cause is named."""
 
     likely: float = 0.5
     name: str = "evidence"
@@ -91,11 +96,15 @@ class EvidenceDiagnoser:
             EXTERNAL: _held_up(view, name, found),
             UNDER_PROVISIONED: _short(load, found),
         }
+        if UNEVEN in found and PRESSURE in found:
+            hashed = by_hash(view, name, found[UNEVEN])
+            scores |= {HASH_IMBALANCE: hashed * _uneven(found[UNEVEN])}
+            scores[DATA_SKEW] = scores[DATA_SKEW] if hashed < self.likely else 0.05
         ranking = ", ".join(f"{cause} {score:.2f}" for cause, score in sorted(scores.items(), key=lambda i: -i[1]))
         symptoms = tuple(found.values())
         named = [cause for cause, score in scores.items() if score >= self.likely]
         for cause in named:
-            source = found.get(SPEED_SKEW if cause == SLOW_INSTANCE else RATE_SKEW)
+            source = found.get(_SHOWN_BY.get(cause, RATE_SKEW))
             yield Diagnosis(
                 cause,
                 name,
@@ -113,7 +122,8 @@ class EvidenceDiagnoser:
         if SLO_VIOLATION in overall:
             yield _slo(view, overall[SLO_VIOLATION])
         elif GROWING_BACKLOG in overall:
-            unknown = tuple(s for s in symptoms if s.kind == UNKNOWN)
+            missing = (s for s in symptoms if s.kind == UNKNOWN)
+            unknown = tuple(s for s in missing if s.evidence.get("detector") not in STATE_SYMPTOMS)
             why = "no component shows pressure" if not unknown else "metrics are missing"
             yield Diagnosis(INCONCLUSIVE, "", 0.5, {"why": why}, (overall[GROWING_BACKLOG], *unknown))
 
@@ -160,6 +170,10 @@ def _skewed(found: dict[str, Symptom]) -> float:
     together = waiting is not None and bool(set(rows.instances) & set(waiting.instances))
     score = sureness(_times_peers(rows, "rows over peers"), 1.4, 0.4)
     return score if together else 0.8 * score
+
+
+def _uneven(symptom: Symptom) -> float:
+    return sureness(float(symptom.evidence.get("rows over the mean", 1.0)), 1.3, 0.2)
 
 
 def _times_peers(symptom: Symptom, label: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeostat.core.arbiter import RankedArbiter
-from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, SOURCE_LIMITED
+from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, MEMORY_PRESSURE, SOURCE_LIMITED, STATE_RISKS
 from homeostat.core.guards import (
     Bounds,
     ConfirmShrink,
@@ -24,9 +24,20 @@ from homeostat.detectors.pressure import PressureDetector
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
 from homeostat.detectors.slo import SloDetector
+from homeostat.detectors.state import (
+    FixedStateDetector,
+    LongReplayDetector,
+    SnapshotLagDetector,
+    SnapshotRepairedDetector,
+    StateMemoryDetector,
+)
+from homeostat.detectors.state_growth import StateGrowthDetector
+from homeostat.detectors.uneven import UnevenPartitionsDetector
 from homeostat.diagnosers.evidence import EvidenceDiagnoser
+from homeostat.diagnosers.state import StateDiagnoser
 from homeostat.resolvers.admission import AdmitMoreResolver
 from homeostat.resolvers.alert import Alert
+from homeostat.resolvers.rebalance import RebalanceResolver
 from homeostat.resolvers.replace import ReplaceSlowResolver
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import Sizing
@@ -34,7 +45,7 @@ from homeostat.resolvers.skew import AdjustSkewResolver
 from homeostat.settings import GuardSettings, Settings
 
 _REGRET_S = 1800.0
-_TOLD = frozenset({EXTERNAL, SOURCE_LIMITED, INCONCLUSIVE})
+_TOLD = frozenset({EXTERNAL, SOURCE_LIMITED, INCONCLUSIVE, MEMORY_PRESSURE, *STATE_RISKS})
 
 
 def sensitivity(settings: Settings) -> Sensitivity:
@@ -52,6 +63,13 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
         SloDetector(sure),
         IdleDetector(sure),
         AdmissionDetector(sure),
+        UnevenPartitionsDetector(sure),
+        StateGrowthDetector(),
+        StateMemoryDetector(),
+        LongReplayDetector(),
+        SnapshotLagDetector(),
+        SnapshotRepairedDetector(),
+        FixedStateDetector(),
     )
 
 
@@ -73,10 +91,11 @@ def provisioning(settings: Settings) -> Policy:
     return Policy(
         name="provisioning",
         detectors=detectors(settings),
-        diagnosers=(EvidenceDiagnoser(),),
+        diagnosers=(EvidenceDiagnoser(), StateDiagnoser()),
         resolvers=(
             ReplaceSlowResolver(),
             AdjustSkewResolver(),
+            RebalanceResolver(),
             AdmitMoreResolver(),
             ScaleUpResolver(sizing),
             ScaleDownResolver(sizing),

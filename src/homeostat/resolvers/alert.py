@@ -10,14 +10,21 @@ from typing import NamedTuple
 from homeostat.core.findings import (
     ADMISSION_LIMITED,
     ALERT,
+    DAMAGED_SNAPSHOTS,
     DATA_SKEW,
     EXTERNAL,
+    HASH_IMBALANCE,
     INCONCLUSIVE,
+    LATE_SNAPSHOTS,
+    MEMORY_PRESSURE,
     OVER_PROVISIONED,
     SLO_UNMET,
     SLOW_INSTANCE,
+    SLOW_RECOVERY,
     SOURCE_LIMITED,
+    UNBOUNDED_STATE,
     UNDER_PROVISIONED,
+    UNSCALABLE_STATE,
     Diagnosis,
     Proposal,
 )
@@ -48,6 +55,10 @@ TEXTS = {
         "A few keys get most of the rows",
         "spread the hot keys (salt and merge, or combine early), or choose a key with more values",
     ),
+    HASH_IMBALANCE: Text(
+        "Many keys fall on a few partitions",
+        "set another number of state partitions: `homeostat state rescale --preview` shows how the keys would fall",
+    ),
     SLO_UNMET: Text(
         "The throughput objective is not met",
         "give the sources more parallelism or a higher bound, or lower the objective",
@@ -67,6 +78,31 @@ TEXTS = {
     INCONCLUSIVE: Text(
         "The cause cannot be told from the measurements",
         "check the metrics named here, then the component's own logs",
+    ),
+    UNBOUNDED_STATE: Text(
+        "The state grows steadily, with no sign of levelling",
+        "give it a watermark, a time to live or a smaller key; if rows are meant to stay longer than it has run, wait",
+    ),
+    MEMORY_PRESSURE: Text(
+        "The state needs most of the memory it may have",
+        "give the executors more memory or add some, keep less state, or bound the memory that RocksDB takes",
+    ),
+    SLOW_RECOVERY: Text(
+        "A restart would replay changelogs for long",
+        "let snapshots be made more often (spark.sql.streaming.stateStore.minDeltasForSnapshot)",
+    ),
+    LATE_SNAPSHOTS: Text(
+        "Snapshots of the state are not uploaded",
+        "look for failed uploads in the executors' logs and at the checkpoint's storage; more maintenance threads "
+        "(spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads) help where there are many partitions",
+    ),
+    DAMAGED_SNAPSHOTS: Text(
+        "A damaged snapshot of the state was passed over",
+        "look at the checkpoint's storage and take a savepoint: the state was rebuilt from an older snapshot",
+    ),
+    UNSCALABLE_STATE: Text(
+        "The number of state partitions cannot be changed",
+        "start anew with the RocksDB provider (spark.sql.streaming.stateStore.providerClass), whose state can be",
     ),
 }
 _OTHER = Text("A problem was diagnosed", "see `homeostat explain` for what it was read from")

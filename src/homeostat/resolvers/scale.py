@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob, Patch, Value
 from homeostat.core.findings import (
     DATA_SKEW,
+    HASH_IMBALANCE,
     OVER_PROVISIONED,
     SCALE_DOWN,
     SCALE_UP,
     SLO_UNMET,
     SLOW_INSTANCE,
+    STATE_RISKS,
     UNDER_PROVISIONED,
     Diagnosis,
     Prediction,
@@ -40,7 +42,7 @@ class ScaleUpResolver:
         short = tuple(d for d in diagnoses if d.cause in (UNDER_PROVISIONED, SLO_UNMET))
         if not short:
             return
-        skewed = frozenset(d.component for d in diagnoses if d.cause in (DATA_SKEW, SLOW_INSTANCE))
+        skewed = frozenset(d.component for d in diagnoses if d.cause in (DATA_SKEW, HASH_IMBALANCE, SLOW_INSTANCE))
         needs = self.sizing.needs(view, skewed, last=since_onset(short, 60))
         wanted = [n for n in within_bounds(view, needs) if _grows(view, n)]
         if wanted:
@@ -65,7 +67,7 @@ class ScaleDownResolver:
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         idle = tuple(d for d in diagnoses if d.cause == OVER_PROVISIONED)
-        if not idle or any(d.cause != OVER_PROVISIONED for d in diagnoses):
+        if not idle or any(d.cause != OVER_PROVISIONED and d.cause not in STATE_RISKS for d in diagnoses):
             return
         floor = view.objective.throughput_per_s or 0.0
         named = {d.component for d in idle}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from homeostat.core.configuration import SPREAD, Knob, Patch
-from homeostat.core.findings import ADJUST_SKEW, DATA_SKEW, Diagnosis, Prediction, Proposal
+from homeostat.core.findings import ADJUST_SKEW, DATA_SKEW, HASH_IMBALANCE, Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.models.capacity import RECENT, arrived_rows, speed_up
 
@@ -23,7 +23,7 @@ class AdjustSkewResolver:
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         for diagnosis in diagnoses:
             knob = Knob(SPREAD, diagnosis.component)
-            if diagnosis.cause != DATA_SKEW or knob not in view.capabilities.knobs:
+            if diagnosis.cause not in (DATA_SKEW, HASH_IMBALANCE) or knob not in view.capabilities.knobs:
                 continue
             rows = arrived_rows(view.window, diagnosis.component, RECENT)
             proposal = self._spread(view, diagnosis, knob, np.nansum(rows, axis=0))

@@ -141,6 +141,8 @@ class Actuator:
                     raise HomeostatError("other commands came first, or earlier steps took all of it")
                 self._do(step, progress)
             self._spread(progress)
+            if self._executors is not None:
+                self._executors.end_surplus(deadline)
         except Exception as error:
             late = f"not done within {command.time_limit_s:g} s: " if deadline.left_s <= 0 else ""
             undos = [] if self._stopped.is_set() else progress.undos[::-1]
@@ -205,7 +207,7 @@ class Actuator:
             mine = {knob: value for knob, value in values.items() if knob.scope.split("/")[0] == query.name}
             if mine:
                 before = {knob: query.values[knob] for knob in mine if knob in query.values}
-                query.restart(mine, progress.deadline)
+                progress.remarks.append(query.restart(mine, progress.deadline))
                 progress.undos.append(partial(_restart_again, query, before))
 
     def _spread(self, progress: _Progress) -> None:

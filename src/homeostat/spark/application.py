@@ -26,9 +26,11 @@ from homeostat.core.configuration import (
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt, UnderWay
 from homeostat.core.objective import Objective
+from homeostat.core.observation import Balance
 from homeostat.core.topology import Topology
 from homeostat.spark import shares
 from homeostat.spark.actuator import Actuator
+from homeostat.spark.balances import Balances, read_balance
 from homeostat.spark.capabilities import Surroundings, judge, look_around
 from homeostat.spark.control import write_control
 from homeostat.spark.engine import QueryEngine
@@ -143,6 +145,7 @@ class Application:
             spark=spark,
             on_change=self._changed,
             on_executors=self._executors_changed,
+            balance_of=Balances(self._look_at_keys, self._route).of,
         )
         self._actuator = Actuator(
             self._executors,
@@ -292,6 +295,10 @@ class Application:
             gone, new = gone - self._executors.ended, new - self._executors.brought
         if (gone or new) and not self._actuator.busy:
             self._changed(executor_news(gone, new))
+
+    def _look_at_keys(self, query: str) -> Balance | None:
+        managed = self.queries[query]
+        return read_balance(self.spark, managed.checkpoint) if managed.stateful else None
 
     def _changed(self, reason: str) -> None:
         for name in list(self._engines):

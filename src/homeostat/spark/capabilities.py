@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 SENSING_SINCE = (3, 5)
 RESCALE_SINCE = (4, 2)
-# Seconds until an executor is useful, a query is back, and its state is rewritten, as seen on a small cluster.
-EXECUTOR_S, RESTART_S, RESCALE_S, REPLACE_S = 10.0, 10.0, 30.0, 20.0
+# Seconds until an executor is useful, and until a query is back, as seen on a small cluster.
+EXECUTOR_S, RESTART_S, REPLACE_S = 10.0, 10.0, 20.0
 _MOST_EXECUTORS = 1000
 _UNLIMITED = 2**31 - 1
 _WORDS = {
@@ -188,7 +188,7 @@ def _query(here: Surroundings, query: ManagedQuery, knobs: dict[Knob, KnobSpec])
     state = _rescale(here, query)
     yield state
     if state.can:
-        knobs[Knob(STATE_PARTITIONS, query.name)] = KnobSpec(1, 1000, live=False, apply_s=RESCALE_S)
+        knobs[Knob(STATE_PARTITIONS, query.name)] = KnobSpec(1, 1000, live=False, apply_s=query.rescale_s)
     for kind, words in _WORDS.items():
         mine = [knob for knob in query.values if knob.kind == kind]
         live = kind == ROWS_PER_TRIGGER and query.listens

@@ -69,6 +69,8 @@ class Executors:
         self.brought: frozenset[str] = frozenset()
         self.ended: frozenset[str] = frozenset()
         self.target = 0
+        # Drained, and what tells whether the batch that may have used them has ended.
+        self._surplus: list[tuple[frozenset[str], Callable[[], bool]]] = []
 
     def take_over(self) -> None:
         """Set Spark's own allocation manager aside, and hold the number of executors that it wanted."""
@@ -134,9 +136,15 @@ class Executors:
 
     def retire(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline) -> None:
         """Drain, wait for the batch that may have used them to end, kill; by force if the time is up."""
+        self._let_go(ids, self._drain(ids, batch_ends), deadline)
+
+    def _drain(self, ids: Collection[str], batch_ends: BatchEnds) -> Callable[[], bool]:
+        """To be asked whether the batch that may have used them has ended."""
         self.decommission(ids)
-        ended = batch_ends()
-        deadline.wait_until(lambda: ended() and not self._busy(ids))
+        return batch_ends()
+
+    def _let_go(self, ids: Collection[str], drained: Callable[[], bool], deadline: Deadline) -> None:
+        deadline.wait_until(lambda: drained() and not self._busy(ids))
         self.end(ids)
 
     def end(self, ids: Collection[str]) -> None:
@@ -149,7 +157,8 @@ class Executors:
     def replace(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline, *, full: bool) -> str:
         """Fresh executors in place of these, on other hosts if the cluster has any; a remark if it has none.
 
-        The fresh ones come up first, unless the cluster is `full` or gives none in half of the time.
+        Fresh ones are asked for first, unless the cluster is `full`. Those that leave would only hold up the batches
+        until these are there: they are drained meanwhile, and end once they are up or half of the time is over.
         """
         leaving = [executor for executor in self.alive() if executor.id in ids]
         if not leaving:
@@ -157,14 +166,17 @@ class Executors:
             return ""
         count, before = self.target, self.ids()
         avoided = {executor.host for executor in leaving}
+        going = frozenset(executor.id for executor in leaving)
+        self.ended |= going
         if not full:
-            self._bring_up_elsewhere(len(leaving), avoided, deadline.at_most(deadline.left_s / 2))
+            self.request(count + len(leaving))
+        drained = self._drain(going, batch_ends)
+        if not full:
+            self._bring_up_elsewhere(count, before, len(leaving), avoided, deadline.at_most(deadline.left_s / 2))
         self.request(count)
         fresh = sorted(self._besides(before), key=lambda executor: executor.host not in avoided)
-        surplus = fresh[: max(0, len(fresh) - len(leaving))]
-        going = [executor.id for executor in (*leaving, *surplus)]
-        self.ended |= frozenset(going)
-        self.retire(going, batch_ends, deadline)
+        self._drain_surplus(fresh[: max(0, len(fresh) - len(leaving))], batch_ends)
+        self._let_go(going, drained, deadline)
         self.retired |= frozenset(ids)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             raise ExecutorsError(f"the old ones are gone and {len(self.alive())} of {count} executors are up")
@@ -173,15 +185,29 @@ class Executors:
         again = sorted({executor.host for executor in fresh} & avoided)
         return f"the cluster offered no place but {', '.join(again)} again" if again else ""
 
+    def _drain_surplus(self, executors: Sequence[ExecutorInfo], batch_ends: BatchEnds) -> None:
+        """They take no more tasks; `end_surplus` sees them go, when there has been time for it."""
+        if executors:
+            surplus = frozenset(executor.id for executor in executors)
+            self.ended |= surplus
+            self._surplus.append((surplus, self._drain(surplus, batch_ends)))
+
+    def end_surplus(self, deadline: Deadline) -> None:
+        """What came up in the wrong place ends, once nobody needs what it holds any more."""
+        while self._surplus:
+            self._let_go(*self._surplus.pop(), deadline)
+
     def trim(self, batch_ends: BatchEnds, deadline: Deadline) -> None:
         """Late arrivals beyond the target, of a request that was taken back, go again."""
+        self.end_surplus(deadline)
         executors = self.alive()
         if 0 < self.target < len(executors):
             self.retire(whom_to_retire(executors, len(executors) - self.target), batch_ends, deadline)
 
-    def _bring_up_elsewhere(self, count: int, avoided: Collection[str], deadline: Deadline) -> None:
+    def _bring_up_elsewhere(
+        self, target: int, before: frozenset[str], count: int, avoided: Collection[str], deadline: Deadline
+    ) -> None:
         """Spark cannot be told to avoid a host: ask for more than needed until enough are elsewhere."""
-        before, target = self.ids(), self.target
         for extra in range(_PLACES_TRIED):
             self.request(target + count + extra)
             if not deadline.wait_until(partial(self._more_than, before, count + extra)):

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from homeostat.core.observation import NAN, FlowSample
+from homeostat.core.observation import NAN, FlowSample, StateSample
 from homeostat.spark.answers import moment_s
 from homeostat.spark.offsets import row_number
+from homeostat.spark.statestores import read_states
 
 Json = Mapping[str, Any]
 _BATCH_DURATION = "triggerExecution"
@@ -41,6 +42,7 @@ class Progress:
     state_bytes: float = NAN
     updated_keys: float = NAN
     watermark_gap_s: float = NAN
+    states: Mapping[str, StateSample] = field(default_factory=dict)
 
     @property
     def ended_s(self) -> float:
@@ -75,6 +77,7 @@ def read_progress(progress: Json) -> Progress:
         state_bytes=_total(state, "memoryUsedBytes"),
         updated_keys=_total(state, "numRowsUpdated"),
         watermark_gap_s=_watermark_gap_s(progress.get("eventTime") or {}, started_s),
+        states=read_states(state, int(progress["batchId"])),
     )
 
 

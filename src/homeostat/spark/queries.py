@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import ROWS_PER_TRIGGER, STATE_PARTITIONS, TRIGGER_S, Knob, Value
 from homeostat.core.errors import ConfigError, HomeostatError
-from homeostat.spark.checkpoints import Checkpoint
+from homeostat.spark import rescaling
+from homeostat.spark.rescaling import Move
 from homeostat.spark.waiting import Deadline
+from homeostat.state.checkpoint import Checkpoint
+from homeostat.state.files import files_of
+from homeostat.state.holding import Hold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,11 +31,14 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 _STOP_TIMEOUT = "spark.sql.streaming.stopTimeout"
 _POOL = "spark.scheduler.pool"
 _STOP_S = 30.0
+# How long the end of a batch is worth waiting for: an open batch costs a run of its own before its state can move.
+_BATCH_END_S, _LOOK_S = 15.0, 0.02
 _RETURN_S = 120.0
 _TRIES = 10
 _LONGEST_PAUSE_S = 60.0
 _LONGEST_REASON = 300
 _PYTHON_TRACE = "Traceback (most recent call last):"
+_JAVA_CALL = "An error occurred while calling"
 # What Spark says when a checkpoint and a query do not belong together.
 _OTHER_QUERY = (
     "sources in the checkpoint offsets",
@@ -68,10 +75,12 @@ class ManagedQuery:
         self.values: Values = dict(values)
         self.given_up = ""
         self.listens = admit is not None  # the rows per trigger change without a restart
+        self.verifies = True  # state that was moved is compared with what it was
         self.query: StreamingQuery | None = None
-        self.checkpoint = Checkpoint(spark, str(checkpoint))
+        self.checkpoint = Checkpoint(str(checkpoint), files_of(str(checkpoint), spark))
         self._spark, self._build, self._admit = spark, build, admit
         self._lock = RLock()
+        self._hold = Hold(self.checkpoint.location)
         self._wanted = False
         self._failures = 0
         self._next_try_s = 0.0
@@ -100,11 +109,13 @@ class ManagedQuery:
         """The first start. What stops it is the user's to mend."""
         with self._lock:
             try:
+                self._hold.take()
                 self._launch_again()
                 # A first batch may take longer than anybody waits: only one that has ended did not start.
                 if not self._works_within(deadline) and not self.active:
                     raise QueryError(self._failure())
             except Exception as error:
+                self._hold.release()
                 raise self._does_not_start(error) from error
             self._wanted = True
 
@@ -113,11 +124,21 @@ class ManagedQuery:
         with self._lock:
             self._wanted = False
             self._end(self.query)
+            self._hold.release()
 
-    def restart(self, values: Values, deadline: Deadline) -> None:
-        """All of these values in one restart; if it does not come up with them, it runs with the old ones again."""
+    @property
+    def rescale_s(self) -> float:
+        """How long it would pause for other state partitions."""
+        return rescaling.foretold_s(self.checkpoint, self._progress())
+
+    def restart(self, values: Values, deadline: Deadline) -> str:
+        """All of these values in one restart; if it does not come up with them, it runs with the old ones again.
+
+        Returns what there is to say about it.
+        """
         with self._lock:
             old, new = self.values, {**self.values, **values}
+            move = Move(self._spark, self.checkpoint, self._progress())
             try:
                 # Before anything is stopped: what cannot even be built costs nothing.
                 writer = self._writer(new)
@@ -126,16 +147,21 @@ class ManagedQuery:
                     f"it cannot be built with these values: {first_line(error)}", where=self.name
                 ) from error
             try:
-                self._end(self.query)
-                self._rescale(new, deadline)
-                self._launch(writer, new)
-                self._see_it_work(deadline)
+                if self._moves_state(new):
+                    deadline.at_most(_BATCH_END_S).wait_until(lambda: self._idle() or not self.active, _LOOK_S)
+                with move.phase("stop"):
+                    self._end(self.query)
+                self._rescale(new, deadline, move)
+                with move.phase("start"):
+                    self._launch(writer, new)
+                    self._see_it_work(deadline)
                 self.values = new
             except Exception as error:
                 if deadline.cancelled.is_set():
                     raise QueryError("called off, for the application ends", where=self.name) from error
-                back = self._back_to(old)
+                back = self._back_to(old, move)
                 raise QueryError(f"{first_line(error)}; {back}", where=self.name) from error
+            return move.settled()
 
     def admit(self, rows: int, deadline: Deadline) -> None:
         """Change the bound on the rows of a batch in the running query, and see a batch begin under it."""
@@ -224,7 +250,7 @@ class ManagedQuery:
 
     def _launch_again(self) -> None:
         """With the values it has, and as many state partitions as its checkpoint has."""
-        self._finish_repartition()
+        rescaling.finish(self._spark, self.checkpoint)
         there = self.checkpoint.state_partitions()
         if there is not None:
             self.values = {**self.values, self._knob(STATE_PARTITIONS): there}
@@ -251,16 +277,21 @@ class ManagedQuery:
         except Exception as error:
             raise QueryError(f"it does not stop: {first_line(error)}") from error
 
-    def _rescale(self, values: Values, deadline: Deadline) -> None:
-        """Bring the state in the checkpoint to the number of partitions that these values name."""
+    def _moves_state(self, values: Values) -> bool:
+        """Whether these values name another number of partitions than the state in the checkpoint has."""
         wanted, there = values.get(self._knob(STATE_PARTITIONS)), self.checkpoint.state_partitions()
-        if wanted is None or there is None or int(wanted) == there or not self.checkpoint.has_state():
+        return wanted is not None and there is not None and int(wanted) != there and self.checkpoint.has_state()
+
+    def _rescale(self, values: Values, deadline: Deadline, move: Move) -> None:
+        """Bring the state in the checkpoint to the number of partitions that these values name."""
+        if not self._moves_state(values):
             return
         if self.checkpoint.batches().one_is_open:
-            self._finish_open_batch(deadline)
-        self._repartition(int(wanted))
+            with move.phase("open batch"):
+                self.finish_open_batch(deadline)
+        move.rescale(int(values[self._knob(STATE_PARTITIONS)]), verify=self.verifies)
 
-    def _finish_open_batch(self, deadline: Deadline) -> None:
+    def finish_open_batch(self, deadline: Deadline) -> None:
         """One trigger does the open batch and nothing else. With none open it would take the whole backlog."""
         self._launch(self._writer(self.values).trigger(once=True), self.values)
         query = self.query
@@ -269,25 +300,15 @@ class ManagedQuery:
             self._end(query)
             raise QueryError("the open batch was not done in time, so its state cannot be repartitioned")
 
-    def _finish_repartition(self) -> None:
-        interrupted = self.checkpoint.open_repartition()
-        if interrupted is not None:
-            self._repartition(interrupted)
-
-    def _repartition(self, count: int) -> None:
-        self._spark._streamingCheckpointManager.repartition(self.checkpoint.location, count)
-        there = self.checkpoint.state_partitions()
-        if there != count:
-            raise QueryError(f"the state has {there} partitions after it was repartitioned to {count}")
-
-    def _back_to(self, old: Values) -> str:
+    def _back_to(self, old: Values, move: Move) -> str:
         """The old values again; what came of it."""
         deadline = Deadline.after(_RETURN_S)
         try:
             if self.active:
                 self._end(self.query)
-            self._finish_repartition()
-            self._rescale(old, deadline)
+            rescaling.finish(self._spark, self.checkpoint)
+            move.put_back()
+            self._rescale(old, deadline, move)
             self._launch(self._writer(old), old)
             self._see_it_work(deadline)
         except Exception as error:
@@ -321,8 +342,11 @@ class ManagedQuery:
 
     def _last_batch(self) -> tuple[int, str]:
         """The latest batch that ended in this run and when it began; -1 if there is none."""
-        progress: Any = None if self.query is None else self.query.lastProgress
+        progress = self._progress()
         return (-1, "") if progress is None else (int(progress["batchId"]), str(progress["timestamp"]))
+
+    def _progress(self) -> Any:
+        return None if self.query is None else self.query.lastProgress
 
     def _began_since(self, moment_s: float) -> bool:
         began = self._last_batch()[1]
@@ -337,6 +361,8 @@ def first_line(error: Exception) -> str:
     text = str(error).strip() or type(error).__name__
     _, found, reason = text.partition("terminated with exception: ")
     first, *rest = (reason if found else text).splitlines()
+    if first.startswith(_JAVA_CALL) and rest:
+        first = rest[0].removeprefix(": ")
     if first.endswith(_PYTHON_TRACE):
         first = next((line for line in rest if line and not line[0].isspace()), first)
     return first[:_LONGEST_REASON]

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from homeostat.core.events import Event, Failure, Observed, UnderWay
-from homeostat.core.observation import NAN, FlowSample, Observation, TaskSample, WorkerSample
+from homeostat.core.observation import NAN, Balance, Observation, StateSample, TaskSample, WorkerSample
 from homeostat.core.topology import Topology
 from homeostat.spark.answers import StageAttempt
 from homeostat.spark.graphs import StageGraph
@@ -24,6 +24,7 @@ from homeostat.spark.progress import Arrivals, Progress, arrivals, flows, idle_f
 from homeostat.spark.querybook import QueryBook, Run
 from homeostat.spark.rest import RestClient, SensorError
 from homeostat.spark.sampling import StageRun, task_sample, worker_sample
+from homeostat.spark.statestores import StoreSettings, store_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +48,10 @@ def _nobody(*told: object) -> None:
     """Nobody wants to know."""
 
 
+def _nothing(*asked: object) -> None:
+    """Nobody looked at the keys."""
+
+
 def executor_news(gone: Iterable[str], new: Iterable[str]) -> str:
     told = [f"executor {worker} was lost" for worker in sorted(gone)]
     return ", ".join(told + [f"executor {worker} was added" for worker in sorted(new)])
@@ -58,6 +63,7 @@ class Sensors:
     Progress comes from a listener (given `spark`) and, where that missed a batch, from the query; tasks, stages and
     executors from the REST API; operators from the driver, or from `graph_of`. What cannot be read is unknown.
     `on_change` is told when the plan is first seen or changes, `on_executors` which executors are gone and which new.
+    `balance_of` tells what is known of the keys of a query, given the tasks of a batch; it is asked after every batch.
     """
 
     def __init__(
@@ -70,11 +76,13 @@ class Sensors:
         graph_of: Callable[[int], StageGraph | None] | None = None,
         on_change: Callable[[str], None] = _nobody,
         on_executors: Callable[[frozenset[str], frozenset[str]], None] = _nobody,
+        balance_of: Callable[[str, Topology | None, Mapping[str, TaskSample]], Balance | None] = _nothing,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._rest, self._emit = rest, emit
         self._on_executors, self._clock = on_executors, clock
         self._spark = spark
+        self._balance_of, self._stores = balance_of, StoreSettings()
         self._listener = Listener(spark, self._hear_progress, self._hear_idle) if spark is not None else None
         self._inbox: queue.Queue[str | _Idle] = queue.Queue(_WAITING_AT_MOST)
         self._jobs = JobBook(rest)
@@ -124,6 +132,8 @@ class Sensors:
         if self._spark is not None and self._listener is not None:
             self._graph_of = stage_graphs(self._spark)
             self._listener.start()
+            conf, master = self._spark.conf, str(self._spark.sparkContext.master)
+            self._stores = store_settings(lambda name, default: str(conf.get(name, default)), master)
 
     def _hear_progress(self, progress: str) -> None:
         self._put(progress)
@@ -197,9 +207,10 @@ class Sensors:
         )
         run.query.arrived, run.query.latest = now, progress
         run.last_batch = progress.batch
-        self._emit_observed(
-            run, progress.ended_s, progress.seconds, progress.batch, progress.run, sample, tasks, workers
-        )
+        states = self._states(progress, len(workers.ids))
+        balance = self._balance_of(run.handle.name, self._book.topology, tasks)
+        at_s, seconds, batch = progress.ended_s, progress.seconds, progress.batch
+        self._tell(run, Observation(at_s, seconds, batch, sample, tasks, workers, progress.run, states, balance))
         self._jobs.forget(progress.run, progress.batch)
 
     def _idle(self, idle: _Idle) -> None:
@@ -217,22 +228,20 @@ class Sensors:
         run.idle += 1
         sample = idle_flows(run.handle.name, names, run.handle.trigger_s)
         # An idle trigger has no batch number, so it gets a count of its own.
-        self._emit_observed(run, idle.at_s, 0.0, run.idle, f"{idle.run}/idle", sample, {}, self._latest_workers())
+        workers = self._latest_workers()
+        self._tell(run, Observation(idle.at_s, 0.0, run.idle, sample, workers=workers, run=f"{idle.run}/idle"))
 
-    def _emit_observed(
-        self,
-        run: Run,
-        at_s: float,
-        seconds: float,
-        batch: int,
-        key: str,
-        sample: tuple[FlowSample, ...],
-        tasks: Mapping[str, TaskSample],
-        workers: WorkerSample,
-    ) -> None:
-        span_s = seconds if run.last_s is None else at_s - run.last_s
-        run.last_s = at_s if run.last_s is None else max(at_s, run.last_s)
-        self._emit(Observed(Observation(at_s, span_s, batch, sample, tasks, workers, key)))
+    def _tell(self, run: Run, seen: Observation) -> None:
+        """It spans what passed since the one before; the first its own duration."""
+        span_s = seen.span_s if run.last_s is None else seen.at_s - run.last_s
+        run.last_s = seen.at_s if run.last_s is None else max(seen.at_s, run.last_s)
+        self._emit(Observed(replace(seen, span_s=span_s)))
+
+    def _states(self, progress: Progress, workers: int) -> dict[str, StateSample]:
+        return {
+            name: replace(state, limits=self._stores.limits(state.backend, workers))
+            for name, state in progress.states.items()
+        }
 
     def _arrivals(self, run: Run, progress: Progress) -> Arrivals:
         """What had arrived when the batch ended where the source can be asked, else what Spark saw when it began."""

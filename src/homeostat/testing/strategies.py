@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from homeostat.core.observation import NAN, FlowSample, Observation, TaskSample, WorkerSample
+from homeostat.core.observation import NAN, FlowSample, Observation, StateLimits, StateSample, TaskSample, WorkerSample
 from homeostat.testing.builders import FLOW_COLUMNS, TASK_COLUMNS
 
 _ABSURD = st.sampled_from([NAN, np.inf, -np.inf, -1.0, 0.0, 1e-300, 1e300])
 _NUMBERS = _ABSURD | st.floats(0.0, 2000.0) | st.floats()
+_STATE_COLUMNS = tuple(field.name for field in fields(StateSample) if field.type == "float")
+_STATES = st.builds(
+    StateSample,
+    st.just("stateStoreSave"),
+    st.sampled_from(["rocksdb", "hdfs", ""]),
+    limits=st.builds(StateLimits, _NUMBERS, st.booleans(), _NUMBERS, _NUMBERS),
+    **dict.fromkeys(_STATE_COLUMNS, _NUMBERS),
+)
 
 
 def garbage(components: Sequence[str], most: int = 12) -> st.SearchStrategy[tuple[Observation, ...]]:
@@ -30,6 +38,7 @@ def garbage(components: Sequence[str], most: int = 12) -> st.SearchStrategy[tupl
         flows=flows,
         tasks=tasks,
         workers=st.integers(0, 4).map(_workers),
+        states=st.dictionaries(st.sampled_from(["stateStoreSave", "dedupe"]), _STATES, max_size=2),
     )
     return st.lists(one, max_size=most).map(_in_a_row)
 

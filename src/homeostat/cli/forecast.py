@@ -1,0 +1,283 @@
+"""`homeostat forecast`: the load minutes to days ahead, from a trace, a stored history or a simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from homeostat.cli.log import RunOption, StoreOption, store_path
+from homeostat.cli.output import JsonFlag, console, heading, print_json, print_table, say
+from homeostat.core.errors import ConfigError
+from homeostat.units import UnitError, format_count, format_duration, parse_duration, parse_share
+
+if TYPE_CHECKING:
+    from homeostat.bench.traces import Load
+    from homeostat.models.forecast import Forecast, Forecaster, Series
+
+STATSFORECAST = "statsforecast"
+VALUES = ("count", "rate")
+ROWS_SHOWN = 12
+SLOW_ORIGINS = 12
+MOST_BATCHES = 200_000
+_DATES_S = 1e8
+
+
+def forecast(
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="[TRACE|SCENARIO]", help="A CSV file, or a scenario; the log's newest run if left out."),
+    ] = None,
+    horizon: Annotated[str, typer.Option("--horizon", metavar="TIME", help="How far ahead, such as '1 h'.")] = "1 h",
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="TIME", help="Forecast from here: a date, or a time after the start ('3 d')."),
+    ] = None,
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="SHARE", help="How sure the interval is to hold what comes.")
+    ] = "80 %",
+    values: Annotated[
+        str,
+        typer.Option("--values", metavar="KIND", help="Of a trace: count (rows per interval) or rate (per second)."),
+    ] = "count",
+    store: StoreOption = None,
+    run: RunOption = None,
+    with_: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="NAME", help="A further candidate: statsforecast, or package.module:name."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw it to a .png or .svg file.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Forecast the load, and tell how wrong such forecasts have been and whether this one is worth using."""
+    from homeostat.models import forecast as models
+
+    if picture is not None:
+        from homeostat import pictures
+
+        pictures.check(picture)
+    horizon_s, share = _horizon_s(horizon), _share(interval)
+    candidates = (*models.CANDIDATES, *_further(with_ or []))
+    load = _load(source, values, store, run)
+    for note in load.notes:
+        say(f"note: {note}")
+    whole = models.regular(load.times_s, load.per_s, horizon_s=horizon_s, most=1_000_000)
+    count = len(whole.values) if at is None else _place(at, whole)
+    history = whole.until(count).newest()
+    made = models.forecast(
+        history,
+        horizon_s,
+        quantiles=((1 - share) / 2, 0.5, (1 + share) / 2),
+        candidates=candidates,
+        most_origins=SLOW_ORIGINS if STATSFORECAST in (with_ or []) else models.ORIGINS,
+    )
+    came = whole.values[count : count + len(made.values)]
+    known = came.tolist()
+    if json:
+        print_json(as_json(load.name, made, known))
+    else:
+        _print(load.name, made, known)
+    if picture is not None:
+        pictures.forecast(
+            made, history, came, picture, title=f"{load.name}: the next {format_duration(made.horizon_s)}"
+        )
+        say(f"Picture: {picture}")
+
+
+def as_json(name: str, made: Forecast, came: Sequence[float]) -> dict[str, Any]:
+    known = list(came) + [math.nan] * (len(made.values) - len(came))
+    return {
+        "source": name,
+        "made_at_s": made.made_at_s,
+        "step_s": made.step_s,
+        "horizon_s": made.horizon_s,
+        "usable": made.usable,
+        "reason": made.reason,
+        "champion": made.champion,
+        "mase": made.mase,
+        "coverage": made.coverage,
+        "nominal_coverage": made.nominal,
+        "origins": made.origins,
+        "history_s": made.history_s,
+        "season_s": made.season_s,
+        "candidates": [{"name": s.name, "mase": s.mase, "error_per_s": s.error_per_s} for s in made.scores],
+        "repairs": list(made.repairs),
+        "forecast": [
+            {"ahead_s": (number + 1) * made.step_s, "low": line[0], "expected": expected, "high": line[-1], "came": now}
+            for number, (line, expected, now) in enumerate(
+                zip(made.values.tolist(), made.column(0.5).tolist(), known, strict=True)
+            )
+        ],
+    }
+
+
+def _print(name: str, made: Forecast, came: Sequence[float]) -> None:
+    heading(f"{name}: the next {format_duration(made.horizon_s)} from {_moment(made.made_at_s)}")
+    out = console()
+    out.print("usable" if made.usable else "not usable", style="bold green" if made.usable else "bold yellow", end="")
+    out.print(f": {made.reason.removeprefix('not usable: ')}", markup=False)
+    if made.origins:
+        season = f"season {format_duration(made.season_s)}" if made.season_s else "no season"
+        out.print(
+            f"by {made.champion}, MASE {made.mase:.2f}; {made.coverage:.0%} lay in the {made.nominal:.0%} interval "
+            f"({made.origins} trials over {format_duration(made.horizon_s)} each; {season})",
+            markup=False,
+        )
+    for repair in made.repairs:
+        say(f"note: {repair}")
+    out.print()
+    columns = ("ahead", "until", "low", "expected", "high", "came")[: 6 if len(came) else 5]
+    last = len(made.values)
+    numbers = sorted({math.ceil(last * part / ROWS_SHOWN) for part in range(1, ROWS_SHOWN + 1)})
+    rows = [_row(made, came, number)[: len(columns)] for number in numbers]
+    print_table(columns, rows, right=columns)
+    out.print("rows/s", style="dim")
+    if made.scores:
+        out.print()
+        scores = [(s.name, f"{s.mase:.3f}", f"{format_count(s.error_per_s)} rows/s") for s in made.scores]
+        print_table(("candidate", "MASE", "mean error"), scores, right=("MASE", "mean error"))
+
+
+def _row(made: Forecast, came: Sequence[float], number: int) -> tuple[str, ...]:
+    ahead_s = number * made.step_s
+    line = made.values[number - 1]
+    then = came[number - 1] if number <= len(came) else math.nan
+    rates = (_rate(rate) for rate in (line[0], made.column(0.5)[number - 1], line[-1], then))
+    return (format_duration(ahead_s), _moment(made.made_at_s + ahead_s), *rates)
+
+
+def _rate(per_s: float) -> str:
+    return format_count(per_s) if math.isfinite(per_s) else "-"
+
+
+def _moment(at_s: float) -> str:
+    """A date, or the time since a start."""
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%S}" if at_s > _DATES_S else format_duration(at_s)
+
+
+def _load(source: str | None, values: str, store: Path | None, run: str | None) -> Load:
+    if values not in VALUES:
+        raise ConfigError(f"there is no kind {values!r}", where="--values", fix=f"one of {', '.join(VALUES)}")
+    if source is None:
+        return _stored(store_path(store), run)
+    if store is not None or run is not None:
+        raise ConfigError("both a source and a log are named", where="--store", fix="leave one of them out")
+    path = Path(source)
+    if path.suffix == ".toml" or not (path.suffix or path.exists()):
+        return _simulated(source)
+    from homeostat.bench import traces
+
+    kind: Literal["count", "rate"] = "rate" if values == "rate" else "count"
+    return traces.read(path, kind)
+
+
+def _stored(path: Path, run: str | None) -> Load:
+    """What arrived in each batch of a run."""
+    import numpy as np
+
+    from homeostat.bench.traces import Load
+    from homeostat.service.timeline import known
+    from homeostat.store.protocol import BATCH
+    from homeostat.store.sqlite import SqliteStore
+    from homeostat.strict import nearest
+
+    if not path.exists():
+        raise ConfigError(
+            "there is no log here", where=str(path), fix="name a trace, a scenario, or a log with --store"
+        )
+    opened = SqliteStore(path, read_only=True)
+    try:
+        names = [info.name for info in opened.runs()]
+        if run is not None and run not in names:
+            raise ConfigError(f"there is no run {run!r}", where=str(path), fix=nearest(run, names[-10:]))
+        name = run or (names[-1] if names else "")
+        batches = opened.records(name, kinds=[BATCH], limit=MOST_BATCHES, newest_first=True)
+    finally:
+        opened.close()
+    if len(batches) < 2:
+        raise ConfigError(
+            f"run {name} has no batches to forecast from",
+            where=str(path),
+            fix="let the application run for a while; of a simulation, name the scenario",
+        )
+    middle_s = [batch.at_s - (known(batch.body, "span_s") or 0.0) / 2 for batch in batches]
+    arrived = [known(batch.body, "arrival_per_s") for batch in batches]
+    return Load(f"{name} in {path}", np.array(middle_s), np.array(arrived))
+
+
+def _simulated(name: str) -> Load:
+    """The load that a scenario gives out, with its noise."""
+    import numpy as np
+
+    from homeostat.bench.traces import Load
+    from homeostat.cli import running
+    from homeostat.service.simulation import interval_s
+    from homeostat.sim.workload import Workload
+
+    scenario = running.load_scenario(name)
+    step_s = interval_s(scenario)
+    workload = Workload(scenario.workload, scenario.seed, step_s)
+    starts_s = np.arange(int(scenario.duration_s / step_s), dtype=np.float64) * step_s
+    per_s = [workload.rows_between(start_s, start_s + step_s) / step_s for start_s in starts_s]
+    return Load(scenario.name, starts_s, np.array(per_s))
+
+
+def _further(names: Sequence[str]) -> list[Forecaster]:
+    from homeostat.policies import plugins
+
+    found: list[Forecaster] = []
+    for name in names:
+        if name == STATSFORECAST:
+            from homeostat.models.forecast import extra
+
+            found += extra.candidates()
+            continue
+        part = plugins.load(name)
+        made = part() if isinstance(part, type) else part
+        if not (hasattr(made, "name") and callable(getattr(made, "ahead", None))):
+            raise ConfigError(
+                "is no forecaster: it needs a name and a method 'ahead'", where=name, fix="see docs/forecast.md"
+            )
+        found.append(made)
+    return found
+
+
+def _horizon_s(text: str) -> float:
+    horizon_s = _read(parse_duration, text, "--horizon")
+    if not horizon_s > 0:
+        raise ConfigError("must be above 0", where="--horizon", fix="such as '1 h'")
+    return horizon_s
+
+
+def _share(text: str) -> float:
+    share = _read(parse_share, text, "--interval")
+    if not 0 < share < 1:
+        raise ConfigError("must lie between 0 and 1", where="--interval", fix="such as '80 %'")
+    return share
+
+
+def _read(parse: Any, text: str, option: str) -> float:
+    try:
+        return float(parse(text))
+    except UnitError as error:
+        raise ConfigError(str(error), where=option) from None
+
+
+def _place(text: str, whole: Series) -> int:
+    """How many values lie before that moment."""
+    try:
+        moment = datetime.fromisoformat(text)
+        at_s = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except ValueError:
+        at_s = whole.start_s + _read(parse_duration, text, "--at")
+    place = round((at_s - whole.start_s) / whole.step_s)
+    if not 0 < place <= len(whole.values):
+        first, last = _moment(whole.start_s), _moment(whole.end_s)
+        raise ConfigError(f"{text} is not within the history", where="--at", fix=f"it goes from {first} to {last}")
+    return place

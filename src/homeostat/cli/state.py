@@ -1,0 +1,221 @@
+"""`homeostat state`: what is in the state of any checkpoint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from homeostat.cli import state_moves
+from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, print_json, say
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from homeostat.state.checkpoint import Checkpoint
+    from homeostat.state.compare import Side
+    from homeostat.state.reading import Rows
+
+app = typer.Typer(
+    name="state", help="Inspect, save, restore and rescale the state in a checkpoint.", no_args_is_help=True
+)
+
+CheckpointArgument = Annotated[
+    str, typer.Argument(metavar="CKPT", help="The checkpointLocation of a query, running or not.")
+]
+TableOption = Annotated[
+    str | None, typer.Option("--table", metavar="NAME", help="A name from `state ls`; may be left out if there is one.")
+]
+BatchOption = Annotated[
+    int | None, typer.Option("--batch", metavar="N", min=0, help="A batch that is kept; the latest if left out.")
+]
+LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The most rows to print.")]
+_PLACE = re.compile(r"(.+)@(\d+)")
+
+
+@app.command("ls")
+def ls(checkpoint: CheckpointArgument, batch: BatchOption = None, json: JsonFlag = False) -> None:
+    """Tell what a checkpoint holds: operators, tables, schemas, rows, bytes, batches, and what is broken."""
+    from homeostat.cli.state_report import print_description
+    from homeostat.cli.state_session import spark_session, tracked
+    from homeostat.state.checkpoint import Checkpoint, open_checkpoint
+    from homeostat.state.files import LocalFiles, is_local
+    from homeostat.state.reading import describe, outline
+    from homeostat.state.rescale import half_done
+
+    cut_short = half_done(Checkpoint(checkpoint, LocalFiles())) if is_local(checkpoint) else []
+    for line in cut_short:
+        say(line)
+    found = outline(open_checkpoint(checkpoint), batch) if is_local(checkpoint) else None
+    if found is None or found.readable:
+        with spark_session() as spark:
+            found = describe(spark, open_checkpoint(checkpoint, spark), batch, tracked)
+    if json:
+        committed = not found.batches.one_is_open
+        print_json({**asdict(found), "last_batch_committed": committed, "cut_short": cut_short})
+    else:
+        print_description(found)
+    if found.damage:
+        raise typer.Exit(EXIT_UNHEALTHY)
+
+
+@app.command("show")
+def show(
+    checkpoint: CheckpointArgument,
+    table: TableOption = None,
+    batch: BatchOption = None,
+    limit: LimitOption = 20,
+    json: JsonFlag = False,
+) -> None:
+    """Print rows of a table of the state, as of one committed batch."""
+    from homeostat.state import reading
+
+    with _opened(checkpoint, batch) as (spark, opened):
+        _print_rows(reading.show(spark, opened, table, batch, limit), json)
+
+
+@app.command("query")
+def query(
+    checkpoint: CheckpointArgument,
+    sql: Annotated[str, typer.Argument(metavar="SQL", help='Such as "SELECT key.word FROM state".')],
+    batch: BatchOption = None,
+    limit: LimitOption = 1000,
+    json: JsonFlag = False,
+) -> None:
+    """Ask SQL of the state: every table that `state ls` names is a view, as of one committed batch."""
+    from homeostat.state import reading
+
+    with _opened(checkpoint, batch) as (spark, opened):
+        _print_rows(reading.query(spark, opened, sql, batch, limit), json)
+
+
+@app.command("top")
+def top(
+    checkpoint: CheckpointArgument,
+    table: TableOption = None,
+    batch: BatchOption = None,
+    limit: LimitOption = 10,
+    json: JsonFlag = False,
+) -> None:
+    """Print the largest partitions, and the keys with the most state."""
+    from homeostat.cli.state_report import print_weights
+    from homeostat.state import weight
+
+    with _opened(checkpoint, batch) as (spark, opened):
+        weights = weight.top(spark, opened, table, batch, limit)
+    if json:
+        print_json(asdict(weights))
+    else:
+        print_weights(weights)
+
+
+@app.command("diff")
+def diff(
+    before: Annotated[str, typer.Argument(metavar="A", help="A checkpoint, or CKPT@BATCH.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="The same, or another checkpoint.")],
+    table: TableOption = None,
+    limit: LimitOption = 20,
+    json: JsonFlag = False,
+) -> None:
+    """Print the keys that differ between two batches, or between two checkpoints."""
+    from homeostat.cli.state_report import print_differences
+    from homeostat.cli.state_session import spark_session
+    from homeostat.state import compare
+
+    with spark_session() as spark:
+        differences = compare.diff(spark, _side(before, spark), _side(after, spark), table, limit)
+    if json:
+        print_json([{**asdict(each), "examples": each.examples.rows} for each in differences])
+    else:
+        print_differences(differences)
+
+
+@app.command("changes")
+def changes(
+    checkpoint: CheckpointArgument,
+    table: TableOption = None,
+    first: Annotated[
+        int | None, typer.Option("--from", metavar="N", min=0, help="The first batch; that of --to if left out.")
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option("--to", metavar="N", min=0, help="The last batch; the latest if left out.")
+    ] = None,
+    limit: LimitOption = 50,
+    json: JsonFlag = False,
+) -> None:
+    """Print what batches wrote to the state, one row for each write: Spark's change feed."""
+    from homeostat.state import compare
+
+    with _opened(checkpoint, last) as (spark, opened):
+        _print_rows(compare.changes(spark, opened, table, first, last, limit), json)
+
+
+@app.command("export")
+def export(
+    checkpoint: CheckpointArgument,
+    target: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory.")],
+    table: TableOption = None,
+    batch: BatchOption = None,
+    json: JsonFlag = False,
+) -> None:
+    """Write the state to Parquet files, one folder for each table."""
+    from homeostat.cli.output import print_table
+    from homeostat.cli.state_session import tracked
+    from homeostat.state import export as exporting
+
+    with _opened(checkpoint, batch) as (spark, opened):
+        done = exporting.export(spark, opened, target, table, batch, tracked)
+    if json:
+        print_json(asdict(done))
+        return
+    rows = [(view, f"{count:,}", f"{done.target}/{view}") for view, count in done.rows.items()]
+    print_table(("table", "rows", "written to"), rows, right=("rows",))
+    say(f"the state of batch {done.batch}")
+
+
+state_moves.register(app)
+
+
+@contextmanager
+def _opened(location: str, batch: int | None) -> Iterator[tuple[SparkSession, Checkpoint]]:
+    """The checkpoint and a session; what can be refused without Spark is refused before it is started."""
+    from homeostat.cli.state_session import spark_session
+    from homeostat.state.checkpoint import open_checkpoint
+    from homeostat.state.damage import require_sound
+    from homeostat.state.files import is_local
+    from homeostat.state.reading import committed_batch
+
+    if is_local(location):
+        found = open_checkpoint(location)
+        require_sound(found)
+        committed_batch(found, batch)
+    with spark_session() as spark:
+        yield spark, open_checkpoint(location, spark)
+
+
+def _side(place: str, spark: SparkSession) -> Side:
+    """`CKPT@BATCH` or `CKPT`; a directory whose name looks like the former is meant as it stands."""
+    from homeostat.state.checkpoint import open_checkpoint
+    from homeostat.state.compare import Side
+
+    match = _PLACE.fullmatch(place)
+    if match is None or Path(place).exists():
+        return Side(open_checkpoint(place, spark))
+    return Side(open_checkpoint(match[1], spark), int(match[2]))
+
+
+def _print_rows(rows: Rows, json: bool) -> None:
+    from homeostat.cli.state_report import print_rows
+
+    if json:
+        print_json(asdict(rows))
+    else:
+        print_rows(rows)
+
+
+state_moves.register(app)

@@ -1,0 +1,263 @@
+"""`homeostat state …`: save a state, put it back, bring it to other partitions, and try an application on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, print_json, print_table, say
+from homeostat.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from homeostat.spark.pipeline import Pipeline
+    from homeostat.state.checkpoint import Checkpoint
+    from homeostat.state.preview import Preview
+    from homeostat.state.savepoints import Savepoint
+
+LIMIT_S = 300.0
+
+CheckpointArgument = Annotated[str, typer.Argument(metavar="CKPT", help="The checkpointLocation of a query.")]
+ApplicationOption = Annotated[
+    str | None, typer.Option("--app", metavar="APP.PY[:NAME]", help="The application, to finish an open batch with.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    for command in (savepoint, savepoints, restore, rescale, check):
+        app.command(command.__name__)(command)
+
+
+def savepoint(
+    checkpoint: CheckpointArgument,
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="batch-N if left out.")] = "",
+    json: JsonFlag = False,
+) -> None:
+    """Save the last committed batch of a checkpoint, by links where that is possible; the query may run."""
+    from homeostat.cli.state_session import tracked
+    from homeostat.state import savepoints as saving
+
+    with _checkpoint(checkpoint) as opened:
+        made = saving.make(opened, name, track=tracked)
+        if json:
+            print_json(_told(made))
+        else:
+            print(f"{made.name}  batch {made.batch}, {_size(made)}, in {saving.place(opened, made.name)}")
+
+
+def savepoints(checkpoint: CheckpointArgument, json: JsonFlag = False) -> None:
+    """List the savepoints of a checkpoint, oldest first."""
+    from homeostat.state import savepoints as saving
+
+    with _checkpoint(checkpoint) as opened:
+        found = saving.listed(opened)
+    if json:
+        print_json([_told(each) for each in found])
+        return
+    rows = [
+        (each.name, str(each.batch), str(each.partitions or "-"), f"{time.ctime(each.made_s)}", _size(each))
+        for each in found
+    ]
+    print_table(("savepoint", "batch", "partitions", "made", "size"), rows, right=("batch", "partitions"))
+
+
+def restore(
+    checkpoint: CheckpointArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One of `state savepoints`.")],
+    force: Annotated[bool, typer.Option("--force", help="Also behind batches that a sink may have seen.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Put a savepoint back, once every file of it was checked. The query must not run."""
+    from homeostat.cli.state_session import tracked
+    from homeostat.state import rescale as rescaling
+    from homeostat.state import restoring
+    from homeostat.state import savepoints as saving
+    from homeostat.state.holding import held
+
+    with _checkpoint(checkpoint, may_be_missing=True) as opened, held(opened.location):
+        kept = restoring.restore(opened, name, force=force, track=tracked)
+        rescaling.abandon(opened)
+        batch = saving.read(opened, name).batch
+    if json:
+        print_json({"savepoint": name, "batch": batch, "kept_as": kept or None})
+    else:
+        print(f"the checkpoint is at batch {batch} again" + (f"; what was there is kept as {kept}" if kept else ""))
+
+
+def rescale(
+    checkpoint: CheckpointArgument,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", metavar="N", min=1, help="The state partitions to reach.")
+    ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Only tell what each partition would hold, and which number is best.")
+    ] = False,
+    between: Annotated[
+        str, typer.Option("--between", metavar="A,B", help="Numbers to choose the best from; half to twice of now.")
+    ] = "",
+    slots: Annotated[
+        int | None, typer.Option("--slots", metavar="N", min=1, help="Tasks that can run at once; for the best number.")
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Compare the state before and after.")] = True,
+    app: ApplicationOption = None,
+    sink: Annotated[
+        str, typer.Option("--sink", metavar="DIR", help="Where the query's file sink writes, if it has one.")
+    ] = "",
+    json: JsonFlag = False,
+) -> None:
+    """Bring the state to another number of partitions. The query must not run; after a crash, call it again."""
+    if preview:
+        _preview(checkpoint, partitions, between, slots, json)
+    elif partitions is None:
+        raise ConfigError("the number is missing", where="--partitions", fix="--preview tells which is best")
+    else:
+        _rescale(checkpoint, partitions, verify, app, sink, json)
+
+
+def check(
+    checkpoint: CheckpointArgument,
+    app: Annotated[str, typer.Argument(metavar="APP.PY[:NAME]", help="The application, and which of its queries.")],
+    limit: Annotated[str, typer.Option("--limit", metavar="TIME", help="How long a batch may take.")] = "5 min",
+    json: JsonFlag = False,
+) -> None:
+    """Would this version of the application go on from this checkpoint? Tried on a linked copy, without its sink."""
+    from homeostat import units
+    from homeostat.spark.trial_start import try_start
+    from homeostat.state.damage import require_sound
+
+    try:
+        limit_s = units.parse_duration(limit)
+    except ValueError as error:
+        raise ConfigError(str(error), where="--limit") from error
+    with _checkpoint(checkpoint) as opened:
+        require_sound(opened)
+        pipeline = _pipeline(app)
+        with _session() as spark:
+            verdict = try_start(spark, opened, pipeline, limit_s)
+    if json:
+        print_json(asdict(verdict))
+    else:
+        print(f"{'it starts' if verdict.starts else 'it does not start'}: {verdict.reason}")
+    if not verdict.starts:
+        raise typer.Exit(EXIT_UNHEALTHY)
+
+
+def _rescale(location: str, partitions: int, verify: bool, app: str | None, sink: str, json: bool) -> None:
+    from homeostat.spark.trial_start import open_batch_finished
+    from homeostat.state import rescale as rescaling
+    from homeostat.state.holding import held
+
+    pipeline = _pipeline(app) if app else None
+    with _checkpoint(location) as opened, held(opened.location):
+        if rescaling.has_open_batch(opened) and pipeline is None:
+            raise ConfigError(
+                f"batch {opened.batches().begun} is open, and only the application can finish it",
+                where=location,
+                fix="name it: --app app.py, whose sink then gets the batch",
+            )
+        with _session() as spark:
+            if rescaling.has_open_batch(opened) and pipeline is not None:
+                say(f"batch {opened.batches().begun} is finished first")
+                open_batch_finished(spark, opened, pipeline, LIMIT_S)
+            done = rescaling.rescale(spark, opened, partitions, verify=verify, sink=sink, tell=say)
+    if json:
+        print_json(asdict(done))
+        return
+    print(f"from {done.before} to {done.partitions} partitions; the state before is kept as {done.savepoint}")
+    for phase, seconds in done.phases_s.items():
+        print(f"{phase:<12} {seconds:6.1f} s")
+
+
+def _preview(location: str, partitions: int | None, between: str, slots: int | None, json: bool) -> None:
+    from homeostat.state import preview as previewing
+    from homeostat.state import rawstate
+    from homeostat.state import rescale as rescaling
+    from homeostat.state.reading import at_one_batch
+
+    with _checkpoint(location) as opened, _session() as spark:
+        if reason := rescaling.refusal(opened, str(spark.version)):
+            raise ConfigError(reason, where=location)
+        batch, keys = at_one_batch(opened, None, lambda number: rawstate.keys(spark, opened, number))
+        now = opened.state_partitions(batch) or 1
+    chosen = previewing.preview(keys, partitions or now, slots)
+    best = previewing.best(keys, _candidates(between, now), slots)
+    if json:
+        print_json({"batch": batch, "partitions": now, "preview": _spread(chosen), "best": _spread(best)})
+        return
+    rows = [
+        (str(spread.operator), str(number), f"{count:,}", f"{size:,}")
+        for spread in chosen.operators
+        for number, (count, size) in enumerate(zip(spread.rows, spread.bytes, strict=True))
+    ]
+    columns = ("operator", "partition", "rows", "bytes")
+    print_table(columns, rows, right=columns)
+    print(f"{chosen.partitions} partitions: the mean is {chosen.balance:.0%} of the largest")
+    print(f"{best.partitions} would be best: {best.balance:.0%}")
+
+
+def _candidates(between: str, now: int) -> range:
+    if not between:
+        return range(max(1, now // 2), 2 * now + 1)
+    try:
+        first, last = (int(part) for part in between.split(","))
+    except ValueError:
+        first = last = 0
+    if not 1 <= first <= last:
+        raise ConfigError(f"{between!r} is no range", where="--between", fix="write two numbers, as 4,16")
+    return range(first, last + 1)
+
+
+def _spread(preview: Preview) -> dict[str, Any]:
+    return {**asdict(preview), "balance": preview.balance}
+
+
+def _told(savepoint: Savepoint) -> dict[str, Any]:
+    told = {key: value for key, value in asdict(savepoint).items() if key != "files"}
+    return {**told, "files": len(savepoint.files), "bytes": savepoint.bytes, "copied_bytes": savepoint.copied_bytes}
+
+
+def _size(savepoint: Savepoint) -> str:
+    from homeostat.cli.state_report import format_bytes
+
+    copied = f", {format_bytes(savepoint.copied_bytes)} copied" if savepoint.copied_bytes else ", all links"
+    return f"{len(savepoint.files)} files, {format_bytes(savepoint.bytes)}{copied}"
+
+
+def _pipeline(app: str) -> Pipeline:
+    from homeostat.service import applications
+
+    found = applications.load(app)
+    if len(found) > 1:
+        names = ", ".join(pipeline.name for pipeline in found)
+        raise ConfigError("there are several queries in it", where=app, fix=f"name one, as {app}:NAME of {names}")
+    applications.send_along(app)
+    return found[0]
+
+
+@contextmanager
+def _session() -> Iterator[SparkSession]:
+    from homeostat.cli.state_session import spark_session
+
+    with spark_session() as spark:
+        yield spark
+
+
+@contextmanager
+def _checkpoint(location: str, *, may_be_missing: bool = False) -> Iterator[Checkpoint]:
+    """Without Spark where that is possible. It may be missing where putting it back was cut short."""
+    from homeostat.state.checkpoint import Checkpoint, open_checkpoint
+    from homeostat.state.files import LocalFiles, is_local
+
+    if not is_local(location):
+        with _session() as spark:
+            yield open_checkpoint(location, spark)
+    elif may_be_missing:
+        yield Checkpoint(location, LocalFiles())
+    else:
+        yield open_checkpoint(location)

@@ -1,0 +1,92 @@
+"""How the keys of a query's state would fall on other numbers of partitions: looked up when its tasks stay uneven."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from homeostat.core.configuration import STATE_PARTITIONS, Knob
+from homeostat.core.events import Event, Failure
+from homeostat.core.observation import Balance, TaskSample
+from homeostat.core.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from homeostat.state.checkpoint import Checkpoint
+
+LOOKING = Balance({})
+_UNEVEN = 1.5
+_LEAST_ROWS = 10.0
+_BATCHES = 3
+_AGAIN_S = 1800.0
+_MOST_TIMES = 4
+_MORE = 16
+
+
+@dataclass
+class _Known:
+    """What is known of one query; `partitions` it had when somebody looked."""
+
+    uneven: int = 0
+    looked_s: float = float("-inf")
+    partitions: int = 0
+    balance: Balance | None = None
+
+
+class Balances:
+    """`look` reads the state, which takes a while and a job: in a thread of its own, once three batches in a row
+    were uneven, and not again within half an hour while the number of partitions is the same."""
+
+    def __init__(self, look: Callable[[str], Balance | None], emit: Callable[[Event], None]) -> None:
+        self._look, self._emit = look, emit
+        self._known: dict[str, _Known] = {}
+
+    def of(self, query: str, topology: Topology | None, tasks: Mapping[str, TaskSample]) -> Balance | None:
+        """Never waits: LOOKING until it is known, None if nobody looks."""
+        knob = Knob(STATE_PARTITIONS, query)
+        stages = [tasks[c.name] for c in topology or () if c.partitions == knob and c.name in tasks]
+        known = self._known.setdefault(query, _Known())
+        if not stages:
+            return known.balance
+        partitions = max(stage.instances for stage in stages)
+        if partitions != known.partitions:
+            known = self._known[query] = _Known(partitions=partitions)
+        known.uneven = known.uneven + 1 if any(map(is_uneven, stages)) else 0
+        now_s = time.monotonic()
+        if known.uneven >= _BATCHES and now_s - known.looked_s > _AGAIN_S:
+            known.looked_s = now_s
+            known.balance = known.balance or LOOKING
+            threading.Thread(target=self._see, args=(query, known), name="homeostat keys", daemon=True).start()
+        return known.balance
+
+    def _see(self, query: str, known: _Known) -> None:
+        try:
+            found = self._look(query)
+        except Exception as error:  # a batch that was removed meanwhile, a private part of Spark that changed
+            told = f"{type(error).__name__}: {error}".partition("\n")[0]
+            self._emit(Failure(f"sensor of the keys of {query}", told, time.time()))
+            found = None
+        known.balance = found
+
+
+def is_uneven(stage: TaskSample) -> bool:
+    """Unknown rows are not."""
+    mean = float(stage.rows.mean()) if stage.instances > 1 else 0.0
+    return mean >= _LEAST_ROWS and float(stage.rows.max()) >= _UNEVEN * mean
+
+
+def read_balance(spark: SparkSession, checkpoint: Checkpoint) -> Balance | None:
+    """Of the last batch that was committed, for up to four times the partitions it has; None if there is no state."""
+    from homeostat.state import rawstate
+    from homeostat.state.preview import preview
+
+    batch = checkpoint.batches().finished
+    present = checkpoint.state_partitions(batch) if batch >= 0 else None
+    if not present:
+        return None
+    keys = rawstate.keys(spark, checkpoint, batch)
+    return Balance({n: 1.0 / preview(keys, n).balance for n in range(1, _MOST_TIMES * present + _MORE)})

@@ -1,0 +1,126 @@
+"""The state of each stateful operator, from the metrics that Spark reports with a batch, and what its store may use."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from homeostat.core.observation import NAN, StateLimits, StateSample
+
+Json = Mapping[str, Any]
+ROCKSDB, HDFS = "rocksdb", "hdfs"
+_STORE = "spark.sql.streaming.stateStore"
+_UPLOADED = "SnapshotLastUploaded"
+# Of an aggregation another operator loads the state just before, and Spark forgets what that took: 0 says nothing here.
+_LOADED_BEFORE = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
+_MIB = 2**20
+_LEAST_OVERHEAD_MIB = 384.0
+_UNITS_MIB = {"b": 1 / _MIB, "k": 1 / 1024, "": 1.0, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}
+
+
+def read_states(operators: Sequence[Json], batch: int) -> dict[str, StateSample]:
+    """By name; a name that comes again gets a number. What Spark does not report is unknown."""
+    found: dict[str, StateSample] = {}
+    for operator in operators:
+        name = str(operator.get("operatorName") or "state")
+        again = sum(known.partition("-")[0] == name for known in found)
+        name = f"{name}-{again + 1}" if again else name
+        found[name] = _state(name, operator, operator.get("customMetrics") or {}, batch)
+    return found
+
+
+def _state(name: str, operator: Json, metrics: Json, batch: int) -> StateSample:
+    def number(metric: str) -> float:
+        return float(operator.get(metric, NAN))
+
+    def custom(*names: str) -> float:
+        return next((float(metrics[metric]) for metric in names if metric in metrics), NAN)
+
+    def of_load(*names: str) -> float:
+        value = custom(*names)
+        return NAN if value == 0 and operator.get("operatorName") in _LOADED_BEFORE else value
+
+    uploaded = [float(value) for metric, value in metrics.items() if metric.startswith(_UPLOADED)]
+    rows, updated, removed = number("numRowsTotal"), number("numRowsUpdated"), number("numRowsRemoved")
+    return StateSample(
+        operator=name,
+        backend=_backend(metrics),
+        partitions=number("numShufflePartitions"),
+        # A store that is told not to count its rows reports none.
+        rows=NAN if rows == 0 and updated > max(0.0, removed) else rows,
+        updated_rows=updated,
+        removed_rows=removed,
+        memory_bytes=number("memoryUsedBytes"),
+        disk_bytes=custom("rocksdbSstFileSize"),
+        pinned_bytes=custom("rocksdbPinnedBlocksMemoryUsage"),
+        commit_s=number("commitTimeMs") / 1000,
+        # RocksDB counts microseconds; Spark multiplies by 1000 where it means to divide.
+        stall_s=custom("rocksdbWriterStallLatencyMs") / 1e9,
+        loads=of_load("rocksdbNumLoadedFromDfs"),
+        replayed=of_load("rocksdbNumReplayChangelogFiles"),
+        replay_s=of_load("rocksdbReplayChangeLogLatencyMs") / 1000,
+        repaired=of_load("rocksdbNumSnapshotsAutoRepaired", "numSnapshotsAutoRepaired"),
+        version=batch + 1.0,
+        snapshot_version=min(uploaded, default=NAN),
+    )
+
+
+def _backend(metrics: Json) -> str:
+    if any(metric.startswith("rocksdb") for metric in metrics):
+        return ROCKSDB
+    return HDFS if "loadedMapCacheHitCount" in metrics else ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """As the application set them; `heap_mib` and `native_mib` are what one executor may have, the latter unknown where
+    nobody would stop it from taking more."""
+
+    heap_mib: float = NAN
+    native_mib: float = NAN
+    bounded: bool = False
+    versions_per_snapshot: float = NAN
+    maintenance_s: float = NAN
+
+    def limits(self, backend: str, workers: int) -> StateLimits:
+        """RocksDB has its memory outside of the heap, the other backend within."""
+        each_mib = {ROCKSDB: self.native_mib, HDFS: self.heap_mib}.get(backend, NAN)
+        return StateLimits(
+            memory_bytes=each_mib * _MIB * workers if workers else NAN,
+            bounded=self.bounded and backend == ROCKSDB,
+            versions_per_snapshot=self.versions_per_snapshot,
+            maintenance_s=self.maintenance_s,
+        )
+
+
+def store_settings(get: Callable[[str, str], str], master: str) -> StoreSettings:
+    """`get` gives a setting of Spark, or the default that comes with the name."""
+    local = master.startswith("local")
+    heap = _mib(get("spark.driver.memory" if local else "spark.executor.memory", "1g"))
+    bounded = get(f"{_STORE}.rocksdb.boundedMemoryUsage", "false") == "true"
+    contained = master.startswith(("yarn", "k8s://"))
+    overhead = _mib(get("spark.executor.memoryOverhead", "")) if contained else NAN
+    if contained and math.isnan(overhead):
+        overhead = max(_LEAST_OVERHEAD_MIB, heap * float(get("spark.executor.memoryOverheadFactor", "0.1")))
+    return StoreSettings(
+        heap_mib=heap,
+        native_mib=float(get(f"{_STORE}.rocksdb.maxMemoryUsageMB", "500")) if bounded else overhead,
+        bounded=bounded,
+        versions_per_snapshot=float(get(f"{_STORE}.minDeltasForSnapshot", "10")),
+        maintenance_s=_seconds(get(f"{_STORE}.maintenanceInterval", "60000")),
+    )
+
+
+def _mib(text: str) -> float:
+    """`512m`, `2g`, or a plain number of MiB; unknown if it is none of these."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([bkmgt]?)(?:i?b)?\s*", text.lower())
+    return float(match[1]) * _UNITS_MIB[match[2]] if match else NAN
+
+
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(ms|s|m|min|h)?\s*", text.lower())
+    scale = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+    return float(match[1]) * scale[match[2] or "ms"] if match else NAN

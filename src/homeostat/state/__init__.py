@@ -1,0 +1,1 @@
+"""The state of streaming queries as their checkpoints hold it."""

@@ -1,0 +1,172 @@
+"""Whether a file of a checkpoint is whole, as far as that can be seen from its bytes without Spark."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_LZ4_MAGIC = b"LZ4Block"
+END_BYTES = 21  # a block's header, and all there is of the last one
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZSTD_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
+_CRC_MAGIC = b"crc\x00"
+_ROCKSDB_METADATA = "metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A file that a RocksDB snapshot names and does not hold; its path is relative to the store."""
+
+    path: str
+    size: int
+
+
+def log_problem(data: bytes, newest: int, *, lines_needed: int = 1) -> str | None:
+    """What is wrong with a file of a version line and lines of JSON, of which Spark knows versions up to `newest`."""
+    if not data.strip():
+        return "is empty"
+    try:
+        lines = data.decode().splitlines()
+    except UnicodeDecodeError:
+        return "is not text"
+    number = lines[0].strip().removeprefix("v")
+    if not lines[0].startswith("v") or not number.isdigit():
+        return f"begins with {lines[0][:20]!r} where its version should be"
+    if not 1 <= int(number) <= newest:
+        return f"has version {number}, and Spark knows 1 to {newest}"
+    if len(lines) < lines_needed:
+        return "is cut off"
+    if len(lines) > 1 and lines[1].strip() and not _is_json_object(lines[1]):
+        return "is cut off or holds something else: its second line is no JSON"
+    return None
+
+
+def json_problem(data: bytes) -> str | None:
+    if not data.strip():
+        return "is empty"
+    return None if _is_json_object(data) else "is no JSON"
+
+
+def stream_problem(data: bytes, codec: str) -> str | None:
+    """What is wrong with a compressed file of changes; of codecs without an end to look for, only that it is empty.
+
+    >>> stream_problem(b"", "lz4"), stream_problem(b"LZ4Bloc", "lz4")
+    ('is empty', 'does not begin like lz4')
+    """
+    if not data:
+        return "is empty"
+    match codec:
+        case "lz4":
+            return _lz4_problem(data)
+        case "zstd":
+            return _zstd_problem(data)
+    return None
+
+
+def end_problem(tail: bytes, codec: str) -> str | None:
+    """The same of a file too large to be read as a whole, by its last bytes."""
+    if codec != "lz4" or (tail.startswith(_LZ4_MAGIC) and tail[9:17] == bytes(8)):
+        return None
+    return "is cut off"
+
+
+def snapshot_problem(data: bytes) -> str | None:
+    """What is wrong with a RocksDB snapshot, a zip file whose list of files is at its end."""
+    if not data:
+        return "is empty"
+    try:
+        shared_files(data)
+    except (zipfile.BadZipFile, EOFError, zlib.error):
+        return "is no whole zip file"
+    except (KeyError, ValueError):
+        return "holds no list of its RocksDB files that can be read"
+    return None
+
+
+def shared_files(snapshot: bytes) -> list[Shared]:
+    """The files that a RocksDB snapshot shares with others."""
+    with zipfile.ZipFile(io.BytesIO(snapshot)) as archive:
+        version, _, body = archive.read(_ROCKSDB_METADATA).decode().partition("\n")
+    if version.strip() != "v1":
+        raise ValueError(f"version {version!r}")
+    listed: dict[str, Any] = json.loads(body)
+    tables = [Shared(f"SSTs/{file['dfsSstFileName']}", int(file["sizeBytes"])) for file in listed["sstFiles"]]
+    logs = [Shared(f"logs/{file['dfsLogFileName']}", int(file["sizeBytes"])) for file in listed.get("logFiles") or ()]
+    return [*tables, *logs]
+
+
+def checksum_problem(data: bytes, sums: bytes) -> str | None:
+    """Whether the bytes are those that Hadoop wrote down checksums of, in the hidden file beside a local one."""
+    if not sums.startswith(_CRC_MAGIC) or len(sums) < 8:
+        return None
+    (size,) = struct.unpack(">i", sums[4:8])
+    chunks = [data[start : start + size] for start in range(0, len(data), size)]
+    expected = struct.unpack(f">{(len(sums) - 8) // 4}I", sums[8 : 8 + (len(sums) - 8) // 4 * 4])
+    same = len(chunks) == len(expected) and all(zlib.crc32(c) == e for c, e in zip(chunks, expected, strict=True))
+    return None if same else "differs from its checksums"
+
+
+def _is_json_object(text: str | bytes) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _lz4_problem(data: bytes) -> str | None:
+    """Blocks of a header and content each; the last one is empty."""
+    at = 0
+    while at < len(data):
+        header = data[at : at + END_BYTES]
+        if not header.startswith(_LZ4_MAGIC):
+            return "does not begin like lz4" if at == 0 else "is cut off or damaged inside"
+        if len(header) < END_BYTES:
+            return "is cut off"
+        packed, unpacked = struct.unpack("<ii", header[9:17])
+        at += END_BYTES + packed
+        if unpacked == 0:
+            return None if at == len(data) else "goes on after its end"
+    return "is cut off"
+
+
+def _zstd_problem(data: bytes) -> str | None:
+    """Frames, each of blocks with a small header that tells the last one."""
+    try:
+        if not data.startswith(_ZSTD_MAGIC):
+            return "does not begin like zstd"
+        at = 0
+        while at < len(data):
+            at = _after_zstd_frame(data, at)
+    except (IndexError, struct.error):
+        return "is cut off"
+    return None if at == len(data) else "is cut off"
+
+
+def _after_zstd_frame(data: bytes, at: int) -> int:
+    (magic,) = struct.unpack_from("<I", data, at)
+    if magic in _ZSTD_SKIPPABLE:
+        (size,) = struct.unpack_from("<I", data, at + 4)
+        return int(at + 8 + size)
+    descriptor = data[at + 4]
+    single, has_sum = descriptor >> 5 & 1, descriptor >> 2 & 1
+    content = (single, 2, 4, 8)[descriptor >> 6]
+    at += 5 + (0 if single else 1) + (0, 1, 2, 4)[descriptor & 3] + content
+    for last, size in _zstd_blocks(data, at):
+        at += 3 + size
+        if last:
+            break
+    return at + 4 * has_sum
+
+
+def _zstd_blocks(data: bytes, at: int) -> Iterator[tuple[bool, int]]:
+    while True:
+        head = int.from_bytes((data[at], data[at + 1], data[at + 2]), "little")
+        size = 1 if head >> 1 & 3 == 1 else head >> 3  # a block of one byte repeated holds only that byte
+        yield bool(head & 1), size
+        at += 3 + size

@@ -1,0 +1,98 @@
+"""Put a savepoint back: built beside the checkpoint, then swapped by renames, and finished after a crash."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from homeostat.state import filesink, savepoints
+from homeostat.state.checkpoint import Checkpoint
+from homeostat.state.reading import Track, unseen
+from homeostat.state.savepoints import Savepoint, SavepointError
+
+
+def restore(checkpoint: Checkpoint, name: str, *, force: bool = False, keep: bool = True, track: Track = unseen) -> str:
+    """The query must not run. What was there is kept as another savepoint, whose name this returns."""
+    finish(checkpoint)
+    savepoint = savepoints.read(checkpoint, name)
+    savepoints.verify(checkpoint, savepoint, track)
+    if not force and (seen := seen_since(checkpoint, savepoint)):
+        raise SavepointError(
+            f"{seen}; going back would process their rows again under other numbers",
+            where=checkpoint.location,
+            fix="--force, if the sink can take rows twice or is set back as well",
+        )
+    kept = _keep(checkpoint) if keep else ""
+    _build(checkpoint, savepoint)
+    filesink.take_back(checkpoint, savepoint.batch)
+    checkpoint.files.write(_journal(checkpoint), json.dumps({"savepoint": name}).encode())
+    finish(checkpoint)
+    return kept
+
+
+def seen_since(checkpoint: Checkpoint, savepoint: Savepoint) -> str:
+    """What a sink may have seen of the batches after the savepoint; empty if nothing.
+
+    A repartitioning is a batch without rows, which no sink gets to see.
+    """
+    begun = [batch for batch in checkpoint.begun() if batch > savepoint.batch]
+    given = [batch for batch in begun if not _only_repartitions(checkpoint, batch)]
+    if not given:
+        return ""
+    committed = len([batch for batch in checkpoint.committed() if batch in given])
+    open_ones = len(given) - committed
+    words = [f"{committed} committed" if committed else "", f"{open_ones} begun" if open_ones else ""]
+    those = f"batch {given[0]}" if len(given) == 1 else f"batches {given[0]} to {given[-1]}"
+    return f"the sink may have seen {those} ({', '.join(filter(None, words))} after the savepoint)"
+
+
+def finish(checkpoint: Checkpoint) -> bool:
+    """Finish a swap that was cut short; whether there was one. Safe to call at any time the query does not run."""
+    files, location = checkpoint.files, checkpoint.location
+    if not files.exists(_journal(checkpoint)):
+        files.delete(_fresh(checkpoint))  # never came to the swap
+        return False
+    if files.exists(_fresh(checkpoint)):
+        if files.exists(location):
+            files.rename(location, _old(checkpoint))
+        files.rename(_fresh(checkpoint), location)
+    files.delete(_old(checkpoint))
+    files.delete(_journal(checkpoint))
+    return True
+
+
+def unfinished(checkpoint: Checkpoint) -> bool:
+    return checkpoint.files.exists(_journal(checkpoint))
+
+
+def _build(checkpoint: Checkpoint, savepoint: Savepoint) -> None:
+    files, root = checkpoint.files, savepoints.content(checkpoint, savepoint.name)
+    for left_over in (_fresh(checkpoint), _old(checkpoint)):
+        files.delete(left_over)
+    for file in savepoint.files:
+        files.same(f"{root}/{file.name}", f"{_fresh(checkpoint)}/{file.name}")
+
+
+def _keep(checkpoint: Checkpoint) -> str:
+    """Where nothing was committed there is nothing to go back to."""
+    if checkpoint.batches().finished < 0:
+        return ""
+    stem = time.strftime("before-restore-%Y%m%d-%H%M%S", time.gmtime())
+    return savepoints.make(checkpoint, savepoints.free_name(checkpoint, stem)).name
+
+
+def _only_repartitions(checkpoint: Checkpoint, batch: int) -> bool:
+    before = checkpoint.state_partitions(batch - 1) if batch - 1 in checkpoint.begun() else None
+    return before is not None and checkpoint.state_partitions(batch) != before
+
+
+def _journal(checkpoint: Checkpoint) -> str:
+    return f"{checkpoint.location}.restore.json"
+
+
+def _fresh(checkpoint: Checkpoint) -> str:
+    return f"{checkpoint.location}.restoring"
+
+
+def _old(checkpoint: Checkpoint) -> str:
+    return f"{checkpoint.location}.replaced"

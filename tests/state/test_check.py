@@ -1,0 +1,151 @@
+"""Would the application start there? And the commands that move a state, as a user types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from homeostat.cli.main import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CheckpointOf = Callable[[str], Path]
+APP = """
+import homeostat as hs
+
+@hs.pipeline()
+def counts(ctx):
+    rows = ctx.spark.readStream.schema("word STRING, amount BIGINT, at TIMESTAMP")
+    rows = rows.option("maxFilesPerTrigger", 1){options}.json({source!r}).withWatermark("at", "5 seconds")
+    def sink(batch, number):
+        batch.collect()  # a batch whose rows nobody asks for leaves its state undone, and Spark says so
+        with open({touched!r}, "a") as file:
+            file.write(f"{{number}}\\n")
+    return rows.{query}.writeStream.outputMode("update").foreachBatch(sink)
+"""
+SAME, OTHER_KEY = 'groupBy("word").sum("amount")', 'groupBy("amount").count()'
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def homeostat(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """In this process, whose Spark session the commands use."""
+
+    def call(*arguments: object) -> Ran:
+        code = run([str(argument) for argument in arguments])
+        return Ran(code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def app(masters: Callable[[str], Path], tmp_path: Path) -> Callable[..., Path]:
+    """An application over the source of a checkpoint, in several versions."""
+
+    def write(query: str = SAME, options: str = "") -> Path:
+        source, path = (masters("counts") / "source").as_uri(), tmp_path / "app.py"
+        path.write_text(APP.format(query=query, options=options, source=source, touched=str(tmp_path / "touched")))
+        return path
+
+    return write
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def test_the_same_application_starts_and_nothing_is_touched(
+    homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf, app: Callable[..., Path], tmp_path: Path
+) -> None:
+    checkpoint = checkpoint_of("counts")
+    before = files(tmp_path)
+    ran = homeostat("state", "check", checkpoint, app(), "--json")
+    assert ran.code == 0, ran
+    assert ran.json["starts"]
+    assert ran.json["batch"] is not None
+    after = {name: content for name, content in files(tmp_path).items() if name != "app.py"}
+    assert after == before  # no batch reached the application's own sink, and the copy is gone
+
+
+def test_another_state_does_not_fit(
+    homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf, app: Callable[..., Path]
+) -> None:
+    ran = homeostat("state", "check", checkpoint_of("counts"), app(OTHER_KEY))
+    assert ran.code == 3
+    assert ran.out.startswith("it does not start: its checkpoint")
+    assert "belongs to another query" in ran.out
+
+
+def test_a_source_that_would_lose_files_is_not_tried(
+    homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf, app: Callable[..., Path]
+) -> None:
+    ran = homeostat("state", "check", checkpoint_of("counts"), app(options='.option("cleanSource", "delete")'))
+    assert ran.code == 3
+    assert "its source has cleanSource = delete: a trial would remove files" in ran.out
+
+
+def test_a_state_is_saved_rescaled_and_put_back(homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+    checkpoint = checkpoint_of("counts")
+    made = homeostat("state", "savepoint", checkpoint, "good", "--json")
+    assert (made.code, made.json["name"], made.json["partitions"]) == (0, "good", 3)
+    seen = homeostat("state", "rescale", checkpoint, "--preview", "--partitions", 5, "--between", "2,6", "--json")
+    assert seen.code == 0, seen
+    assert len(seen.json["preview"]["operators"][0]["rows"]) == 5
+    assert 2 <= seen.json["best"]["partitions"] <= 6
+    done = homeostat("state", "rescale", checkpoint, "--partitions", 5, "--json")
+    assert (done.code, done.json["before"], done.json["partitions"]) == (0, 3, 5)
+    names = [each["name"] for each in homeostat("state", "savepoints", checkpoint, "--json").json]
+    assert names == ["good", done.json["savepoint"]]
+    back = homeostat("state", "restore", checkpoint, "good")
+    assert back.code == 0
+    assert back.out.startswith(f"the checkpoint is at batch {made.json['batch']} again; what was there is kept as")
+
+
+def test_an_open_batch_is_finished_by_the_application(
+    homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf, app: Callable[..., Path], tmp_path: Path
+) -> None:
+    checkpoint = checkpoint_of("counts")
+    last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
+    for name in (f"{last}", f".{last}.crc"):
+        (checkpoint / "commits" / name).unlink()
+    refused = homeostat("state", "rescale", checkpoint, "--partitions", 2)
+    assert refused.code == 2
+    assert f"batch {last} is open, and only the application can finish it" in refused.err
+    done = homeostat("state", "rescale", checkpoint, "--partitions", 2, "--app", app(), "--json")
+    assert done.code == 0, done
+    assert done.json["batch"] == last
+    assert (tmp_path / "touched").read_text().split() == [str(last)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["rescale", "{}"], "--partitions: the number is missing"),
+        (["rescale", "{}", "--partitions", "3"], "the state has 3 partitions already"),
+        (["rescale", "{}", "--preview", "--between", "9,2"], "--between: '9,2' is no range"),
+        (["restore", "{}", "nothing"], "there is no savepoint 'nothing' (there is none: make one"),
+        (["savepoint", "{}/nowhere"], "there is nothing here"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf, arguments: list[str], said: str
+) -> None:
+    checkpoint = checkpoint_of("counts")
+    ran = homeostat("state", *(word.format(checkpoint) for word in arguments))
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert ran.err.count("\n") == 1

@@ -1,0 +1,140 @@
+"""`homeostat state` on real checkpoints, as a user sees it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from homeostat.cli.main import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CheckpointOf = Callable[[str], Path]
+LIMIT_S = 300
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def state(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """The command in this process, which has a session already."""
+
+    def call(*arguments: object) -> Ran:
+        capsys.readouterr()
+        code = run(["state", *map(str, arguments)])
+        return Ran(code, *capsys.readouterr())
+
+    return call
+
+
+def test_ls(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+    path = checkpoint_of("processor")
+    (path / "commits" / "3").unlink()
+    ran = state("ls", path)
+    assert ran.code == 0, ran.err
+    for words in (
+        "batches kept   0 to 2",
+        "last batch     3 was begun and is not committed: a restart redoes it",
+        "backend        RocksDB, lz4",
+        "written by     Spark 4.3 or later",
+        "transformWithStateInPySparkExec, 3 partitions",
+    ):
+        assert words in ran.out
+    tables = {line.split()[0]: line.split()[2:4] for line in ran.out.splitlines() if line and " value" not in line[:9]}
+    assert tables["total"] == ["value", "12"]
+    assert tables["amounts"] == ["list", "23"]
+    told = state("ls", path, "--json").json
+    assert (told["batch"], told["last_batch_committed"], told["damage"]) == (2, False, [])
+    assert {table["view"] for table in told["operators"][0]["tables"]} == {"total", "amounts", "seen", "timers"}
+
+
+def test_show_and_query(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+    path = checkpoint_of("counts")
+    shown = state("show", path, "--batch", 1, "--limit", 5)
+    assert shown.code == 0, shown.err
+    assert shown.out.splitlines()[0].split()[0] == "key.word"
+    assert len(shown.out.splitlines()) == 1 + 5
+    assert "5 rows of the state of batch 1, there are more: raise --limit" in shown.err
+    asked = state("query", path, "SELECT count(*) AS words FROM state", "--json")
+    assert asked.json == {"batch": 3, "columns": ["words"], "rows": [{"words": 12}], "more": False}
+    wrong = state("query", path, "SELEC 1")
+    assert wrong.code == 2
+    assert wrong.err.startswith("homeostat: SQL: [PARSE_SYNTAX_ERROR]")
+
+
+def test_top(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+    ran = state("top", checkpoint_of("counts"), "--limit", 2)
+    assert ran.code == 0, ran.err
+    assert "The largest partitions after batch 3" in ran.out
+    assert '{"word":"w' in ran.out
+    told = state("top", checkpoint_of("counts"), "--json").json
+    assert sum(partition["rows"] for partition in told["partitions"]) == 12
+
+
+def test_diff(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+    path = checkpoint_of("counts")
+    ran = state("diff", f"{path}@1", path, "--limit", 1)
+    assert ran.code == 0, ran.err
+    assert "state: 0 added, 0 removed, 11 changed" in ran.out
+    assert "there are more: raise --limit" in ran.err
+    (told,) = state("diff", f"{path}@1", f"{path}@3", "--json").json
+    assert told["counts"]["changed"] == len(told["examples"]) == 11
+
+
+def test_changes(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+    told = state("changes", checkpoint_of("counts"), "--from", 2, "--json").json
+    assert [row["batch_id"] for row in told["rows"]] == [2] * 11 + [3] * 11
+    refused = state("changes", checkpoint_of("counts"), "--from", 0)
+    assert refused.code == 2
+    assert "batch 0 left no file of changes" in refused.err
+
+
+def test_export(state: Callable[..., Ran], checkpoint_of: CheckpointOf, tmp_path: Path) -> None:
+    path = checkpoint_of("pairs")
+    ran = state("export", path, tmp_path / "out")
+    assert ran.code == 0, ran.err
+    assert [line.split()[:2] for line in ran.out.splitlines()[1:]] == [["left_side", "23"], ["right_side", "23"]]
+    assert list((tmp_path / "out" / "left_side").glob("*.parquet"))
+    assert state("export", path, tmp_path / "out").code == 2
+
+
+def test_damage_is_refused_before_anything_is_done(
+    state: Callable[..., Ran], checkpoint_of: CheckpointOf, tmp_path: Path
+) -> None:
+    path = checkpoint_of("counts")
+    (path / "state/0/1/3.changelog").unlink()
+    for command in (["show", path], ["query", path, "SELECT 1"], ["top", path], ["export", path, tmp_path / "out"]):
+        ran = state(*command)
+        assert (ran.code, ran.out) == (3, "")
+        assert "state/0/1/3.changelog is missing" in ran.err
+    assert not (tmp_path / "out").exists()
+    assert "state/0/1/3.changelog" in state("ls", path).out
+
+
+def test_the_program_starts_a_session_of_its_own(masters: Callable[[str], Path]) -> None:
+    command = [sys.executable, "-m", "homeostat.cli.main", "state", "query"]
+    path = masters("counts") / "checkpoint"
+    ran = subprocess.run(
+        [*command, str(path), "SELECT count(*) AS words FROM state", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["rows"] == [{"words": 12}]
+    assert ran.stderr == ""
