@@ -36,9 +36,9 @@ def managed(log: Path, scenario: Path) -> Iterator[None]:
 
     def work() -> None:
         store = SqliteStore(log)
-        manager = Manager(build_engine(scenarios.load(str(scenario))), Policy("nothing"), store, RUN)
-        diary = Diary(store, RUN)
-        manager._on_step = diary.note
+        policy = Policy("nothing")
+        diary = Diary(store, RUN, policy)
+        manager = Manager(build_engine(scenarios.load(str(scenario))), policy, store, RUN, on_step=diary.note)
         manager.start()
         store.append(RUN, [Record("heard", "engine", time.time(), "heard of now")])
         ready.set()
@@ -73,6 +73,7 @@ def test_knobs_are_set_by_hand_after_a_dry_run(homeostat: Homeostat, scenario: P
         dry = homeostat("apply", "set", "parallelism.count=4", "--dry-run")
         assert "parallelism.count 3 → 4" in dry.out
         assert homeostat("log", "--kind", "order", "--json").json == []
+        assert homeostat("apply", "resolver", "scale-up", "--dry-run").out == f"would ask {RUN}: resolve scale-up\n"
         told = homeostat("apply", "set", "parallelism.count=4", "--json").json
         assert "by-hand: parallelism.count = 4" in [record["text"] for record in told["records"]]
         ran = homeostat("apply", "scale", "--executors", 6)
@@ -85,6 +86,7 @@ def test_what_cannot_be_asked_is_told(homeostat: Homeostat, scenario: Path, tmp_
         for words, what in [
             (("approve", "v-9"), "v-9 is not advised now"),
             (("revert",), "there is nothing to take back"),
+            (("apply", "resolver", "scale-up"), "there is no resolver 'scale-up'; there are: none"),
             (("apply", "set", "parallelism.count=many"), "write KNOB=VALUE"),
             (("pause", "--run", "app/wrods"), "app/words"),
         ]:

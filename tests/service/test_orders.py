@@ -135,6 +135,7 @@ def test_nonsense_in_the_log_is_no_order(log: Path) -> None:
         ("puase", {}, "there is no order 'puase'"),
         ("approve", {}, "what to approve"),
         ("apply", {}, "what to apply"),
+        ("resolve", {}, "which resolver"),
         ("pause", {"why": "x" * 501}, "501 characters"),
     ],
 )

@@ -72,8 +72,9 @@ class Living:
         self.run = run
         self.store = SqliteStore(log)
         engine = WallClock(build_engine(SCENARIO), time.time() - HISTORY_S)
-        diary = Diary(self.store, run)
-        self.manager = Manager(engine, registry.build("provisioning"), self.store, run, mode=mode, on_step=diary.note)
+        policy = registry.build("provisioning")
+        diary = Diary(self.store, run, policy)
+        self.manager = Manager(engine, policy, self.store, run, mode=mode, on_step=diary.note)
         self.manager.start()
         for _ in range(int(HISTORY_S / STEP_S)):
             self.step()

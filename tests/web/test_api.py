@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from living import Living
 from serving import HOSTILE, OPERATE, READ, Served, serving
 
+from homeostat.bench.service import write_history
 from homeostat.core.findings import Record
 from homeostat.store.sqlite import SqliteStore
 
@@ -198,6 +200,36 @@ def test_an_advised_action_can_be_approved(alice: httpx.Client, advised: Living)
     for _ in range(30):
         advised.step()
     assert advised.configuration.as_json()["parallelism.count"] > before["parallelism.count"]
+
+
+def test_a_resolver_that_has_nothing_to_say_says_so(alice: httpx.Client, words: Living) -> None:
+    shown = alice.get("/query.json", params=RUN).json()
+    assert "scale-up" in shown["present"]["resolvers"]
+    given = alice.post("/orders.json", json={"run": words.run, "command": "resolve", "target": "scale-up"})
+    words.step()
+    (*_, answer) = alice.get("/record.json", params=RUN | {"id": given.json()["id"]}).json()["chain"]
+    assert answer["text"] == "not done: scale-up proposes nothing: the diagnoses that stand are: none"
+
+
+def test_the_traffic_ahead_is_told_with_an_interval_once_it_is_known(client: httpx.Client, tmp_path: Path) -> None:
+    told = client.get("/models/traffic.json", params=RUN | {"horizon": "15 min"}).json()
+    assert (told["run"], told["usable"]) == ("app/words", False)
+    assert "of history is needed" in told["reason"]
+    write_history(tmp_path / "week.sqlite", queries=5, days=7.0, batch_s=600.0)
+    with serving(tmp_path / "week.sqlite") as found, found.client() as other:
+        told = other.get("/models/traffic", params={"run": "app0/query0", "horizon": "1 d"}).json()
+    assert told["usable"]
+    assert len(told["forecast"]) * told["step_s"] == 86_400
+    for step in told["forecast"]:
+        then_s = told["made_at_s"] + step["ahead_s"] - told["step_s"] / 2
+        wave = 1_000.0 * (1.5 + math.sin(then_s / 86_400 * 2 * math.pi))
+        assert step["expected"] == pytest.approx(wave, rel=0.25)
+        assert step["low"] <= step["expected"] <= step["high"]
+
+
+def test_without_batches_there_is_no_traffic_to_forecast(client: httpx.Client) -> None:
+    answer = client.get("/models/traffic.json", params={"run": HOSTILE})
+    assert (answer.status_code, answer.json()["error"]["fix"]) == (404, "let it run for a while")
 
 
 @pytest.mark.parametrize("token", ["", READ, "wrong"])

@@ -50,3 +50,20 @@ def test_where_it_is_not_installed_the_run_goes_on(tmp_path: Path, monkeypatch: 
     with beside.dashboard(tmp_path / "log.sqlite", tmp_path / "out", said.append):
         pass
     assert said == ["no dashboard: no_such_module is not installed (pip install 'homeostat[serve]')"]
+
+
+def test_where_it_cannot_start_the_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said: list[str] = []
+    with beside.dashboard(tmp_path / "log.sqlite", tmp_path / "file" / "logs" / "dashboard.out", said.append):
+        said.append("the run")
+    assert said == ["no dashboard: Not a directory", "the run"]
+
+
+def test_what_becomes_of_it_is_no_matter_to_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "log.sqlite").mkdir()
+    said: list[str] = []
+    with beside.dashboard(tmp_path / "log.sqlite", tmp_path / "out", said.append):
+        said.append("the run")
+    assert said[-1] == "the run"

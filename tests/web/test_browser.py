@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from living import Living
-from playwright.sync_api import Browser, Page, expect, sync_playwright
-from serving import HOSTILE, OPERATE, READ, Served
+from playwright.sync_api import Browser, Page, expect
+from serving import HOSTILE, OPERATE, READ, Served, serving
 
+from homeostat.bench.service import write_history
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.pages import link
 from homeostat.web.report import report
 
-CHROMIUM = shutil.which("chromium")
 AXE = Path(__file__).with_name("axe.min.js")
 SOON_MS = 2_000.0
 QUERY = link("/query", run="app/words")
@@ -29,18 +28,6 @@ PAGES = (
     link("/record", run="app/words", id="a-1"),
     "/sign-in",
 )
-
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="chromium is not installed: `.ci/chromium` as root installs it"
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -147,6 +134,29 @@ def test_pause_and_resume_show_who_and_why(page: Page, words: Living) -> None:
     expect(page.locator("#live")).to_have_text("live")
     words.step()
     expect(page.locator("#standing")).not_to_contain_text("paused", timeout=SOON_MS)
+
+
+def test_a_resolver_is_run_by_hand_where_the_loop_only_advises(page: Page, advised: Living) -> None:
+    sign_in(page)
+    page.goto(link("/query", run=advised.run))
+    page.get_by_label("Resolver").select_option("scale-up")
+    page.get_by_role("button", name="Run it now").click()
+    expect(page.locator("#live")).to_have_text("live")
+    advised.step()
+    told = page.locator("details.kind-action summary").first
+    expect(told).to_contain_text("scale-up: parallelism.count =", timeout=SOON_MS)
+
+
+def test_a_week_of_history_goes_on_into_a_forecast(browser: Browser, tmp_path: Path) -> None:
+    write_history(tmp_path / "week.sqlite", queries=5, days=7.0, batch_s=600.0)
+    with serving(tmp_path / "week.sqlite") as found:
+        page = browser.new_page(base_url=found.url)
+        page.goto(link("/query", run="app0/query0"))
+        page.wait_for_selector("#charts[data-forecast=true]")
+        rate = page.locator("[data-column=arrival_per_s]")
+        expect(rate.locator(".note")).to_contain_text("forecast by")
+        expect(rate.locator(".u-legend")).to_contain_text("forecast")
+        page.close()
 
 
 @pytest.mark.parametrize("token", ["", READ])

@@ -121,8 +121,9 @@ class _Loop:
     def __init__(self, log: Path, instances: int) -> None:
         self.store = SqliteStore(log)
         engine = Dataflow(scenario(instances, 3_600.0))
-        diary = Diary(self.store, LIVE)
-        self._manager = Manager(engine, registry.build("provisioning"), self.store, LIVE, on_step=diary.note)
+        policy = registry.build("provisioning")
+        diary = Diary(self.store, LIVE, policy)
+        self._manager = Manager(engine, policy, self.store, LIVE, on_step=diary.note)
         self._manager.start()
         for _ in range(20):
             self.cycle()

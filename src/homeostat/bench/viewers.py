@@ -25,11 +25,14 @@ def view(host: str, port: int, run: str, connected: threading.Semaphore) -> None
     stream = news.getresponse()
     pages = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
     connected.release()
+    seen = ""
     for line in stream:
+        if line.startswith(b"id:"):
+            seen = line[3:].strip().decode()
         if line.startswith(b"data:"):
             time.sleep(THROTTLE_S)
             for path in (f"/query?{asked}", f"/series.json?{asked}"):
-                pages.request("GET", path, headers={"accept": "text/html"})
+                pages.request("GET", path, headers={"accept": "text/html", "homeostat-seen": seen})
                 pages.getresponse().read()
 
 

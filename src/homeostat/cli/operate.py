@@ -26,9 +26,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be asked
 ANSWER_LIMIT_S = 15.0
 LOOK_AGAIN_S = 0.2
 
-app = typer.Typer(
-    name="apply", help="Set knobs by hand, within the bounds and one action at a time.", no_args_is_help=True
-)
+app = typer.Typer(name="apply", help="Act by hand, within the bounds and one action at a time.", no_args_is_help=True)
 
 
 class UnansweredError(HomeostatError):
@@ -95,6 +93,19 @@ def set_(
     _give("apply", store, run, why, json, values=dict(map(_setting, settings)), dry_run=dry_run)
 
 
+@app.command("resolver")
+def resolver(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Such as scale-up; the dashboard lists them.")],
+    store: StoreOption = None,
+    run: RunOption = None,
+    why: WhyOption = "",
+    dry_run: DryRun = False,
+    json: JsonFlag = False,
+) -> None:
+    """Run one resolver now, against the diagnoses that stand, and do the best that it proposes."""
+    _give("resolve", store, run, why, json, target=name, dry_run=dry_run)
+
+
 def _setting(text: str) -> tuple[str, Value]:
     name, _, value = text.partition("=")
     try:
@@ -146,7 +157,8 @@ def _told(answer: dict[str, Any], json: bool) -> None:
         print_json(answer)
         return
     lines = [f"{each['id']}  {each['text']}" for each in answer.get("records", ())]
-    print("\n".join(lines or [f"would ask {answer['run']}: {answer['order']['command']}", *answer["changes"]]))
+    wanted = " ".join(filter(None, (answer["order"]["command"], answer["order"]["target"])))
+    print("\n".join(lines or [f"would ask {answer['run']}: {wanted}", *answer["changes"]]))
 
 
 def _running(store: SqliteStore, wanted: str | None, path: Path) -> str:

@@ -66,13 +66,13 @@ class EngineChanged:
     reason: str = "start"
 
 
-OperatorCommand = Literal["pause", "resume", "approve", "revert", "apply"]
+OperatorCommand = Literal["pause", "resume", "approve", "revert", "apply", "resolve"]
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A person's word: it is logged with who and why. `target` names an advice or an action, `values` the knobs to
-    apply, `order` the record that the word came in."""
+    """A person's word: it is logged with who and why. `target` names an advice, an action or a resolver, `values` the
+    knobs to apply, `order` the record that the word came in."""
 
     command: OperatorCommand
     by: str

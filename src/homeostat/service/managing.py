@@ -49,17 +49,18 @@ def manager(
     run = application.run_name(pipeline.name)
     engine = application.engine(pipeline.name)
     ours = cast("Store", FencedStore(store, engine))
+    policy = registry.build(name, config.sections)
 
     def alert(told: Notify) -> None:
         say(f"{told.title}: {told.message}")
 
     return Manager(
         engine,
-        registry.build(name, config.sections),
+        policy,
         ours,
         run,
         objective=objective,
         mode=config.mode,
-        on_step=Diary(ours, run).note,
+        on_step=Diary(ours, run, policy).note,
         on_alert=alert,
     )

@@ -35,6 +35,8 @@ def order(
         raise ConfigError(f"there is no order {command!r}", where="order", fix=nearest(command, COMMANDS))
     if command == "approve" and not target:
         raise ConfigError("it does not say what to approve", where="order", fix="name an advice, such as v-1")
+    if command == "resolve" and not target:
+        raise ConfigError("it does not say which resolver", where="order", fix="name one, such as scale-up")
     if command == "apply" and not values:
         raise ConfigError("it does not say what to apply", where="order", fix="name a knob and a value")
     if not by.strip():

@@ -14,6 +14,7 @@ from homeostat.core.cycle import Trace
 from homeostat.core.digest import ComponentDigest, Digest
 from homeostat.core.findings import JSON
 from homeostat.core.observation import Array, IntArray, Observation, TaskSample
+from homeostat.core.policy import Policy
 from homeostat.core.state import Standing, State
 from homeostat.core.stats import median
 from homeostat.core.topology import Component
@@ -27,11 +28,13 @@ _BATCHES = 5
 _LONGEST_LIST = 20
 
 
-def present(trace: Trace, state: State) -> JSON:
+def present(policy: Policy, trace: Trace, state: State) -> JSON:
     latest = state.history[-1] if state.history else None
     components = [_component(component, state, latest) for component in state.topology]
     return {
         "at_s": latest.at_s if latest is not None else state.epoch_since_s,
+        "policy": policy.name,
+        "resolvers": [each.name for each in policy.resolvers[:_LONGEST_LIST]],
         "mode": state.mode,
         "earned": state.earned,
         "paused": state.paused,

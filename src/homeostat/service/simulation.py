@@ -128,7 +128,7 @@ def simulate(
     log = store if store is not None else MemoryStore()
     run = run or f"{scenario.name}/{policy.name}/{scenario.seed if seed is None else seed}"
     referee = _Referee(scenario, engine)
-    diary = Diary(store, run) if store is not None else None
+    diary = Diary(store, run, policy) if store is not None else None
 
     def after_step(trace: Trace, state: State) -> None:
         referee.watch(trace, state)

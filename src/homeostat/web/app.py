@@ -34,6 +34,7 @@ from homeostat.web.recent import Recent
 from homeostat.web.security import COOKIE, SESSION_S, Person, Sessions, Tokens
 from homeostat.web.summary import simulated
 
+SEEN = "homeostat-seen"  # the last event that a page has heard of: it asks for an answer from then on
 _EMPTY: dict[str, Any] = {"applications": [], "total": 0, "next": None}
 
 
@@ -50,8 +51,8 @@ class Dashboard:
         routes = [Route("/", self._page(ENDPOINTS[0]))]
         for endpoint in ENDPOINTS:
             routes.append(Route(f"{endpoint.path}.json", self._twin(endpoint)))
-            if endpoint.template:
-                routes.append(Route(endpoint.path, self._page(endpoint)))
+            shown = self._page(endpoint) if endpoint.template else self._twin(endpoint)
+            routes.append(Route(endpoint.path, shown))
         routes += [
             Route("/openapi.json", lambda request: tagged(request, as_json(description()), JSON_TYPE)),
             Route("/metrics", self._metrics),
@@ -91,8 +92,10 @@ class Dashboard:
 
     def _twin(self, endpoint: Endpoint) -> Callable[[Request], Response]:
         def show(request: Request) -> Response:
-            body = self._made(_here(request), lambda: as_json(self._answer(endpoint, request)))
-            return tagged(request, body, JSON_TYPE)
+            def made() -> bytes:
+                return as_json(self._answer(endpoint, request))
+
+            return tagged(request, self._made(request, endpoint, (_here(request),), made), JSON_TYPE)
 
         return show
 
@@ -104,17 +107,18 @@ class Dashboard:
             def made() -> bytes:
                 return page(endpoint.template, person=person, here=here, twin=twin, **self._answer(endpoint, request))
 
-            return tagged(request, self._made((here, person), made), HTML_TYPE)
+            return tagged(request, self._made(request, endpoint, (here, person), made), HTML_TYPE)
 
         return show
 
-    def _made(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
-        """Not made again as long as nothing has been written."""
+    def _made(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> bytes:
+        """Not made again as long as nothing has been written, or nothing that the asker has heard of."""
         try:
             position = self._reader.read(lambda store: store.position())
         except NoLogError:
             return make()
-        return self._recent.get((key, position), make)
+        seen = _whole(request.headers.get(SEEN, ""))
+        return self._recent.get(key, position, make, seen=seen, keep_s=endpoint.keep_s)
 
     def _metrics(self, request: Request) -> Response:
         try:
@@ -127,8 +131,8 @@ class Dashboard:
         asked = read(views.EVENTS, request.query_params.multi_items())
         if self.feed is None or self.feed.viewers >= MOST_VIEWERS:
             raise RefusalError(503, f"{MOST_VIEWERS} viewers are connected already", "close one")
-        seen = request.headers.get("last-event-id", "")
-        after = int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 18 else asked["after"] or None
+        seen = _whole(request.headers.get("last-event-id", ""))
+        after = asked["after"] or None if seen is None else seen
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self.feed.stream(asked["run"], after), media_type="text/event-stream", headers=headers)
 
@@ -236,6 +240,10 @@ async def _form(request: Request) -> dict[str, str]:
 
 def _here(request: Request) -> str:
     return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else None
 
 
 def _within(place: str) -> str:

@@ -18,21 +18,34 @@ NEEDED = ("jinja2", "starlette", "uvicorn")
 @contextmanager
 def dashboard(store: Path, output: Path, say: Callable[[str], None]) -> Iterator[None]:
     """The run does not need it: where it cannot start, that is said and the run goes on."""
+    keeper = None
+    try:
+        keeper = _started(store, output, say)
+    except OSError as error:
+        say(f"no dashboard: {error.strerror or error}")
+    try:
+        yield
+    finally:
+        if keeper is not None:
+            keeper.close()
+
+
+def _started(store: Path, output: Path, say: Callable[[str], None]) -> Keeper | None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         say(f"no dashboard: {missing[0]} is not installed (pip install 'homeostat[serve]')")
-        yield
-        return
+        return None
+    output.parent.mkdir(parents=True, exist_ok=True)
     port = _free_port()
     command = [sys.executable, "-m", "homeostat.cli.main", "serve", "--store", str(store), "--port", str(port)]
-    output.parent.mkdir(parents=True, exist_ok=True)
     keeper = Keeper()
     try:
         keeper.start("dashboard", command, log=output)
-        say(f"dashboard at http://{LOOPBACK}:{port}/")
-        yield
-    finally:
+    except OSError:
         keeper.close()
+        raise
+    say(f"dashboard at http://{LOOPBACK}:{port}/")
+    return keeper
 
 
 def _free_port() -> int:

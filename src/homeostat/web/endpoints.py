@@ -19,7 +19,8 @@ Answer = Callable[[Store, Mapping[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`path` has a JSON twin at `path.json`; where there is no template there is only the twin."""
+    """`path` has a JSON twin at `path.json`; without a template both are JSON. An answer that costs much is given out
+    for `keep_s`, whatever was written meanwhile."""
 
     path: str
     summary: str
@@ -27,6 +28,7 @@ class Endpoint:
     answer: Answer
     template: str = ""
     empty: bool = False
+    keep_s: float = 0.0
 
 
 ENDPOINTS = (
@@ -38,6 +40,7 @@ ENDPOINTS = (
     Endpoint("/stories", "Its decisions, each from symptom to outcome", views.STORIES, views.told, "stories.html"),
     Endpoint("/log", "Its records, the newest first", views.LOG, views.log, "log.html"),
     Endpoint("/record", "One record, explained, with its chain", views.RECORD, views.record, "record.html"),
+    Endpoint("/models/traffic", "What will arrive, with an interval", views.TRAFFIC, views.traffic, keep_s=60.0),
 )
 
 

@@ -56,6 +56,8 @@ class Matrices(_Shown):
 
 class Present(_Shown):
     at_s: Number | None = None
+    policy: Text = ""
+    resolvers: list[Text] = []
     mode: Text = ""
     earned: int = 0
     paused: Text = ""

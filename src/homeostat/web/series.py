@@ -64,18 +64,10 @@ def columns(batches: Sequence[Record], points: int = MOST_POINTS) -> Columns:
 
 def row(body: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of one batch; NaN for what is not known."""
-    found = {name: _number(body, name) for name in ("arrival_per_s", "rows", "span_s", *_PEAKS)}
+    found = {name: known(body, name) for name in ("arrival_per_s", "rows", "span_s", *_PEAKS)}
     found["process_per_s"] = found["rows"] / found["span_s"] if found["span_s"] > 0 else math.nan
     phases = body.get("phases_s")
-    return found | ({name: _number(phases, name) for name in phases} if isinstance(phases, dict) else {})
-
-
-def _number(body: Mapping[str, Any], name: str) -> float:
-    """Anyone can write anything into a log: what is no number is not known."""
-    try:
-        return known(body, name)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+    return found | ({name: known(phases, name) for name in phases} if isinstance(phases, dict) else {})
 
 
 def _together(name: str, values: Sequence[float]) -> float | None:

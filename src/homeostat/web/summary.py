@@ -72,10 +72,7 @@ def _health(batches: Sequence[Record], info: RunInfo, now_s: float) -> tuple[str
     quiet_s = now_s - info.last_s
     if not over and quiet_s > GONE_S:
         return STOPPED, f"no news for {_span(quiet_s)}"
-    try:
-        state = query_state(info.name, batches, alive=True, now_s=info.last_s if over else now_s)
-    except (TypeError, ValueError, OverflowError):
-        return UNKNOWN, "its last batch cannot be read"
+    state = query_state(info.name, batches, alive=True, now_s=info.last_s if over else now_s)
     told = {HEALTHY: "it keeps up", BEHIND: state.reason, UNKNOWN: state.reason}[state.health]
     return state.health, f"{told} (at the end of a simulated run)" if over else told
 

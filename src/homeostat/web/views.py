@@ -9,17 +9,21 @@ from typing import Any
 
 from homeostat.core.errors import HomeostatError, StoreError
 from homeostat.core.findings import Record
+from homeostat.service.traffic import as_json
+from homeostat.service.traffic import traffic as arrived
 from homeostat.store import explain
 from homeostat.store.protocol import BATCH, KINDS, RunInfo, Store
 from homeostat.web import presence, stories, summary
 from homeostat.web.answers import RefusalError
 from homeostat.web.conditions import answer, conditions
 from homeostat.web.parameters import choice, text, whole
-from homeostat.web.series import MOST_POINTS, series
+from homeostat.web.series import MOST_BATCHES, MOST_POINTS, series
 
 RUN = text("run", "the run, as the list names it", required=True, least=1)
 SPANS_S = {"15 min": 900.0, "1 h": 3_600.0, "6 h": 21_600.0, "1 d": 86_400.0, "7 d": 604_800.0, "all": math.inf}
+LONG = "6 h"  # of a longer history the page shows only so much at first
 SPAN = choice("last", "how much of its history", tuple(SPANS_S), "all")
+HORIZONS_S = {name: SPANS_S[name] for name in ("15 min", "1 h", "6 h", "1 d")}
 LONGEST_CHAIN = 200
 LONGEST_EXPLANATION = 20_000
 
@@ -35,6 +39,7 @@ LOG = (
     whole("limit", "on a page", 1, 500, 100),
 )
 RECORD = (RUN, text("id", "the record's id", required=True, least=1))
+TRAFFIC = (RUN, choice("horizon", "how far ahead", tuple(HORIZONS_S), "1 h"))
 EVENTS = (text("run", "only events of this run"), whole("after", "the last event seen", 0, 10**11 - 1, 0))
 Asked = Mapping[str, Any]
 
@@ -52,6 +57,7 @@ def query(store: Store, asked: Asked) -> dict[str, Any]:
         "summary": about,
         "present": now.model_dump(),
         "matrices": presence.matrices(store, info.name).model_dump()["components"],
+        "span": "all" if info.last_s - info.started_s <= SPANS_S[LONG] else LONG,
         "answer": answer(about, found),
         "conditions": [condition._asdict() for condition in found],
         **stories.stories(store, info.name, 0, 20),
@@ -97,6 +103,18 @@ def record(store: Store, asked: Asked) -> dict[str, Any]:
         "chain": [stories.line(each) for each in chain[:LONGEST_CHAIN]],
         "left_out": max(0, len(chain) - LONGEST_CHAIN),
     }
+
+
+def traffic(store: Store, asked: Asked) -> dict[str, Any]:
+    from homeostat.models import forecast as models
+
+    info = known_run(store, asked["run"])
+    times_s, per_s = arrived(store, info.name, MOST_BATCHES)
+    horizon_s = HORIZONS_S[asked["horizon"]]
+    history = models.regular(times_s, per_s, horizon_s=horizon_s)
+    if not history.known:
+        raise RefusalError(404, "this run has no batches to forecast from", "let it run for a while")
+    return {"run": info.name, **as_json(models.forecast(history, horizon_s))}
 
 
 def known_run(store: Store, name: str) -> RunInfo:

@@ -4,7 +4,13 @@
   const STEPS_S = [1, 5, 10, 30, 60, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400, 604800];
   const holder = document.getElementById("charts");
   const plots = [];
+  let current = null;
+  let seen = "";
   let actions = [];
+  let forecast = { asked: "", madeMs: 0, told: null };
+
+  // With the last event that was heard of: the server need not make an answer anew that is from after it.
+  const ask = (address) => fetch(address, { headers: { accept: "text/html", ...(seen && { "homeostat-seen": seen }) } });
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const brief = (value) => {
@@ -68,14 +74,30 @@
     return found;
   };
 
+  // The input rate goes on into the future: the expected rate, between the edges of its interval.
+  const ahead = (all, at) => {
+    const steps = forecast.told.forecast.map((step) => ({ at: forecast.told.made_at_s + step.ahead_s, ...step })).filter((step) => step.at > at.at(-1));
+    const later = (name) => at.map(() => null).concat(steps.map((step) => step[name]));
+    const longer = all.map(([label, values, ...rest]) => [label, values.concat(steps.map(() => (label === "objective" ? values[0] : null))), ...rest]);
+    return [at.concat(steps.map((step) => step.at)), longer.concat([["forecast", later("expected"), "--mark", true], ["low", later("low"), "--band"], ["high", later("high"), "--band"]])];
+  };
+
+  const note = (figure) => {
+    const told = forecast.told;
+    figure.querySelector(".note").textContent = !told ? "" : told.usable ? `forecast by ${told.champion}: ${told.reason}` : `no forecast: ${told.reason.replace("not usable: ", "")}`;
+  };
+
   const draw = (figure, shown) => {
     const name = figure.dataset.column;
     const table = shown.columns;
     figure.hidden = !table[name];
     if (figure.hidden) return;
     const title = figure.querySelector("figcaption").firstChild.textContent.trim();
-    const all = lines(name, title, table, shown.objective);
-    const data = [table.at_s, ...all.map((line) => line[1])];
+    const known = lines(name, title, table, shown.objective);
+    const foreseen = name === "arrival_per_s" && forecast.told?.usable;
+    const [at, all] = foreseen ? ahead(known, table.at_s) : [table.at_s, known];
+    const data = [at, ...all.map((line) => line[1])];
+    if (name === "arrival_per_s") note(figure);
     const target = figure.querySelector(".plot");
     const last = table[name].findLast((value) => value !== null);
     figure.querySelector(".latest").textContent = brief(last);
@@ -88,6 +110,7 @@
       width: Math.max(280, figure.clientWidth - 18),
       height: 190,
       plugins: [markers],
+      bands: foreseen ? [{ series: [all.length, all.length - 1], fill: colour("--band") }] : [],
       cursor: { sync: { key: "time" } },
       scales: { x: { time: !shown.simulated }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.08] } },
       axes: [{ ...axis, ...when }, { ...axis, size: 62, values: (_, ticks) => ticks.map(brief) }],
@@ -105,10 +128,24 @@
 
   const drawAll = (shown) => {
     plots.splice(0).forEach((plot) => plot.destroy());
+    current = shown;
     actions = shown.actions;
     holder.querySelectorAll(".chart").forEach((figure) => draw(figure, shown));
     holder.dataset.drawn = String(shown.columns.at_s.length);
     holder.dataset.actions = String(actions.length);
+    holder.dataset.forecast = String(forecast.told?.usable ?? "");
+  };
+
+  // As far ahead as a quarter of what is known, and not more than once a minute.
+  const foresee = async (table) => {
+    const spanS = table.at_s.at(-1) - table.at_s[0];
+    const horizon = spanS >= 4 * 86400 ? "1 d" : spanS >= 86400 ? "6 h" : spanS >= 4 * 3600 ? "1 h" : "15 min";
+    const asked = `/models/traffic.json?${new URLSearchParams({ run: holder.dataset.run, horizon })}`;
+    if (!table.arrival_per_s || asked === forecast.asked && Date.now() - forecast.madeMs < 60000) return false;
+    forecast = { ...forecast, asked, madeMs: Date.now() };
+    const answer = await fetch(asked);
+    if (answer.ok) forecast.told = await answer.json();
+    return answer.ok;
   };
 
   const chart = async () => {
@@ -116,13 +153,16 @@
     const embedded = document.getElementById("series");
     if (embedded) return drawAll(JSON.parse(embedded.textContent));
     const asked = new URLSearchParams({ run: holder.dataset.run, last: holder.dataset.last });
-    const answer = await fetch(`/series.json?${asked}`);
-    if (answer.ok) drawAll(await answer.json());
+    const answer = await ask(`/series.json?${asked}`);
+    if (!answer.ok) return;
+    const shown = await answer.json();
+    drawAll(shown);
+    foresee(shown.columns).then((told) => told && drawAll(current)).catch(() => {});
   };
 
   // The server renders; a page that has changed is taken over part by part, and what the reader opened stays open.
   const refresh = async () => {
-    const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    const answer = await ask(location.href);
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const opened = new Set([...document.querySelectorAll("details[open]")].map((each) => each.id));
@@ -139,24 +179,50 @@
     await chart();
   };
 
-  let waiting = false;
+  // A page that takes long is asked for less often, and never twice at once.
+  let due = false;
+  let busy = false;
+  let tookMs = 0;
+  const renew = async () => {
+    const beganMs = performance.now();
+    due = false;
+    busy = true;
+    await refresh().catch(() => {});
+    busy = false;
+    tookMs = performance.now() - beganMs;
+    if (due) later();
+  };
+  const later = () => setTimeout(renew, Math.min(1000, Math.max(300, tookMs)));
   const soon = () => {
-    if (waiting) return;
-    waiting = true;
-    setTimeout(() => { waiting = false; refresh().catch(() => {}); }, 300);
+    if (!due && !busy) later();
+    due = true;
+  };
+
+  const heard = (event) => {
+    seen = event.lastEventId;
+    const told = JSON.parse(event.data);
+    if (["action", "alert", "advice", "outcome"].includes(told.kind)) document.getElementById("news").textContent = `${told.stage}: ${told.text}`;
+    soon();
   };
 
   const listen = () => {
     const state = document.getElementById("live");
     const run = document.querySelector("[data-run]")?.dataset.run;
     if (!state || !document.querySelector("[data-live]")) return;
-    const source = new EventSource(run ? `/events?${new URLSearchParams({ run })}` : "/events");
-    source.onopen = () => { state.textContent = "live"; };
-    source.onerror = () => { state.textContent = "connection lost, trying again"; };
-    source.addEventListener("reset", soon);
-    source.addEventListener("record", (event) => {
-      const told = JSON.parse(event.data);
-      if (["action", "alert", "advice", "outcome"].includes(told.kind)) document.getElementById("news").textContent = `${told.stage}: ${told.text}`;
+    let source = null;
+    const open = () => {
+      source = new EventSource(run ? `/events?${new URLSearchParams({ run })}` : "/events");
+      source.onopen = () => { state.textContent = "live"; };
+      source.onerror = () => { state.textContent = "connection lost, trying again"; };
+      source.addEventListener("reset", heard);
+      source.addEventListener("record", heard);
+    };
+    open();
+    // A browser has few connections to one server: a page that nobody looks at leaves its own to the others.
+    document.addEventListener("visibilitychange", () => {
+      source.close();
+      if (document.hidden) return;
+      open();
       soon();
     });
     addEventListener("pagehide", () => source.close());
