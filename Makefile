@@ -42,7 +42,7 @@ layers: setup
 
 unit: setup
 	@.ci/chromium
-	$(BIN)/python -m pytest
+	@.ci/tests $(BIN)/python
 
 soak: setup ## the long runs that `make test` leaves out
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m "soak or not soak"

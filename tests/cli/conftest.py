@@ -1,43 +1,10 @@
-"""Run the program as a user does, in this process: exit code, stdout, stderr."""
+"""A small scenario for the commands that run one."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-
-from homeostat.cli.main import run
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Homeostat = Callable[..., Ran]
-
-
-@pytest.fixture
-def homeostat(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Homeostat:
-    """In an empty working directory, so that nothing is found or left anywhere else."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HOMEOSTAT_STORE", raising=False)
-    monkeypatch.delenv("HOMEOSTAT_DEBUG", raising=False)
-
-    def call(*arguments: object) -> Ran:
-        code = run([str(argument) for argument in arguments])
-        return Ran(code, *capsys.readouterr())
-
-    return call
-
 
 SCENARIO = """\
 name = "small"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,8 @@ from rich.live import Live
 from homeostat import pictures
 from homeostat.cli.showing import Lines, Picture, Silent, print_comparison, print_summary
 from homeostat.core.findings import Record
-from homeostat.service.lease import Lease, LeaseTakenError
+from homeostat.service.launch import LEASE, SUPERVISOR
+from homeostat.service.lease import Lease
 from homeostat.service.showcase import REGULATED, Performance, Plan
 from homeostat.service.timeline import Change, Deed, Point, Timeline
 from homeostat.spark.faults import executor_processes
@@ -133,13 +135,30 @@ def test_three_runs_stand_beside_each_other(capsys: pytest.CaptureFixture[str], 
             assert (tmp_path / f"{count}{suffix}").stat().st_size > 10_000
 
 
-def test_a_demonstration_that_runs_is_left_alone(tmp_path: Path) -> None:
-    kept = tmp_path / REGULATED.name / "kept"
-    with Lease(tmp_path / REGULATED.name / "lease"):
-        kept.write_text("of the other")
-        with pytest.raises(LeaseTakenError):
-            Performance(PLAN, REGULATED, tmp_path, QUIET).run()
+@pytest.mark.parametrize("lease", [SUPERVISOR, LEASE])
+def test_a_demonstration_that_starts_or_runs_is_left_alone(homeostat: Homeostat, tmp_path: Path, lease: str) -> None:
+    directory = tmp_path / ".homeostat" / REGULATED.name
+    kept = directory / "ledger" / "kept"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("of the other")
+    with Lease(directory / lease):
+        ran = homeostat("demo", "--json")
+    assert (ran.code, ran.out) == (1, "")
+    (line,) = ran.err.splitlines()
+    assert line == (
+        f"homeostat: {directory}: another manager steers this application (process {os.getpid()}) "
+        "(stop it first, or use another directory)"
+    )
     assert kept.read_text() == "of the other"
+
+
+def test_what_an_earlier_demonstration_left_is_removed(tmp_path: Path) -> None:
+    directory = tmp_path / REGULATED.name
+    (directory / "ledger").mkdir(parents=True)
+    (directory / "ledger" / "0.parquet").touch()
+    (directory / "log.sqlite").touch()
+    Performance(PLAN, REGULATED, tmp_path, QUIET).prepare()
+    assert {path.name for path in directory.iterdir()} == {LEASE, "wordcount.py", "homeostat.toml"}
 
 
 @pytest.mark.soak

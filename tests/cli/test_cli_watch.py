@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from homeostat.spark.proxy import Behaviour, Proxy
+
 Homeostat = Callable[..., Any]
 
 
@@ -27,6 +29,15 @@ def test_an_address_without_an_application_is_one_line(homeostat: Homeostat) -> 
     before = threading.active_count()
     one_line(homeostat("watch", url), 1, url, "refused", "http://driver:4040")
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("behaviour", [Behaviour.GARBAGE, Behaviour.HALF, Behaviour.ERROR, Behaviour.FAITHFUL])
+def test_an_address_that_answers_something_else_is_one_line(homeostat: Homeostat, behaviour: Behaviour) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with Proxy(nobody) as proxy:
+        proxy.behave(behaviour)
+        one_line(homeostat("watch", proxy.url), 1, proxy.url, "http://driver:4040")
 
 
 @pytest.mark.parametrize("url", ["", "driver:4040", "ftp://driver"])

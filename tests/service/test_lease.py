@@ -27,7 +27,7 @@ def test_a_second_manager_is_told_who_holds_it(tmp_path: Path) -> None:
         Lease(tmp_path / "lease").take()
     assert refused.value.line == (
         f"{tmp_path}: another manager steers this application (process {os.getpid()}) "
-        "(stop it first, or give this one another --directory)"
+        "(stop it first, or use another directory)"
     )
     assert refused.value.exit_code == 1
 

@@ -12,7 +12,7 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.events import Observed
 from homeostat.core.observation import NAN, Observation
 from homeostat.sim import scenarios
-from homeostat.sim.fitting import agreement, fit
+from homeostat.sim.fitting import WARMING, agreement, fit
 from homeostat.sim.microbatch import Microbatch
 from homeostat.sim.recorded_load import bound, trigger_s, workload
 from homeostat.sim.recording import (
@@ -149,7 +149,7 @@ def test_a_configuration_that_was_not_fitted_is_predicted(fitted: Scenario) -> N
         replace(KNOWN, engine=replace(ENGINE, executors=5), workload=WorkloadSpec("constant", rate_per_s=700.0)), seed=9
     )
     predicted = agreement(fitted, other)
-    assert predicted.batches == len(other.batches) - 1
+    assert predicted.batches == len(other.batches) - WARMING
     assert predicted.median_error < 0.15
     assert 0.6 <= predicted.coverage <= 0.95
 
@@ -186,7 +186,7 @@ def test_skew_is_found_again() -> None:
 
 def test_too_few_batches_are_refused(known: RecordedRun) -> None:
     with pytest.raises(ConfigError, match="only 4 batches"):
-        fit(replace(known, batches=known.batches[:5]))
+        fit(replace(known, batches=known.batches[: WARMING + 4]))
 
 
 def test_a_restart_takes_as_long_as_between_its_runs(known: RecordedRun) -> None:

@@ -292,7 +292,7 @@ def test_a_manager_may_fail_hang_or_end_and_the_query_goes_on(
         return [record.text for record in log.records(run, kinds=["failure"])]
 
     application.open(spark)
-    keeper = LoopKeeper(lambda: Loop(managers, told.append, 0.2), told.append, silent_s=20.0)
+    keeper = LoopKeeper(lambda: Loop(managers, told.append, 0.2), told.append, silent_s=3.0)
     try:
         application.start()
         running = application.queries[NAME].query

@@ -23,7 +23,7 @@ from homeostat.core.errors import ConfigError
 from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark import ledger, queries, source
 from homeostat.spark.profile import Profile
-from homeostat.spark.queries import ManagedQuery, QueryError, first_line
+from homeostat.spark.queries import ManagedQuery, QueryError
 from homeostat.spark.waiting import Deadline
 
 if TYPE_CHECKING:
@@ -227,13 +227,3 @@ def test_a_query_that_was_handed_over_is_not_restarted(words: Words) -> None:
     with pytest.raises(QueryError, match="handed over running"):
         handed_over.restart({STATE: 2}, limit())
     assert running.isActive
-
-
-def test_the_cause_is_told_without_ids_and_plans() -> None:
-    said = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: no room\n=== Plan ===\nScan"
-    assert first_line(RuntimeError(said)) == "no room"
-    python = "in the proxy: Traceback (most recent call last):\n  File 'a.py'\nValueError: no\n\tat py4j"
-    assert first_line(RuntimeError(python)) == "ValueError: no"
-    java = "An error occurred while calling o7.start.\n: java.lang.IllegalStateException: no\n\tat Query.start"
-    assert first_line(RuntimeError(java)) == "java.lang.IllegalStateException: no"
-    assert first_line(RuntimeError("")) == "RuntimeError"

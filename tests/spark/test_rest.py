@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from homeostat.spark.answers import Executor, Job, StageAttempt, moment_s
+from homeostat.spark.answers import Executor, Job, moment_s
 from homeostat.spark.rest import RestClient, SensorError
 
 CALLS: dict[str, Callable[[RestClient], object]] = {
@@ -20,7 +20,7 @@ CALLS: dict[str, Callable[[RestClient], object]] = {
     "jobs": RestClient.jobs,
     "job": lambda client: client.job(1),
     "stage": lambda client: client.stage(1),
-    "tasks": lambda client: client.tasks(StageAttempt(1, 0, "COMPLETE", 4, 4)),
+    "stage with tasks": lambda client: client.stage_with_tasks(1),
 }
 
 

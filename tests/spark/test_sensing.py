@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from homeostat.cli.watch import batch_line
 from homeostat.core.configuration import Knob
 from homeostat.core.events import Event, Failure, Observed, UnderWay
 from homeostat.core.observation import Observation
@@ -317,8 +318,12 @@ def test_an_application_is_watched_from_outside(watched: Watched, spark: SparkSe
     (flow,) = batch.flows
     assert flow.rows > 0
     assert math.isfinite(flow.seconds)
-    assert math.isnan(flow.arrival_per_s)
-    assert math.isnan(flow.pending_rows)
+    unknown = (flow.arrival_per_s, flow.pending_rows, flow.state_rows, flow.updated_keys, flow.watermark_gap_s)
+    (state,) = batch.states.values()
+    assert all(map(math.isnan, (*unknown, state.rows, state.memory_bytes, state.disk_bytes)))
+    assert not flow.phases_s
+    assert all(name.startswith("stage") for name in batch.tasks), "REST does not tell the operators of a stage"
+    assert "arrival unknown, pending unknown" in batch_line("words", batch)
     assert set(batch.workers.ids) == set(application.sensors.workers().ids)
     assert described.configuration[Knob("executors", "app")] == len(batch.workers.ids)
     assert not described.capabilities.knobs

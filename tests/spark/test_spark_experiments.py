@@ -42,13 +42,13 @@ def trial(spark: SparkSession, workspace: Path) -> Start:
         rate_per_s: float,
         *,
         noise: float = 0.0,
-        hot: float = 0.0,
+        hot: tuple[tuple[int, float], ...] = (),
         policy: str = "provisioning",
         mode: Mode = "regulate",
         **spec: Any,
     ) -> Trial:
         workload = WorkloadSpec(kind="constant", rate_per_s=rate_per_s, noise=Noise(noise))
-        profile = Profile(workload, hot=((0, hot),) if hot else ())
+        profile = Profile(workload, hot=hot)
         wanted = specification(profile, workspace / "ledger", spec.pop("objective", None), trigger_s=2.0, **spec)
         return Trial(spark, workspace / "app", wanted, policy, QUICK, mode)
 
@@ -184,8 +184,21 @@ def test_e4_noise_for_ten_minutes_is_no_reason_to_act(trial: Start) -> None:
 
 
 def test_e6_a_hot_key_is_told_from_a_slow_executor(trial: Start) -> None:
-    wanted = trial(900.0, hot=0.7, executors=3, mode="advise", keyed=True, rows_per_trigger=3600)
+    wanted = trial(900.0, hot=((0, 0.7),), executors=3, mode="advise", keyed=True, rows_per_trigger=3600)
     result = wanted.run(180.0, until=found(DATA_SKEW))
+
+    assert DATA_SKEW in result.causes()
+    assert SLOW_INSTANCE not in result.causes()
+    settled(result)
+
+
+@pytest.mark.soak
+def test_e6_a_key_that_grows_hot_is_named_and_nothing_else_is(trial: Start) -> None:
+    """A fifth of the rows, half of them, then 70 %: from the half on its partition is more than one task can do."""
+    rate_per_s, each_s = 1300.0, 120.0
+    hot = tuple((round(step * each_s * rate_per_s), share) for step, share in enumerate((0.2, 0.5, 0.7)))
+    wanted = trial(rate_per_s, hot=hot, executors=4, mode="advise", keyed=True, rows_per_trigger=5200)
+    result = wanted.run(600.0, until=lambda t: t.elapsed_s > 3 * each_s and found(DATA_SKEW)(t))
 
     assert DATA_SKEW in result.causes()
     assert SLOW_INSTANCE not in result.causes()

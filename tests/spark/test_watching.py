@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from homeostat.core.events import Apply, Receipt
@@ -19,6 +20,17 @@ def test_queries_and_their_progress_are_in_the_log() -> None:
         assert {progress.run for progress in batches} == {handle.run_id}
         assert [p.batch for p in batches] == sorted((p.batch for p in batches), reverse=True)
     assert found
+
+
+def test_what_rest_does_not_show_is_in_the_log() -> None:
+    """Over REST alone all of it is unknown: `test_sensing` watches a real application so."""
+    (handle,) = LogQueries(EventLog(LOG)).handles()
+    for progress in map(read_progress, handle.recent_progress()):
+        (source,) = progress.sources
+        known = (source.rows, source.end, source.latest, progress.state_rows, progress.updated_keys)
+        assert all(map(math.isfinite, known))
+        assert progress.states
+        assert {"addBatch", "queryPlanning"} <= set(progress.phases_s)
 
 
 def test_operators_of_stages_are_in_the_log() -> None:

@@ -52,6 +52,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture
+def homeostat(spark: SparkSession, homeostat: Callable[..., Any]) -> Callable[..., Any]:
+    """The program in this process, whose session its commands use."""
+    return homeostat
+
+
 class Workshop:
     """Runs the query of a kind on as many files as asked for, one batch each; what it has run before is kept."""
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from homeostat.cli.main import run
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 CheckpointOf = Callable[[str], Path]
+Homeostat = Callable[..., Any]
 APP = """
 import homeostat as hs
 
@@ -29,27 +24,6 @@ def counts(ctx):
     return rows.{query}.writeStream.outputMode("update").foreachBatch(sink)
 """
 SAME, OTHER_KEY = 'groupBy("word").sum("amount")', 'groupBy("amount").count()'
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def homeostat(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """In this process, whose Spark session the commands use."""
-
-    def call(*arguments: object) -> Ran:
-        code = run([str(argument) for argument in arguments])
-        return Ran(code, *capsys.readouterr())
-
-    return call
 
 
 @pytest.fixture
@@ -69,7 +43,7 @@ def files(path: Path) -> dict[str, bytes]:
 
 
 def test_the_same_application_starts_and_nothing_is_touched(
-    homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf, app: Callable[..., Path], tmp_path: Path
+    homeostat: Homeostat, checkpoint_of: CheckpointOf, app: Callable[..., Path], tmp_path: Path
 ) -> None:
     checkpoint = checkpoint_of("counts")
     before = files(tmp_path)
@@ -82,7 +56,7 @@ def test_the_same_application_starts_and_nothing_is_touched(
 
 
 def test_another_state_does_not_fit(
-    homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf, app: Callable[..., Path]
+    homeostat: Homeostat, checkpoint_of: CheckpointOf, app: Callable[..., Path]
 ) -> None:
     ran = homeostat("state", "check", checkpoint_of("counts"), app(OTHER_KEY))
     assert ran.code == 3
@@ -91,14 +65,14 @@ def test_another_state_does_not_fit(
 
 
 def test_a_source_that_would_lose_files_is_not_tried(
-    homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf, app: Callable[..., Path]
+    homeostat: Homeostat, checkpoint_of: CheckpointOf, app: Callable[..., Path]
 ) -> None:
     ran = homeostat("state", "check", checkpoint_of("counts"), app(options='.option("cleanSource", "delete")'))
     assert ran.code == 3
     assert "its source has cleanSource = delete: a trial would remove files" in ran.out
 
 
-def test_a_state_is_saved_rescaled_and_put_back(homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+def test_a_state_is_saved_rescaled_and_put_back(homeostat: Homeostat, checkpoint_of: CheckpointOf) -> None:
     checkpoint = checkpoint_of("counts")
     made = homeostat("state", "savepoint", checkpoint, "good", "--json")
     assert (made.code, made.json["name"], made.json["partitions"]) == (0, "good", 3)
@@ -116,7 +90,7 @@ def test_a_state_is_saved_rescaled_and_put_back(homeostat: Callable[..., Ran], c
 
 
 def test_an_open_batch_is_finished_by_the_application(
-    homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf, app: Callable[..., Path], tmp_path: Path
+    homeostat: Homeostat, checkpoint_of: CheckpointOf, app: Callable[..., Path], tmp_path: Path
 ) -> None:
     checkpoint = checkpoint_of("counts")
     last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
@@ -142,7 +116,7 @@ def test_an_open_batch_is_finished_by_the_application(
     ],
 )
 def test_what_is_wrong_is_one_line(
-    homeostat: Callable[..., Ran], checkpoint_of: CheckpointOf, arguments: list[str], said: str
+    homeostat: Homeostat, checkpoint_of: CheckpointOf, arguments: list[str], said: str
 ) -> None:
     checkpoint = checkpoint_of("counts")
     ran = homeostat("state", *(word.format(checkpoint) for word in arguments))

@@ -33,7 +33,7 @@ def rows(spark: SparkSession, at: Checkpoint) -> dict[str, list[str]]:
     """Every row of every table as Spark's public reader shows it, without its partition."""
     batch = at.batches().finished
     found = {}
-    with rawstate.in_its_format(spark, at):
+    with reading.in_the_format_of(spark, at, batch):
         for each in tables(at, batch):
             frame = reading.table(spark, at, each, batch).drop("partition_id")
             found[each.view] = sorted(str(row.asDict(recursive=True)) for row in frame.collect())

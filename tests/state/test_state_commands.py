@@ -6,43 +6,23 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from homeostat.cli.main import run
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 CheckpointOf = Callable[[str], Path]
+Homeostat = Callable[..., Any]
 LIMIT_S = 300
 
 
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
 @pytest.fixture
-def state(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """The command in this process, which has a session already."""
-
-    def call(*arguments: object) -> Ran:
-        capsys.readouterr()
-        code = run(["state", *map(str, arguments)])
-        return Ran(code, *capsys.readouterr())
-
-    return call
+def state(homeostat: Homeostat) -> Homeostat:
+    return partial(homeostat, "state")
 
 
-def test_ls(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+def test_ls(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     path = checkpoint_of("processor")
     (path / "commits" / "3").unlink()
     ran = state("ls", path)
@@ -63,7 +43,7 @@ def test_ls(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
     assert {table["view"] for table in told["operators"][0]["tables"]} == {"total", "amounts", "seen", "timers"}
 
 
-def test_show_and_query(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+def test_show_and_query(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     path = checkpoint_of("counts")
     shown = state("show", path, "--batch", 1, "--limit", 5)
     assert shown.code == 0, shown.err
@@ -77,7 +57,7 @@ def test_show_and_query(state: Callable[..., Ran], checkpoint_of: CheckpointOf) 
     assert wrong.err.startswith("homeostat: SQL: [PARSE_SYNTAX_ERROR]")
 
 
-def test_top(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+def test_top(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     ran = state("top", checkpoint_of("counts"), "--limit", 2)
     assert ran.code == 0, ran.err
     assert "The largest partitions after batch 3" in ran.out
@@ -86,7 +66,7 @@ def test_top(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
     assert sum(partition["rows"] for partition in told["partitions"]) == 12
 
 
-def test_diff(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+def test_diff(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     path = checkpoint_of("counts")
     ran = state("diff", f"{path}@1", path, "--limit", 1)
     assert ran.code == 0, ran.err
@@ -96,7 +76,7 @@ def test_diff(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
     assert told["counts"]["changed"] == len(told["examples"]) == 11
 
 
-def test_changes(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None:
+def test_changes(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     told = state("changes", checkpoint_of("counts"), "--from", 2, "--json").json
     assert [row["batch_id"] for row in told["rows"]] == [2] * 11 + [3] * 11
     refused = state("changes", checkpoint_of("counts"), "--from", 0)
@@ -104,7 +84,7 @@ def test_changes(state: Callable[..., Ran], checkpoint_of: CheckpointOf) -> None
     assert "batch 0 left no file of changes" in refused.err
 
 
-def test_export(state: Callable[..., Ran], checkpoint_of: CheckpointOf, tmp_path: Path) -> None:
+def test_export(state: Homeostat, checkpoint_of: CheckpointOf, tmp_path: Path) -> None:
     path = checkpoint_of("pairs")
     ran = state("export", path, tmp_path / "out")
     assert ran.code == 0, ran.err
@@ -114,7 +94,7 @@ def test_export(state: Callable[..., Ran], checkpoint_of: CheckpointOf, tmp_path
 
 
 def test_damage_is_refused_before_anything_is_done(
-    state: Callable[..., Ran], checkpoint_of: CheckpointOf, tmp_path: Path
+    state: Homeostat, checkpoint_of: CheckpointOf, tmp_path: Path
 ) -> None:
     path = checkpoint_of("counts")
     (path / "state/0/1/3.changelog").unlink()

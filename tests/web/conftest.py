@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from living import Living
-from playwright.sync_api import Browser, sync_playwright
 from serving import OPERATE, Served, serving, write_hostile
 
 
@@ -49,14 +47,3 @@ def client(served: Served) -> Iterator[httpx.Client]:
 def alice(served: Served) -> Iterator[httpx.Client]:
     with served.client(OPERATE) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed: `.ci/chromium` as root installs it")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()

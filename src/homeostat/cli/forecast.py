@@ -174,7 +174,7 @@ def _stored(path: Path, run: str | None) -> Load:
         raise ConfigError(
             f"run {name} has no batches to forecast from",
             where=str(path),
-            fix="let the application run for a while; of a simulation, name the scenario",
+            fix="let the application run for a while",
         )
     return Load(f"{name} in {path}", times_s, per_s)
 

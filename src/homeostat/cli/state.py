@@ -35,6 +35,7 @@ BatchOption = Annotated[
     int | None, typer.Option("--batch", metavar="N", min=0, help="A batch that is kept; the latest if left out.")
 ]
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The most rows to print.")]
+READING = "reading the state"
 _PLACE = re.compile(r"(.+)@(\d+)")
 
 
@@ -73,10 +74,12 @@ def show(
     json: JsonFlag = False,
 ) -> None:
     """Print rows of a table of the state, as of one committed batch."""
+    from homeostat.cli.state_session import working
     from homeostat.state import reading
 
-    with _opened(checkpoint, batch) as (spark, opened):
-        _print_rows(reading.show(spark, opened, table, batch, limit), json)
+    with _opened(checkpoint, batch) as (spark, opened), working(spark, READING):
+        rows = reading.show(spark, opened, table, batch, limit)
+    _print_rows(rows, json)
 
 
 @app.command("query")
@@ -88,10 +91,12 @@ def query(
     json: JsonFlag = False,
 ) -> None:
     """Ask SQL of the state: every table that `state ls` names is a view, as of one committed batch."""
+    from homeostat.cli.state_session import working
     from homeostat.state import reading
 
-    with _opened(checkpoint, batch) as (spark, opened):
-        _print_rows(reading.query(spark, opened, sql, batch, limit), json)
+    with _opened(checkpoint, batch) as (spark, opened), working(spark, "asking"):
+        rows = reading.query(spark, opened, sql, batch, limit)
+    _print_rows(rows, json)
 
 
 @app.command("top")
@@ -104,9 +109,10 @@ def top(
 ) -> None:
     """Print the largest partitions, and the keys with the most state."""
     from homeostat.cli.state_report import print_weights
+    from homeostat.cli.state_session import working
     from homeostat.state import weight
 
-    with _opened(checkpoint, batch) as (spark, opened):
+    with _opened(checkpoint, batch) as (spark, opened), working(spark, READING):
         weights = weight.top(spark, opened, table, batch, limit)
     if json:
         print_json(asdict(weights))
@@ -124,10 +130,10 @@ def diff(
 ) -> None:
     """Print the keys that differ between two batches, or between two checkpoints."""
     from homeostat.cli.state_report import print_differences
-    from homeostat.cli.state_session import spark_session
+    from homeostat.cli.state_session import spark_session, working
     from homeostat.state import compare
 
-    with spark_session() as spark:
+    with spark_session() as spark, working(spark, "comparing"):
         differences = compare.diff(spark, _side(before, spark), _side(after, spark), table, limit)
     if json:
         print_json([{**asdict(each), "examples": each.examples.rows} for each in differences])
@@ -149,10 +155,12 @@ def changes(
     json: JsonFlag = False,
 ) -> None:
     """Print what batches wrote to the state, one row for each write: Spark's change feed."""
+    from homeostat.cli.state_session import working
     from homeostat.state import compare
 
-    with _opened(checkpoint, last) as (spark, opened):
-        _print_rows(compare.changes(spark, opened, table, first, last, limit), json)
+    with _opened(checkpoint, last) as (spark, opened), working(spark, READING):
+        rows = compare.changes(spark, opened, table, first, last, limit)
+    _print_rows(rows, json)
 
 
 @app.command("export")
@@ -176,9 +184,6 @@ def export(
     rows = [(view, f"{count:,}", f"{done.target}/{view}") for view, count in done.rows.items()]
     print_table(("table", "rows", "written to"), rows, right=("rows",))
     say(f"the state of batch {done.batch}")
-
-
-state_moves.register(app)
 
 
 @contextmanager

@@ -128,6 +128,7 @@ def check(
 ) -> None:
     """Would this version of the application go on from this checkpoint? Tried on a linked copy, without its sink."""
     from homeostat import units
+    from homeostat.cli.state_session import working
     from homeostat.spark.trial_start import try_start
     from homeostat.state.damage import require_sound
 
@@ -138,7 +139,7 @@ def check(
     with _checkpoint(checkpoint) as opened:
         require_sound(opened)
         pipeline = _pipeline(app)
-        with _session() as spark:
+        with _session() as spark, working(spark, "trying it"):
             verdict = try_start(spark, opened, pipeline, limit_s)
     if json:
         print_json(asdict(verdict))
@@ -149,6 +150,7 @@ def check(
 
 
 def _rescale(location: str, partitions: int, verify: bool, app: str | None, sink: str, json: bool) -> None:
+    from homeostat.cli.state_session import working
     from homeostat.spark.trial_start import open_batch_finished
     from homeostat.state import rescale as rescaling
     from homeostat.state.holding import held
@@ -161,7 +163,7 @@ def _rescale(location: str, partitions: int, verify: bool, app: str | None, sink
                 where=location,
                 fix="name it: --app app.py, whose sink then gets the batch",
             )
-        with _session() as spark:
+        with _session() as spark, working(spark, "rescaling"):
             if rescaling.has_open_batch(opened) and pipeline is not None:
                 say(f"batch {opened.batches().begun} is finished first")
                 open_batch_finished(spark, opened, pipeline, LIMIT_S)
@@ -175,6 +177,7 @@ def _rescale(location: str, partitions: int, verify: bool, app: str | None, sink
 
 
 def _preview(location: str, partitions: int | None, between: str, slots: int | None, json: bool) -> None:
+    from homeostat.cli.state_session import working
     from homeostat.state import preview as previewing
     from homeostat.state import rawstate
     from homeostat.state import rescale as rescaling
@@ -183,7 +186,8 @@ def _preview(location: str, partitions: int | None, between: str, slots: int | N
     with _checkpoint(location) as opened, _session() as spark:
         if reason := rescaling.refusal(opened, str(spark.version)):
             raise ConfigError(reason, where=location)
-        batch, keys = at_one_batch(opened, None, lambda number: rawstate.keys(spark, opened, number))
+        with working(spark, "reading the keys"):
+            batch, keys = at_one_batch(opened, None, lambda number: rawstate.keys(spark, opened, number))
         now = opened.state_partitions(batch) or 1
     chosen = previewing.preview(keys, partitions or now, slots)
     best = previewing.best(keys, _candidates(between, now), slots)

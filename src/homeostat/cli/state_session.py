@@ -6,8 +6,9 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 PARTITIONS = "spark.sql.shuffle.partitions"
+LOOK_AGAIN_S = 0.1
 FEW = "16"  # the usual 200 are made for clusters
 
 
@@ -55,6 +57,44 @@ def tracked(items: Sequence[Item], what: str) -> Iterable[Item]:
     from rich.progress import track
 
     return track(items, description=what, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def working(spark: SparkSession, what: str) -> Iterator[None]:
+    """On a terminal a bar that tells how many tasks of the jobs under way are done, where it is Spark that works."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    ended = threading.Event()
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
+        shown = bar.add_task(what, total=None)
+
+        def follow() -> None:
+            with suppress(Exception):  # a Spark that is gone is told by the command itself
+                while not ended.wait(LOOK_AGAIN_S):
+                    done, tasks = _tasks(spark)
+                    bar.update(shown, completed=done, total=tasks or None)
+
+        follower = threading.Thread(target=follow, name="homeostat bar", daemon=True)
+        follower.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            follower.join()
+
+
+def _tasks(spark: SparkSession) -> tuple[int, int]:
+    """Those that are done, and all, of the stages that have begun."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [job for number in tracker.getActiveJobsIds() if (job := tracker.getJobInfo(number)) is not None]
+    found = [tracker.getStageInfo(number) for job in jobs for number in job.stageIds]
+    stages = [stage for stage in found if stage is not None]
+    return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
 
 
 def _running() -> SparkSession | None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from homeostat.core.findings import UNEVEN, Symptom
+from homeostat.core.observation import Array
 from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.detectors.skew import typically
@@ -15,6 +17,13 @@ from homeostat.models.capacity import arrived_rows
 
 _EMPTY = 0.05
 _LEAST_ROWS = 10.0  # in the mean: fewer than that are uneven by chance
+
+
+def over_the_mean(rows: Array, ratio: float) -> NDArray[np.bool_]:
+    """Which parts of a batch are `ratio` times the mean one; none if rows are few or unknown. The last axis counts."""
+    mean = rows.mean(axis=-1, keepdims=True)
+    large: NDArray[np.bool_] = (mean >= _LEAST_ROWS) & (rows >= ratio * mean)
+    return large
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +43,8 @@ class UnevenPartitionsDetector:
             if len(rows) < least or rows.shape[1] < 2 or not np.isfinite(rows).all():
                 continue
             typical = typically(rows, least)
-            means, mean = rows.mean(axis=1), float(typical.mean())
-            largest = int(typical.argmax())
-            if mean < _LEAST_ROWS or not bool((rows[:, largest] >= self.sensitivity.ratio * means).all()):
+            mean, largest = float(typical.mean()), int(typical.argmax())
+            if not over_the_mean(rows, self.sensitivity.ratio)[:, largest].all():
                 continue
             over = float(typical[largest]) / mean
             high = tuple(int(i) for i in np.flatnonzero(typical >= self.sensitivity.ratio * mean))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from homeostat import config as configuration
 from homeostat.config import Config
 from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.reasons import first_line
 from homeostat.service import applications
 from homeostat.service.launch import (
     KNOBS,
@@ -92,8 +93,7 @@ def _session(launch: Launch, application: Application, directory: Path) -> Spark
     except HomeostatError:
         raise
     except Exception as error:
-        words = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ConfigError(f"Spark does not start: {words}", where=f"--master {launch.master}") from error
+        raise ConfigError(f"Spark does not start: {first_line(error)}", where=f"--master {launch.master}") from error
 
 
 def _regulate(launch: Launch, config: Config, application: Application, directory: Path) -> int:

@@ -44,7 +44,7 @@ class Lease:
             raise LeaseTakenError(
                 f"another manager steers this application{holder}",
                 where=str(self._path.parent),
-                fix="stop it first, or give this one another --directory",
+                fix="stop it first, or use another directory",
             ) from error
         os.ftruncate(file, 0)
         os.write(file, json.dumps({"process": os.getpid(), "since_s": time.time()}).encode())

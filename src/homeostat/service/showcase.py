@@ -15,7 +15,7 @@ from homeostat.core.errors import HomeostatError
 from homeostat.core.findings import Record
 from homeostat.core.state import Mode
 from homeostat.service.following import Follower
-from homeostat.service.launch import LEASE, STARTED, Launch, read_json
+from homeostat.service.launch import LEASE, STARTED, SUPERVISOR, Launch, read_json
 from homeostat.service.lease import Lease
 from homeostat.service.supervisor import INTERRUPTED, Supervisor
 from homeostat.service.timeline import Change, Point, Timeline, deeds_of, point_of
@@ -140,15 +140,10 @@ class Performance:
 
     def run(self) -> Timeline:
         """Start everything, let the plan happen, stop everything; what it started is gone afterwards, come what may."""
-        with Lease(self.directory / LEASE):
-            pass  # nobody else is at it: what an earlier demonstration left may go
-        shutil.rmtree(self.directory)
-        launch = self._launch()
         output = self.directory / "logs" / "driver.out"
-        output.parent.mkdir(parents=True)
-        supervisor = Supervisor(launch, workers=WORKERS, cores=CORES, say=self._viewer.tell, log=output)
+        supervisor = Supervisor(self._launch(), workers=WORKERS, cores=CORES, say=self._viewer.tell, log=output)
         try:
-            code = supervisor.run(lambda: self._moment(supervisor))
+            code = supervisor.run(lambda: self._moment(supervisor), prepare=self.prepare)
         finally:
             if self._slow is not None:
                 self._slow.stop()
@@ -161,7 +156,14 @@ class Performance:
             )
         return self._timeline(self.began_s)
 
-    def _launch(self) -> Launch:
+    def prepare(self) -> None:
+        """What an earlier demonstration left goes, but for the leases, which tell that nobody else is at it."""
+        with Lease(self.directory / LEASE):
+            for left in self.directory.iterdir():
+                if left.is_dir():
+                    shutil.rmtree(left)
+                elif left.name not in (LEASE, SUPERVISOR):
+                    left.unlink()
         plan = self.plan
         spec = specification(
             plan.profile,
@@ -171,14 +173,15 @@ class Performance:
             source_partitions=PARTITIONS,
             rows_per_trigger=plan.rows_per_trigger,
         )
-        app = write_app(self.directory / "wordcount.py", spec)
-        settings = self.directory / "homeostat.toml"
-        settings.write_text(SETTINGS)
+        write_app(self._app, spec)
+        self._settings.write_text(SETTINGS)
+
+    def _launch(self) -> Launch:
         return Launch(
-            app=str(app),
+            app=str(self._app),
             master="",
             directory=str(self.directory),
-            config=str(settings),
+            config=str(self._settings),
             flags={"mode": self.variant.mode, "store": str(self.log)},
             conf=DYNAMIC_ALLOCATION if self.variant == SPARKS_OWN else {},
             allocation=self.variant.allocation,
@@ -246,6 +249,14 @@ class Performance:
             rows,
             tuple(check(self._ledger, self.plan.profile, rows)),
         )
+
+    @property
+    def _app(self) -> Path:
+        return self.directory / "wordcount.py"
+
+    @property
+    def _settings(self) -> Path:
+        return self.directory / "homeostat.toml"
 
     @property
     def _ledger(self) -> Path:

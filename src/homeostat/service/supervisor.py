@@ -53,12 +53,14 @@ class Supervisor:
     def stopping(self) -> bool:
         return bool(self._stop_asked)
 
-    def run(self, each_moment: Callable[[], None] = lambda: None) -> int:
-        """The exit code. `each_moment` is called a few times a second: a place for a view."""
+    def run(self, each_moment: Callable[[], None] = lambda: None, *, prepare: Callable[[], None] = lambda: None) -> int:
+        """The exit code. `each_moment` is called a few times a second: a place for a view. `prepare` is called before
+        anything starts, once nobody else can be at work in the directory."""
         directory = Path(self._launch.directory)
         with ExitStack() as stack:
             launch = self._launch
             stack.enter_context(Lease(directory / SUPERVISOR))
+            prepare()
             if launch.master:
                 require_master(launch.master)
             else:

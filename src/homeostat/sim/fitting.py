@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -19,6 +20,8 @@ from homeostat.sim.routing import largest_share
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario
 
 LEAST_BATCHES = 5
+# So many batches of a run, and of an executor, are still warming up: compilers, caches, connections.
+WARMING = 4
 FASTEST_PER_S = 1e9
 # A task that takes this many times what is usual in its batch was held up by chance.
 STRAGGLES = 2.0
@@ -114,21 +117,16 @@ def agreement(scenario: Scenario, run: RecordedRun) -> Agreement:
 
 
 def _settled(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[RecordedBatch, str]]]:
-    """The batches on warm executors, and those in which an executor worked for the first time, with its name.
-
-    The first batch of a run is neither: the driver is cold as well.
-    """
-    seen: set[str] = set()
-    runs: set[str] = set()
+    """The batches on warm executors, and those in which an executor worked for the first time, with its name."""
+    worked: Counter[str] = Counter()
     settled: list[RecordedBatch] = []
     fresh: list[tuple[RecordedBatch, str]] = []
     for batch in run.batches:
         workers = {str(worker) for tasks in batch.tasks.values() for worker in tasks.executor}
-        if batch.tasks and workers <= seen and batch.run in runs:
+        if batch.tasks and min(worked[name] for name in (batch.run, *workers)) >= WARMING:
             settled.append(batch)
-        fresh += [(batch, worker) for worker in sorted(workers - seen)]
-        seen |= workers
-        runs.add(batch.run)
+        fresh += [(batch, worker) for worker in sorted(workers) if not worked[worker]]
+        worked.update((batch.run, *workers))
     if len(settled) < LEAST_BATCHES:
         raise ConfigError(
             f"only {len(settled)} batches with rows ran on executors that were warm",
@@ -261,6 +259,8 @@ def _calibrated(
 ) -> tuple[Noise, float]:
     """The noise with which simulated batches vary as the real ones do, and a factor on all task times.
 
+    Runs lie at levels of their own, by what else the machine did and by what the costs miss: that is part of the noise,
+    and its correlation carries it, for the next run will have such a level too.
     The factor makes up for what the noise adds: a stage waits for the latest of its tasks.
     """
     quiet = replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0]

@@ -25,9 +25,10 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Apply, Event, Failure, Receipt
+from homeostat.reasons import first_line
 from homeostat.spark.executors import Executors
 from homeostat.spark.locality import Locality, Worked
-from homeostat.spark.queries import ManagedQuery, first_line
+from homeostat.spark.queries import ManagedQuery
 from homeostat.spark.waiting import Deadline
 
 _LOOK_S = 1.0
@@ -147,7 +148,7 @@ class Actuator:
             late = f"not done within {command.time_limit_s:g} s: " if deadline.left_s <= 0 else ""
             undos = [] if self._stopped.is_set() else progress.undos[::-1]
             not_undone = [self._undo(undo) for undo in undos]
-            return False, "; ".join(filter(None, (late + _line(error), *not_undone)))
+            return False, "; ".join(filter(None, (late + first_line(error), *not_undone)))
         return True, "; ".join(filter(None, progress.remarks))
 
     def _seen(self) -> Configuration:
@@ -229,7 +230,7 @@ class Actuator:
         try:
             undo()
         except Exception as error:
-            return f"an earlier step could not be taken back: {_line(error)}"
+            return f"an earlier step could not be taken back: {first_line(error)}"
         return ""
 
     def _trim(self) -> None:
@@ -256,7 +257,7 @@ class Actuator:
         try:
             do()
         except Exception as error:
-            self._emit(Failure(where, _line(error), time.time()))
+            self._emit(Failure(where, first_line(error), time.time()))
 
 
 def _admit_again(query: ManagedQuery, rows: int) -> None:
@@ -265,7 +266,3 @@ def _admit_again(query: ManagedQuery, rows: int) -> None:
 
 def _restart_again(query: ManagedQuery, values: Mapping[Knob, Value]) -> None:
     query.restart(values, Deadline.after(_UNDO_S))
-
-
-def _line(error: Exception) -> str:
-    return error.line if isinstance(error, HomeostatError) else first_line(error)

@@ -12,6 +12,8 @@ from homeostat.core.configuration import STATE_PARTITIONS, Knob
 from homeostat.core.events import Event, Failure
 from homeostat.core.observation import Balance, TaskSample
 from homeostat.core.topology import Topology
+from homeostat.detectors.sensitivity import Sensitivity
+from homeostat.detectors.uneven import over_the_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
     from homeostat.state.checkpoint import Checkpoint
 
 LOOKING = Balance({})
-_UNEVEN = 1.5
-_LEAST_ROWS = 10.0
+_UNEVEN = Sensitivity().ratio
 _BATCHES = 3
 _AGAIN_S = 1800.0
 _MOST_TIMES = 4
@@ -55,7 +56,7 @@ class Balances:
         partitions = max(stage.instances for stage in stages)
         if partitions != known.partitions:
             known = self._known[query] = _Known(partitions=partitions)
-        known.uneven = known.uneven + 1 if any(map(is_uneven, stages)) else 0
+        known.uneven = known.uneven + 1 if any(map(_is_uneven, stages)) else 0
         now_s = time.monotonic()
         if known.uneven >= _BATCHES and now_s - known.looked_s > _AGAIN_S:
             known.looked_s = now_s
@@ -73,10 +74,8 @@ class Balances:
         known.balance = found
 
 
-def is_uneven(stage: TaskSample) -> bool:
-    """Unknown rows are not."""
-    mean = float(stage.rows.mean()) if stage.instances > 1 else 0.0
-    return mean >= _LEAST_ROWS and float(stage.rows.max()) >= _UNEVEN * mean
+def _is_uneven(stage: TaskSample) -> bool:
+    return stage.instances > 0 and bool(over_the_mean(stage.rows, _UNEVEN).any())
 
 
 def read_balance(spark: SparkSession, checkpoint: Checkpoint) -> Balance | None:

@@ -78,9 +78,9 @@ def read_stages(
         for number in job.stages:
             attempts = _settled(rest, number, deadline)
             if attempts:
-                tasks = {task.index: task for attempt in attempts for task in rest.tasks(attempt)}
+                tasks = {task.index: task for _, succeeded in attempts for task in succeeded}
                 stage = RanStage(number, job.id, graph_of(number))
-                runs.append(StageRun(stage, attempts[-1].tasks, _in_order(tasks)))
+                runs.append(StageRun(stage, attempts[-1][0].tasks, _in_order(tasks)))
     return tuple(runs)
 
 
@@ -88,10 +88,10 @@ def _in_order(tasks: dict[int, Task]) -> tuple[Task, ...]:
     return tuple(tasks[index] for index in sorted(tasks))
 
 
-def _settled(rest: RestClient, number: int, deadline: float) -> list[StageAttempt]:
+def _settled(rest: RestClient, number: int, deadline: float) -> list[tuple[StageAttempt, list[Task]]]:
     """The attempts that ran. Progress may be heard a moment before the end of the last task is on Spark's books."""
     while True:
-        attempts = rest.stage(number)
-        if not any(attempt.open for attempt in attempts) or time.monotonic() > deadline:
-            return [attempt for attempt in attempts if attempt.ran]
+        found = rest.stage_with_tasks(number)
+        if not any(attempt.open for attempt, _ in found) or time.monotonic() > deadline:
+            return [(attempt, tasks) for attempt, tasks in found if attempt.ran]
         time.sleep(_SETTLE_POLL_S)

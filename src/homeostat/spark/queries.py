@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import ROWS_PER_TRIGGER, STATE_PARTITIONS, TRIGGER_S, Knob, Value
 from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.reasons import first_line
 from homeostat.spark import rescaling
 from homeostat.spark.rescaling import Move
 from homeostat.spark.waiting import Deadline
@@ -36,9 +37,6 @@ _BATCH_END_S, _LOOK_S = 15.0, 0.02
 _RETURN_S = 120.0
 _TRIES = 10
 _LONGEST_PAUSE_S = 60.0
-_LONGEST_REASON = 300
-_PYTHON_TRACE = "Traceback (most recent call last):"
-_JAVA_CALL = "An error occurred while calling"
 # What Spark says when a checkpoint and a query do not belong together.
 _OTHER_QUERY = (
     "sources in the checkpoint offsets",
@@ -354,18 +352,6 @@ class ManagedQuery:
 
     def _knob(self, kind: str) -> Knob:
         return Knob(kind, self.name)
-
-
-def first_line(error: Exception) -> str:
-    """What Spark means, without the ids before it and the plan behind it."""
-    text = str(error).strip() or type(error).__name__
-    _, found, reason = text.partition("terminated with exception: ")
-    first, *rest = (reason if found else text).splitlines()
-    if first.startswith(_JAVA_CALL) and rest:
-        first = rest[0].removeprefix(": ")
-    if first.endswith(_PYTHON_TRACE):
-        first = next((line for line in rest if line and not line[0].isspace()), first)
-    return first[:_LONGEST_REASON]
 
 
 @contextmanager

@@ -76,11 +76,11 @@ class RestClient:
         attempts = self._get_mine(f"stages/{number}?details=false", _each(StageAttempt.read), missing=none)
         return sorted(attempts, key=lambda attempt: attempt.attempt)
 
-    def tasks(self, stage: StageAttempt) -> list[Task]:
-        """The tasks of this attempt that succeeded."""
-        # Failed and speculative attempts come on top of one entry per partition.
-        length = 2 * stage.tasks + 100
-        return self._get_mine(f"stages/{stage.id}/{stage.attempt}/taskList?length={length}", _succeeded)
+    def stage_with_tasks(self, number: int) -> list[tuple[StageAttempt, list[Task]]]:
+        """The same, each with those of its tasks that succeeded: one request, for each costs the driver."""
+        none: list[tuple[StageAttempt, list[Task]]] = []
+        attempts = self._get_mine(f"stages/{number}?details=true", _each(_attempt_with_tasks), missing=none)
+        return sorted(attempts, key=lambda found: found[0].attempt)
 
     def application(self) -> str:
         """The id of the application, looked up once."""
@@ -147,5 +147,7 @@ def _listed(answer: Any) -> list[Any]:
     return answer
 
 
-def _succeeded(answer: Any) -> list[Task]:
-    return [Task.read(entry) for entry in _listed(answer) if entry["status"] == "SUCCESS" and "taskMetrics" in entry]
+def _attempt_with_tasks(answer: Any) -> tuple[StageAttempt, list[Task]]:
+    tasks = answer.get("tasks", {}).values()
+    done = [Task.read(task) for task in tasks if task["status"] == "SUCCESS" and "taskMetrics" in task]
+    return StageAttempt.read(answer), done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import queue
 import threading
 import time
@@ -90,7 +91,7 @@ class Sensors:
         self._quiet_s = _QUIET_S if spark is not None else POLL_S
         self._graphs: dict[int, StageGraph] = {}
         self._book = QueryBook(queries, on_change)
-        self._workers = WorkerSample()
+        self._workers, self._workers_s = WorkerSample(), -math.inf
         self._under_way: UnderWay | None = None
         self._answering = False
         self._failed_s: dict[tuple[str, str], float] = {}
@@ -291,7 +292,8 @@ class Sensors:
 
     def _poll(self) -> None:
         while not self._stopping.is_set():
-            self._answering = self._guarded("executors", self._see_workers)
+            if not self._answering or self._clock() - self._workers_s >= POLL_S:
+                self._answering = self._guarded("executors", self._see_workers)
             self._guarded("batch under way", self._see_under_way)
             self._stopping.wait(POLL_S)
 
@@ -302,6 +304,7 @@ class Sensors:
 
     def _see_workers(self) -> None:
         seen = worker_sample(self._rest.executors())
+        self._workers_s = self._clock()
         before, self._workers = self._workers, seen
         if before.ids and before.ids != seen.ids:
             gone, new = set(before.ids) - set(seen.ids), set(seen.ids) - set(before.ids)

@@ -12,8 +12,9 @@ from uuid import uuid4
 
 from homeostat.core.configuration import EXECUTORS, Knob
 from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.reasons import first_line
 from homeostat.spark.pipeline import Context, Pipeline, built
-from homeostat.spark.queries import Build, ManagedQuery, QueryError, Values, first_line
+from homeostat.spark.queries import Build, ManagedQuery, QueryError, Values
 from homeostat.spark.waiting import Deadline
 from homeostat.state.checkpoint import Checkpoint
 from homeostat.state.damage import require_sound

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from homeostat.state.checkpoint import Checkpoint
-from homeostat.state.reading import spark_path
+from homeostat.state.reading import in_the_format_of, spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _ALL_FAMILIES = "_readAllColumnFamilies"
-_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _AT_ONCE = 4  # small reads wait for the driver more than for the disk
 
 Numbers = NDArray[np.int64]
@@ -55,25 +53,10 @@ class Keys:
     bytes: Numbers
 
 
-@contextmanager
-def in_its_format(spark: SparkSession, checkpoint: Checkpoint) -> Iterator[None]:
-    """Spark takes the format of the files from the session, not from the checkpoint."""
-    version = "2" if checkpoint.unique_ids(checkpoint.batches().finished) else "1"
-    before = str(spark.conf.get(_FORMAT_VERSION))
-    if version == before:
-        yield
-        return
-    spark.conf.set(_FORMAT_VERSION, version)
-    try:
-        yield
-    finally:
-        spark.conf.set(_FORMAT_VERSION, before)
-
-
 def digests(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> Mapping[Part, Digest]:
     """Of the state after this batch, its stores read at the same time."""
     found: dict[Part, Digest] = {}
-    with in_its_format(spark, checkpoint), ThreadPoolExecutor(_AT_ONCE) as pool:
+    with in_the_format_of(spark, checkpoint, batch), ThreadPoolExecutor(_AT_ONCE) as pool:
         stores = list(_stores(checkpoint, batch))
         for part in pool.map(lambda store: _digest(spark, checkpoint, batch, *store), stores):
             found |= part
@@ -84,7 +67,7 @@ def keys(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> Mapping[int
     """Of each operator, about 20 bytes a key."""
     from pyspark.sql import functions as f
 
-    with in_its_format(spark, checkpoint):
+    with in_the_format_of(spark, checkpoint, batch):
         return {
             operator: _collected(
                 _union(_rows(spark, checkpoint, batch, operator, store) for store in stores)
@@ -100,7 +83,7 @@ def partition_sizes(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> 
     from pyspark.sql import functions as f
 
     found: dict[int, list[tuple[int, int]]] = {}
-    with in_its_format(spark, checkpoint):
+    with in_the_format_of(spark, checkpoint, batch):
         for operator, store in _stores(checkpoint, batch):
             sizes = found.setdefault(operator, [(0, 0)] * (checkpoint.state_partitions(batch) or 0))
             there = _rows(spark, checkpoint, batch, operator, store).groupBy("partition")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.reasons import first_line
 from homeostat.state.checkpoint import CODEC, PROVIDER, Batches, Checkpoint
 from homeostat.state.damage import Damage, find_damage, require_sound
 from homeostat.state.files import is_local, local_path
@@ -16,7 +18,7 @@ from homeostat.state.tables import ONLY, Table, pick, tables
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 TRIES = 4  # each time, a query that runs must have removed the newest batch while it was read
 ESCAPED = frozenset(' "%<>[]\\^`{|}#?')  # Spark escapes them on the way, and never turns them back
 Answer = TypeVar("Answer")
@@ -102,14 +104,24 @@ def table(spark: SparkSession, checkpoint: Checkpoint, wanted: Table, batch: int
 def load(
     spark: SparkSession, checkpoint: Checkpoint, wanted: Table, batch: int, options: Mapping[str, int | bool]
 ) -> DataFrame:
-    """Spark takes the format of the files not from the checkpoint but from the session, at this moment."""
     reader = spark.read.format("statestore").options(operatorId=wanted.operator, **wanted.options, **options)
-    before = str(spark.conf.get(FORMAT_VERSION))
-    spark.conf.set(FORMAT_VERSION, "2" if checkpoint.unique_ids(batch) else "1")
-    try:
+    with in_the_format_of(spark, checkpoint, batch):
         return reader.load(spark_path(checkpoint.location))
+
+
+@contextmanager
+def in_the_format_of(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> Iterator[None]:
+    """Spark takes the format of the files not from the checkpoint but from the session, when it opens them."""
+    version = "2" if checkpoint.unique_ids(batch) else "1"
+    before = str(spark.conf.get(_FORMAT_VERSION))
+    if version == before:
+        yield
+        return
+    spark.conf.set(_FORMAT_VERSION, version)
+    try:
+        yield
     finally:
-        spark.conf.set(FORMAT_VERSION, before)
+        spark.conf.set(_FORMAT_VERSION, before)
 
 
 def _as_declared(frame: DataFrame) -> DataFrame:
@@ -287,10 +299,6 @@ def _backend(provider: str | None) -> str | None:
     'RocksDB'
     """
     return provider and provider.rpartition(".")[2].removesuffix("StateStoreProvider")
-
-
-def first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(";") or type(error).__name__
 
 
 def spans(numbers: Sequence[int]) -> str:

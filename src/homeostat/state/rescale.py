@@ -16,11 +16,12 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.reasons import first_line
 from homeostat.state import filesink, rawstate, restoring, savepoints
 from homeostat.state.checkpoint import PROVIDER, Checkpoint
 from homeostat.state.damage import require_sound
 from homeostat.state.rawstate import Digest, Part
-from homeostat.state.reading import first_line, spark_path
+from homeostat.state.reading import in_the_format_of, spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -194,7 +195,7 @@ def _carry_out(spark: SparkSession, checkpoint: Checkpoint, plan: Plan, tell: Te
     try:
         _steps(spark, checkpoint, plan, course, tell)
     except Exception as error:
-        raise RescaleError(f"{_words(error)}; {_put_back(checkpoint, plan)}", where=checkpoint.location) from error
+        raise RescaleError(f"{first_line(error)}; {_put_back(checkpoint, plan)}", where=checkpoint.location) from error
     checkpoint.files.delete(_journal(checkpoint))
     rows = size = None
     if course.state is not None:
@@ -210,7 +211,7 @@ def _steps(spark: SparkSession, checkpoint: Checkpoint, plan: Plan, course: _Cou
         with course.phase("savepoint"):
             savepoints.make(checkpoint, plan.savepoint)
     # What the state was is read while Spark repartitions it: that leaves the old batch as it is.
-    with rawstate.in_its_format(spark, checkpoint), ThreadPoolExecutor(1) as beside:
+    with in_the_format_of(spark, checkpoint, checkpoint.batches().finished), ThreadPoolExecutor(1) as beside:
         old = beside.submit(rawstate.digests, spark, checkpoint, plan.batch) if plan.verify else None
         if checkpoint.batches().finished == plan.batch:
             tell(f"repartition from {plan.before} to {plan.partitions}")
@@ -239,7 +240,7 @@ def refuse_difference(old: Mapping[Part, Digest], new: Mapping[Part, Digest]) ->
 
 
 def _repartition(spark: SparkSession, checkpoint: Checkpoint, count: int) -> None:
-    with rawstate.in_its_format(spark, checkpoint):
+    with in_the_format_of(spark, checkpoint, checkpoint.batches().finished):
         spark._streamingCheckpointManager.repartition(spark_path(checkpoint.location), count)
     there, batches = checkpoint.state_partitions(), checkpoint.batches()
     if there != count or batches.one_is_open:
@@ -257,7 +258,7 @@ def _put_back(checkpoint: Checkpoint, plan: Plan) -> str:
         restoring.restore(checkpoint, plan.savepoint, keep=False)
         checkpoint.files.delete(_journal(checkpoint))
     except Exception as error:
-        return f"and the savepoint could not be put back: {_words(error)}"
+        return f"and the savepoint could not be put back: {first_line(error)}"
     return "the savepoint was put back"
 
 
@@ -265,12 +266,6 @@ def _not_now(checkpoint: Checkpoint) -> str:
     if not has_open_batch(checkpoint):
         return ""
     return f"batch {checkpoint.batches().begun} is open, and only the query itself can finish it"
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, HomeostatError):
-        return error.line
-    return first_line(error)
 
 
 def _journal(checkpoint: Checkpoint) -> str:

@@ -1,0 +1,23 @@
+"""What an exception means, in one line, without all that Spark says before and behind it."""
+
+from __future__ import annotations
+
+from homeostat.core.errors import HomeostatError
+
+_LONGEST = 300
+_STREAM_FAILED = "terminated with exception: "
+_PYTHON_TRACE = "Traceback (most recent call last):"
+_JAVA_CALL = "An error occurred while calling"
+
+
+def first_line(error: BaseException) -> str:
+    """The ids before the reason and the plan behind it are left out."""
+    if isinstance(error, HomeostatError):
+        return error.line
+    text = str(error).strip() or type(error).__name__
+    first, *rest = (text.partition(_STREAM_FAILED)[2] or text).splitlines()
+    if first.startswith(_JAVA_CALL) and rest:
+        first = rest[0].removeprefix(": ")
+    if first.endswith(_PYTHON_TRACE):
+        first = next((line for line in rest if line and not line[0].isspace()), first)
+    return first[:_LONGEST].rstrip(";")
