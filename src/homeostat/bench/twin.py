@@ -24,13 +24,14 @@ from homeostat.bench.ground import Ground, ground, machine
 from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Observed
 from homeostat.core.observation import Array
-from homeostat.service.trial import Trial
+from homeostat.service.trial import Moment, Trial, json_of
 from homeostat.sim.fitting import Fitted, agreement, fit
 from homeostat.sim.microbatch import Microbatch
 from homeostat.sim.recording import RecordedRun
 from homeostat.sim.spec import MicrobatchSpec, Scenario, WorkloadSpec
 from homeostat.spark.profile import Profile
 from homeostat.spark.recorder import record
+from homeostat.spark.waiting import Deadline
 from homeostat.spark.wordcount import NAME, specification
 
 Tell = Callable[[str], None]
@@ -73,13 +74,15 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
                 tell(f"real run {number} of {len(setups)}: {setup.name}")
                 runs[setup] = _run(here, setup, scale * SETUP_S)
             recorded = record(log)
-            fitted = fit(_only(recorded, [runs[setup] for setup in FITTED]))
+            fitted = fit(_only(recorded, [run for setup in FITTED for run in runs[setup]]))
             tell(f"fitted to {fitted.agreement}")
             found: dict[str, Any] = {"fitted": _fitted_json(fitted)}
             if FIT in parts:
-                real = {setup: _seconds(_only(recorded, [runs[setup]])) for setup in HELD_OUT}
+                real = {setup: _seconds(_only(recorded, runs[setup])) for setup in HELD_OUT}
                 found |= held_out_json(fitted.scenario, real, scale * SETUP_S)
-                found["replayed"] = asdict(agreement(fitted.scenario, _only(recorded, [runs[s] for s in HELD_OUT])))
+                found["replayed"] = asdict(
+                    agreement(fitted.scenario, _only(recorded, [run for s in HELD_OUT for run in runs[s]]))
+                )
                 tell(f"elsewhere: median error {found['median_error']:.0%}, {found['coverage']:.0%} covered")
             if EXPERIMENT in parts:
                 found["experiments"] = _experiments(here, fitted.scenario, scale, tell)
@@ -135,8 +138,11 @@ def twin_seconds(fitted: Scenario, setup: Setup, seconds: float) -> Array:
     return np.array(found)
 
 
-def _run(here: Ground, setup: Setup, seconds: float) -> str:
-    """The id of a run of the word count in this setup, in which nothing is changed."""
+def _run(here: Ground, setup: Setup, seconds: float) -> list[str]:
+    """The ids of the runs of the word count in this setup, in which nothing is changed.
+
+    The first of all is restarted in between, to tell how long that takes.
+    """
     here.set_executors(setup.executors)
     name = f"{setup.executors}-{setup.load_per_s:.0f}"
     spec = specification(
@@ -149,7 +155,17 @@ def _run(here: Ground, setup: Setup, seconds: float) -> str:
         state_partitions=STATE_PARTITIONS,
     )
     trial = Trial(here.spark, here.directory / name, spec, mode="observe")
-    trial.run(seconds)
+    runs: list[str] = []
+
+    def restart(trial: Trial) -> None:
+        runs.append(_run_of(trial))
+        trial.application.queries[NAME].restart({}, Deadline.after(seconds))
+
+    trial.run(seconds, [Moment(seconds / 2, restart)] if setup == FITTED[0] else [])
+    return [*runs, _run_of(trial)]
+
+
+def _run_of(trial: Trial) -> str:
     query = trial.application.queries[NAME].query
     assert query is not None
     return str(query.runId)
@@ -172,8 +188,8 @@ def _experiments(here: Ground, fitted: Scenario, scale: float, tell: Tell) -> di
     for each in EXPERIMENTS:
         experiment = each.stretched(scale)
         tell(f"{experiment.name}: {experiment.title} ({experiment.duration_s:.0f} s)")
-        real, differences = on_spark(here, experiment)
+        real, result = on_spark(here, experiment)
         told = compared(experiment, real, [simulated(fitted, experiment, seed) for seed in SEEDS])
-        found[experiment.name] = {**told, "differences": differences}
+        found[experiment.name] = {**told, "run": json_of(result)}
         tell(f"{experiment.name}: {real} on Spark; the same in the simulator: {told['same_actions']}")
     return found

@@ -220,7 +220,12 @@ def _executor_start_s(run: RecordedRun, usual_s: float) -> float:
 
 
 def _restart_s(batches: Sequence[RecordedBatch], usual_s: float) -> float:
-    pauses = [after.started_s - before.ended_s for before, after in pairwise(batches) if before.run != after.run]
+    """A restart goes on counting; a query that begins anew was not restarted but somebody else's."""
+    pauses = [
+        after.started_s - before.ended_s
+        for before, after in pairwise(batches)
+        if before.run != after.run and after.number > before.number
+    ]
     return _median([pause for pause in pauses if 0 < pause < LONGEST_RESTART_S], usual_s)
 
 
