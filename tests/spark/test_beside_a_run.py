@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from homeostat.service.supervisor import INTERRUPTED
@@ -73,6 +74,7 @@ def opened(page: Page, address: str) -> None:
                 raise
 
 
+@pytest.mark.soak
 def test_its_page_fills_and_an_action_shows_within_two_seconds(browser: Browser, tmp_path: Path) -> None:
     with running(tmp_path) as address:
         page = browser.new_page(base_url=address)

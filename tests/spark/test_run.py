@@ -149,7 +149,7 @@ def test_the_example_runs_with_functions_of_its_own(command: Command) -> None:
     code, said = command.run("--master", "local[2]", "--mode", "observe", "--for", "1 s", app=example)
     assert code == 0, said
     assert any("Batch: 0" in line for line in said)
-    assert said[0].startswith("homeostat: dashboard at http://127.0.0.1:")
+    assert any(line.startswith("homeostat: dashboard at http://127.0.0.1:") for line in said)
     assert "parallelism.wordcount/split" in read_json(command.directory / KNOBS)["values"]
 
 
