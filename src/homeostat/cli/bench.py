@@ -49,6 +49,34 @@ def control(
     print(f"a plan                 {planned}, for {result['plan_components']} components")
 
 
+@app.command("service")
+def service(
+    queries: Annotated[int, typer.Option("--queries", min=5, help="Queries in the log.")] = 200,
+    instances: Annotated[int, typer.Option("--instances", min=100, help="Of the application that runs.")] = 10_000,
+    days: Annotated[float, typer.Option("--days", min=0.01, help="Of history.")] = 7.0,
+    batch: Annotated[float, typer.Option("--batch", min=1.0, help="Seconds between two batches of it.")] = 60.0,
+    viewers: Annotated[int, typer.Option("--viewers", min=1, max=100, help="Dashboards that are open.")] = 20,
+    cycles: Annotated[int, typer.Option("--cycles", min=5, help="Of the loop, one a second, in each part.")] = 30,
+    json: JsonFlag = False,
+) -> None:
+    """Time the dashboard's views over a large log, and the loop's cycle with dashboards open and without."""
+    from homeostat.bench import service as bench
+
+    result = bench.measure(
+        queries=queries,
+        instances=instances,
+        days=days,
+        batch_s=batch,
+        viewers=viewers,
+        cycles=cycles,
+        tell=say,
+    )
+    if json:
+        print_json(result)
+        return
+    print_table(("figure", "value"), [(name, str(value)) for name, value in result.items()], right=("value",))
+
+
 @app.command("noise")
 def noise(
     days: Annotated[int, typer.Option("--days", min=1, help="Simulated days of noise alone.")] = 20,

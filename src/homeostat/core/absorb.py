@@ -30,7 +30,7 @@ def absorb(policy: Policy, state: State, event: Event, book: Book, commands: lis
         case EngineChanged():
             return _engine(state, event, book)
         case Operator():
-            return obey(state, event, book, commands)
+            return obey(policy, state, event, book, commands)
         case Failure(where, error, _):
             book.failure(where, error)
             return state

@@ -64,6 +64,7 @@ class Digest:
     workers: int = 0
     states: Mapping[str, StateSample] = field(default_factory=dict)
     watermark_gap_s: float = NAN
+    phases_s: Mapping[str, float] = field(default_factory=dict)
 
 
 def clean(observation: Observation) -> Observation:
@@ -151,6 +152,7 @@ def digest(observation: Observation, epoch: int, before: Observation | None = No
         workers=len(observation.workers.ids),
         states=observation.states,
         watermark_gap_s=_largest([flow.watermark_gap_s for flow in flows]),
+        phases_s=flows[0].phases_s if flows else {},
     )
 
 

@@ -62,6 +62,7 @@ ADMIT_MORE = "admit-more"
 ADJUST_SKEW = "adjust-skew"
 ALERT = "alert"
 REVERT = "revert"
+BY_HAND = "by-hand"
 
 
 @dataclass(frozen=True, slots=True)

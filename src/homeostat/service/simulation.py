@@ -14,6 +14,7 @@ from homeostat.core.guards import APPLICATION
 from homeostat.core.policy import Policy
 from homeostat.core.state import Mode, State
 from homeostat.core.traffic import Traffic
+from homeostat.service.diary import Diary
 from homeostat.service.manager import Manager
 from homeostat.sim.dataflow import Dataflow
 from homeostat.sim.microbatch import Microbatch
@@ -131,9 +132,12 @@ def simulate(
     log = store if store is not None else MemoryStore()
     run = run or f"{scenario.name}/{policy.name}/{scenario.seed if seed is None else seed}"
     referee = _Referee(scenario, engine)
+    diary = Diary(store, run, policy) if store is not None else None
 
     def after_step(trace: Trace, state: State) -> None:
         referee.watch(trace, state)
+        if diary is not None:
+            diary.note(trace, state)
         if on_step is not None:
             on_step(trace, state, engine)
 
