@@ -48,7 +48,7 @@ soak: setup ## the long runs that `make test` leaves out
 
 lock: setup ## pin the newest versions that pyproject.toml allows
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra plot --extra spark --group dev --universal --generate-hashes \
+	$(BIN)/uv pip compile pyproject.toml --extra plot --extra spark --extra synopses --group dev --universal --generate-hashes \
 	  --no-emit-index-url --no-header --python-version 3.11 --upgrade --quiet -o requirements.lock
 
 clean: ## remove what setup made
