@@ -2,7 +2,7 @@
 `downtime.py` says again. Spark's own text, but for the lines marked `repaired`: as printed it ends with an error.
 """
 # mypy: ignore-errors
-# ruff: noqa: C417, N802, N803, SIM108 - quoted
+# ruff: noqa: C417, N802, N803 - quoted
 
 from datetime import datetime
 from typing import Iterator  # noqa: UP035
@@ -21,7 +21,7 @@ class DownTimeDetector(StatefulProcessor):
         self.last_seen = handle.getValueState("last_seen", state_schema)
 
     def handleExpiredTimer(self, key, timerValues, expiredTimerInfo) -> Iterator[Row]:
-        latest_from_existing = self.last_seen.get()[0]  # repaired
+        latest_from_existing = self.last_seen.get()[0].astimezone()  # repaired
         # Calculate downtime duration
         downtime_duration = timerValues.getCurrentProcessingTimeInMs() - int(latest_from_existing.timestamp() * 1000)
         # Register a new timer for 10 seconds in the future
@@ -35,9 +35,9 @@ class DownTimeDetector(StatefulProcessor):
 
         # Get the latest timestamp from existing state or use epoch start if not exists
         if self.last_seen.exists():
-            latest_from_existing = self.last_seen.get()[0]  # repaired
+            latest_from_existing = self.last_seen.get()[0].astimezone()  # repaired
         else:
-            latest_from_existing = datetime.fromtimestamp(0)
+            latest_from_existing = datetime.fromtimestamp(0).astimezone()  # repaired
 
         # If new data is more recent than existing state
         if latest_from_existing < max_timestamp:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from types import UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from homeostat.core.errors import ConfigError
 
 T = TypeVar("T")
+EPOCH, MICROSECOND = datetime.fromtimestamp(0, UTC), timedelta(microseconds=1)
 
 COLUMNS: Mapping[type, str] = {
     bool: "BOOLEAN",
@@ -19,7 +20,7 @@ COLUMNS: Mapping[type, str] = {
     str: "STRING",
     bytes: "BINARY",
     date: "DATE",
-    datetime: "TIMESTAMP",
+    datetime: "BIGINT",  # microseconds: of a TIMESTAMP Spark gives back the local time, in autumn for two moments
 }
 
 
@@ -37,7 +38,7 @@ class Codec(Generic[T]):
         return tuple(map(_fitting, self._columns.values(), values))
 
     def unpack(self, columns: tuple[Any, ...]) -> T:
-        values = map(_revived, columns)
+        values = map(_revived, self._columns.values(), columns)
         make: Any = self._kind
         value: T = make(*values) if self._named else next(values)
         return value
@@ -87,7 +88,7 @@ def _fitting(kind: type, value: Any) -> Any:
     if hasattr(value, "item"):  # a number of NumPy
         value = value.item()
     if kind is datetime and isinstance(value, datetime):
-        return _moment(value)
+        return (value.astimezone(UTC) - EPOCH) // MICROSECOND
     if value is None or type(value) is kind:
         return value
     if kind is float and type(value) is int:
@@ -95,12 +96,7 @@ def _fitting(kind: type, value: Any) -> Any:
     raise TypeError(f"state of {kind.__name__} cannot keep {value!r}")
 
 
-def _revived(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return _moment(value)
+def _revived(kind: type, value: Any) -> Any:
+    if kind is datetime and value is not None:
+        return EPOCH + value * MICROSECOND
     return bytes(value) if isinstance(value, bytearray) else value
-
-
-def _moment(value: datetime) -> datetime:
-    """In UTC; without a zone it is local time, as everywhere in PySpark."""
-    return value.astimezone(UTC)
