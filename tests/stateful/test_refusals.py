@@ -68,6 +68,8 @@ def test_mistakes_are_told_as_they_are_made() -> None:
         wrongly(lambda state: [state.now_ms])
     with pytest.raises(HomeostatError, match=r"Careless yields \(1, 2\) \(a tuple of n, as `emits` says\)"):
         wrongly(lambda state: [(1, 2)])
+    with pytest.raises(HomeostatError, match=r"Careless.m is not declared \(m = hs.Value"):
+        wrongly(lambda state: setattr(state, "m", 1))
     with pytest.raises(HomeostatError, match="Careless has no state here"):
         Careless().n += 1
     with pytest.raises(ConfigError, match="name the column that has it"):

@@ -41,6 +41,10 @@ def assign(holder: Any, items: list[int]) -> None:
     holder.list = items
 
 
+def assign_map(holder: Any, entries: dict[int, int]) -> None:
+    holder.map = entries
+
+
 deeds: st.SearchStrategy[Deed] = st.one_of(
     st.tuples(small, small).map(lambda pair: lambda holder: put(holder, *pair)),
     small.map(lambda key: lambda holder: holder.map.pop(key, "none")),
@@ -50,6 +54,8 @@ deeds: st.SearchStrategy[Deed] = st.one_of(
     small.map(lambda item: lambda holder: holder.list.append(item)),
     st.lists(small, max_size=3).map(lambda items: lambda holder: assign(holder, items)),
     st.just(lambda holder: assign(holder, [item + 1 for item in holder.list])),
+    st.dictionaries(small, small, max_size=2).map(lambda entries: lambda holder: assign_map(holder, entries)),
+    st.just(lambda holder: assign_map(holder, {key: value + 1 for key, value in holder.map.items()})),
     st.just(lambda holder: holder.list.clear()),
     st.just(lambda holder: (list(holder.list), len(holder.list), bool(holder.list))),
 )

@@ -4,7 +4,7 @@ the same call of a handler, and what was written goes there once, at its end.
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, MutableMapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from homeostat.stateful.types import Codec
@@ -47,6 +47,9 @@ class ValueCell(Generic[T]):
             self._codec.pack(value)  # refused where it is assigned, not at the end
         self._value = value
         self._known = self._changed = True
+
+    def clear(self) -> None:
+        self.set(None)
 
     def flush(self) -> None:
         if self._changed and self._value is None:
@@ -140,6 +143,11 @@ class MapCell(MutableMapping[K, V]):
         self.forget()
         self._whole = True
         self._store.clear()
+
+    def replace(self, entries: Mapping[K, V]) -> None:
+        kept = dict(entries)  # before it is cleared: they may come from here
+        self.clear()
+        self.update(kept)
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._all())

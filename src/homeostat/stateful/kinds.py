@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from homeostat.core.errors import ConfigError
@@ -35,6 +35,9 @@ class Kind:
             raise AttributeError(f"{self.name} is kept for each key: the class has none")
         return state._runtime.cells[self.name]
 
+    def __delete__(self, state: object) -> None:
+        self.cell(state).clear()
+
 
 class Value(Kind, Generic[T]):
     """A value: read it, assign it, `del` it. Where there is none it is `start`, or None."""
@@ -59,9 +62,6 @@ class Value(Kind, Generic[T]):
     def __set__(self, state: object, value: T) -> None:
         self.cell(state).set(value)
 
-    def __delete__(self, state: object) -> None:
-        self.cell(state).set(None)
-
 
 def Count(*, ttl: str | None = None) -> Value[int]:  # noqa: N802 - reads as a kind of variable
     """A number that starts at 0: `self.clicks += 1`."""
@@ -69,7 +69,7 @@ def Count(*, ttl: str | None = None) -> Value[int]:  # noqa: N802 - reads as a k
 
 
 class List(Kind, Generic[T]):
-    """A list: append, extend, go through it, assign another; with a time to live for each item."""
+    """A list: append, extend, go through it, assign another; each item has a time to live of its own."""
 
     def __init__(self, kind: type[T], *, ttl: str | None = None) -> None:
         super().__init__(ttl)
@@ -87,7 +87,7 @@ class List(Kind, Generic[T]):
 
 
 class Map(Kind, Generic[K, V]):
-    """A dictionary, with a time to live for each entry."""
+    """A dictionary; each entry has a time to live of its own."""
 
     def __init__(self, keys: type[K], values: type[V], *, ttl: str | None = None) -> None:
         super().__init__(ttl)
@@ -102,6 +102,9 @@ class Map(Kind, Generic[K, V]):
     def __get__(self, state: object, owner: type) -> MapCell[K, V]:
         cell: MapCell[K, V] = self.cell(state)
         return cell
+
+    def __set__(self, state: object, entries: Mapping[K, V]) -> None:
+        self.cell(state).replace(entries)
 
 
 class Counts(Map[K, int]):

@@ -65,6 +65,13 @@ class State:
         """For when the timers of this key are set."""
         return sorted(self._runtime.handle.listTimers())
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """What is not declared would be seen by other keys, and lost with the task."""
+        if self._bound is not None and name not in self._bound.cells:
+            cls = type(self).__name__
+            raise HomeostatError(f"{cls}.{name} is not declared", fix=f"{name} = hs.Value(…) in the class")
+        super().__setattr__(name, value)
+
     @property
     def _runtime(self) -> Runtime:
         if self._bound is None:

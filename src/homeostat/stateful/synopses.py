@@ -66,9 +66,6 @@ class Synopsis(Kind, Generic[S]):
         found: S = self.cell(state).get()
         return found
 
-    def __delete__(self, state: object) -> None:
-        self.cell(state).clear()
-
 
 class Distinct(Synopsis[DistinctSummary]):
     """How many different items: within `error` of the truth, relative to it, in 95 of 100 cases."""
