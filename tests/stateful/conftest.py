@@ -56,21 +56,28 @@ class Stage:
     def play(
         self, build: Callable[[DataFrame], DataFrame], schema: str, batches: Sequence[Batch], *, clock: bool = False
     ) -> list[Emitted]:
-        """With a clock a query never comes to the end of what is available: each batch is then a run of its own."""
-        return [self._batch(build, schema, number, batch, clock) for number, batch in enumerate(batches)]
-
-    def _batch(
-        self, build: Callable[[DataFrame], DataFrame], schema: str, number: int, batch: Batch, clock: bool
-    ) -> Emitted:
-        emitted: Emitted = []
-        path = self._source / f"{number}.json"
-        path.write_text("\n".join(json.dumps(row, default=str) for row in batch))
-        os.utime(path, (1e9 + number, 1e9 + number))
+        """With a clock a query is never done with what is there: each batch is then a run of its own."""
+        emitted: list[Emitted] = []
         rows = self._spark.readStream.schema(schema).json(self._source.as_uri())
-        writer = build(rows).writeStream.foreachBatch(lambda out, _: emitted.extend(map(tuple, out.collect())))
+        writer = build(rows).writeStream.foreachBatch(lambda out, _: emitted[-1].extend(map(tuple, out.collect())))
         writer = writer.option("checkpointLocation", str(self._directory / "checkpoint")).outputMode("append")
-        writer.trigger(**({"once": True} if clock else {"availableNow": True})).start().awaitTermination()
+        query = None if clock else writer.start()
+        for number, batch in enumerate(batches):
+            emitted.append([])
+            self._arrive(number, batch)
+            if query is None:
+                writer.trigger(once=True).start().awaitTermination()
+            else:
+                query.processAllAvailable()
+        if query is not None:
+            query.stop()
         return emitted
+
+    def _arrive(self, number: int, batch: Batch) -> None:
+        """All at once: the source may look at any moment."""
+        path = self._directory / f"{number}.json"
+        path.write_text("\n".join(json.dumps(row, default=str) for row in batch))
+        os.replace(path, self._source / path.name)
 
 
 @pytest.fixture

@@ -43,9 +43,8 @@ class ValueCell(Generic[T]):
         return self._value
 
     def set(self, value: T | None) -> None:
-        if value is not None:
-            self._codec.pack(value)  # refused where it is assigned, not at the end
-        self._value = value
+        # As it will come back, and refused where it is assigned if it cannot be kept.
+        self._value = None if value is None else self._codec.unpack(self._codec.pack(value))
         self._known = self._changed = True
 
     def clear(self) -> None:
@@ -129,8 +128,8 @@ class MapCell(MutableMapping[K, V]):
         return self.find(key) is not None  # type: ignore[arg-type]
 
     def __setitem__(self, key: K, value: V) -> None:
-        self._keys.pack(key), self._values.pack(value)
-        self._entries[key] = value
+        key = self._keys.unpack(self._keys.pack(key))
+        self._entries[key] = self._values.unpack(self._values.pack(value))
         self._changed.add(key)
 
     def __delitem__(self, key: K) -> None:
