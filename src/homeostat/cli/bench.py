@@ -342,6 +342,32 @@ def _flat(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, floa
             yield path.removesuffix(" s"), value
 
 
+@app.command("synopses")
+def synopses(
+    keys: Annotated[int, typer.Option("--keys", min=1000, help="Different keys that each is fed.")] = 10_000_000,
+    json: JsonFlag = False,
+) -> None:
+    """Feed every synopsis many keys: do its error and its memory stay within what it states?"""
+    from homeostat.bench import synopses as bench
+
+    result = bench.measure(keys=keys, tell=say)
+    if json:
+        print_json(result)
+        return
+    columns = ("synopsis", "error", "stated", "bytes", "stated bytes", "within", "seconds")
+    rows = [
+        (
+            name.replace("_", " "),
+            *(_shown(found[key]) for key in ("error", "stated_error")),
+            *(f"{found[key]:,}" for key in ("bytes", "stated_bytes")),
+            "yes" if found["within"] else "no",
+            f"{found['seconds']:.1f}",
+        )
+        for name, found in result["synopses"].items()
+    ]
+    print_table(columns, rows, right=columns[1:])
+
+
 @app.command("forecast")
 def forecast(
     trace: Annotated[
