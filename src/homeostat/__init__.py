@@ -9,6 +9,7 @@ from homeostat._version import __version__
 if TYPE_CHECKING:
     from homeostat.objectives import Cost, Lag, Latency, Provisioning, Throughput
     from homeostat.service.attach import attach
+    from homeostat.spark.keyed import keyed
     from homeostat.spark.pipeline import Context, pipeline
 
 __all__ = [
@@ -20,11 +21,13 @@ __all__ = [
     "Throughput",
     "__version__",
     "attach",
+    "keyed",
     "pipeline",
 ]
 
 _HOMES = {
     "Context": "homeostat.spark.pipeline",
+    "keyed": "homeostat.spark.keyed",
     "pipeline": "homeostat.spark.pipeline",
     "attach": "homeostat.service.attach",
 }

@@ -16,6 +16,7 @@ from homeostat.core.findings import (
     REVERT,
     SLO_VIOLATION,
     SLOW_INSTANCE,
+    SOURCE_SKEW,
     Outcome,
 )
 from homeostat.core.memory import MemoryEntry
@@ -26,7 +27,7 @@ from homeostat.core.view import View
 
 _GRACE_S = 60.0
 _UNHEALTHY = (PRESSURE, SLO_VIOLATION, GROWING_BACKLOG)
-_FAULTS = (SLOW_INSTANCE, DATA_SKEW, HASH_IMBALANCE, EXTERNAL)
+_FAULTS = (SLOW_INSTANCE, DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW, EXTERNAL)
 
 
 def expire(state: State, book: Book) -> State:

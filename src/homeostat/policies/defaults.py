@@ -20,6 +20,7 @@ from homeostat.core.policy import Detector, Policy
 from homeostat.detectors.admission import AdmissionDetector
 from homeostat.detectors.backlog import GrowingBacklogDetector
 from homeostat.detectors.idle import IdleDetector
+from homeostat.detectors.keys import EvenKeysDetector
 from homeostat.detectors.pressure import PressureDetector
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
@@ -41,7 +42,7 @@ from homeostat.resolvers.rebalance import RebalanceResolver
 from homeostat.resolvers.replace import ReplaceSlowResolver
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import Sizing
-from homeostat.resolvers.skew import AdjustSkewResolver
+from homeostat.resolvers.skew import AdjustSkewResolver, GatherResolver
 from homeostat.settings import GuardSettings, Settings
 
 _REGRET_S = 1800.0
@@ -64,6 +65,7 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
         IdleDetector(sure),
         AdmissionDetector(sure),
         UnevenPartitionsDetector(sure),
+        EvenKeysDetector(sure),
         StateGrowthDetector(),
         StateMemoryDetector(),
         LongReplayDetector(),
@@ -95,6 +97,7 @@ def provisioning(settings: Settings) -> Policy:
         resolvers=(
             ReplaceSlowResolver(),
             AdjustSkewResolver(),
+            GatherResolver(),
             RebalanceResolver(),
             AdmitMoreResolver(),
             ScaleUpResolver(sizing),

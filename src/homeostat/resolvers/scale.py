@@ -15,6 +15,7 @@ from homeostat.core.findings import (
     SCALE_UP,
     SLO_UNMET,
     SLOW_INSTANCE,
+    SOURCE_SKEW,
     STATE_RISKS,
     UNDER_PROVISIONED,
     Diagnosis,
@@ -29,6 +30,7 @@ from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
 
 _NO_GAIN = 1e-3
 _PAUSE_WEIGHT = 1.0 / 600.0
+_MENDED_ELSEWHERE = (DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW, SLOW_INSTANCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class ScaleUpResolver:
         short = tuple(d for d in diagnoses if d.cause in (UNDER_PROVISIONED, SLO_UNMET))
         if not short:
             return
-        skewed = frozenset(d.component for d in diagnoses if d.cause in (DATA_SKEW, HASH_IMBALANCE, SLOW_INSTANCE))
+        skewed = frozenset(d.component for d in diagnoses if d.cause in _MENDED_ELSEWHERE)
         needs = self.sizing.needs(view, skewed, last=since_onset(short, 60))
         wanted = [n for n in within_bounds(view, needs) if _grows(view, n)]
         if wanted:
