@@ -7,7 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import Row
+from pyspark.sql.streaming.tws_tester import TwsTester
+from pyspark.sql.types import LongType, StructField, StructType
 
 import homeostat as hs
 from homeostat.core.configuration import SPREAD, STATE_PARTITIONS, Knob, Value
@@ -15,7 +21,9 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.events import Observed
 from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark.application import Application
+from homeostat.spark.keyed import STATE, Operator, _adder, _Processor
 from homeostat.spark.ledger import check, committed_rows, recorded_rows
+from homeostat.spark.merging import Merging
 from homeostat.spark.pipeline import Context, Pipeline, Spread
 from homeostat.spark.profile import Profile
 from homeostat.spark.queries import ManagedQuery
@@ -30,6 +38,7 @@ pytest.importorskip("google.protobuf", reason="Spark's transformWithState in Pyt
 WaitUntil = Callable[[Callable[[], bool], str], None]
 LIMIT_S = 240.0
 PROFILE = Profile(WorkloadSpec("constant", rate_per_s=150.0), keys=12, zipf=0.0, hot=((0, 0.5),))
+TWO_NUMBERS = StructType([StructField("times", LongType()), StructField("total", LongType())])
 SPREAD_KNOB, STATE_KNOB = Knob(SPREAD, f"{NAME}/count"), Knob(STATE_PARTITIONS, NAME)
 
 
@@ -38,6 +47,47 @@ def counting(home: Path) -> Pipeline:
         PROFILE, home / "ledger", wait_ms=0.1, own_state=True, trigger_s=1.0, source_partitions=2, state_partitions=2
     )
     return pipeline_of(spec)
+
+
+def dealt(operator: Operator, batch: list[tuple[str, int]], instances: int) -> list[Row]:
+    """What comes out of the step that adds rows up, dealt to so many instances."""
+    parts: list[Row] = []
+    for number in range(instances):
+        mine = batch[number::instances]
+        columns = [pa.array([word for word, _ in mine]), pa.array([amount for _, amount in mine], pa.int64())]
+        taken = pa.RecordBatch.from_arrays(columns, names=["word", "amount"])
+        parts += [Row(**each) for out in _adder(operator)(iter([taken])) for each in out.to_pylist()]
+    return parts
+
+
+@given(
+    batches=st.lists(
+        st.lists(st.tuples(st.sampled_from("abc"), st.integers(-9, 9)), min_size=1, max_size=20), min_size=1, max_size=4
+    ),
+    spreads=st.lists(st.integers(1, 5), min_size=4, max_size=4),
+)
+def test_an_operator_gives_the_same_after_every_batch_under_any_sequence_of_spreads(
+    batches: list[list[tuple[str, int]]], spreads: list[int]
+) -> None:
+    merging = Merging(
+        (0, 0),
+        lambda so_far, row: (so_far[0] + 1, so_far[1] + row.amount),
+        lambda one, other: (one[0] + other[0], one[1] + other[1]),
+        lambda so_far: (so_far[0], so_far[1] / so_far[0]),
+    )
+    operator = Operator(merging, ("word",), TWO_NUMBERS, ("times", "mean"))
+    plain = TwsTester(_Processor(operator, combined=False))
+    state: dict[str, tuple[int, int]] = {}
+    for batch, spread in zip(batches, spreads, strict=False):
+        combined = TwsTester(_Processor(operator, combined=spread > 1))
+        given_rows = dealt(operator, batch, spread) if spread > 1 else [Row(word=w, amount=a) for w, a in batch]
+        for word in sorted({word for word, _ in batch}):
+            if word in state:
+                combined.updateValueState(STATE, word, state[word])
+            (expected,) = plain.test(word, [Row(word=w, amount=a) for w, a in batch if w == word])
+            (found,) = combined.test(word, [row for row in given_rows if row.word == word])
+            assert found == expected
+            state[word] = combined.peekValueState(STATE, word)
 
 
 def rows(spark: SparkSession) -> DataFrame:

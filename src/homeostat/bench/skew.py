@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -215,7 +216,7 @@ def settled(records: Sequence[Record], *, full: int) -> bool:
     judged = {str(record.body["action"]) for record in records if record.kind == OUTCOME}
     if any(id not in received or (received[id].body.get("applied") and id not in judged) for id in actions):
         return False
-    since_s = max((received[id].at_s for id in actions), default=0.0)
+    since_s = max((received[id].at_s for id in actions), default=-math.inf)
     after = [batch for batch in records if batch.kind == BATCH and batch.at_s > since_s and _rows(batch) >= full]
     return len(after) >= (SETTLED + 1 if actions else UNTOUCHED)
 

@@ -149,7 +149,7 @@ class AdjustSkew:
         for diagnosis in _of(diagnoses, DATA_SKEW):
             knob = view.topology[diagnosis.component].spread
             if knob is None or knob not in view.capabilities.knobs:
-                yield alert_about(diagnosis, "this engine cannot spread its keys")
+                yield alert_about(diagnosis, f"this engine has no {knob}" if knob else "its keys cannot be spread")
                 continue
             rows = view.window.tasks(diagnosis.component, "rows")
             now, instances = int(view.configuration.get(knob)), rows.shape[1]
