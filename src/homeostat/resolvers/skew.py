@@ -28,6 +28,7 @@ from homeostat.resolvers.alert import alert_about
 _SEEN = 3  # batches: before them another key may have been hot
 _LEAST_GAIN = 0.05
 _COST = 0.05
+_PAUSE_WEIGHT = 1.0 / 3000.0
 _SPREAD = (DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW)
 
 
@@ -36,7 +37,7 @@ class AdjustSkewResolver:
     """Sets the spread at which the hottest instance comes within `tolerance` of the mean. In micro-batches that is one
     instance for each slot: rows are dealt to them in turn, whatever their keys.
 
-    Keys that happen to fall together are left to another number of partitions, if spreading them takes a restart too.
+    There keys that happen to fall together are left to another number of partitions: none of them is hot.
     """
 
     tolerance: float = 0.1
@@ -44,11 +45,11 @@ class AdjustSkewResolver:
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         for diagnosis in (d for d in diagnoses if d.cause in _SPREAD and d.component in view.topology):
+            if view.micro_batch and diagnosis.cause == HASH_IMBALANCE:
+                continue
             component = view.topology[diagnosis.component]
             knob = component.spread
             if knob is not None and knob in view.capabilities.knobs:
-                if diagnosis.cause == HASH_IMBALANCE and not view.spec(knob).live:
-                    continue
                 proposal = (self._dealt if view.micro_batch else self._salted)(view, diagnosis, knob)
                 if proposal is not None:
                     yield proposal
@@ -68,7 +69,9 @@ class AdjustSkewResolver:
             return None
         over = stage.busiest_s / stage.mean_s if stage.mean_s > 0 else 1.0
         text = f"the stage no longer waits for an instance with {over:.2f} × the mean: {now_s:.1f} → {after_s:.1f} s"
-        return _proposal(view, diagnosis, {knob: wanted}, math.log(now_s / after_s), text)
+        prediction = Prediction(math.log(now_s / after_s), (diagnosis.component,), text)
+        pause = view.spec(knob).apply_s * _PAUSE_WEIGHT
+        return _proposal(diagnosis, Patch({knob: wanted}), prediction, 1.0 - after_s / now_s, pause)
 
     def _salted(self, view: View, diagnosis: Diagnosis, knob: Knob) -> Proposal | None:
         rows = np.nansum(arrived_rows(view.window, diagnosis.component, RECENT), axis=0)
@@ -90,7 +93,8 @@ class AdjustSkewResolver:
         after = max(mean, rest + excess / wanted)
         text = f"the busiest instance gets {after / mean:.2f} × the mean instead of {most / mean:.2f} ×"
         gain = speed_up(view, {diagnosis.component: most / after})
-        return _proposal(view, diagnosis, {knob: wanted}, gain, text, benefit=1.0 - after / most)
+        prediction = Prediction(gain, (diagnosis.component,), text)
+        return _proposal(diagnosis, Patch({knob: wanted}), prediction, 1.0 - after / most, _COST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +118,13 @@ class GatherResolver:
                 )
 
 
-def _proposal(
-    view: View, diagnosis: Diagnosis, values: dict[Knob, int], gain: float, text: str, benefit: float | None = None
-) -> Proposal:
+def _proposal(diagnosis: Diagnosis, patch: Patch, prediction: Prediction, benefit: float, cost: float) -> Proposal:
     return Proposal(
         ADJUST_SKEW,
         (diagnosis,),
-        Patch(values),
+        patch,
         component=diagnosis.component,
-        prediction=Prediction(gain, (diagnosis.component,), text),
-        benefit=1.0 - math.exp(-gain) if benefit is None else benefit,
-        cost=_COST,
+        prediction=prediction,
+        benefit=benefit,
+        cost=cost,
     )
