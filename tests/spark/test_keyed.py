@@ -77,7 +77,7 @@ def test_an_operator_gives_the_same_after_every_batch_under_any_sequence_of_spre
     )
     operator = Operator(merging, ("word",), TWO_NUMBERS, ("times", "mean"))
     plain = TwsTester(_Processor(operator, combined=False))
-    state: dict[str, tuple[int, int]] = {}
+    state: dict[str, Any] = {}
     for batch, spread in zip(batches, spreads, strict=False):
         combined = TwsTester(_Processor(operator, combined=spread > 1))
         given_rows = dealt(operator, batch, spread) if spread > 1 else [Row(word=w, amount=a) for w, a in batch]
