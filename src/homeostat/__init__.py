@@ -9,6 +9,7 @@ from homeostat._version import __version__
 if TYPE_CHECKING:
     from homeostat.objectives import Cost, Lag, Latency, Provisioning, Throughput
     from homeostat.service.attach import attach
+    from homeostat.spark.keyed import keyed
     from homeostat.spark.pipeline import Context, pipeline
     from homeostat.stateful.kinds import Count, Counts, List, Map, Value
     from homeostat.stateful.program import State
@@ -32,11 +33,13 @@ __all__ = [
     "Value",
     "__version__",
     "attach",
+    "keyed",
     "pipeline",
 ]
 
 _HOMES = {
     "Context": "homeostat.spark.pipeline",
+    "keyed": "homeostat.spark.keyed",
     "pipeline": "homeostat.spark.pipeline",
     "attach": "homeostat.service.attach",
     "State": "homeostat.stateful.program",

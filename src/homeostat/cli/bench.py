@@ -332,6 +332,43 @@ def state(
     print_table(("keys", "what", "seconds"), rows, right=("keys", "seconds"))
 
 
+@app.command("skew")
+def skew(
+    only: Annotated[str, typer.Option("--only", metavar="ENGINE", help="simulator, spark or all.")] = "all",
+    exponents: Annotated[
+        str, typer.Option("--exponents", metavar="X,X,…", help="Zipf exponents of the keys.")
+    ] = "0,0.5,1,1.5,2",
+    json: JsonFlag = False,
+) -> None:
+    """Measure what spreading hot keys wins: throughput with the resolver, without it, and with an even spread."""
+    from homeostat.bench import skew as bench
+
+    if only not in (*bench.ENGINES, "all"):
+        raise ConfigError(f"there is no engine {only!r}", where="--only", fix=f"one of {', '.join(bench.ENGINES)}, all")
+    result = bench.measure(
+        engines=bench.ENGINES if only == "all" else (only,),
+        exponents=_numbers(exponents, "--exponents", at_least=0),
+        tell=say,
+    )
+    if json:
+        print_json(result)
+        return
+    columns = ("engine", "keys", "largest", "without /s", "with /s", "ideal /s", "gain", "share of ideal")
+    rows = [
+        (
+            engine,
+            case,
+            f"{found['largest_key']:.0%}",
+            *(f"{found[f'{side}_per_s']:,.0f}" for side in ("without", "with", "ideal")),
+            f"{found['gain']:.2f}",
+            f"{found['share_of_ideal']:.2f}",
+        )
+        for engine in bench.ENGINES
+        for case, found in result.get(engine, {}).items()
+    ]
+    print_table(columns, rows, right=columns[2:])
+
+
 def _flat(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
     """Every number in seconds, by the path that leads to it."""
     for name, value in found.items():

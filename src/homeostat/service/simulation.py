@@ -9,7 +9,7 @@ from typing import Any
 
 from homeostat.core.configuration import EXECUTORS, PARALLELISM, Configuration, Knob, Value
 from homeostat.core.cycle import Trace
-from homeostat.core.findings import ADJUST_SKEW, REPLACE, REVERT, RISE_AHEAD, Record
+from homeostat.core.findings import ADJUST_SKEW, GATHER, REPLACE, REVERT, RISE_AHEAD, Record
 from homeostat.core.guards import APPLICATION
 from homeostat.core.policy import Policy
 from homeostat.core.state import Mode, State
@@ -236,6 +236,8 @@ class _Referee:
         if body["kind"] == REPLACE:
             return not set(body["retire"]) & self._engine.faulty_workers()
         faults = [f for f in self._scenario.faults if f.at_s <= now_s < f.until_s]
+        if body["kind"] == GATHER:
+            return any(f.kind == "hot-key" for f in faults)
         if body["kind"] == ADJUST_SKEW:
             return not any(f.kind in ("hot-key", "hash-imbalance") for f in faults) and not self._uneven(record)
         wanted = {Knob.parse(name): value for name, value in body["patch"].items()}
