@@ -21,7 +21,7 @@ from homeostat.core.findings import (
     Proposal,
 )
 from homeostat.core.view import View
-from homeostat.models.batch import batch_time
+from homeostat.models.batch import batch_time, waves_of
 from homeostat.models.capacity import RECENT, arrived_rows, speed_up
 from homeostat.resolvers.alert import alert_about
 
@@ -64,11 +64,11 @@ class AdjustSkewResolver:
         if wanted <= view.configuration.get(knob, 1):
             return None
         stage = batch.stages[diagnosis.component]
-        now_s, after_s = batch.seconds(1.0), batch.evened(diagnosis.component).seconds(1.0)
+        even_s = waves_of(stage.partitions, batch.slots) * stage.mean_s
+        now_s, after_s = batch.seconds, batch.seconds - stage.span_s + even_s
         if after_s > (1.0 - _LEAST_GAIN) * now_s:
             return None
-        over = stage.busiest_s / stage.mean_s if stage.mean_s > 0 else 1.0
-        text = f"the stage no longer waits for an instance with {over:.2f} × the mean: {now_s:.1f} → {after_s:.1f} s"
+        text = f"the stage takes {even_s:.1f} s instead of {stage.span_s:.1f}, the batch {after_s:.1f} instead of {now_s:.1f}"
         prediction = Prediction(math.log(now_s / after_s), (diagnosis.component,), text)
         pause = view.spec(knob).apply_s * _PAUSE_WEIGHT
         return _proposal(diagnosis, Patch({knob: wanted}), prediction, 1.0 - after_s / now_s, pause)
