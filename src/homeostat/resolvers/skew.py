@@ -68,7 +68,7 @@ class AdjustSkewResolver:
         now_s, after_s = batch.seconds, batch.seconds - stage.span_s + even_s
         if after_s > (1.0 - _LEAST_GAIN) * now_s:
             return None
-        text = f"the stage takes {even_s:.1f} instead of {stage.span_s:.1f} s, a batch {after_s:.1f} instead of {now_s:.1f}"
+        text = f"the stage takes {even_s:.1f} instead of {stage.span_s:.1f} s, the batch {after_s:.1f} of {now_s:.1f}"
         prediction = Prediction(math.log(now_s / after_s), (diagnosis.component,), text)
         pause = view.spec(knob).apply_s * _PAUSE_WEIGHT
         return _proposal(diagnosis, Patch({knob: wanted}), prediction, 1.0 - after_s / now_s, pause)
