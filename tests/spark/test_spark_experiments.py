@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from homeostat.bench.experiments import EXPERIMENTS, on_spark
+from homeostat.bench.ground import Ground
 from homeostat.core.configuration import EXECUTORS, SOURCE_PARTITIONS, Knob
 from homeostat.core.findings import DATA_SKEW, REPLACE, SCALE_DOWN, SCALE_UP, SLOW_INSTANCE, UNDER_PROVISIONED
 from homeostat.core.objective import Objective
@@ -116,6 +119,20 @@ def test_e1_executors_follow_the_load_up_and_down(trial: Start) -> None:
     assert result.actions[-1] == SCALE_DOWN
     assert result.final[WORKERS] < max(executors)
     settled(result)
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("two_executors")
+def test_e1_a_fifth_less_gives_an_executor_back_and_more_load_takes_it_again(
+    spark: SparkSession, workspace: Path
+) -> None:
+    """As `bench twin` has it, with time for each: −20 %, then +30 %, then twice the load."""
+    (e1,) = (experiment.stretched(2.0) for experiment in EXPERIMENTS if experiment.name == "E1")
+    done, differences = on_spark(Ground(spark, workspace), e1)
+
+    assert [kind for kind, _ in groupby(done.kinds)] == [SCALE_DOWN, SCALE_UP]
+    assert done.executors > e1.executors
+    assert differences == ()
 
 
 def test_e2_from_one_executor_and_one_partition_to_the_objective(trial: Start) -> None:

@@ -32,18 +32,21 @@ READ = (
 )
 
 
-@pytest.fixture
-def terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages go to a terminal; what is printed may go elsewhere."""
+def sit_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages go to a terminal; what is printed may go elsewhere. Called by the test: a fixture has another stderr."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
 
 
-@pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize(("arguments", "what"), READ)
 def test_a_command_has_a_bar_beside_its_answer(
-    homeostat: Homeostat, checkpoint_of: CheckpointOf, arguments: tuple[str, ...], what: str
+    homeostat: Homeostat,
+    checkpoint_of: CheckpointOf,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    what: str,
 ) -> None:
+    sit_at_a_terminal(monkeypatch)
     checkpoint = checkpoint_of("counts")
     ran = homeostat("state", *(word.format(checkpoint) for word in arguments), "--json")
     assert ran.code == 0, ran
@@ -51,10 +54,10 @@ def test_a_command_has_a_bar_beside_its_answer(
     assert ran.json
 
 
-@pytest.mark.usefixtures("terminal")
 def test_the_bar_counts_the_tasks_that_are_done(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    sit_at_a_terminal(monkeypatch)
     doors = [str(tmp_path / str(number)) for number in range(2)]
     seen: list[str] = []
 
