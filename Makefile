@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 JAVA_STAMP := $(VENV)/.java-found
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types layers unit soak lock clean
+.PHONY: help setup run test lint types layers unit soak screenshots lock clean
 
 help: ## list the commands
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 setup: $(STAMP) $(JAVA_STAMP) ## virtual environment in .venv with the homeostat command and locked dependencies; a Java
 
@@ -25,7 +25,7 @@ $(JAVA_STAMP): $(STAMP)
 	@.ci/java $(BIN)/python
 	@touch $(JAVA_STAMP)
 
-run: setup ## the main job: watch a word count on real Spark regulate itself, in the terminal
+run: setup ## the main job: watch a word count on real Spark regulate itself, in the terminal and the browser
 	$(BIN)/homeostat demo
 
 test: lint types layers unit ## everything that must hold
@@ -41,14 +41,19 @@ layers: setup
 	$(BIN)/lint-imports
 
 unit: setup
+	@.ci/chromium
 	@.ci/tests $(BIN)/python
 
 soak: setup ## the long runs that `make test` leaves out
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m "soak or not soak"
 
+screenshots: setup ## the pictures of the dashboard in docs/pictures, from a simulated run
+	@.ci/chromium
+	$(BIN)/python tests/web/screenshots.py docs/pictures
+
 lock: setup ## pin the newest versions that pyproject.toml allows
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra plot --extra spark --group dev --universal --generate-hashes \
+	$(BIN)/uv pip compile pyproject.toml --extra plot --extra serve --extra spark --extra synopses --group dev --universal --generate-hashes \
 	  --no-emit-index-url --no-header --python-version 3.11 --upgrade --quiet -o requirements.lock
 
 clean: ## remove what setup made

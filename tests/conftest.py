@@ -1,17 +1,21 @@
-"""Settings for all tests, and the program as a user runs it."""
+"""Settings for all tests, the program as a user runs it, and a browser."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import settings
 
 from homeostat.cli.main import run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Machines differ in speed, so no example has a deadline. `make test` draws the same examples every time and stays as it
 # is from one run to the next; HYPOTHESIS_PROFILE=explore looks for new ones.
@@ -46,3 +50,17 @@ def homeostat(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: p
         return Ran(code, *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed: `.ci/chromium` as root installs it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -28,7 +28,7 @@ from homeostat.toml_lines import KeyPath
 FILE = "homeostat.toml"
 PREFIX = "HOMEOSTAT_"
 DEFAULT = "default"
-OTHER_VARIABLES = frozenset({"HOMEOSTAT_DEBUG"})
+OTHER_VARIABLES = frozenset({"HOMEOSTAT_DEBUG", "HOMEOSTAT_WEBHOOK"})
 # Kubernetes gives every container these for each service of its namespace, one called `homeostat` included.
 _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_[A-Z]+(_PROTO|_PORT|_ADDR)?)?)")
 _THROUGHPUT = ("throughput", "throughput.paper")

@@ -86,8 +86,10 @@ def test_the_load_of_an_application_is_forecast_from_its_log(homeostat: Homeosta
     assert (refused.code, "there is no run 'other'" in refused.err) == (2, True)
 
 
-def test_a_log_without_batches_is_refused(homeostat: Homeostat, scenario: Path) -> None:
-    homeostat("sim", "run", scenario, "--store", "log.sqlite")
+def test_a_log_without_batches_is_refused(homeostat: Homeostat) -> None:
+    store = SqliteStore("log.sqlite")
+    store.append("count", [Record("g-1", "engine", START.timestamp(), "the engine runs")])
+    store.close()
     ran = homeostat("forecast", "--store", "log.sqlite")
     assert (ran.code, "has no batches to forecast from" in ran.err) == (2, True)
 

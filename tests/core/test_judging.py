@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from homeostat.core.configuration import PARALLELISM, Capabilities, Configuration, Knob, KnobSpec, Patch
+from homeostat.core.configuration import PARALLELISM, SPREAD, Capabilities, Configuration, Knob, KnobSpec, Patch
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt
 from homeostat.core.findings import SLOW_INSTANCE, Diagnosis, Prediction, Proposal, Symptom
@@ -46,6 +46,7 @@ class Once:
 
     also_from_s: float = 1e9
     gain: float = 0.7
+    knob: Knob = SPLIT
     name: str = "once"
 
     def detect(self, view: View) -> Iterable[Symptom]:
@@ -60,7 +61,8 @@ class Once:
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterable[Proposal]:
         if view.now_s >= 10.0 * APPLIED_AT:
             for diagnosis in diagnoses[:1]:
-                yield Proposal("grow", (diagnosis,), Patch({SPLIT: 4}), "split", Prediction(self.gain, ("split",)))
+                patch = Patch({self.knob: 4})
+                yield Proposal("grow", (diagnosis,), patch, "split", Prediction(self.gain, ("split",)))
 
 
 def run(
@@ -130,6 +132,15 @@ def test_a_change_of_the_engine_confounds() -> None:
         replace(ENGINE.topology, plan="2"), ENGINE.configuration, ENGINE.capabilities, 85.0, "new plan"
     )
     assert confounded_by(run(measured(0.1, 0.05, 10), extra={8: [plan]})) == "the engine changed: new plan"
+
+
+def test_another_plan_is_what_spreading_does_and_does_not_confound() -> None:
+    spread = Knob(SPREAD, "split")
+    after = ENGINE.configuration.patched(Patch({spread: 4}))
+    plan = EngineChanged(replace(ENGINE.topology, plan="2"), after, ENGINE.capabilities, 85.0, "new plan")
+    played = run(measured(0.1, 0.05), Once(knob=spread), extra={8: [plan]})
+    assert played.texts("action")[0] == "grow: spread.split = 4"
+    assert played.texts("outcome")[0] == "a-1 helped"
 
 
 def test_a_new_cause_elsewhere_confounds() -> None:

@@ -134,9 +134,20 @@ def test_approved_advice_becomes_an_action_and_is_scored_no_more() -> None:
     assert not [text for text in played.texts("outcome") if text.startswith("v-1")]
 
 
+def test_a_resolver_is_run_by_hand_against_the_diagnoses_that_stand() -> None:
+    played = play(policy(), ENGINE, SEEN[:20], mode="advise", extra={3: [say("resolve", "grow")]})
+    assert [action.at_s for action in played.actions] == [40.0]
+    action = next(record for record in played.records if record.kind == "action")
+    assert action.text == "grow: parallelism.split = 3"
+    assert action.because == ("o-1", "d-1")
+    assert not [text for text in played.texts("outcome") if text.startswith("v-1")], "nobody saw what happens without"
+
+
 @pytest.mark.parametrize(
     ("events", "why"),
     [
+        ([say("resolve", "gorw")], "not done: there is no resolver 'gorw'; there are: grow"),
+        ([say("pause"), say("resolve", "grow")], "not done: kill switch: paused by Ada: because"),
         ([say("approve", "v-9")], "not done: v-9 is not advised now"),
         ([say("approve")], "not done: nothing is not advised now"),
         ([say("pause"), say("approve", "v-1")], "not done: kill switch: paused by Ada: because"),

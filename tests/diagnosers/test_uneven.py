@@ -256,10 +256,10 @@ def test_on_the_simulator_an_imbalanced_hash_is_mended_by_another_number_of_part
     assert [r.body["verdict"] for r in store.records("test", kinds=("outcome",))] == ["helped"]
 
 
-def test_where_keys_can_be_spread_without_a_restart_that_is_preferred() -> None:
+def test_keys_that_fall_together_are_not_spread_where_they_could_be() -> None:
     result, _ = simulated(IMBALANCE)
 
-    assert [taken.action.partition(" =")[0] for taken in result.trajectory] == ["adjust-skew: spread.count"]
+    assert [taken.action.partition(" =")[0] for taken in result.trajectory] == ["adjust-skew: state_partitions.main"]
     assert result.as_json()["converged"]
 
 

@@ -163,6 +163,22 @@ def test_e6_names_the_hot_key_and_heals_it_at_every_share() -> None:
     assert causes == {"data-skew"}
 
 
+def test_e6_in_micro_batches_is_healed_at_every_share_and_gathered_when_the_key_has_cooled() -> None:
+    result, store = run("E6-microbatch")
+    steps_s = [fault.at_s for fault in scenarios.load("E6-microbatch").faults]
+    over_s = scenarios.load("E6-microbatch").faults[-1].until_s
+    assert kinds(result) == ["adjust-skew", "gather"]
+    assert [t.because for t in result.trajectory] == ["data-skew at counter", "needless-spread at counter"]
+    assert result.trajectory[0].time_s - steps_s[0] < 180.0
+    assert 0.0 < result.trajectory[1].time_s - over_s < 600.0
+    for start_s in (*steps_s, over_s):
+        settled = [s for s in result.truth if start_s + 400.0 < s.at_s < start_s + 1100.0]
+        assert settled
+        assert all(sample.healthy for sample in settled)
+    assert result.as_json()["needless_actions"] == 0
+    assert "hash-imbalance" not in {str(r.body.get("cause")) for r in store.records("test", kinds=("diagnosis",))}
+
+
 def test_e7_the_paper_flavour_climbs_one_stage_at_a_time_the_most_downstream_first() -> None:
     result, _ = run("E7", PAPER)
     assert path(result, "flatmap", "count") == [(1, 2), (5, 2), (5, 10), (10, 10), (10, 20)]

@@ -53,7 +53,14 @@ def _sample(columns: Columns, instances: int, first_worker: int, workers: int, b
 def _topology(scaled_by: Callable[[str], Knob]) -> Topology:
     return Topology(
         tuple(
-            Component(name, "operator" if inputs else "source", scaled_by(name), inputs, keyed=name == "count")
+            Component(
+                name,
+                "operator" if inputs else "source",
+                scaled_by(name),
+                inputs,
+                keyed=name == "count",
+                spread=Knob(SPREAD, "count") if name == "count" else None,
+            )
             for name, inputs in CHAIN.items()
         )
     )

@@ -323,11 +323,12 @@ def test_nothing_is_spread_for_another_cause() -> None:
     assert spreading([400.0, *[100.0] * 9], SHORT) == []
 
 
-def test_nothing_is_spread_where_the_engine_cannot() -> None:
+def test_where_the_engine_cannot_spread_a_person_is_told() -> None:
     view = stage(100.0, instances([300.0, 100.0, 100.0], [3.0, 1.0, 1.0]))
     knobs = {knob: spec for knob, spec in view.capabilities.knobs.items() if knob.kind != SPREAD}
 
-    assert list(AdjustSkewResolver().resolve(replace(view, capabilities=Capabilities(knobs)), (HOT,))) == []
+    (told,) = AdjustSkewResolver().resolve(replace(view, capabilities=Capabilities(knobs)), (HOT,))
+    assert (told.kind, bool(told.patch)) == (ALERT, False)
 
 
 def test_an_alert_says_what_is_wrong_where_and_what_to_do() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from homeostat.core.configuration import EXECUTORS, Configuration, Knob
 from homeostat.core.digest import Digest
-from homeostat.core.observation import NAN
+from homeostat.core.observation import NAN, StateSample
 from homeostat.core.state import State
 from homeostat.service.samples import Samples
 
@@ -41,6 +41,15 @@ def test_a_batch_is_written_with_what_is_known_of_it() -> None:
         "executors": 3,
         "workers": 3,
     }
+
+
+def test_phases_state_and_watermark_are_written_where_they_are_known() -> None:
+    states = {"1": StateSample("dedupe", rows=4e5), "2": StateSample("count", rows=6e5, memory_bytes=1e9)}
+    known = replace(BATCH, watermark_gap_s=12.0, states=states, phases_s={"addBatch": 1.0, "walCommit": NAN})
+    (record,) = Samples().new(State(history=(known,)))
+    assert (record.body["watermark_gap_s"], record.body["state_rows"]) == (12.0, 1e6)
+    assert record.body["phases_s"] == {"addBatch": 1.0, "walCommit": None}
+    assert "state_bytes" not in record.body
 
 
 def test_each_batch_is_written_once_and_in_order() -> None:

@@ -26,6 +26,7 @@ def test_the_shipped_scenarios_are_listed_in_their_natural_order() -> None:
         "E4-microbatch",
         "E5",
         "E6",
+        "E6-microbatch",
         "E7",
         "E8",
         "E9",

@@ -181,3 +181,44 @@ def test_a_sink_right_behind_an_exchange_is_a_sink() -> None:
 @pytest.mark.parametrize("dot", ["", "digraph G {", "}\n}\n}", "subgraph cluster_1 {\nlabel="])
 def test_a_graph_that_makes_no_sense_is_empty(dot: str) -> None:
     assert read_dot(dot, "RDDOperationEdge(").operators == ()
+
+
+def spread_stages(spread: bool) -> list[RanStage]:
+    """A keyed operator as Spark 4.3 runs it, with the step that adds rows up before it and without."""
+    scan = from_scopes([(1, "a", "MicroBatchScan"), (2, "b", "Exchange")])
+    if not spread:
+        state = from_scopes([(3, "b", "Exchange"), (4, "c", "TransformWithStateInPySpark")], reads=[2])
+        return [RanStage(1, 1, scan), RanStage(2, 1, state)]
+    combine = from_scopes([(3, "b", "Exchange"), (4, "c", "MapInArrow"), (5, "d", "Exchange")], reads=[2])
+    state = from_scopes([(6, "d", "Exchange"), (7, "e", "TransformWithStateInPySpark")], reads=[5])
+    return [RanStage(1, 1, scan), RanStage(2, 1, combine), RanStage(3, 1, state)]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"), [((), ["scan", "state"]), (("count-combine",), ["scan", "count-combine", "state"])]
+)
+def test_a_keyed_operator_knows_the_knob_that_spreads_its_rows(names: tuple[str, ...], expected: list[str]) -> None:
+    book = NameBook("words", names, spreads=("count",))
+    assert named(book, spread_stages(spread=bool(names))) == expected
+    by_name = {component.name: component for component in book.components(prefixed=False)}
+    knob = Knob("spread", "words/count")
+    assert {name: component.spread for name, component in by_name.items() if component.spread} == {"state": knob}
+    if names:
+        assert by_name["count-combine"].partitions == knob
+        assert by_name["state"].inputs == ("count-combine",)
+
+
+def test_a_source_knows_the_knob_that_deals_its_rows_anew() -> None:
+    book = NameBook("words", rebalances=("lines",))
+    named(book, spread_stages(spread=False))
+    scan, state = book.components(prefixed=False)
+    assert (scan.spread, state.spread) == (Knob("spread", "words/lines"), None)
+    assert "hs.keyed" in state.unspread
+
+
+def test_what_spark_combines_itself_says_so() -> None:
+    book = book_of("wordcount")
+    named(book, batches("wordcount")[0])
+    aggregate = book.components(prefixed=False)[-1]
+    assert aggregate.spread is None
+    assert "Spark combines the rows of a key" in aggregate.unspread

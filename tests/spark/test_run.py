@@ -114,7 +114,7 @@ def test_killed_and_run_again_nothing_stays_behind_and_every_row_counts_once(
     wait_until(lambda: command.batches() >= 3, "three batches are done")
 
     second = Command(command.home)
-    code, said = second.run(*SMALL)
+    code, said = second.run(*SMALL, "--no-dashboard")
     assert code == 1
     assert said == [
         f"homeostat: {command.directory}: another manager steers this application (process {running.pid}) "
@@ -149,6 +149,7 @@ def test_the_example_runs_with_functions_of_its_own(command: Command) -> None:
     code, said = command.run("--master", "local[2]", "--mode", "observe", "--for", "1 s", app=example)
     assert code == 0, said
     assert any("Batch: 0" in line for line in said)
+    assert any(line.startswith("homeostat: dashboard at http://127.0.0.1:") for line in said)
     assert "parallelism.wordcount/split" in read_json(command.directory / KNOBS)["values"]
 
 
@@ -156,6 +157,6 @@ def test_a_pipeline_that_raises_is_one_line_and_nothing_stays_running(command: C
     command.app.write_text(
         "import homeostat as hs\n\n@hs.pipeline()\ndef words(ctx):\n    raise ValueError('no such topic')\n"
     )
-    code, said = command.run("--master", "local[1]")
+    code, said = command.run("--master", "local[1]", "--no-dashboard")
     assert code == 2
     assert said == [f"homeostat: query words: it does not start: {command.app}:5 raises ValueError: no such topic"]

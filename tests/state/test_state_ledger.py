@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import homeostat as hs
 from homeostat.core.errors import HomeostatError
 from homeostat.spark.keeper import Keeper
 from homeostat.spark.session import build_session, spark_conf
@@ -35,9 +36,11 @@ FILES, WORDS, ROWS_PER_FILE = 12, 9, 6
 ACTIONS, MOST_PARTITIONS = 6, 5
 FEW_KILLS, MANY_KILLS = 1, 2
 LIMIT_S = 400.0
-KINDS = ("windows", "unique", "sessions", "pairs", "processor")
+KINDS = ("windows", "unique", "sessions", "pairs", "processor", "keyed")
+PYTHON_STATE = ("processor", "keyed")
+MOST_SPREAD = 3
 SINKS = ("files", "foreachBatch")
-FEW = ((1, "windows", "foreachBatch"), (2, "pairs", "files"))
+FEW = ((1, "windows", "foreachBatch"), (2, "pairs", "files"), (3, "keyed", "foreachBatch"))
 MANY = [(seed, KINDS[seed % len(KINDS)], SINKS[seed // len(KINDS) % len(SINKS)]) for seed in range(100, 130)]
 
 
@@ -143,12 +146,27 @@ def _processor(rows: DataFrame) -> DataFrame:
     return rows.groupBy("word").transformWithState(Sums(), schema, "Append", "None")
 
 
+def _keyed(rows: DataFrame) -> DataFrame:
+    """Each time with another spread, which must not matter."""
+    return hs.keyed(
+        rows.select("word", "amount"),
+        key="word",
+        zero=(0, 0),
+        add=lambda so_far, row: (so_far[0] + 1, so_far[1] + row.amount),
+        merge=lambda one, other: (one[0] + other[0], one[1] + other[1]),
+        state="times BIGINT, amount BIGINT",
+        spread=random.randint(1, MOST_SPREAD),
+        output_mode="append",
+    )
+
+
 QUERIES: Mapping[str, Callable[[DataFrame], DataFrame]] = {
     "windows": _windows,
     "unique": _unique,
     "sessions": _sessions,
     "pairs": _pairs,
     "processor": _processor,
+    "keyed": _keyed,
 }
 
 
@@ -301,7 +319,7 @@ def _steps(place: Place) -> int:
 
 
 def play(spark: SparkSession, home: Path, seed: int, kind: str, sink: str, kills: int) -> None:
-    if kind == "processor":
+    if kind in PYTHON_STATE:
         pytest.importorskip("google.protobuf", reason="Spark's transformWithState in Python needs protobuf")
     print(f"seed {seed}: {kind} into {sink}")
     real, reference = Place(home / "real", sink), Place(home / "reference", sink)

@@ -49,6 +49,34 @@ def control(
     print(f"a plan                 {planned}, for {result['plan_components']} components")
 
 
+@app.command("service")
+def service(
+    queries: Annotated[int, typer.Option("--queries", min=5, help="Queries in the log.")] = 200,
+    instances: Annotated[int, typer.Option("--instances", min=100, help="Of the application that runs.")] = 10_000,
+    days: Annotated[float, typer.Option("--days", min=0.01, help="Of history.")] = 7.0,
+    batch: Annotated[float, typer.Option("--batch", min=1.0, help="Seconds between two batches of it.")] = 60.0,
+    viewers: Annotated[int, typer.Option("--viewers", min=1, max=100, help="Dashboards that are open.")] = 20,
+    cycles: Annotated[int, typer.Option("--cycles", min=5, help="Of the loop, one a second, in each part.")] = 30,
+    json: JsonFlag = False,
+) -> None:
+    """Time the dashboard's views over a large log, and the loop's cycle with dashboards open and without."""
+    from homeostat.bench import service as bench
+
+    result = bench.measure(
+        queries=queries,
+        instances=instances,
+        days=days,
+        batch_s=batch,
+        viewers=viewers,
+        cycles=cycles,
+        tell=say,
+    )
+    if json:
+        print_json(result)
+        return
+    print_table(("figure", "value"), [(name, str(value)) for name, value in result.items()], right=("value",))
+
+
 @app.command("noise")
 def noise(
     days: Annotated[int, typer.Option("--days", min=1, help="Simulated days of noise alone.")] = 20,
@@ -304,6 +332,43 @@ def state(
     print_table(("keys", "what", "seconds"), rows, right=("keys", "seconds"))
 
 
+@app.command("skew")
+def skew(
+    only: Annotated[str, typer.Option("--only", metavar="ENGINE", help="simulator, spark or all.")] = "all",
+    exponents: Annotated[
+        str, typer.Option("--exponents", metavar="X,X,…", help="Zipf exponents of the keys.")
+    ] = "0,0.5,1,1.5,2",
+    json: JsonFlag = False,
+) -> None:
+    """Measure what spreading hot keys wins: throughput with the resolver, without it, and with an even spread."""
+    from homeostat.bench import skew as bench
+
+    if only not in (*bench.ENGINES, "all"):
+        raise ConfigError(f"there is no engine {only!r}", where="--only", fix=f"one of {', '.join(bench.ENGINES)}, all")
+    result = bench.measure(
+        engines=bench.ENGINES if only == "all" else (only,),
+        exponents=_numbers(exponents, "--exponents", at_least=0),
+        tell=say,
+    )
+    if json:
+        print_json(result)
+        return
+    columns = ("engine", "keys", "largest", "without /s", "with /s", "ideal /s", "gain", "share of ideal")
+    rows = [
+        (
+            engine,
+            case,
+            f"{found['largest_key']:.0%}",
+            *(f"{found[f'{side}_per_s']:,.0f}" for side in ("without", "with", "ideal")),
+            f"{found['gain']:.2f}",
+            f"{found['share_of_ideal']:.2f}",
+        )
+        for engine in bench.ENGINES
+        for case, found in result.get(engine, {}).items()
+    ]
+    print_table(columns, rows, right=columns[2:])
+
+
 def _flat(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
     """Every number in seconds, by the path that leads to it."""
     for name, value in found.items():
@@ -312,6 +377,32 @@ def _flat(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, floa
             yield from _flat(value, path)
         elif isinstance(value, float):
             yield path.removesuffix(" s"), value
+
+
+@app.command("synopses")
+def synopses(
+    keys: Annotated[int, typer.Option("--keys", min=1000, help="Different keys that each is fed.")] = 10_000_000,
+    json: JsonFlag = False,
+) -> None:
+    """Feed every synopsis many keys: do its error and its memory stay within what it states?"""
+    from homeostat.bench import synopses as bench
+
+    result = bench.measure(keys=keys, tell=say)
+    if json:
+        print_json(result)
+        return
+    columns = ("synopsis", "error", "stated", "bytes", "stated bytes", "within", "seconds")
+    rows = [
+        (
+            name.replace("_", " "),
+            *(_shown(found[key]) for key in ("error", "stated_error")),
+            *(f"{found[key]:,}" for key in ("bytes", "stated_bytes")),
+            "yes" if found["within"] else "no",
+            f"{found['seconds']:.1f}",
+        )
+        for name, found in result["synopses"].items()
+    ]
+    print_table(columns, rows, right=columns[1:])
 
 
 @app.command("forecast")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homeostat.cli import report, running
+from homeostat.cli import report as comparing
+from homeostat.cli import running
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, say
 from homeostat.core.errors import ConfigError, HomeostatError
 
@@ -49,13 +50,19 @@ def demo(
     picture: Annotated[
         Path, typer.Option("--picture", metavar="FILE", help="Where the picture goes, as .png or .svg.")
     ] = Path("out/demo.svg"),
+    report: Annotated[
+        Path, typer.Option("--report", metavar="FILE", help="On Spark: where the report of the run goes, as .html.")
+    ] = Path("out/demo.html"),
+    show: Annotated[
+        bool, typer.Option("--dashboard/--no-dashboard", help="On Spark: show it in the browser as well.")
+    ] = True,
     json: JsonFlag = False,
 ) -> None:
     """Watch a word count on Spark regulate itself while the load changes and an executor turns slow."""
     _check_engine(engine, compare=compare, scenario=scenario, speed=speed)
     live = live and not json and _can_draw()
     if engine == SPARK:
-        _on_spark(compare, live, picture, json)
+        _on_spark(compare, live, picture, report if not json else None, show, json)
     else:
         _simulated(scenario or SCENARIO, speed, live, picture, json)
 
@@ -78,10 +85,10 @@ def _can_draw() -> bool:
 # On Spark
 
 
-def _on_spark(compare: bool, live: bool, picture: Path, json: bool) -> None:
+def _on_spark(compare: bool, live: bool, picture: Path, report: Path | None, show: bool, json: bool) -> None:
     from homeostat import pictures
     from homeostat.cli.showing import print_comparison, print_summary
-    from homeostat.service.showcase import REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan
+    from homeostat.service.showcase import LOG, REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan
 
     pictures.check_format(picture)  # not only after minutes
     plan = Plan()
@@ -89,7 +96,7 @@ def _on_spark(compare: bool, live: bool, picture: Path, json: bool) -> None:
     timelines = []
     for variant in variants:
         screen, viewer = _viewer(variant, live, json)
-        with screen:
+        with _dashboard(variant, show and not json), screen:
             timelines.append(Performance(plan, variant, HOME, viewer).run())
         if not json:
             print_summary(timelines[-1])
@@ -98,10 +105,35 @@ def _on_spark(compare: bool, live: bool, picture: Path, json: bool) -> None:
     elif compare:
         print_comparison(timelines)
     _picture(lambda draw: draw.timelines(timelines, picture, "A word count on Spark"), picture)
+    if report is not None:
+        _report(HOME / REGULATED.name / LOG, report)
     if not json:
-        say(f"Why it did that: homeostat log --store {HOME / REGULATED.name / 'log.sqlite'}, then homeostat explain ID")
+        say(f"Why it did that: homeostat log --store {HOME / REGULATED.name / LOG}, then homeostat explain ID")
     if not timelines[0].healthy or any(timeline.differences for timeline in timelines):
         raise typer.Exit(EXIT_UNHEALTHY)
+
+
+def _dashboard(variant: Variant, wanted: bool) -> AbstractContextManager[None]:
+    from homeostat.service.showcase import LOG
+    from homeostat.web.beside import dashboard
+
+    home = HOME / variant.name
+    output = HOME / f"{variant.name}-dashboard.out"  # not below the home, which is emptied first
+    return dashboard(home / LOG, output, lambda line: say(f"homeostat: {line}")) if wanted else nullcontext()
+
+
+def _report(log: Path, out: Path) -> None:
+    """An extra, like the picture."""
+    from homeostat.cli.log import open_log
+    from homeostat.cli.reporting import write
+
+    try:
+        with open_log(log) as store:
+            write(store, store.runs()[-1].name, out)
+    except HomeostatError as error:
+        say(f"homeostat: no report: {error.line}")
+    else:
+        say(f"Report: {out}")
 
 
 def _viewer(variant: Variant, live: bool, json: bool) -> tuple[AbstractContextManager[object], Viewer]:
@@ -142,7 +174,7 @@ def _simulated(scenario: str, speed: float | None, live: bool, picture: Path, js
         print_json([result.as_json() for result in results])
     else:
         print("\nThe same load and noise under other policies (static is sized for the peak):")
-        report.print_comparison(results)
+        comparing.print_comparison(results)
     _picture(lambda draw: draw.compare(results, picture, f"{loaded.name}: {loaded.title}"), picture)
 
 

@@ -23,7 +23,6 @@ STATSFORECAST = "statsforecast"
 VALUES = ("count", "rate")
 ROWS_SHOWN = 12
 SLOW_ORIGINS = 12
-MOST_BATCHES = 200_000
 _DATES_S = 1e8
 
 
@@ -57,6 +56,7 @@ def forecast(
 ) -> None:
     """Forecast the load, and tell how wrong such forecasts have been and whether this one is worth using."""
     from homeostat.models import forecast as models
+    from homeostat.service.traffic import as_json
 
     if picture is not None:
         from homeostat import pictures
@@ -80,7 +80,7 @@ def forecast(
     came = whole.values[count : count + len(made.values)]
     known = came.tolist()
     if json:
-        print_json(as_json(load.name, made, known))
+        print_json({"source": load.name, **as_json(made, known)})
     else:
         _print(load.name, made, known)
     if picture is not None:
@@ -88,33 +88,6 @@ def forecast(
             made, history, came, picture, title=f"{load.name}: the next {format_duration(made.horizon_s)}"
         )
         say(f"Picture: {picture}")
-
-
-def as_json(name: str, made: Forecast, came: Sequence[float]) -> dict[str, Any]:
-    known = list(came) + [math.nan] * (len(made.values) - len(came))
-    return {
-        "source": name,
-        "made_at_s": made.made_at_s,
-        "step_s": made.step_s,
-        "horizon_s": made.horizon_s,
-        "usable": made.usable,
-        "reason": made.reason,
-        "champion": made.champion,
-        "mase": made.mase,
-        "coverage": made.coverage,
-        "nominal_coverage": made.nominal,
-        "origins": made.origins,
-        "history_s": made.history_s,
-        "season_s": made.season_s,
-        "candidates": [{"name": s.name, "mase": s.mase, "error_per_s": s.error_per_s} for s in made.scores],
-        "repairs": list(made.repairs),
-        "forecast": [
-            {"ahead_s": (number + 1) * made.step_s, "low": line[0], "expected": expected, "high": line[-1], "came": now}
-            for number, (line, expected, now) in enumerate(
-                zip(made.values.tolist(), made.column(0.5).tolist(), known, strict=True)
-            )
-        ],
-    }
 
 
 def _print(name: str, made: Forecast, came: Sequence[float]) -> None:
@@ -179,11 +152,8 @@ def _load(source: str | None, values: str, store: Path | None, run: str | None) 
 
 def _stored(path: Path, run: str | None) -> Load:
     """What arrived in each batch of a run."""
-    import numpy as np
-
     from homeostat.bench.traces import Load
-    from homeostat.service.timeline import known
-    from homeostat.store.protocol import BATCH
+    from homeostat.service.traffic import traffic
     from homeostat.store.sqlite import SqliteStore
     from homeostat.strict import nearest
 
@@ -197,18 +167,16 @@ def _stored(path: Path, run: str | None) -> Load:
         if run is not None and run not in names:
             raise ConfigError(f"there is no run {run!r}", where=str(path), fix=nearest(run, names[-10:]))
         name = run or (names[-1] if names else "")
-        batches = opened.records(name, kinds=[BATCH], limit=MOST_BATCHES, newest_first=True)
+        times_s, per_s = traffic(opened, name)
     finally:
         opened.close()
-    if len(batches) < 2:
+    if len(times_s) < 2:
         raise ConfigError(
             f"run {name} has no batches to forecast from",
             where=str(path),
-            fix="let the application run for a while; of a simulation, name the scenario",
+            fix="let the application run for a while",
         )
-    middle_s = [batch.at_s - (known(batch.body, "span_s") or 0.0) / 2 for batch in batches]
-    arrived = [known(batch.body, "arrival_per_s") for batch in batches]
-    return Load(f"{name} in {path}", np.array(middle_s), np.array(arrived))
+    return Load(f"{name} in {path}", times_s, per_s)
 
 
 def _simulated(name: str) -> Load:

@@ -10,7 +10,23 @@ from typing import Annotated
 import typer
 
 from homeostat._version import __version__
-from homeostat.cli import ask, bench, config, demo, doctor, forecast, log, policies, sim, state, status, watch
+from homeostat.cli import (
+    ask,
+    bench,
+    config,
+    demo,
+    doctor,
+    forecast,
+    log,
+    operate,
+    policies,
+    reporting,
+    serve,
+    sim,
+    state,
+    status,
+    watch,
+)
 from homeostat.cli import run as running_command
 from homeostat.cli.output import say
 from homeostat.core.errors import HomeostatError
@@ -33,6 +49,12 @@ app.command("demo")(demo.demo)
 app.command("run")(running_command.run)
 app.command("status")(status.status)
 app.command("watch")(watch.watch)
+app.command("serve")(serve.serve)
+app.command("pause")(operate.pause)
+app.command("resume")(operate.resume)
+app.command("approve")(operate.approve)
+app.command("revert")(operate.revert)
+app.add_typer(operate.app)
 app.add_typer(sim.app)
 app.add_typer(state.app)
 app.command("forecast")(forecast.forecast)
@@ -40,6 +62,7 @@ app.command("log")(log.log)
 app.command("explain")(log.explain)
 app.command("whatif")(ask.whatif)
 app.command("plan")(ask.plan)
+app.command("report")(reporting.report)
 app.command("policies")(policies.policies)
 app.add_typer(config.app)
 app.add_typer(bench.app)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from homeostat.core.errors import ConfigError
 
 DIRECTORY = Path(".homeostat")
 OUTPUT = Path("logs") / "driver.out"
+SERVER_OUTPUT = Path("logs") / "dashboard.out"
 LOADING_LIMIT_S = 120.0
 
 
@@ -49,13 +51,17 @@ def run(
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as '10 min'.")
     ] = None,
+    show: Annotated[
+        bool, typer.Option("--dashboard/--no-dashboard", help="Show it in the browser, on this machine alone.")
+    ] = True,
     json: JsonFlag = False,
 ) -> None:
     """Start a streaming application and regulate it: without --master on a cluster of its own."""
     from homeostat import config as configuration
     from homeostat.cli.running import parse_mode
-    from homeostat.service.launch import Launch
+    from homeostat.service.launch import Launch, require_master
     from homeostat.service.supervisor import INTERRUPTED, Supervisor
+    from homeostat.web.beside import dashboard
 
     path = _existing(app)
     flags: dict[str, object] = {
@@ -64,7 +70,7 @@ def run(
         "store": str(store.resolve()) if store is not None else None,
         **merged({}, parse_settings(settings or [])),
     }
-    configuration.load(config, flags=flags)
+    loaded = configuration.load(config, flags=flags)
     seconds, spark_settings = _seconds(for_), _spark_conf(conf or [])
     _require_pipelines(app)
     launch = Launch(
@@ -77,10 +83,11 @@ def run(
         for_s=seconds,
     )
     output = Path(launch.directory) / OUTPUT if json else None
-    supervisor = Supervisor(
-        launch, workers=workers, cores=cores, say=lambda line: say(f"homeostat: {line}"), log=output
-    )
-    code = supervisor.run()
+    if master:
+        require_master(master)  # nothing is started for an application that cannot start
+    supervisor = Supervisor(launch, workers=workers, cores=cores, say=_tell, log=output)
+    with dashboard(loaded.store, Path(launch.directory) / SERVER_OUTPUT, _tell) if show else nullcontext():
+        code = supervisor.run()
     if json:
         print_json(
             {"exit_code": code, "restarts": supervisor.restarts, "directory": launch.directory, "output": str(output)}
@@ -89,6 +96,10 @@ def run(
         raise KeyboardInterrupt
     if code:
         raise typer.Exit(code)
+
+
+def _tell(line: str) -> None:
+    say(f"homeostat: {line}")
 
 
 def _existing(app: str) -> Path:

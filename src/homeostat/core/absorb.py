@@ -6,14 +6,14 @@ import math
 from dataclasses import replace
 
 from homeostat.core.book import Book
-from homeostat.core.configuration import Configuration
+from homeostat.core.configuration import SPREAD, Configuration
 from homeostat.core.digest import clean, digest
 from homeostat.core.events import Command, EngineChanged, Event, Failure, Observed, Operator, Receipt, UnderWay
 from homeostat.core.findings import REVERT
 from homeostat.core.observation import Observation
 from homeostat.core.operating import obey
 from homeostat.core.policy import Policy
-from homeostat.core.state import HISTORY_KEPT, WINDOW_KEPT, State
+from homeostat.core.state import HISTORY_KEPT, WINDOW_KEPT, ActiveAction, State
 
 BETWEEN_EPOCHS = -1
 _SHORTEST_S = 1e-6
@@ -30,7 +30,7 @@ def absorb(policy: Policy, state: State, event: Event, book: Book, commands: lis
         case EngineChanged():
             return _engine(state, event, book)
         case Operator():
-            return obey(state, event, book, commands)
+            return obey(policy, state, event, book, commands)
         case Failure(where, error, _):
             book.failure(where, error)
             return state
@@ -136,10 +136,19 @@ def _engine(state: State, event: EngineChanged, book: Book) -> State:
         id=book.next_id("g"),
         body={"configuration": dict(event.configuration.as_json()), "reason": event.reason},
     )
+    same = event.configuration == state.observed
     state = _now_runs(state, event.configuration, event.at_s)
     return replace(
         state,
         topology=event.topology,
         capabilities=event.capabilities,
-        active=tuple(replace(a, disturbed=a.disturbed or f"the engine changed: {event.reason}") for a in state.active),
+        active=tuple(_disturbed(action, event, same) for action in state.active),
     )
+
+
+def _disturbed(action: ActiveAction, event: EngineChanged, same_configuration: bool) -> ActiveAction:
+    """Rows that are spread go through one more stage: that the plan is another one then is what the action does."""
+    spreads = any(knob.kind == SPREAD for knob in action.proposal.patch.values)
+    if spreads and same_configuration:
+        return action
+    return replace(action, disturbed=action.disturbed or f"the engine changed: {event.reason}")

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from homeostat.core import absorb, judging, silence
 from homeostat.core.acting import act
+from homeostat.core.asking import Runner, look
 from homeostat.core.book import Book
 from homeostat.core.events import Command, Event
 from homeostat.core.findings import Diagnosis, Proposal, Record, Symptom
 from homeostat.core.policy import Policy
-from homeostat.core.state import State, since
-from homeostat.core.topology import Topology
-from homeostat.core.view import View, Window
-from homeostat.core.wellformed import flaw
-
-_PlugIn = TypeVar("_PlugIn")
-_Finding = TypeVar("_Finding")
+from homeostat.core.state import State
 
 
 class Trace(NamedTuple):
@@ -40,7 +35,7 @@ def step(
         state = absorb.absorb(policy, state, event, book, commands)
     state = silence.notice(state, book, commands)
     state = judging.expire(state, book)
-    view = view_at(policy, state, now_s)
+    view = look(policy, state, now_s)
     state = judging.judge(policy, state, view, book, commands)
     reason = _resting(policy, state, now_s)
     if reason:
@@ -49,7 +44,7 @@ def step(
             tuple(commands),
             Trace(book.records, conditions=(reason,)),
         )
-    runner = _Runner(book, view.topology)
+    runner = Runner(book, view.topology)
     symptoms = runner.run(policy.detectors, Symptom, lambda plug_in: plug_in.detect(view))
     symptoms, standing = book.symptoms(state.symptoms, symptoms)
     diagnoses = runner.run(policy.diagnosers, Diagnosis, lambda plug_in: plug_in.diagnose(view, symptoms))
@@ -76,47 +71,3 @@ def _resting(policy: Policy, state: State, now_s: float) -> str:
     if not policy.fresh_window and settled_s is not None and now_s < settled_s + policy.settle_s:
         return f"settling for another {settled_s + policy.settle_s - now_s:.0f} s"
     return ""
-
-
-def view_at(policy: Policy, state: State, now_s: float) -> View:
-    """What the policy's parts see at this moment."""
-    start_s = now_s - policy.window_s
-    if policy.fresh_window:
-        start_s = max(start_s, state.epoch_since_s)
-    return View(
-        now_s=now_s,
-        topology=state.topology,
-        configuration=state.observed,
-        capabilities=state.capabilities,
-        objective=state.objective,
-        window=Window(tuple(o for o in state.window if o.at_s > start_s)),
-        history=state.history,
-        epoch=state.epoch,
-        standing_since_s=since(state.diagnoses),
-        trust=state.trust,
-        traffic=state.traffic,
-    )
-
-
-class _Runner:
-    """Runs each plug-in on its own: one that fails is reported and left out, and so is a finding of no use."""
-
-    def __init__(self, book: Book, topology: Topology) -> None:
-        self._book, self._topology = book, topology
-
-    def run(
-        self, plug_ins: Sequence[_PlugIn], kind: type[_Finding], call: Callable[[_PlugIn], Iterable[_Finding]]
-    ) -> list[_Finding]:
-        findings: list[_Finding] = []
-        for plug_in in plug_ins:
-            name = str(getattr(plug_in, "name", type(plug_in).__name__))
-            try:
-                found = list(call(plug_in))
-                flaws = [flaw(finding, kind, self._topology) for finding in found]
-            except (Exception, SystemExit) as error:
-                self._book.left_out(name, type(error).__name__, f"{type(error).__name__}: {error}")
-                continue
-            findings += [finding for finding, wrong in zip(found, flaws, strict=True) if not wrong]
-            for wrong in filter(None, flaws):
-                self._book.left_out(name, "finding", wrong)
-        return findings

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
-from homeostat.core.observation import NAN, Array, FlowSample, IntArray, Observation, StateSample, TaskSample
+from homeostat.core.observation import (
+    NAN,
+    Array,
+    FlowSample,
+    IntArray,
+    KeyLoad,
+    Observation,
+    StateSample,
+    TaskSample,
+)
 from homeostat.core.stats import median
 
 _COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s", "worker")
@@ -64,6 +73,8 @@ class Digest:
     workers: int = 0
     states: Mapping[str, StateSample] = field(default_factory=dict)
     watermark_gap_s: float = NAN
+    phases_s: Mapping[str, float] = field(default_factory=dict)
+    keys: Mapping[str, KeyLoad] = field(default_factory=dict)
 
 
 def clean(observation: Observation) -> Observation:
@@ -151,6 +162,8 @@ def digest(observation: Observation, epoch: int, before: Observation | None = No
         workers=len(observation.workers.ids),
         states=observation.states,
         watermark_gap_s=_largest([flow.watermark_gap_s for flow in flows]),
+        phases_s=flows[0].phases_s if flows else {},
+        keys=observation.keys,
     )
 
 

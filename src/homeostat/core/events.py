@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from homeostat.core.configuration import Capabilities, Configuration, Step
+from homeostat.core.configuration import Capabilities, Configuration, Knob, Step, Value
 from homeostat.core.observation import Observation
 from homeostat.core.topology import Topology
 
@@ -65,14 +66,20 @@ class EngineChanged:
     reason: str = "start"
 
 
+OperatorCommand = Literal["pause", "resume", "approve", "revert", "apply", "resolve"]
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A person's word: it is logged with who and why."""
+    """A person's word: it is logged with who and why. `target` names an advice, an action or a resolver, `values` the
+    knobs to apply, `order` the record that the word came in."""
 
-    command: Literal["pause", "resume", "approve", "revert"]
+    command: OperatorCommand
     by: str
     why: str = ""
     target: str = ""
+    values: Mapping[Knob, Value] = field(default_factory=dict)
+    order: str = ""
 
 
 Event = Observed | UnderWay | Receipt | Failure | EngineChanged | Operator

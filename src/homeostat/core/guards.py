@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from homeostat.core.configuration import Knob, Patch, Value
+from homeostat.core.configuration import SPREAD, Knob, Patch, Value
 from homeostat.core.findings import Proposal
 from homeostat.core.view import View
 
@@ -133,7 +133,8 @@ class ConfirmShrink:
 
 @dataclass(frozen=True, slots=True)
 class LargestChange:
-    """No knob moves by more than these factors at once, whoever asks for it. A change of one unit is always allowed."""
+    """No knob moves by more than these factors at once, whoever asks for it. A change of one unit is always allowed,
+    and so is any of a spread, which takes no resources."""
 
     grow: float = 5.0
     shrink: float = 2.0
@@ -144,7 +145,7 @@ class LargestChange:
         for knob, value in proposal.patch.values.items():
             now = context.view.configuration.get(knob, value)
             low, high = min(now / self.shrink, now - 1), max(now * self.grow, now + 1)
-            clipped = min(max(value, low), high)
+            clipped = value if knob.kind == SPREAD else min(max(value, low), high)
             inwards = math.floor if clipped > now else math.ceil
             whole = inwards(clipped) if isinstance(now, int) else clipped
             values[knob] = context.view.spec(knob).clip(whole)

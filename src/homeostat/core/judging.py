@@ -17,6 +17,7 @@ from homeostat.core.findings import (
     RISE_AHEAD,
     SLO_VIOLATION,
     SLOW_INSTANCE,
+    SOURCE_SKEW,
     UNDER_PROVISIONED,
     Outcome,
 )
@@ -29,7 +30,7 @@ from homeostat.core.view import View
 
 _GRACE_S = 60.0
 _UNHEALTHY = (PRESSURE, SLO_VIOLATION, GROWING_BACKLOG)
-_FAULTS = (SLOW_INSTANCE, DATA_SKEW, HASH_IMBALANCE, EXTERNAL)
+_FAULTS = (SLOW_INSTANCE, DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW, EXTERNAL)
 
 
 def expire(state: State, book: Book) -> State:

@@ -120,11 +120,27 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyLoad:
+    """The rows of one keyed operator in one batch: how many there were, and how many of them had the largest key, which
+    was `key`."""
+
+    rows: float
+    largest_rows: float
+    key: str = ""
+
+    @property
+    def share(self) -> float:
+        """Of the largest key; NaN if nothing is known or nothing came."""
+        return self.largest_rows / self.rows if self.rows > 0 else NAN
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything seen of one batch or interval that ended at `at_s` and covers `span_s`.
 
     (`run`, `batch`) is its key: the same one delivered twice counts once. `states` is by operator, none for a query
-    without state; `balance` is what is known of its keys, if anybody looked.
+    without state; `balance` is what is known of its keys, if anybody looked. `keys` tells how uneven its rows were, by
+    the scope of the knob that can spread them.
     """
 
     at_s: float
@@ -136,3 +152,4 @@ class Observation:
     run: str = ""
     states: Mapping[str, StateSample] = field(default_factory=dict)
     balance: Balance | None = None
+    keys: Mapping[str, KeyLoad] = field(default_factory=dict)

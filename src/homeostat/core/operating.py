@@ -1,27 +1,29 @@
-"""A person's word: pause, resume, approve, revert. What cannot be done is answered in the log."""
+"""A person's word: pause, resume, approve, revert, apply, resolve. What cannot be done is answered in the log."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from homeostat.core.acting import apply, guard_context, revert
+from homeostat.core.asking import Runner, look
 from homeostat.core.book import Book
+from homeostat.core.configuration import Patch
 from homeostat.core.events import Command, Operator
-from homeostat.core.findings import Proposal
-from homeostat.core.guards import Bounds, CostLimit, Guard, KillSwitch, OneInFlight
+from homeostat.core.findings import ALERT, BY_HAND, Diagnosis, Proposal
+from homeostat.core.guards import Bounds, CostLimit, Guard, GuardContext, KillSwitch, OneInFlight
+from homeostat.core.policy import Policy
 from homeostat.core.state import ActiveAction, State
-from homeostat.core.view import View
 
 # A person may hurry what only waits, but not what could do harm.
 _ALWAYS: tuple[Guard, ...] = (KillSwitch(), OneInFlight(), Bounds(), CostLimit())
 
 
-def obey(state: State, event: Operator, book: Book, commands: list[Command]) -> State:
+def obey(policy: Policy, state: State, event: Operator, book: Book, commands: list[Command]) -> State:
     id = book.write(
         "operator",
         f"{event.by}: {event.command} {event.target}".rstrip() + (f" ({event.why})" if event.why else ""),
         id=book.next_id("o"),
-        because=[event.target],
+        because=[event.order, event.target if event.command != "resolve" else ""],
         body={"by": event.by, "why": event.why, "command": event.command},
     )
     match event.command:
@@ -30,29 +32,82 @@ def obey(state: State, event: Operator, book: Book, commands: list[Command]) -> 
         case "resume":
             return replace(state, paused="")
         case "approve":
-            return _approve(state, event.target, id, book, commands)
+            return _approve(policy, state, event.target, id, book, commands)
         case "revert":
             return _revert(state, event.target, id, book, commands)
+        case "apply":
+            return _by_hand(policy, state, Patch(event.values), id, book, commands)
+        case "resolve":
+            return _resolve(policy, state, event.target, id, book, commands)
 
 
-def _approve(state: State, target: str, id: str, book: Book, commands: list[Command]) -> State:
+def _approve(policy: Policy, state: State, target: str, id: str, book: Book, commands: list[Command]) -> State:
     advised = state.advised.get(target)
     if advised is None:
         return _answer(state, f"{target or 'nothing'} is not advised now", id, book)
-    view = View(book.now_s, state.topology, state.observed, state.capabilities, state.objective)
-    context = guard_context(state, view)
-    proposal: Proposal = advised
+    return _do(policy, state, replace(advised, id=target), id, book, commands)
+
+
+def _by_hand(policy: Policy, state: State, patch: Patch, id: str, book: Book, commands: list[Command]) -> State:
+    """It promises nothing, so it is not judged; it keeps to the bounds like any other action."""
+    known = state.capabilities.knobs
+    unknown = [str(knob) for knob in patch.values if knob not in known]
+    if unknown or not patch:
+        there = ", ".join(map(str, sorted(known))) or "none"
+        return _answer(state, f"{', '.join(unknown) or 'nothing'} cannot be set here; these can: {there}", id, book)
+    refusal = state.capabilities.refusal(state.desired.patched(patch))
+    patch = state.observed.changed(patch)
+    if refusal or not patch:
+        return _answer(state, refusal or "already so: nothing to change", id, book)
+    scopes = [knob.scope for knob in patch.values if knob.scope in state.topology]
+    return _do(policy, state, Proposal(BY_HAND, (), patch, scopes[0] if scopes else "", id=id), id, book, commands)
+
+
+def _resolve(policy: Policy, state: State, name: str, id: str, book: Book, commands: list[Command]) -> State:
+    """The best that one resolver proposes against the diagnoses that stand, whatever the mode."""
+    resolver = next((each for each in policy.resolvers if each.name == name), None)
+    if resolver is None:
+        there = ", ".join(each.name for each in policy.resolvers) or "none"
+        return _answer(state, f"there is no resolver {name!r}; there are: {there}", id, book)
+    view = look(policy, state, book.now_s)
+    standing = [one.finding for one in state.diagnoses.values() if isinstance(one.finding, Diagnosis)]
+    proposals = Runner(book, view.topology).run([resolver], Proposal, lambda each: each.resolve(view, standing))
+    wishes = [proposal for proposal in proposals if proposal.kind != ALERT]
+    if not wishes:
+        causes = ", ".join(dict.fromkeys(diagnosis.cause for diagnosis in standing)) or "none"
+        told = "; ".join(proposal.message for proposal in proposals) or f"the diagnoses that stand are: {causes}"
+        return _answer(state, f"{name} proposes nothing: {told}", id, book)
+    best = max(wishes, key=lambda each: each.probability * each.benefit - each.cost)
+    return _do(policy, state, replace(best, id=id), id, book, commands)
+
+
+def _do(policy: Policy, state: State, proposal: Proposal, id: str, book: Book, commands: list[Command]) -> State:
+    context = guard_context(state, look(policy, state, book.now_s))
+    checked = _checked(proposal, context)
+    if isinstance(checked, str):
+        return _answer(state, checked, id, book)
+    state = _no_longer_advised(state, checked)
+    return apply(state, checked, context.scope(checked), book, commands)
+
+
+def _no_longer_advised(state: State, done: Proposal) -> State:
+    """Advice that was followed cannot be scored against what happens without it."""
+    about = (done.cause, done.component)
+    return replace(
+        state,
+        advised={id: each for id, each in state.advised.items() if id != done.id},
+        advice=tuple(each for each in state.advice if (each.cause, each.component) != about),
+    )
+
+
+def _checked(proposal: Proposal, context: GuardContext) -> Proposal | str:
+    """The proposal as it may be done, or why it may not."""
     for guard in _ALWAYS:
         checked = guard.check(proposal, context)
         if isinstance(checked, str):
-            return _answer(state, f"{guard.name}: {checked}", id, book)
+            return f"{guard.name}: {checked}"
         proposal = checked
-    state = replace(
-        state,
-        advised={key: other for key, other in state.advised.items() if key != target},
-        advice=tuple(advice for advice in state.advice if advice.id != target),
-    )
-    return apply(state, replace(proposal, id=target), context.scope(proposal), book, commands)
+    return proposal
 
 
 def _revert(state: State, target: str, id: str, book: Book, commands: list[Command]) -> State:

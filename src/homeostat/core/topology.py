@@ -15,7 +15,9 @@ from homeostat.core.errors import ConfigError
 class Component:
     """A stage of a query. `scaled_by` is the knob that gives it more capacity.
 
-    Where that is a knob of the whole application (executors), `partitions` sets how many tasks the stage has.
+    Where that is a knob of the whole application (executors), `partitions` sets how many tasks the stage has. `spread`
+    is the knob that takes its rows to more instances than their keys would; without one, `unspread` says why there is
+    none.
     """
 
     name: str
@@ -25,6 +27,8 @@ class Component:
     query: str = "main"
     keyed: bool = False
     partitions: Knob | None = None
+    spread: Knob | None = None
+    unspread: str = ""
 
 
 @dataclass(frozen=True)

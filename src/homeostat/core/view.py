@@ -13,7 +13,7 @@ import numpy as np
 from homeostat.core.configuration import Capabilities, Configuration, Knob, KnobSpec, Value
 from homeostat.core.digest import Digest
 from homeostat.core.objective import Objective
-from homeostat.core.observation import NAN, Array, Balance, Observation
+from homeostat.core.observation import NAN, Array, Balance, KeyLoad, Observation
 from homeostat.core.topology import Topology
 from homeostat.core.traffic import Traffic
 from homeostat.core.trust import Trusts
@@ -160,6 +160,18 @@ class View:
     def balance(self) -> Balance | None:
         """How the keys would fall on other numbers of partitions, if anybody looked since the last action."""
         return next((o.balance for o in reversed(self.window.observations) if o.tasks), None)
+
+    def spread(self, component: str) -> int:
+        """On how many instances the rows of each key may be; 1 where they are left to their hash."""
+        knob = self.topology[component].spread if component in self.topology else None
+        return int(self.configuration.get(knob, 1)) if knob is not None else 1
+
+    def key_loads(self, component: str) -> tuple[KeyLoad, ...]:
+        """Of the batches in the present configuration that had rows for it; none where its keys are not watched."""
+        knob = self.topology[component].spread if component in self.topology else None
+        scope = "" if knob is None else knob.scope
+        found = (digest.keys.get(scope) for digest in self.current)
+        return tuple(load for load in found if load is not None and load.share >= 0)
 
     def workers_of(self, component: str, instances: tuple[int, ...]) -> tuple[str, ...]:
         """The workers that ran these instances last."""

@@ -10,7 +10,6 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from homeostat.core.configuration import SPREAD, Knob
 from homeostat.core.findings import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, UNKNOWN, Symptom
 from homeostat.core.observation import NAN, Array, IntArray, Observation, TaskSample
 from homeostat.core.stats import median, spread
@@ -123,7 +122,7 @@ def _apart(
         if not np.isfinite(typical).any():
             yield _unknown(detector.name, component, label)
         elif float(np.nanmax(typical, initial=0.0)) > 0:
-            alike = int(view.configuration.get(Knob(SPREAD, component), 1))
+            alike = view.spread(component)
             ratio = peers_ratio(typical, alike if alike < matrix.shape[1] else 1)
             yield from _symptom(kind, component, ratio, outliers(ratio, sensitivity), label, view)
 

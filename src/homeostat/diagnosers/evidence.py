@@ -12,11 +12,13 @@ from homeostat.core.findings import (
     ADMISSION_BOUND,
     ADMISSION_LIMITED,
     DATA_SKEW,
+    EVEN_KEYS,
     EXTERNAL,
     GROWING_BACKLOG,
     HASH_IMBALANCE,
     IDLE,
     INCONCLUSIVE,
+    NEEDLESS_SPREAD,
     OVER_PROVISIONED,
     PENDING_SKEW,
     PRESSURE,
@@ -25,6 +27,7 @@ from homeostat.core.findings import (
     SLO_VIOLATION,
     SLOW_INSTANCE,
     SOURCE_LIMITED,
+    SOURCE_SKEW,
     SPEED_SKEW,
     STATE_SYMPTOMS,
     UNDER_PROVISIONED,
@@ -35,7 +38,7 @@ from homeostat.core.findings import (
 )
 from homeostat.core.stats import median
 from homeostat.core.view import View
-from homeostat.diagnosers.uneven import by_hash
+from homeostat.diagnosers.uneven import by_hash, largest_key
 from homeostat.models.capacity import Load, level, loads
 
 _ALMOST_IDLE = 0.2
@@ -54,8 +57,9 @@ def sureness(value: float, middle: float, width: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceDiagnoser:
-    """For each component in trouble: slow instance, data skew, hash imbalance, under-provisioned, held up from outside,
-    or inconclusive. For the others: over-provisioned. `likely` is the probability from which a cause is named."""
+    """For each component in trouble: slow instance, data skew, hash imbalance, source skew, under-provisioned, held up
+    from outside, or inconclusive. For the others: over-provisioned, or spread without need. `likely` is the probability
+    from which a cause is named."""
 
     likely: float = 0.5
     name: str = "evidence"
@@ -86,6 +90,8 @@ class EvidenceDiagnoser:
             if calm and IDLE in found:
                 evidence = found[IDLE].evidence
                 yield Diagnosis(OVER_PROVISIONED, name, 0.9, evidence, (found[IDLE],))
+            if calm and EVEN_KEYS in found:
+                yield Diagnosis(NEEDLESS_SPREAD, name, 0.9, found[EVEN_KEYS].evidence, (found[EVEN_KEYS],))
 
     def _trouble(self, view: View, load: Load | None, name: str, found: dict[str, Symptom]) -> Iterator[Diagnosis]:
         lagging = _lagging(view, load, name, found)
@@ -100,6 +106,8 @@ class EvidenceDiagnoser:
             hashed = by_hash(view, name, found[UNEVEN])
             scores |= {HASH_IMBALANCE: hashed * _uneven(found[UNEVEN])}
             scores[DATA_SKEW] = scores[DATA_SKEW] if hashed < self.likely else 0.05
+        if name in view.topology and view.topology[name].kind == "source":
+            scores[SOURCE_SKEW] = scores.pop(DATA_SKEW)
         ranking = ", ".join(f"{cause} {score:.2f}" for cause, score in sorted(scores.items(), key=lambda i: -i[1]))
         symptoms = tuple(found.values())
         named = [cause for cause, score in scores.items() if score >= self.likely]
@@ -109,7 +117,7 @@ class EvidenceDiagnoser:
                 cause,
                 name,
                 scores[cause],
-                {"causes weighed": ranking, **_numbers(load)},
+                {"causes weighed": ranking, **_numbers(load), **largest_key(view, name)},
                 symptoms,
                 source.instances if source is not None else (),
                 source.workers if source is not None else (),

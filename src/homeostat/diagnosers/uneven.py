@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from homeostat.core.configuration import SPREAD, Knob
 from homeostat.core.findings import Symptom
 from homeostat.core.observation import Array
 from homeostat.core.view import View
@@ -22,12 +21,16 @@ _SEVERAL = 0.125
 def by_hash(view: View, component: str, symptom: Symptom) -> float:
     """How probable it is that the hash is to blame and no hot key.
 
-    Where the keys themselves were looked at, they tell: keys as uneven as the rows are the hash's doing, even keys are
-    not. Otherwise only the shape of the rows does: a hot key makes one partition large and leaves none empty.
+    Where the rows of the largest key are counted, they tell: what the largest partition has too much without it is the
+    hash's doing. Where only the keys were looked at: keys as uneven as the rows are, even keys are not. Otherwise only
+    the shape of the rows tells: a hot key makes one partition large and leaves none empty.
     """
     rows = typically(arrived_rows(view.window, component, _SEEN), 1)
     if len(rows) < 2 or not np.isfinite(rows).all() or rows.max() <= rows.mean():
         return _HARDLY
+    loads = view.key_loads(component)[-_SEEN:]
+    if loads:
+        return _by_largest_key(rows, float(np.median([load.share for load in loads])))
     keys = view.balance.imbalance.get(len(rows)) if view.balance is not None else None
     if keys is None:
         return _by_shape(view, component, rows, symptom)
@@ -35,8 +38,22 @@ def by_hash(view: View, component: str, symptom: Symptom) -> float:
     return float(np.clip(explained, _HARDLY, _SURE))
 
 
+def largest_key(view: View, component: str) -> dict[str, float | str]:
+    """What is known of it, as evidence."""
+    loads = view.key_loads(component)[-_SEEN:]
+    share = float(np.median([load.share for load in loads])) if loads else 0.0
+    return {"share of the largest key": share, "largest key": loads[-1].key} if loads else {}
+
+
+def _by_largest_key(rows: Array, share: float) -> float:
+    even = 1.0 / len(rows)
+    largest = float(rows.max() / rows.sum())
+    without = largest - share * (1.0 - even)
+    return float(np.clip((without - even) / (largest - even), _HARDLY, _SURE))
+
+
 def _by_shape(view: View, component: str, rows: Array, symptom: Symptom) -> float:
-    if view.configuration.get(Knob(SPREAD, component), 1) > 1:
+    if view.spread(component) > 1:
         return _HARDLY  # several are large because a hot key was spread over them
     busy = rows[rows > _EMPTY * rows.mean()]
     if len(busy) > 1 and len(busy) <= (1.0 - _MANY_EMPTY) * len(rows):

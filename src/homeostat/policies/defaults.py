@@ -21,6 +21,7 @@ from homeostat.detectors.admission import AdmissionDetector
 from homeostat.detectors.ahead import RiseDetector
 from homeostat.detectors.backlog import GrowingBacklogDetector
 from homeostat.detectors.idle import IdleDetector
+from homeostat.detectors.keys import EvenKeysDetector
 from homeostat.detectors.pressure import PressureDetector
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
@@ -46,7 +47,7 @@ from homeostat.resolvers.replace import ReplaceSlowResolver
 from homeostat.resolvers.retune import RetuneResolver
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import Sizing
-from homeostat.resolvers.skew import AdjustSkewResolver
+from homeostat.resolvers.skew import AdjustSkewResolver, GatherResolver
 from homeostat.settings import GuardSettings, Settings
 
 _REGRET_S = 1800.0
@@ -70,6 +71,7 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
         AdmissionDetector(sure),
         *([RiseDetector(settings.planning.confidence)] if settings.planning.ahead else []),
         UnevenPartitionsDetector(sure),
+        EvenKeysDetector(sure),
         StateGrowthDetector(),
         StateMemoryDetector(),
         LongReplayDetector(),
@@ -101,6 +103,7 @@ def provisioning(settings: Settings) -> Policy:
         resolvers=(
             ReplaceSlowResolver(),
             AdjustSkewResolver(),
+            GatherResolver(),
             RebalanceResolver(),
             AdmitMoreResolver(),
             ScaleUpResolver(sizing, settings.planning.largest_error),

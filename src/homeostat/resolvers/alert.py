@@ -17,11 +17,13 @@ from homeostat.core.findings import (
     INCONCLUSIVE,
     LATE_SNAPSHOTS,
     MEMORY_PRESSURE,
+    NEEDLESS_SPREAD,
     OVER_PROVISIONED,
     SLO_UNMET,
     SLOW_INSTANCE,
     SLOW_RECOVERY,
     SOURCE_LIMITED,
+    SOURCE_SKEW,
     UNBOUNDED_STATE,
     UNDER_PROVISIONED,
     UNSCALABLE_STATE,
@@ -53,7 +55,15 @@ TEXTS = {
     ),
     DATA_SKEW: Text(
         "A few keys get most of the rows",
-        "spread the hot keys (salt and merge, or combine early), or choose a key with more values",
+        "spread the hot keys (write the operator with hs.keyed, or salt and merge), or choose a key with more values",
+    ),
+    SOURCE_SKEW: Text(
+        "A few partitions of the source get most of the rows",
+        "repartition behind the source (ctx.rebalanced(rows, …)), or write to the source more evenly",
+    ),
+    NEEDLESS_SPREAD: Text(
+        "Rows are spread though no key is hot",
+        "set the spread to 1: the step that adds them up costs more than it saves",
     ),
     HASH_IMBALANCE: Text(
         "Many keys fall on a few partitions",

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from homeostat.core.configuration import SPREAD, Knob, Patch
+from homeostat.core.configuration import Patch
 from homeostat.core.findings import (
     ADJUST_SKEW,
     DATA_SKEW,
@@ -147,9 +147,9 @@ class AdjustSkew:
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         for diagnosis in _of(diagnoses, DATA_SKEW):
-            knob = Knob(SPREAD, diagnosis.component)
-            if knob not in view.capabilities.knobs:
-                yield alert_about(diagnosis, f"this engine has no {knob}")
+            knob = view.topology[diagnosis.component].spread
+            if knob is None or knob not in view.capabilities.knobs:
+                yield alert_about(diagnosis, f"this engine has no {knob}" if knob else "its keys cannot be spread")
                 continue
             rows = view.window.tasks(diagnosis.component, "rows")
             now, instances = int(view.configuration.get(knob)), rows.shape[1]

@@ -16,6 +16,7 @@ from homeostat.core.findings import (
     SCALE_UP,
     SLO_UNMET,
     SLOW_INSTANCE,
+    SOURCE_SKEW,
     STATE_RISKS,
     UNDER_PROVISIONED,
     Diagnosis,
@@ -31,6 +32,7 @@ from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
 
 _NO_GAIN = 1e-3
 _PAUSE_WEIGHT = 1.0 / 600.0
+_MENDED_ELSEWHERE = (DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW, SLOW_INSTANCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class ScaleUpResolver:
         short = tuple(d for d in diagnoses if d.cause in (UNDER_PROVISIONED, SLO_UNMET))
         if not short:
             return
-        skewed = frozenset(d.component for d in diagnoses if d.cause in (DATA_SKEW, HASH_IMBALANCE, SLOW_INSTANCE))
+        skewed = frozenset(d.component for d in diagnoses if d.cause in _MENDED_ELSEWHERE)
         needs = self.sizing.needs(view, skewed, last=since_onset(short, 60))
         needs = [need for each in needs if (need := self._trusted(view, each, short)) is not None]
         wanted = [n for n in within_bounds(view, needs) if _grows(view, n)]

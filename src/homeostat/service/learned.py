@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from homeostat.core.asking import look
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
     PARALLELISM,
@@ -20,7 +21,7 @@ from homeostat.core.configuration import (
     KnobSpec,
     Value,
 )
-from homeostat.core.cycle import Trace, step, view_at
+from homeostat.core.cycle import Trace, step
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import EngineChanged, Event, Observed
 from homeostat.core.observation import NAN, FlowSample, Observation, TaskSample, WorkerSample
@@ -56,7 +57,7 @@ class Learner:
         """Fits and writes at most once a minute, and only while nothing is being changed."""
         if now_s < self._next_s or not state.window or any(action.applied_s is None for action in state.active):
             return
-        model = application_model(view_at(policy, state, now_s))
+        model = application_model(look(policy, state, now_s))
         if model is not None:
             self._next_s = now_s + EVERY_S
             self._store.save_state(self._run, KEY, to_json(model))
@@ -100,7 +101,7 @@ def from_recording(recorded: RecordedRun, where: str) -> ApplicationModel:
 
 
 def _model_of(state: State, now_s: float, where: str) -> ApplicationModel:
-    model = application_model(view_at(_WATCHING, state, now_s))
+    model = application_model(look(_WATCHING, state, now_s))
     if model is None:
         raise ConfigError(TOO_LITTLE, where=where, fix="give it a longer one, with rows in most of its batches")
     return model

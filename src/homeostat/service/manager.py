@@ -13,6 +13,7 @@ from homeostat.core.objective import Objective
 from homeostat.core.policy import Policy
 from homeostat.core.state import Mode, State
 from homeostat.core.traffic import Traffic
+from homeostat.service.orders import Orders
 from homeostat.service.persist import restored, saved
 from homeostat.service.reconcile import Intent, reconcile
 from homeostat.store.protocol import Store
@@ -42,19 +43,22 @@ class Manager:
         self.state = State(mode=mode, objective=objective or Objective(), traffic=traffic or Traffic())
         self._on_step, self._on_alert = on_step, on_alert
         self._early: list[Event] = []
+        self._orders = Orders(store, run)
 
     def start(self) -> None:
         """Take up where an earlier process stopped, whatever it was doing."""
         value = self.store.load_state(self.run, "loop")
         if value is not None:
             self.state = restored(self.state, value)
+        self._orders.start()
         reconcile(self.store, self.run, self.engine, self._reapply)
         self.think([self.engine.describe(), *self._early])
         self._early = []
 
     def advance(self, until_s: float) -> Trace:
-        """Let time pass on the engine, then think about what happened."""
-        return self.think(self.engine.wait(until_s))
+        """Let time pass on the engine, then think about what happened and what a person said."""
+        events = self.engine.wait(until_s)
+        return self.think([*events, *self._orders.new(self.engine.now_s)])
 
     def think(self, events: Sequence[Event]) -> Trace:
         before = self.state

@@ -12,9 +12,9 @@ from homeostat.core.findings import JSON, Record
 from homeostat.core.objective import Objective
 from homeostat.core.traffic import Traffic, traffic_of
 from homeostat.policies import registry
+from homeostat.service.diary import Diary
 from homeostat.service.learned import Learner
 from homeostat.service.manager import Manager
-from homeostat.service.samples import Samples
 from homeostat.service.timeline import known
 from homeostat.spark.application import Application
 from homeostat.spark.engine import QueryEngine
@@ -58,14 +58,13 @@ def manager(
     elif default and (objective.latency_p95_s is not None or objective.lag_s is not None):
         name = "latency"
     run = application.run_name(pipeline.name)
-    samples = Samples()
     engine = application.engine(pipeline.name)
     ours = cast("Store", FencedStore(store, engine))
     policy = registry.build(name, config.sections)
-    learner = Learner(ours, run)
+    diary, learner = Diary(ours, run, policy), Learner(ours, run)
 
     def after_step(trace: Trace, state: State) -> None:
-        ours.append(run, samples.new(state))
+        diary.note(trace, state)
         learner.look(policy, state, engine.now_s)
 
     def alert(told: Notify) -> None:

@@ -115,7 +115,9 @@ def _health(batch: Record | None, newest_s: float | None, now_s: float) -> tuple
     if now_s - newest_s > SILENT_S + SILENT_BATCHES * period_s:
         return UNKNOWN, f"no news for {now_s - newest_s:.0f} s"
     pending, arrival_per_s = known(batch.body, "pending_rows"), known(batch.body, "arrival_per_s")
-    if behind(pending, arrival_per_s, trigger_s or seconds):
+    # A dataflow has neither trigger nor batches: there it is the interval of the measurement.
+    period_s = next((each for each in (trigger_s, seconds, known(batch.body, "span_s")) if each > 0), 0.0)
+    if behind(pending, arrival_per_s, period_s):
         return BEHIND, f"{pending:,.0f} rows wait, more than arrive in two triggers"
     return HEALTHY, ""
 

@@ -34,9 +34,22 @@ class Samples:
 
 def _record(digest: Digest, executors: Sequence[int]) -> Record:
     body: dict[str, JSON] = {name: _known(getattr(digest, name)) for name in _SHOWN}
+    body |= {name: value for name, number in _if_any(digest).items() if (value := _known(number)) is not None}
+    phases = {name: _known(seconds) for name, seconds in digest.phases_s.items()}
+    if phases:
+        body["phases_s"] = dict(phases)
     body |= {"batch": digest.batch, "executors": sum(executors), "workers": digest.workers}
     text = f"batch {digest.batch}: {digest.rows:.0f} rows in {digest.seconds:.1f} s"
     return Record(f"b-{digest.at_s:.3f}-{digest.batch}", BATCH, digest.at_s, text, body=body)
+
+
+def _if_any(digest: Digest) -> dict[str, float]:
+    """Of a query without a watermark or state, nothing."""
+    numbers = {"watermark_gap_s": digest.watermark_gap_s}
+    if digest.states:
+        numbers["state_rows"] = sum(state.rows for state in digest.states.values())
+        numbers["state_bytes"] = sum(state.memory_bytes for state in digest.states.values())
+    return numbers
 
 
 def _known(value: float) -> float | None:

@@ -9,11 +9,12 @@ from typing import Any
 
 from homeostat.core.configuration import EXECUTORS, PARALLELISM, Configuration, Knob, Value
 from homeostat.core.cycle import Trace
-from homeostat.core.findings import ADJUST_SKEW, REPLACE, REVERT, RISE_AHEAD, Record
+from homeostat.core.findings import ADJUST_SKEW, GATHER, REPLACE, REVERT, RISE_AHEAD, Record
 from homeostat.core.guards import APPLICATION
 from homeostat.core.policy import Policy
 from homeostat.core.state import Mode, State
 from homeostat.core.traffic import Traffic
+from homeostat.service.diary import Diary
 from homeostat.service.manager import Manager
 from homeostat.sim.dataflow import Dataflow
 from homeostat.sim.microbatch import Microbatch
@@ -131,9 +132,12 @@ def simulate(
     log = store if store is not None else MemoryStore()
     run = run or f"{scenario.name}/{policy.name}/{scenario.seed if seed is None else seed}"
     referee = _Referee(scenario, engine)
+    diary = Diary(store, run, policy) if store is not None else None
 
     def after_step(trace: Trace, state: State) -> None:
         referee.watch(trace, state)
+        if diary is not None:
+            diary.note(trace, state)
         if on_step is not None:
             on_step(trace, state, engine)
 
@@ -232,6 +236,8 @@ class _Referee:
         if body["kind"] == REPLACE:
             return not set(body["retire"]) & self._engine.faulty_workers()
         faults = [f for f in self._scenario.faults if f.at_s <= now_s < f.until_s]
+        if body["kind"] == GATHER:
+            return any(f.kind == "hot-key" for f in faults)
         if body["kind"] == ADJUST_SKEW:
             return not any(f.kind in ("hot-key", "hash-imbalance") for f in faults) and not self._uneven(record)
         wanted = {Knob.parse(name): value for name, value in body["patch"].items()}

@@ -174,9 +174,11 @@ def deeds_of(records: Sequence[Record], started_s: float) -> tuple[Deed, ...]:
 
 
 def known(body: Mapping[str, Any], name: str) -> float:
-    """A number of a record; NaN where it says nothing."""
-    value = body.get(name)
-    return math.nan if value is None else float(value)
+    """A number of a record; NaN where it says none: anyone who can write the log can write anything there."""
+    try:
+        return float(body[name])
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _healthy_after_s(points: Sequence[Point], start_s: float, end_s: float) -> float | None:

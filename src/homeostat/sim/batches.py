@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from homeostat.core.observation import NAN, IntArray, TaskSample
+from homeostat.core.observation import NAN, IntArray, KeyLoad, TaskSample
 from homeostat.sim.scheduling import NOWHERE, Placement, Slot, schedule
 from homeostat.sim.spec import ComponentSpec
 from homeostat.sim.stages import Work
@@ -19,7 +19,8 @@ FreeSlots = Callable[[Mapping[int, list[float]], float], list[Slot]]
 
 @dataclass(slots=True)
 class Stage:
-    """The tasks of one component in one batch. Times are on the engine's clock."""
+    """The tasks of one component in one batch. Times are on the engine's clock. `largest_key` is the share of its rows
+    that have the most frequent key."""
 
     spec: ComponentSpec
     work: Work
@@ -27,6 +28,7 @@ class Stage:
     wait_until_s: float
     homes: IntArray | None
     is_sink: bool
+    largest_key: float = NAN
     placement: Placement = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,6 +72,11 @@ class Stage:
         placed, delay_s = self.placement, until_s - from_s
         placed.finish_s[placed.finish_s > from_s] += delay_s
         placed.start_s[placed.start_s > from_s] += delay_s
+
+    @property
+    def keys(self) -> KeyLoad:
+        rows = float(self.work.rows.sum())
+        return KeyLoad(rows, round(self.largest_key * rows))
 
     def sample(self, worker_index: Mapping[int, int]) -> TaskSample:
         placed, rows = self.placement, self.work.rows

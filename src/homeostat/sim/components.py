@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import isfinite
 
-from homeostat.core.configuration import Knob
+from homeostat.core.configuration import SPREAD, Knob
 from homeostat.core.errors import ConfigError
 from homeostat.core.topology import Component, Topology
 from homeostat.sim.spec import ComponentSpec
@@ -23,7 +23,15 @@ def topology(
         raise ConfigError("there is no source", where="components", fix='give one component kind = "source"')
     return Topology(
         tuple(
-            Component(spec.name, spec.kind, scaled_by(spec), spec.inputs, keyed=spec.keyed, partitions=partitions(spec))
+            Component(
+                spec.name,
+                spec.kind,
+                scaled_by(spec),
+                spec.inputs,
+                keyed=spec.keyed,
+                partitions=partitions(spec),
+                spread=Knob(SPREAD, spec.name) if spec.keyed else None,
+            )
             for spec in components
         )
     )

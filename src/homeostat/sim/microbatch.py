@@ -22,7 +22,7 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Apply, EngineChanged, Event, Observed
-from homeostat.core.observation import IntArray
+from homeostat.core.observation import NAN, IntArray
 from homeostat.sim.agenda import Agenda
 from homeostat.sim.batches import Batch, Stage
 from homeostat.sim.commands import Commands
@@ -37,6 +37,7 @@ from homeostat.sim.layout import (
 )
 from homeostat.sim.offsets import Offsets
 from homeostat.sim.reports import Finished, observation
+from homeostat.sim.routing import heaviest_key
 from homeostat.sim.scheduling import NOWHERE
 from homeostat.sim.slowness import Slowness
 from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Scenario
@@ -267,6 +268,7 @@ class Microbatch:
             wait_until_s=self.now_s + self._spec.locality_wait_s,
             homes=self._home(component, routing.partitions) if has_state(component) else None,
             is_sink=not self._layout.topology.downstream(component.name),
+            largest_key=max(hot_share, (1.0 - hot_share) * heaviest_key(component)) if component.keyed else NAN,
         )
         batch.stages.append(stage)
         batch.in_stage = True

@@ -85,4 +85,5 @@ def observation(
             alive=np.arange(len(workers)) < len(alive),
         ),
         run=run,
+        keys={stage.spec.name: stage.keys for stage in batch.stages if stage.spec.keyed},
     )

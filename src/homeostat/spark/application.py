@@ -317,8 +317,9 @@ class Application:
             known = self._handles.get(name)
             if known is None or known.run_id != str(query.runId):
                 trigger_s = float(managed.values.get(Knob(TRIGGER_S, name), math.nan))
-                names = self._contexts[name].names if name in self._contexts else ()
-                self._handles[name] = handle_of(query, name, trigger_s, names)
+                context = self._contexts.get(name)
+                asked = () if context is None else (context.names, context.spreads, context.rebalances)
+                self._handles[name] = handle_of(query, name, trigger_s, *asked)
         return list(self._handles.values())
 
     # Knobs

@@ -12,6 +12,7 @@ from homeostat.core.configuration import (
     PARALLELISM,
     ROWS_PER_TRIGGER,
     SOURCE_PARTITIONS,
+    SPREAD,
     STATE_PARTITIONS,
     TRIGGER_S,
     Capabilities,
@@ -32,6 +33,7 @@ _MOST_EXECUTORS = 1000
 _UNLIMITED = 2**31 - 1
 _WORDS = {
     PARALLELISM: "parallelism of named steps",
+    SPREAD: "spread of hot keys",
     SOURCE_PARTITIONS: "source partitions",
     ROWS_PER_TRIGGER: "rows per trigger",
     TRIGGER_S: "trigger interval",

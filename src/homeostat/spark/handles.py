@@ -30,8 +30,8 @@ def _unknown() -> bool:
 @dataclass(frozen=True, slots=True)
 class QueryHandle:
     """One run of a query. `recent_progress` gives what Spark remembers, newest first; `plan` the physical plan of its
-    latest batch as text; `busy` whether it works on a batch now; `names` what its repartitions were called, in the
-    order in which they were asked for."""
+    latest batch as text; `busy` whether it works on a batch now; `names` what its repartitions were called, `spreads`
+    what its keyed operators and `rebalances` what its sources, in the order in which they were asked for."""
 
     name: str
     run_id: str
@@ -40,10 +40,19 @@ class QueryHandle:
     plan: Callable[[], str] = _no_plan
     busy: Callable[[], bool] = _unknown
     names: tuple[str, ...] = ()
+    spreads: tuple[str, ...] = ()
+    rebalances: tuple[str, ...] = ()
     sources: tuple[SourceOptions, ...] = ()
 
 
-def handle_of(query: StreamingQuery, name: str, trigger_s: float, names: Iterable[str] = ()) -> QueryHandle:
+def handle_of(
+    query: StreamingQuery,
+    name: str,
+    trigger_s: float,
+    names: Iterable[str] = (),
+    spreads: Iterable[str] = (),
+    rebalances: Iterable[str] = (),
+) -> QueryHandle:
     """Make it once for each run: the sources are looked up in the plan."""
     return QueryHandle(
         name=name,
@@ -53,6 +62,8 @@ def handle_of(query: StreamingQuery, name: str, trigger_s: float, names: Iterabl
         plan=lambda: str(query._jsq.explainInternal(False)),
         busy=lambda: _processes(query),
         names=tuple(names),
+        spreads=tuple(spreads),
+        rebalances=tuple(rebalances),
         sources=_sources(query),
     )
 

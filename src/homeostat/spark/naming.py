@@ -11,23 +11,35 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from homeostat.core.configuration import EXECUTORS_KNOB, PARALLELISM, SOURCE_PARTITIONS, STATE_PARTITIONS, Knob
+from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
+    PARALLELISM,
+    SOURCE_PARTITIONS,
+    SPREAD,
+    STATE_PARTITIONS,
+    Knob,
+)
 from homeostat.core.topology import Component
 from homeostat.spark.graphs import Exchange, StageGraph
+from homeostat.spark.pipeline import combine_name
 
 _SCOPES_KEPT = 200
 _CURIOUS_BATCHES = 20
 _WORD = re.compile(r"[A-Za-z]+")
 # They appear and vanish as Spark adapts a plan to what it meets.
 _ADAPTIVE = ("AQEShuffleRead", "CustomShuffleReader", "ShuffleQueryStage", "ResultQueryStage", "AdaptiveSparkPlan")
+_AGGREGATE, _OWN_STATE = "aggregate", "state"
 _STATE_WORDS = (
-    ("StateStoreSave", "aggregate"),
+    ("StateStoreSave", _AGGREGATE),
     ("SymmetricHashJoin", "join"),
     ("StreamingDeduplicate", "dedupe"),
     ("StreamingGlobalLimit", "limit"),
-    ("WithState", "state"),
-    ("StateStore", "state"),
+    ("WithState", _OWN_STATE),
+    ("StateStore", _OWN_STATE),
 )
+_COMBINES_ITSELF = "Spark combines the rows of a key before it shuffles them, where the aggregate allows it"
+_CANNOT_MERGE = "it is not written with hs.keyed, so that nobody knows how to merge parts of its rows"
+_NOT_REBALANCED = "its rows are not handed on by ctx.rebalanced, so that they stay where they were read"
 _PYTHON_WORDS = ("Python", "Pandas", "MapInArrow", "Generate", "MapElements", "MapPartitions")
 
 
@@ -43,16 +55,21 @@ class RanStage:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A component within its query. `inputs` are the signatures of those that feed it, `scans` its streaming scans."""
+    """A component within its query. `inputs` are the signatures of those that feed it, `scans` its streaming scans;
+    `state` is the word for what it keeps, if it keeps anything."""
 
     name: str
     signature: str
     work: str
     inputs: tuple[str, ...] = ()
-    stateful: bool = False
+    state: str = ""
     keyed: bool = False
     scans: int = 0
     repartition: str = ""
+
+    @property
+    def stateful(self) -> bool:
+        return bool(self.state)
 
     def partitions(self, query: str) -> Knob | None:
         """The knob that sets its number of tasks."""
@@ -72,11 +89,14 @@ class NameBook:
     """The names of one query's stages; a name once given stays with what it was given to.
 
     `names` are those of its repartitions, in the order in which they were asked for. They are found again in the plan,
-    and until that was seen by their position.
+    and until that was seen by their position. `spreads` are those of its keyed operators, `rebalances` those of its
+    sources, both in the same order.
     """
 
     query: str
     names: tuple[str, ...] = ()
+    spreads: tuple[str, ...] = ()
+    rebalances: tuple[str, ...] = ()
     parts: dict[str, Part] = field(default_factory=dict)
     _exchanges: dict[str, Exchange] = field(default_factory=dict)
     _repartitions: dict[str, str] = field(default_factory=dict)
@@ -155,10 +175,29 @@ class NameBook:
                 inputs=tuple(qualified(self.parts[name].name, self.query, prefixed=prefixed) for name in part.inputs),
                 query=self.query,
                 keyed=part.keyed,
-                partitions=part.partitions(self.query),
+                partitions=self._partitions(part),
+                spread=self._spread(part),
+                unspread=_unspread(part),
             )
             for part in self._from_sources_on()
         )
+
+    def _partitions(self, part: Part) -> Knob | None:
+        """The knob that sets its number of tasks: of a stage to which rows are dealt it is the spread."""
+        dealt = {name: name for name in self.rebalances} | {combine_name(name): name for name in self.spreads}
+        if part.repartition in dealt:
+            return Knob(SPREAD, f"{self.query}/{dealt[part.repartition]}")
+        return part.partitions(self.query)
+
+    def _spread(self, part: Part) -> Knob | None:
+        """Operators, and sources, are told apart by their order, so that all of them must be known."""
+        parts = self._from_sources_on()
+        sources = [other.signature for other in parts if not other.inputs]
+        processors = [other.signature for other in parts if other.state == _OWN_STATE]
+        for signatures, names in ((sources, self.rebalances), (processors, self.spreads)):
+            if len(signatures) == len(names) and part.signature in signatures:
+                return Knob(SPREAD, f"{self.query}/{names[signatures.index(part.signature)]}")
+        return None
 
     def source_names(self, count: int) -> tuple[str, ...]:
         """The component that reads each of so many sources, in the order of the plan."""
@@ -180,13 +219,13 @@ class NameBook:
             repartition = self._repartitions.get(exchange.scope, repartition)
         if part.name and repartition == part.repartition:
             return part if exchange is None else replace(part, keyed=part.stateful or exchange.hashed)
-        stateful = graph is not None and _is_stateful(graph)
+        state = "" if graph is None else _state_word(graph)
         taken = {other.name for other in self.parts.values() if other.signature != part.signature}
         return replace(
             part,
             name=_unique(repartition or _word(graph, part.inputs), taken),
-            stateful=stateful,
-            keyed=stateful or (exchange is not None and exchange.hashed),
+            state=state,
+            keyed=bool(state) or (exchange is not None and exchange.hashed),
             scans=_operators(graph).count("MicroBatchScan") if graph is not None else 0,
             repartition=repartition,
         )
@@ -205,7 +244,7 @@ class NameBook:
         return self._exchanges.get(graph.operators[0].scope)
 
     def _by_position(self, graphs: Mapping[int, StageGraph]) -> dict[int, str]:
-        fed = [stage for stage, graph in sorted(graphs.items()) if graph.reads and not _is_stateful(graph)]
+        fed = [stage for stage, graph in sorted(graphs.items()) if graph.reads and not _state_word(graph)]
         return dict(zip(fed, self.names, strict=True)) if self.names and len(fed) == len(self.names) else {}
 
 
@@ -247,21 +286,27 @@ def _operators(graph: StageGraph) -> list[str]:
     return [word.group() for word in words if word and word.group() not in _ADAPTIVE]
 
 
-def _is_stateful(graph: StageGraph) -> bool:
-    return any(mark in operator for operator in _operators(graph) for mark, _ in _STATE_WORDS)
+def _unspread(part: Part) -> str:
+    """Why nothing can be done about hot keys of a stage that has no knob for it."""
+    if not part.inputs:
+        return _NOT_REBALANCED
+    return _COMBINES_ITSELF if part.state == _AGGREGATE else _CANNOT_MERGE
+
+
+def _state_word(graph: StageGraph) -> str:
+    operators = _operators(graph)
+    return next((word for mark, word in _STATE_WORDS if any(mark in operator for operator in operators)), "")
 
 
 def _word(graph: StageGraph | None, inputs: tuple[str, ...]) -> str:
     """What a person would call the stage."""
     if graph is None:
         return "stage"
-    operators = _operators(graph)
-    for mark, word in _STATE_WORDS:
-        if any(mark in operator for operator in operators):
-            return word
+    if state := _state_word(graph):
+        return state
     if not inputs:
         return "scan"
-    if graph.feeds or any(mark in operator for operator in operators for mark in _PYTHON_WORDS):
+    if graph.feeds or any(mark in operator for operator in _operators(graph) for mark in _PYTHON_WORDS):
         return "map"
     return "sink"
 

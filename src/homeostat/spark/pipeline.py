@@ -15,6 +15,7 @@ from homeostat.core.configuration import (
     PARALLELISM,
     ROWS_PER_TRIGGER,
     SOURCE_PARTITIONS,
+    SPREAD,
     Knob,
     Value,
 )
@@ -23,7 +24,7 @@ from homeostat.core.objective import Objective
 from homeostat.objectives import Wanted, combined
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
@@ -46,6 +47,14 @@ class Pipeline:
     start: Mapping[str, Value] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """On how many instances the rows of a step are added up before they reach its state; 1 on none."""
+
+    instances: int
+    name: str
+
+
 class Context:
     """What a pipeline function gets: the session, and the knobs where it wants them.
 
@@ -58,6 +67,8 @@ class Context:
         self.spark, self.directory = spark, directory
         self._query, self._values, self._control = query, values, control
         self.names: list[str] = []
+        self.spreads: list[str] = []
+        self.rebalances: list[str] = []
         self.asked: dict[Knob, Value] = {}
         self.formats: list[str] = []
 
@@ -79,12 +90,37 @@ class Context:
 
     def parallelism(self, name: str, start: int = DEFAULT_PARALLELISM) -> int:
         """How many partitions the step of that name gets: `df.repartition(ctx.parallelism("split"))`."""
+        self.names.append(name)
+        return self._asked_for(PARALLELISM, name, start)
+
+    def spread(self, name: str, start: int = 1) -> Spread:
+        """How far the hot keys of the step of that name are spread: `hs.keyed(…, spread=ctx.spread("count"))`."""
+        spread = Spread(self._asked_for(SPREAD, name, start), name)
+        self.spreads.append(name)
+        if spread.instances > 1:
+            self.names.append(combine_name(name))
+        return spread
+
+    def rebalanced(self, rows: DataFrame, name: str, start: int = 1) -> DataFrame:
+        """The rows of a source, dealt to more instances if its own partitions are uneven. To be put right behind it."""
+        spread = self._asked_for(SPREAD, name, start)
+        self.rebalances.append(name)
+        if spread == 1:
+            return rows
+        self.names.append(name)
+        return rows.repartition(spread)
+
+    def _asked_for(self, kind: str, name: str, start: int) -> int:
         if not name or "/" in name:
             raise ConfigError(f"{name!r} cannot name a step", where=f"pipeline {self._query}", fix="use letters")
-        self.names.append(name)
-        knob = Knob(PARALLELISM, f"{self._query}/{name}")
+        knob = Knob(kind, f"{self._query}/{name}")
         self.asked[knob] = int(self._values.get(knob, start))
         return int(self.asked[knob])
+
+
+def combine_name(spread: str) -> str:
+    """What the stage is called in which rows are added up before they reach the state."""
+    return f"{spread}-combine"
 
 
 Builder = Callable[[Context], Any]

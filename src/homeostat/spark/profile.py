@@ -33,7 +33,8 @@ class Profile:
     """A load over time and the words in it; the same values give the same rows on every machine and every replay.
 
     Words follow Zipf's law with exponent `zipf` over `keys` keys. `hot` holds pairs (from row, share): from that row
-    on, this share of the rows is one more word, "hot".
+    on, this share of the rows is one more word, "hot". After every `turn_rows` rows the words change places, so that
+    others are frequent; 0: never.
     """
 
     workload: WorkloadSpec
@@ -41,10 +42,12 @@ class Profile:
     zipf: float = 1.0
     hot: tuple[tuple[int, float], ...] = ()
     seed: int = 1
+    turn_rows: int = 0
 
     def __post_init__(self) -> None:
         _require(self.keys >= 1, f"keys = {self.keys} is not at least 1")
         _require(self.zipf >= 0, f"zipf = {self.zipf:g} is not at least 0")
+        _require(self.turn_rows >= 0, f"turn_rows = {self.turn_rows} is not at least 0")
         for from_row, share in self.hot:
             _require(from_row >= 0 and 0 <= share <= 1, f"hot holds ({from_row}, {share:g})", "use a row and a share")
         for (earlier, _), (later, _) in pairwise(self.hot):
@@ -116,6 +119,8 @@ class Profile:
             shares = np.array([0.0, *(share for _, share in self.hot)])
             share = shares[np.searchsorted([from_row for from_row, _ in self.hot], rows, "right")]
             numbers[self._uniform("hot", rows) < share] = self.keys
+        if self.turn_rows:
+            numbers = (numbers + rows // self.turn_rows) % (self.keys + 1)
         return numbers
 
     def _uniform(self, purpose: str, rows: IntArray) -> Array:

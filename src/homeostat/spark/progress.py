@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from homeostat.core.observation import NAN, FlowSample, StateSample
+from homeostat.core.observation import NAN, FlowSample, KeyLoad, StateSample
 from homeostat.spark.answers import moment_s
 from homeostat.spark.offsets import row_number
 from homeostat.spark.statestores import read_states
 
 Json = Mapping[str, Any]
 _BATCH_DURATION = "triggerExecution"
+KEYS_METRIC = "homeostat "  # and the name of the spread: what `hs.keyed` tells of its keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Progress:
     updated_keys: float = NAN
     watermark_gap_s: float = NAN
     states: Mapping[str, StateSample] = field(default_factory=dict)
+    keys: Mapping[str, KeyLoad] = field(default_factory=dict)
 
     @property
     def ended_s(self) -> float:
@@ -78,7 +80,17 @@ def read_progress(progress: Json) -> Progress:
         updated_keys=_total(state, "numRowsUpdated"),
         watermark_gap_s=_watermark_gap_s(progress.get("eventTime") or {}, started_s),
         states=read_states(state, int(progress["batchId"])),
+        keys=_keys(progress.get("observedMetrics") or {}),
     )
+
+
+def _keys(observed: Json) -> dict[str, KeyLoad]:
+    """By the name of the spread. A batch without rows has nothing but empty metrics."""
+    return {
+        name.removeprefix(KEYS_METRIC): KeyLoad(float(told["rows"]), float(told["largest"]), str(told.get("key") or ""))
+        for name, told in observed.items()
+        if name.startswith(KEYS_METRIC) and told.get("rows") is not None
+    }
 
 
 def arrivals(progress: Progress) -> Arrivals:

@@ -61,7 +61,11 @@ class QueryBook:
             for handle in handles:
                 if handle.run_id not in self._runs:
                     query = self._queries.setdefault(handle.name, Query(NameBook(handle.name)))
-                    query.names.names = handle.names
+                    if query.names.names != handle.names:
+                        # Rows that are spread go through a stage more: it is another plan, with names of its own.
+                        query.names = NameBook(handle.name)
+                    query.names.names, query.names.rebalances = handle.names, handle.rebalances
+                    query.names.spreads = handle.spreads
                     self._runs[handle.run_id] = Run(handle, query)
             return [self._runs[handle.run_id] for handle in handles]
 

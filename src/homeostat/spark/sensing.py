@@ -211,7 +211,8 @@ class Sensors:
         states = self._states(progress, len(workers.ids))
         balance = self._balance_of(run.handle.name, self._book.topology, tasks)
         at_s, seconds, batch = progress.ended_s, progress.seconds, progress.batch
-        self._tell(run, Observation(at_s, seconds, batch, sample, tasks, workers, progress.run, states, balance))
+        keys = {f"{run.handle.name}/{name}": load for name, load in progress.keys.items()}
+        self._tell(run, Observation(at_s, seconds, batch, sample, tasks, workers, progress.run, states, balance, keys))
         self._jobs.forget(progress.run, progress.batch)
 
     def _idle(self, idle: _Idle) -> None:

@@ -6,6 +6,7 @@ Work that waits scales with executors on any machine; work that burns CPU would 
 from __future__ import annotations
 
 import json
+import operator
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -22,6 +23,7 @@ from homeostat.spark.pyworkers import spare_the_collector
 
 if TYPE_CHECKING:
     from pandas import DataFrame as Pandas
+    from pyspark.sql import DataFrame
 
 NAME = "wordcount"
 TURNS_PER_S = 20_000_000  # of an empty loop
@@ -37,15 +39,17 @@ wordcount = application({specification!r})
 @dataclass(frozen=True, slots=True)
 class WordCount:
     """`wait_ms` for each row; with `keyed` in a stage behind a hash of the words (no partial aggregation before it),
-    so that a hot word makes one task slow. `burn` works instead of waiting: always the same work, about as long as
-    the wait on a core of its own, so that whatever takes the CPU away shows. `hang_file`: the sink waits while it
-    exists. `start_s`: when the profile's time begins, if not with the first batch."""
+    so that a hot word makes one task slow; with `own_state` where `hs.keyed` counts the words. `burn` works instead of
+    waiting: always the same work, about as long as the wait on a core of its own, so that whatever takes the CPU away
+    shows. `hang_file`: the sink waits while it exists. `start_s`: when the profile's time begins, if not with the first
+    batch."""
 
     profile: str
     ledger: str
     objective: dict[str, float | None]
     wait_ms: float = 1.0
     keyed: bool = False
+    own_state: bool = False
     burn: bool = False
     trigger_s: float = 2.0
     executors: int = 2
@@ -83,13 +87,37 @@ def pipeline_of(spec: WordCount) -> Pipeline:
     def build(ctx: Context) -> Any:
         source = ctx.read_stream("homeostat").option("profile", spec.profile)
         rows = (source if spec.start_s is None else source.option("start", repr(spec.start_s))).load()
-        if spec.keyed:
-            rows = rows.repartition("word")
-        worked = rows.mapInPandas(_worker(spec.wait_ms / 1000.0, spec.burn), "word string")
-        counts = worked.groupBy("word").count()
+        counts = _own_count(rows, spec, ctx) if spec.own_state else _count(rows, spec)
         return counts.writeStream.outputMode("update").foreachBatch(_sink(spec))
 
     return Pipeline(NAME, build, Objective(**spec.objective), spec.trigger_s, start)
+
+
+def _count(rows: DataFrame, spec: WordCount) -> DataFrame:
+    if spec.keyed:
+        rows = rows.repartition("word")
+    worked = rows.mapInPandas(_worker(spec.wait_ms / 1000.0, spec.burn), "word string")
+    return worked.groupBy("word").count()
+
+
+def _own_count(rows: DataFrame, spec: WordCount, ctx: Context) -> DataFrame:
+    from homeostat.spark.keyed import keyed
+
+    seconds = spec.wait_ms / 1000.0
+
+    def add(count: int, row: object) -> int:
+        time.sleep(seconds)
+        return count + 1
+
+    return keyed(
+        rows.select("word"),
+        key="word",
+        zero=0,
+        add=add,
+        merge=operator.add,
+        state="count BIGINT",
+        spread=ctx.spread("count"),
+    )
 
 
 def _worker(seconds: float, burn: bool) -> Callable[[Iterator[Pandas]], Iterator[Pandas]]:

@@ -65,6 +65,28 @@ def check_runs_apart(factory: StoreFactory) -> None:
         ]
 
 
+def check_following(factory: StoreFactory) -> None:
+    """Every record of every run has a place, later ones a larger one, in the order in which they were written."""
+    with closing(factory()) as store:
+        assert store.position() == 0
+        assert store.after(0, 10) == []
+        store.append("b", [Record("x-1", "symptom", 5.0, "first"), Record("x-2", "action", 1.0, "second")])
+        before = store.position()
+        store.append("a", [Record("x-1", "alert", 3.0, "third")])
+        store.append("a", [Record("x-1", "alert", 3.0, "again")])
+        found = store.after(0, 10)
+        assert [(placed.run, placed.record.text) for placed in found] == [
+            ("b", "first"),
+            ("b", "second"),
+            ("a", "third"),
+        ]
+        assert [placed.position for placed in found] == sorted({placed.position for placed in found})
+        assert store.after(before, 10) == found[2:]
+        assert store.after(0, 2) == found[:2]
+        assert store.position() == found[-1].position
+        assert store.after(store.position(), 10) == []
+
+
 def check_same_id_once(factory: StoreFactory) -> None:
     """An id that is already there is left as it was, and no link of the repeated record is kept."""
     first = Record("s-1", "symptom", 1.0, "first", body={"severity": 0.5})
@@ -197,6 +219,7 @@ def check_agrees_with_memory(factory: StoreFactory) -> None:
 STORE_CHECKS: tuple[Callable[[StoreFactory], None], ...] = (
     check_order_and_filters,
     check_runs_apart,
+    check_following,
     check_same_id_once,
     check_all_or_none,
     check_chain,

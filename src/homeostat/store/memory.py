@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from homeostat.core.findings import JSON, Record
 from homeostat.store.codec import dumped, load, load_body, written
-from homeostat.store.protocol import ACTION, BEGINNING_S, OUTCOME, RECEIPT, RunInfo
+from homeostat.store.protocol import ACTION, BEGINNING_S, OUTCOME, RECEIPT, Placed, RunInfo
 
 
 class _Entry(NamedTuple):
@@ -41,7 +41,8 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._runs: dict[str, _Run] = {}
-        self._numbers = count()
+        self._numbers = count(1)
+        self._written: list[Placed] = []
 
     def append(self, run: str, records: Sequence[Record]) -> None:
         plain = [_plain(record) for record in records]
@@ -53,6 +54,7 @@ class MemoryStore:
                 continue
             entry = _Entry(record.at_s, next(self._numbers), record)
             kept.by_id[record.id] = entry
+            self._written.append(Placed(entry.number, run, record))
             insort(kept.in_order, entry, key=_moment)
             insort(kept.by_kind.setdefault(record.kind, []), entry, key=_moment)
             for parent in dict.fromkeys(record.because):
@@ -110,6 +112,12 @@ class MemoryStore:
 
     def runs(self) -> list[RunInfo]:
         return [_info(name, kept) for name, kept in self._runs.items() if kept.in_order]
+
+    def position(self) -> int:
+        return len(self._written)
+
+    def after(self, position: int, limit: int) -> list[Placed]:
+        return self._written[position : position + limit]
 
     def close(self) -> None:
         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from homeostat.core.findings import JSON, Record
 
@@ -17,6 +17,7 @@ RECEIPT = "receipt"
 OUTCOME = "outcome"
 ALERT = "alert"
 ADVICE = "advice"
+ORDER = "order"
 OPERATOR = "operator"
 FAILURE = "failure"
 ENGINE = "engine"
@@ -31,6 +32,7 @@ KINDS = (
     OUTCOME,
     ALERT,
     ADVICE,
+    ORDER,
     OPERATOR,
     FAILURE,
     ENGINE,
@@ -48,6 +50,14 @@ class RunInfo:
     started_s: float
     last_s: float
     counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Placed(NamedTuple):
+    """A record with its run and its place in the log, which grows with every record of any run."""
+
+    position: int
+    run: str
+    record: Record
 
 
 class Store(Protocol):
@@ -99,6 +109,14 @@ class Store(Protocol):
 
     def runs(self) -> list[RunInfo]:
         """Every run that has a record, in the order in which they came into the log."""
+        ...
+
+    def position(self) -> int:
+        """The place of the record that was written last; 0 if there is none."""
+        ...
+
+    def after(self, position: int, limit: int) -> list[Placed]:
+        """What was written after that place, in any run, in the order in which it was written."""
         ...
 
     def close(self) -> None: ...

@@ -12,7 +12,7 @@ from typing import Any, cast
 from homeostat.core.errors import NoLogError, StoreError
 from homeostat.core.findings import JSON, Record
 from homeostat.store.codec import dump, dumped, load, load_body, mended, written
-from homeostat.store.protocol import ACTION, BEGINNING_S, OUTCOME, RECEIPT, RunInfo
+from homeostat.store.protocol import ACTION, BEGINNING_S, OUTCOME, RECEIPT, Placed, RunInfo
 from homeostat.store.sql import (
     APPLICATION_ID,
     CHAIN,
@@ -139,6 +139,16 @@ class SqliteStore:
             )
             for kinds in by_run.values()
         ]
+
+    def position(self) -> int:
+        ((newest,),) = self._rows("SELECT coalesce(max(number), 0) FROM records")
+        return int(newest)
+
+    def after(self, position: int, limit: int) -> list[Placed]:
+        joined = f"SELECT number, name, {COLUMNS} FROM records JOIN runs USING (run)"
+        rows = self._rows(f"{joined} WHERE number > ? ORDER BY number LIMIT ?", (position, limit))
+        with self._trouble():
+            return [Placed(number, run, _record(row)) for number, run, *row in rows]
 
     def close(self) -> None:
         with self._trouble():

@@ -5,6 +5,7 @@ The checks raise AssertionError and need no particular test runner; `check_store
 
 from __future__ import annotations
 
+from homeostat.stateful.rehearsal import Rehearsal
 from homeostat.store.contract import STORE_CHECKS, check_store, check_survives_kill
 from homeostat.testing.builders import blanked, described, instances, observations, view_of
 from homeostat.testing.engines import ENGINE_CHECKS, check_engine
@@ -16,6 +17,7 @@ __all__ = [
     "ENGINE_CHECKS",
     "STORE_CHECKS",
     "Played",
+    "Rehearsal",
     "blanked",
     "check_detector",
     "check_diagnoser",

@@ -188,7 +188,10 @@ def _shape(observed: Sequence[Observation]) -> Topology:
     for number, name in enumerate(names):
         knob = EXECUTORS_KNOB if batches else Knob(PARALLELISM, name)
         inputs = (names[number - 1],) if number else ()
-        components.append(Component(name, "operator" if number else "source", knob, inputs, keyed=number > 0))
+        spread = Knob(SPREAD, name) if number else None
+        components.append(
+            Component(name, "operator" if number else "source", knob, inputs, keyed=number > 0, spread=spread)
+        )
     return Topology(tuple(components))
 
 

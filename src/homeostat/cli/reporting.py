@@ -1,0 +1,46 @@
+"""`homeostat report`: a run as one HTML file that opens anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from homeostat.cli.log import RunOption, StoreOption, open_log, run_name, store_path
+from homeostat.cli.output import JsonFlag, print_json, say
+from homeostat.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from homeostat.store.protocol import Store
+
+
+def report(
+    store: StoreOption = None,
+    run: RunOption = None,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where it goes.")] = Path("report.html"),
+    json: JsonFlag = False,
+) -> None:
+    """Write a report of a run: charts, decisions, costs, and whether the objective was kept. It opens offline."""
+    path = store_path(store)
+    with open_log(path) as opened:
+        name = run_name(opened, run, path)
+        write(opened, name, out)
+    if json:
+        print_json({"run": name, "file": str(out), "bytes": out.stat().st_size})
+    else:
+        say(f"Report of {name}: {out}")
+
+
+def write(store: Store, run: str, out: Path) -> None:
+    try:
+        from homeostat.web.report import report as made
+    except ImportError as error:
+        raise ConfigError(
+            f"{error.name} is not installed", where="report", fix="pip install 'homeostat[serve]'"
+        ) from error
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_bytes(made(store, run))
+    except OSError as error:
+        raise ConfigError(f"cannot write the report: {error.strerror}", where=str(out)) from error

@@ -1,0 +1,220 @@
+"""State by key from three functions, and a combine step before it that spreads the work of hot keys."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Row
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from homeostat.core.errors import ConfigError
+from homeostat.spark.merging import Merging, examples, require_mergeable
+from homeostat.spark.pipeline import Spread
+from homeostat.spark.progress import KEYS_METRIC
+from homeostat.spark.pyworkers import spare_the_collector
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+STATE = "accumulator"
+PART, ROWS = "homeostat_part", "homeostat_rows"
+_SAMPLES = 40
+_MOST_PARTS = 100_000  # kept in memory on an instance
+_SIMPLE = "array, map, struct and variant columns cannot be keys: choose the fields that matter"
+_WHERE = "keyed"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What is needed on an executor. Of one column in `state` the value is kept for each key, of several a tuple."""
+
+    merging: Merging
+    keys: tuple[str, ...]
+    state: StructType
+    results: tuple[str, ...]
+
+    def packed(self, part: Any) -> tuple[Any, ...]:
+        return (part,) if len(self.state) == 1 else tuple(part)
+
+    def unpacked(self, kept: Sequence[Any]) -> Any:
+        return kept[0] if len(self.state) == 1 else tuple(kept)
+
+    def shown(self, key: Sequence[Any], part: Any, rows: int) -> Row:
+        result = self.merging.result(part)
+        values = (result,) if len(self.results) == 1 else tuple(result)
+        return Row(**dict(zip((*self.keys, *self.results, ROWS), (*key, *values, rows), strict=True)))
+
+
+def keyed(
+    rows: DataFrame,
+    *,
+    key: str | Sequence[str],
+    zero: Any,
+    add: Callable[[Any, Row], Any],
+    merge: Callable[[Any, Any], Any],
+    state: str,
+    finish: Callable[[Any], Any] | None = None,
+    result: str = "",
+    spread: int | Spread = 1,
+    samples: Sequence[Mapping[str, Any]] = (),
+    output_mode: str = "update",
+) -> DataFrame:
+    """For every key what its rows add up to so far: the key's columns and those of `result`.
+
+    `zero` (a value, or a function that makes one) is what a key has before its first row, `add` adds a row to it and
+    `merge` makes one of two. `state` names the columns that are kept, as "count BIGINT, total DOUBLE": one is the value
+    itself, several are a tuple. `finish` makes the columns of `result` of it; without it they are those of `state`.
+
+    With a `spread` above 1 the rows of a batch are first added up on so many instances, whatever their keys, and only
+    what came out is merged into the state of each key. In which parts rows come must not matter, which is tried on
+    `samples` (or on made-up rows) when the query is built; what fails is refused with an example.
+    """
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    operator = _operator(rows, keys, Merging(zero, add, merge, finish), state, result)
+    require_mergeable(operator.merging, [Row(**each) for each in samples] or _made_up(rows.schema), _WHERE)
+    instances, name = (spread.instances, spread.name) if isinstance(spread, Spread) else (spread, "")
+    if instances < 1:
+        raise ConfigError(f"spread = {instances!r} is not a whole number of at least 1", where=_WHERE)
+    combined = instances > 1
+    parts = _combined(rows, operator, instances) if combined else rows
+    schema = _output(rows, operator, result or state)
+    updated = parts.groupBy(*keys).transformWithState(_Processor(operator, combined), schema, output_mode, "None")
+    return (updated if not name else _told(updated, operator, name)).drop(ROWS)
+
+
+def _operator(rows: DataFrame, keys: tuple[str, ...], merging: Merging, state: str, result: str) -> Operator:
+    if merging.finish is not None and not result:
+        raise ConfigError("finish has no columns", where=_WHERE, fix='name them: result="mean DOUBLE"')
+    if merging.finish is None and result:
+        raise ConfigError("result has columns that nobody makes", where=_WHERE, fix="give finish, or leave result out")
+    for name in keys:
+        if name not in rows.columns:
+            raise ConfigError(f"there is no column {name!r}", where=_WHERE, fix=f"one of {', '.join(rows.columns)}")
+        if rows.schema[name].dataType.typeName() in ("array", "map", "struct", "variant"):
+            raise ConfigError(f"{name!r} is no simple column", where=_WHERE, fix=_SIMPLE)
+    kept = _columns(rows, state)
+    shown = _columns(rows, result or state).names
+    if twice := set(keys) & set(shown):
+        raise ConfigError(f"{min(twice)!r} is a key and a result", where=_WHERE, fix="give the result another name")
+    return Operator(merging, keys, kept, tuple(shown))
+
+
+def _columns(rows: DataFrame, ddl: str) -> StructType:
+    try:
+        columns = rows.sparkSession._parse_ddl(ddl)
+    except Exception as error:
+        raise ConfigError(f"{ddl!r} names no columns", where=_WHERE, fix='as "count BIGINT"') from error
+    if not isinstance(columns, StructType) or not columns.names:
+        raise ConfigError(f"{ddl!r} names no columns", where=_WHERE, fix='as "count BIGINT"')
+    return columns
+
+
+def _output(rows: DataFrame, operator: Operator, result: str) -> StructType:
+    fields = [rows.schema[name] for name in operator.keys]
+    return StructType([*fields, *_columns(rows, result).fields, StructField(ROWS, LongType())])
+
+
+def _made_up(schema: StructType) -> list[Row]:
+    """Rows with something in every column of a simple type, and nothing in the others."""
+    chance = random.Random(1)
+    columns = [examples(field.dataType.typeName(), chance) for field in schema]
+    return [
+        Row(**{name: next(values, None) for name, values in zip(schema.names, columns, strict=True)})
+        for _ in range(_SAMPLES)
+    ]
+
+
+def _combined(rows: DataFrame, operator: Operator, instances: int) -> DataFrame:
+    """What the rows of each key add up to on each of so many instances, among which Spark deals the rows in turn.
+
+    Dealing needs no knowledge of what is hot, and Spark deals the same way again if it must repeat a task.
+    """
+    keys = [rows.schema[name] for name in operator.keys]
+    schema = StructType([*keys, StructField(PART, BinaryType()), StructField(ROWS, LongType())])
+    return rows.repartition(instances).mapInArrow(_adder(operator), schema)
+
+
+def _adder(operator: Operator) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def add_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        spare_the_collector()
+        types: list[pa.DataType] = []
+        parts: dict[tuple[Any, ...], Any] = {}
+        counts: Counter[tuple[Any, ...]] = Counter()
+
+        def emitted() -> pa.RecordBatch:
+            keys = [pa.array(column, kind) for column, kind in zip(zip(*parts, strict=True), types, strict=True)]
+            pickled = pa.array([pickle.dumps(part) for part in parts.values()], pa.binary())
+            rows = pa.array([counts[key] for key in parts], pa.int64())
+            return pa.RecordBatch.from_arrays([*keys, pickled, rows], names=[*operator.keys, PART, ROWS])
+
+        for batch in batches:
+            types = [batch.schema.field(name).type for name in operator.keys]
+            for key, row in _rows(batch, operator.keys):
+                part = parts[key] if key in parts else operator.merging.start()
+                parts[key] = operator.merging.add(part, row)
+                counts[key] += 1
+            if len(parts) > _MOST_PARTS:
+                yield emitted()
+                parts, counts = {}, Counter()
+        if parts:
+            yield emitted()
+
+    return add_up
+
+
+def _rows(batch: pa.RecordBatch, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Row]]:
+    """With the same values as transformWithState gives: `add` must not see a difference."""
+    made, places = Row(*batch.schema.names), [batch.schema.get_field_index(name) for name in keys]
+    for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        yield tuple(values[place] for place in places), made(*values)
+
+
+class _Processor(StatefulProcessor):
+    """Adds rows to the state of their key, or merges parts of them into it."""
+
+    def __init__(self, operator: Operator, combined: bool) -> None:
+        self._operator, self._combined = operator, combined
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_the_collector()
+        self._state = handle.getValueState(STATE, self._operator.state)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        operator, kept = self._operator, self._state.get()
+        merging = operator.merging
+        part = merging.start() if kept is None else operator.unpacked(kept)
+        count = 0
+        for row in rows:
+            if self._combined:
+                part = merging.merge(part, pickle.loads(row[PART]))
+                count += row[ROWS]
+            else:
+                part = merging.add(part, row)
+                count += 1
+        self._state.update(operator.packed(part))
+        yield operator.shown(key, part, count)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def _told(updated: DataFrame, operator: Operator, name: str) -> DataFrame:
+    """How many rows the batch had and how many of them the largest key: an operator sees all rows of a key together, so
+    that this takes one number of memory and a comparison per key."""
+    shown = f.concat_ws(", ", *(f.coalesce(f.col(key).cast("string"), f.lit("null")) for key in operator.keys))
+    return updated.observe(
+        KEYS_METRIC + name,
+        f.sum(ROWS).alias("rows"),
+        f.max(ROWS).alias("largest"),
+        f.max_by(shown, f.col(ROWS)).alias("key"),
+    )

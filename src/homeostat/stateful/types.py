@@ -1,0 +1,102 @@
+"""Python's types as Spark's columns, and values on their way into the state and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from types import UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from homeostat.core.errors import ConfigError
+
+T = TypeVar("T")
+EPOCH, MICROSECOND = datetime.fromtimestamp(0, UTC), timedelta(microseconds=1)
+
+COLUMNS: Mapping[type, str] = {
+    bool: "BOOLEAN",
+    int: "BIGINT",
+    float: "DOUBLE",
+    str: "STRING",
+    bytes: "BINARY",
+    date: "DATE",
+    datetime: "BIGINT",  # microseconds: of a TIMESTAMP Spark gives back the local time, in autumn for two moments
+}
+
+
+class Codec(Generic[T]):
+    """Keeps values of one type: a plain one in the column `value`, a NamedTuple in a column for each field."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind = kind
+        self._named = issubclass(kind, tuple) and hasattr(kind, "_fields")
+        self._columns = _fields(kind) if self._named else {"value": kind}
+        self.ddl = ddl(self._columns)
+
+    def pack(self, value: T) -> tuple[Any, ...]:
+        values: Any = value if self._named else (value,)
+        return tuple(map(_fitting, self._columns.values(), values))
+
+    def unpack(self, columns: tuple[Any, ...]) -> T:
+        values = map(_revived, self._columns.values(), columns)
+        make: Any = self._kind
+        value: T = make(*values) if self._named else next(values)
+        return value
+
+
+def ddl(columns: Mapping[str, type]) -> str:
+    """
+    >>> ddl({"user": str, "clicks": int})
+    '`user` STRING, `clicks` BIGINT'
+    """
+    return ", ".join(f"`{name}` {_column(kind)}" for name, kind in columns.items())
+
+
+def column_names(ddl: str) -> tuple[str, ...]:
+    """
+    >>> column_names("user STRING, prices MAP<STRING, DECIMAL(9, 2)>")
+    ('user', 'prices')
+    """
+    nested = re.compile(r"<[^<>]*>|\([^()]*\)")
+    while nested.search(ddl):
+        ddl = nested.sub("", ddl)
+    return tuple(column.split()[0].strip("`:") for column in ddl.split(",") if column.strip())
+
+
+def _column(kind: type) -> str:
+    if kind not in COLUMNS:
+        known = ", ".join(each.__name__ for each in COLUMNS)
+        raise ConfigError(f"cannot keep {kind!r} in state", fix=f"use {known} or a NamedTuple of these")
+    return COLUMNS[kind]
+
+
+def _fields(kind: type) -> dict[str, type]:
+    hints = get_type_hints(kind)
+    return {name: _present(hints[name]) for name in getattr(kind, "_fields")}  # noqa: B009 - a NamedTuple by then
+
+
+def _present(hint: Any) -> Any:
+    """Of `int | None` the int: every column may be null."""
+    if get_origin(hint) in (Union, UnionType):
+        members = [member for member in get_args(hint) if member is not type(None)]
+        return members[0] if len(members) == 1 else hint
+    return hint
+
+
+def _fitting(kind: type, value: Any) -> Any:
+    """What Spark would take in a column of this type; refused here too, so that a rehearsal tells it."""
+    if hasattr(value, "item"):  # a number of NumPy
+        value = value.item()
+    if kind is datetime and isinstance(value, datetime):
+        return (value.astimezone(UTC) - EPOCH) // MICROSECOND
+    if value is None or type(value) is kind:
+        return value
+    if kind is float and type(value) is int:
+        return float(value)
+    raise TypeError(f"state of {kind.__name__} cannot keep {value!r}")
+
+
+def _revived(kind: type, value: Any) -> Any:
+    if kind is datetime and value is not None:
+        return EPOCH + value * MICROSECOND
+    return bytes(value) if isinstance(value, bytearray) else value

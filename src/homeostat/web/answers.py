@@ -1,0 +1,82 @@
+"""Answers in the two forms that every page has, HTML and JSON, and refusals in the form that was asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from homeostat.core.errors import ConfigError, HomeostatError, NoLogError
+
+if TYPE_CHECKING:
+    from starlette.requests import HTTPConnection
+
+JSON_TYPE = "application/json"
+HTML_TYPE = "text/html; charset=utf-8"
+
+
+class RefusalError(HomeostatError):
+    """An answer other than what was asked for, with its HTTP status."""
+
+    def __init__(self, status: int, what: str, fix: str = "", where: str = "") -> None:
+        self.status = status
+        super().__init__(what, where=where, fix=fix)
+
+
+def plain(value: object) -> Any:
+    """As JSON has it: NaN and infinities are null, tuples lists, lone surrogates spelled out."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {str(plain(str(key))): plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [plain(item) for item in value]
+    return value
+
+
+def as_json(value: object) -> bytes:
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def tagged(request: HTTPConnection, body: bytes, media_type: str) -> Response:
+    """With an ETag; a client that has the very same already gets only that word."""
+    etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+    headers = {"etag": etag, "cache-control": "no-cache", "vary": "cookie, authorization"}
+    known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
+    if etag in known:
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type=media_type)
+
+
+def error_body(status: int, error: HomeostatError) -> dict[str, Any]:
+    return {"error": {"status": status, "what": error.what, "where": error.where, "fix": error.fix}}
+
+
+def status_of(error: HomeostatError) -> int:
+    if isinstance(error, RefusalError):
+        return error.status
+    if isinstance(error, NoLogError):
+        return 404
+    return 400 if isinstance(error, ConfigError) else 503
+
+
+def wants_page(request: HTTPConnection) -> bool:
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.endswith(".json")
+
+
+def refused(request: HTTPConnection, error: HomeostatError) -> Response:
+    status = status_of(error)
+    headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+    if wants_page(request):
+        from homeostat.web.pages import page
+
+        body, kind = page("error.html", status=status, error=error, person=None), HTML_TYPE
+    else:
+        body, kind = as_json(error_body(status, error)), JSON_TYPE
+    return Response(body, status, headers=headers | {"cache-control": "no-store"}, media_type=kind)

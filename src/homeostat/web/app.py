@@ -1,0 +1,270 @@
+"""The dashboard and the API as one ASGI application over a log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from homeostat.core.errors import HomeostatError, NoLogError
+from homeostat.service.orders import order
+from homeostat.store.sqlite import SqliteStore
+from homeostat.web import views
+from homeostat.web.answers import HTML_TYPE, JSON_TYPE, RefusalError, as_json, refused, tagged
+from homeostat.web.endpoints import ENDPOINTS, Endpoint, OrderBody, description
+from homeostat.web.feed import MOST_VIEWERS, Feed
+from homeostat.web.gate import Gate
+from homeostat.web.metrics import MEDIA_TYPE, exposition
+from homeostat.web.pages import STATIC, page
+from homeostat.web.parameters import read
+from homeostat.web.reader import Reader
+from homeostat.web.recent import Recent
+from homeostat.web.security import COOKIE, SESSION_S, Person, Sessions, Tokens
+from homeostat.web.summary import simulated
+
+SEEN = "homeostat-seen"  # the last event that a page has heard of: it asks for an answer from then on
+_EMPTY: dict[str, Any] = {"applications": [], "total": 0, "next": None}
+
+
+class Dashboard:
+    """`local` serves this machine alone, which may read without a token."""
+
+    def __init__(self, reader: Reader, tokens: Tokens, *, local: bool = True) -> None:
+        self._reader, self._tokens, self._local = reader, tokens, local
+        self._sessions = Sessions()
+        self._recent = Recent()
+        self.feed: Feed | None = None
+
+    def application(self) -> Gate:
+        routes = [Route("/", self._page(ENDPOINTS[0]))]
+        for endpoint in ENDPOINTS:
+            routes.append(Route(f"{endpoint.path}.json", self._twin(endpoint)))
+            shown = self._page(endpoint) if endpoint.template else self._twin(endpoint)
+            routes.append(Route(endpoint.path, shown))
+        routes += [
+            Route("/openapi.json", lambda request: tagged(request, as_json(description()), JSON_TYPE)),
+            Route("/metrics", self._metrics),
+            Route("/events", self._events),
+            Route("/orders", self._order_form, methods=["POST"]),
+            Route("/orders.json", self._order, methods=["POST"]),
+            Route("/sign-in", self._sign_in_page),
+            Route("/session", self._sign_in, methods=["POST"]),
+            Route("/session/end", self._sign_out, methods=["POST"]),
+        ]
+        app = Starlette(
+            routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))],
+            lifespan=self._lifespan,
+            exception_handlers={HomeostatError: _refusal, HTTPException: _http, Exception: _unexpected},
+        )
+        return Gate(app, self._tokens, self._sessions, local=self._local)
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        self.feed = Feed(self._reader)
+        following = asyncio.create_task(self.feed.follow())
+        try:
+            yield
+        finally:
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+
+    def _answer(self, endpoint: Endpoint, request: Request) -> dict[str, Any]:
+        asked = read(endpoint.parameters, request.query_params.multi_items())
+        try:
+            return self._reader.read(lambda store: endpoint.answer(store, asked))
+        except NoLogError:
+            if endpoint.empty and not self._reader.path.exists():
+                return _EMPTY
+            raise
+
+    def _twin(self, endpoint: Endpoint) -> Callable[[Request], Response]:
+        def show(request: Request) -> Response:
+            def made() -> bytes:
+                return as_json(self._answer(endpoint, request))
+
+            return tagged(request, self._made(request, endpoint, (_here(request),), made), JSON_TYPE)
+
+        return show
+
+    def _page(self, endpoint: Endpoint) -> Callable[[Request], Response]:
+        def show(request: Request) -> Response:
+            person, here = _person(request), _here(request)
+            twin = f"{endpoint.path}.json" + (f"?{request.url.query}" if request.url.query else "")
+
+            def made() -> bytes:
+                return page(endpoint.template, person=person, here=here, twin=twin, **self._answer(endpoint, request))
+
+            return tagged(request, self._made(request, endpoint, (here, person), made), HTML_TYPE)
+
+        return show
+
+    def _made(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> bytes:
+        """Not made again as long as nothing has been written, or nothing that the asker has heard of."""
+        try:
+            position = self._reader.read(lambda store: store.position())
+        except NoLogError:
+            return make()
+        seen = _whole(request.headers.get(SEEN, ""))
+        return self._recent.get(key, position, make, seen=seen, keep_s=endpoint.keep_s)
+
+    def _metrics(self, request: Request) -> Response:
+        try:
+            text = self._reader.read(exposition)
+        except NoLogError:
+            text = ""
+        return Response(text.encode("utf-8", "backslashreplace"), media_type=MEDIA_TYPE)
+
+    async def _events(self, request: Request) -> Response:
+        asked = read(views.EVENTS, request.query_params.multi_items())
+        if self.feed is None or self.feed.viewers >= MOST_VIEWERS:
+            raise RefusalError(503, f"{MOST_VIEWERS} viewers are connected already", "close one")
+        seen = _whole(request.headers.get("last-event-id", ""))
+        after = asked["after"] or None if seen is None else seen
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(self.feed.stream(asked["run"], after), media_type="text/event-stream", headers=headers)
+
+    async def _order(self, request: Request) -> Response:
+        person = _operator(request)
+        try:
+            body = OrderBody.model_validate(json.loads(await request.body() or b"null"))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise RefusalError(400, first["msg"], "see /openapi.json", where=where[:100]) from None
+        except (ValueError, RecursionError):
+            raise RefusalError(400, "this is no JSON", "see /openapi.json") from None
+        id = await asyncio.to_thread(self._give, body, person)
+        return Response(as_json({"id": id, "run": body.run}), 202, media_type=JSON_TYPE)
+
+    async def _order_form(self, request: Request) -> Response:
+        person, form = _operator(request), await _form(request)
+        values: dict[str, float] = {}
+        if form.get("knob"):
+            try:
+                values[form["knob"]] = float(form.get("value", ""))
+            except ValueError:
+                raise RefusalError(400, "the value is no number") from None
+        try:
+            body = OrderBody(
+                run=form.get("run", ""),
+                command=form.get("command", ""),
+                target=form.get("target", ""),
+                why=form.get("why", ""),
+                values=values,
+            )
+        except ValidationError as error:
+            raise RefusalError(400, error.errors()[0]["msg"]) from None
+        await asyncio.to_thread(self._give, body, person)
+        return RedirectResponse(_within(form.get("next", "/")), 303)
+
+    def _give(self, body: OrderBody, person: Person) -> str:
+        """Into the log of the run, where its manager finds it within a second."""
+        info = self._reader.read(lambda store: views.known_run(store, body.run))
+        if simulated(info):
+            raise RefusalError(409, "this run was simulated and is over: nobody is there to obey")
+        record = order(
+            body.command,
+            by=person.name,
+            now_s=time.time(),
+            why=body.why,
+            target=body.target,
+            values=body.values,
+        )
+        store = SqliteStore(self._reader.path)
+        try:
+            store.append(info.name, [record])
+        finally:
+            store.close()
+        return record.id
+
+    def _sign_in_page(self, request: Request) -> Response:
+        asked = {"next": _within(request.query_params.get("next", "/")), "wrong": False}
+        return Response(page("sign-in.html", person=_person(request), **asked), media_type=HTML_TYPE)
+
+    async def _sign_in(self, request: Request) -> Response:
+        form = await _form(request)
+        person = self._tokens.person(form.get("token", "").strip())
+        place = _within(form.get("next", "/"))
+        if person is None:
+            body = page("sign-in.html", person=None, next=place, wrong=True)
+            return Response(body, 403, media_type=HTML_TYPE)
+        answer = RedirectResponse(place, 303)
+        answer.set_cookie(
+            COOKIE,
+            self._sessions.begin(person),
+            max_age=int(SESSION_S),
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    async def _sign_out(self, request: Request) -> Response:
+        self._sessions.end(request.cookies.get(COOKIE, ""))
+        answer = RedirectResponse("/", 303)
+        answer.delete_cookie(COOKIE)
+        return answer
+
+
+def _person(request: Request) -> Person | None:
+    return getattr(request.state, "person", None)
+
+
+def _operator(request: Request) -> Person:
+    person = _person(request)
+    if person is None or not person.may("operate"):
+        raise RefusalError(403, "this needs the role operate", "sign in with a token that has it")
+    return person
+
+
+async def _form(request: Request) -> dict[str, str]:
+    text = (await request.body()).decode("utf-8", "replace")
+    try:
+        return dict(parse_qsl(text, max_num_fields=20))
+    except ValueError:
+        raise RefusalError(400, "this is no form of ours") from None
+
+
+def _here(request: Request) -> str:
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else None
+
+
+def _within(place: str) -> str:
+    """Only to a page of ours: never where a crafted link would lead."""
+    inside = place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
+    return place if inside else "/"
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HomeostatError)
+    return refused(request, error)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    what = {404: "there is no such page", 405: "it cannot be asked so"}.get(error.status_code, str(error.detail))
+    answer = refused(request, RefusalError(error.status_code, what))
+    for name, value in (error.headers or {}).items():
+        answer.headers[name] = value
+    return answer
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    return refused(request, RefusalError(500, f"unexpected {type(error).__name__}", "see the server's own output"))

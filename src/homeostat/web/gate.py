@@ -1,0 +1,89 @@
+"""What stands before the pages: every request passes here, and every answer leaves with the same headers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import RedirectResponse, Response
+
+from homeostat.web.answers import RefusalError, refused
+from homeostat.web.security import COOKIE, HEADERS, LARGEST_BODY, Person, Sessions, Tokens, own_host, same_origin
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+OPEN = ("/sign-in", "/static/", "/session")
+ANYONE = Person("anyone on this machine", "read")
+
+
+class Gate:
+    """`local`: only this machine is served, and whoever is on it may read. Otherwise every request needs a token."""
+
+    def __init__(self, app: ASGIApp, tokens: Tokens, sessions: Sessions, *, local: bool) -> None:
+        self._app, self._tokens, self._sessions, self._local = app, tokens, sessions, local
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = HTTPConnection(scope)
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        refusal = self._refusal(request)
+        if refusal is not None:
+            await refusal(scope, receive, guarded)
+        else:
+            await self._app(scope, _bounded(receive), guarded)
+
+    def _refusal(self, request: HTTPConnection) -> Response | None:
+        headers, method = request.headers, request.scope["method"]
+        path = request.url.path
+        if self._local and not own_host(headers.get("host", "")):
+            return refused(request, RefusalError(403, "this server answers only under this machine's own name"))
+        if method not in ("GET", "HEAD"):
+            if not same_origin(headers, request.url.scheme):
+                return refused(request, RefusalError(403, "changes are taken only from the dashboard's own pages"))
+            if _too_large(headers):
+                return refused(request, RefusalError(413, f"a request may have {LARGEST_BODY} bytes"))
+        person = self._person(request)
+        request.state.person = person or (ANYONE if self._local else None)
+        if person is None and not self._local and not path.startswith(OPEN):
+            if method == "GET" and "text/html" in headers.get("accept", ""):
+                return RedirectResponse(f"/sign-in?next={quote(path + '?' + request.url.query)}", 303)
+            return refused(request, RefusalError(401, "a token is needed", "send it as: Authorization: Bearer TOKEN"))
+        return None
+
+    def _person(self, request: HTTPConnection) -> Person | None:
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return self._tokens.person(token.strip())
+        return self._sessions.person(request.cookies.get(COOKIE, ""))
+
+
+def _too_large(headers: Headers) -> bool:
+    length = headers.get("content-length", "0")
+    return not length.isdigit() or int(length) > LARGEST_BODY
+
+
+def _bounded(receive: Receive) -> Receive:
+    """A body that says nothing of its length is cut off as well."""
+    seen = 0
+
+    async def bounded() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > LARGEST_BODY:
+            raise RefusalError(413, f"a request may have {LARGEST_BODY} bytes")
+        return message
+
+    return bounded

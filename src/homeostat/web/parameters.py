@@ -1,0 +1,65 @@
+"""What can be asked, checked by the same words that the OpenAPI description gives for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from homeostat.web.answers import RefusalError
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Of a query string. `schema` is JSON schema: type string (maxLength, enum) or integer (minimum, maximum)."""
+
+    name: str
+    schema: Mapping[str, Any]
+    meaning: str
+    required: bool = False
+
+    def read(self, text: str | None) -> Any:
+        if text is None:
+            if self.required:
+                raise RefusalError(400, f"{self.name!r} is missing", self.meaning)
+            return self.schema.get("default")
+        if self.schema["type"] == "integer":
+            return self._whole(text)
+        if len(text) < self.schema.get("minLength", 0) or len(text) > self.schema["maxLength"]:
+            raise RefusalError(400, f"{self.name!r} has {len(text)} characters", f"at most {self.schema['maxLength']}")
+        if "enum" in self.schema and text not in self.schema["enum"]:
+            raise RefusalError(400, f"{self.name!r} cannot be that", f"one of {', '.join(self.schema['enum'])}")
+        return text
+
+    def _whole(self, text: str) -> int:
+        low, high = self.schema["minimum"], self.schema["maximum"]
+        if not (text.isascii() and text.isdigit() and len(text) < 12 and low <= int(text) <= high):
+            raise RefusalError(400, f"{self.name!r} is no whole number from {low} to {high}")
+        return int(text)
+
+
+def text(name: str, meaning: str, longest: int = 500, *, required: bool = False, least: int = 0) -> Parameter:
+    schema: dict[str, Any] = {"type": "string", "minLength": least, "maxLength": longest}
+    return Parameter(name, schema if required else schema | {"default": ""}, meaning, required)
+
+
+def whole(name: str, meaning: str, low: int, high: int, default: int) -> Parameter:
+    return Parameter(name, {"type": "integer", "minimum": low, "maximum": high, "default": default}, meaning)
+
+
+def choice(name: str, meaning: str, options: Sequence[str], default: str) -> Parameter:
+    longest = max(map(len, options))
+    return Parameter(name, {"type": "string", "enum": list(options), "default": default, "maxLength": longest}, meaning)
+
+
+def read(parameters: Sequence[Parameter], given: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Every value; what is unknown or given twice is refused."""
+    values: dict[str, str] = {}
+    names = [parameter.name for parameter in parameters]
+    for name, value in given:
+        if name not in names:
+            raise RefusalError(400, f"there is no parameter {name[:50]!r}", f"there are {', '.join(names) or 'none'}")
+        if name in values:
+            raise RefusalError(400, f"{name!r} is given twice")
+        values[name] = value
+    return {parameter.name: parameter.read(values.get(parameter.name)) for parameter in parameters}

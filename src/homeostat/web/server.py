@@ -1,0 +1,144 @@
+"""The server process: an address, a log, and who may see it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from homeostat.core.errors import ConfigError
+from homeostat.web.security import Tokens, loopback, own_tokens
+
+if TYPE_CHECKING:
+    from homeostat.web.alerts import Shape
+
+LOOPBACK = "127.0.0.1"
+PORT = 8088
+NICE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """`tokens` is a file; without one, only this machine is served. `proxied`: another server does TLS before us."""
+
+    store: Path
+    host: str = LOOPBACK
+    port: int = PORT
+    tokens: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    proxied: bool = False
+    webhook: str = ""
+    shape: Shape = "alertmanager"
+
+    @property
+    def local(self) -> bool:
+        return loopback(self.host) and self.tokens is None
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.certificate is not None else "http"
+
+    def check(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise ConfigError(
+                "TLS needs both files", where="--tls-cert, --tls-key", fix="name a certificate and its key"
+            )
+        if self.certificate is not None and self.key is not None:
+            _require_pair(self.certificate, self.key)
+        if loopback(self.host):
+            return
+        if self.tokens is None:
+            raise ConfigError(
+                "others could read and nobody would be asked", where=f"--host {self.host}", fix="name --tokens FILE"
+            )
+        if self.certificate is None and not self.proxied:
+            fix = "name --tls-cert and --tls-key, or say --behind-proxy if a proxy does TLS"
+            raise ConfigError("tokens would cross the network in the clear", where=f"--host {self.host}", fix=fix)
+
+
+def serve(serving: Serving, say: Callable[[str], None]) -> None:
+    """Until interrupted, and behind everything else on this machine: a run comes before its viewers."""
+    serving.check()
+    try:
+        import uvicorn
+
+        from homeostat.web.app import Dashboard
+        from homeostat.web.notify import Notifier
+        from homeostat.web.pages import warm
+        from homeostat.web.reader import Reader
+    except ImportError as error:
+        raise ConfigError(
+            f"{error.name} is not installed", where="serve", fix="pip install 'homeostat[serve]'"
+        ) from error
+    own = own_file()
+    tokens = Tokens.load(serving.tokens) if serving.tokens is not None else own_tokens(own, _user())
+    warm()
+    reader = Reader(serving.store)
+    dashboard = Dashboard(reader, tokens, local=serving.local)
+    listening = _listen(serving)
+    name = f"[{serving.host}]" if ":" in serving.host else serving.host
+    address = f"{serving.scheme}://{name}:{listening.getsockname()[1]}/"
+    say(f"dashboard at {address}")
+    if serving.tokens is None:
+        say(f"to operate, sign in with the token in {own}")
+    config = uvicorn.Config(
+        dashboard.application(),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=serving.proxied,
+        limit_concurrency=500,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=1,
+        ssl_certfile=serving.certificate,
+        ssl_keyfile=serving.key,
+        ws="none",
+    )
+    with listening:
+        if serving.webhook:
+            Notifier(reader, serving.webhook, serving.shape, address, say).start()
+        os.nice(NICE)
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _require_pair(certificate: Path, key: Path) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:
+        where = f"--tls-cert {certificate}, --tls-key {key}"
+        raise ConfigError(f"they are no certificate and its key: {error.strerror or error}", where=where) from error
+
+
+def own_file() -> Path:
+    """One for all logs of this person on this machine, and not beside a log, which may be shared."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "homeostat" / "tokens"
+
+
+def _listen(serving: Serving) -> socket.socket:
+    family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((serving.host, serving.port))
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        where = f"{serving.host}:{serving.port}"
+        raise ConfigError(
+            f"cannot listen: {error.strerror}", where=where, fix="name another --port, 0 for any"
+        ) from error
+    return listening
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "operator"

@@ -1,0 +1,84 @@
+"""How each run in the log is doing: health, the reason for it, and its latest numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from homeostat.core.findings import Record
+from homeostat.service.overview import BEHIND, HEALTHY, STOPPED, UNKNOWN, query_state
+from homeostat.store.protocol import BATCH, RunInfo, Store
+from homeostat.web.presence import present
+from homeostat.web.series import columns
+
+SPARKLINE_POINTS = 40
+GONE_S = 600.0
+CLOCK_S = 1e9  # below it a clock is a simulated one, which stands still when the run is over
+
+
+def runs(store: Store, now_s: float, offset: int, limit: int) -> dict[str, Any]:
+    """One page of the runs, the newest first, by application."""
+    infos = store.runs()[::-1]
+    shown = [summary(store, info, now_s) for info in infos[offset : offset + limit]]
+    applications: dict[str, list[dict[str, Any]]] = {}
+    for each in shown:
+        applications.setdefault(each["application"], []).append(each)
+    more = offset + limit < len(infos)
+    return {
+        "applications": [{"name": name, "queries": queries} for name, queries in applications.items()],
+        "total": len(infos),
+        "next": offset + limit if more else None,
+    }
+
+
+def info(store: Store, run: str) -> RunInfo | None:
+    return next((each for each in store.runs() if each.name == run), None)
+
+
+def summary(store: Store, info: RunInfo, now_s: float) -> dict[str, Any]:
+    application, _, query = info.name.partition("/")
+    batches = store.records(info.name, kinds=(BATCH,), limit=SPARKLINE_POINTS, newest_first=True)[::-1]
+    now = present(store, info.name)
+    state, reason = _health(batches, info, now_s)
+    table = columns(batches)
+    return {
+        "run": info.name,
+        "application": application,
+        "query": query or application,
+        "health": state,
+        "reason": reason,
+        "mode": now.mode,
+        "paused": now.paused,
+        "objective": now.objective,
+        "started_s": info.started_s,
+        "last_s": info.last_s,
+        "counts": dict(info.counts),
+        "latest": {name: column[-1] for name, column in table.items() if column},
+        "rates": table.get("process_per_s", []),
+        "arrivals": table.get("arrival_per_s", []),
+        "diagnoses": [each.model_dump() for each in now.diagnoses],
+        "advised": [each.model_dump() for each in now.advised],
+        "active": [each.model_dump() for each in now.active],
+    }
+
+
+def simulated(info: RunInfo) -> bool:
+    return info.last_s < CLOCK_S
+
+
+def _health(batches: Sequence[Record], info: RunInfo, now_s: float) -> tuple[str, str]:
+    over = simulated(info)
+    quiet_s = now_s - info.last_s
+    if not over and quiet_s > GONE_S:
+        return STOPPED, f"no news for {_span(quiet_s)}"
+    state = query_state(info.name, batches, alive=True, now_s=info.last_s if over else now_s)
+    told = {HEALTHY: "it keeps up", BEHIND: state.reason, UNKNOWN: state.reason}[state.health]
+    return state.health, f"{told} (at the end of a simulated run)" if over else told
+
+
+def _span(seconds: float) -> str:
+    for unit, length in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= length:
+            return f"{math.floor(seconds / length)} {unit}"
+    return f"{seconds:.0f} s"

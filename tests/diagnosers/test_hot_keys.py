@@ -1,0 +1,198 @@
+"""Hot key, hash imbalance and source skew told apart by what the data show; each remedy, and when it is taken back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, STATE_PARTITIONS, Capabilities, Knob, KnobSpec
+from homeostat.core.findings import (
+    ADJUST_SKEW,
+    ALERT,
+    DATA_SKEW,
+    EVEN_KEYS,
+    GATHER,
+    HASH_IMBALANCE,
+    NEEDLESS_SPREAD,
+    PRESSURE,
+    SOURCE_SKEW,
+    Diagnosis,
+    Symptom,
+)
+from homeostat.core.observation import KeyLoad
+from homeostat.core.topology import Component, Topology
+from homeostat.core.view import View
+from homeostat.detectors.keys import EvenKeysDetector
+from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector
+from homeostat.detectors.uneven import UnevenPartitionsDetector
+from homeostat.diagnosers.evidence import EvidenceDiagnoser
+from homeostat.resolvers.skew import AdjustSkewResolver, GatherResolver
+from homeostat.testing import check_detector, check_diagnoser, check_resolver, instances, observations, view_of
+
+STATE, SPREADING = Knob(STATE_PARTITIONS, "words"), Knob(SPREAD, "words/count")
+DEALING = Knob(SPREAD, "words/lines")
+HOT, EVEN = [1600.0, *[100.0] * 7], [287.5] * 8
+ROW_S = 0.01
+SLOTS = 8
+
+
+def view(
+    rows: Sequence[float] = HOT,
+    *,
+    largest_key: float | None = None,
+    spread: int = 1,
+    lines: Sequence[float] = EVEN,
+    source_spread: int | None = None,
+    knob: Knob | None = SPREADING,
+    batches: int = 14,
+) -> View:
+    """Batches on eight executors that take 10 ms a row where words are counted, and 1 ms where lines are read."""
+    count, read = np.asarray(rows) * ROW_S, np.asarray(lines) * ROW_S / 10.0
+    tasks = {"lines": instances(lines, read, finish_s=read), "count": instances(rows, count, finish_s=count)}
+    seconds = 1.0 + float(count.max() + read.max())
+    flow = {"arrival_per_s": 230.0, "rows": sum(rows), "seconds": seconds, "trigger_s": 10.0}
+    observed = observations(batches, tasks, executors=SLOTS, **flow)
+    if largest_key is not None:
+        load = KeyLoad(sum(rows), largest_key * sum(rows), "hot")
+        observed = tuple(replace(one, keys={"words/count": load}) for one in observed)
+    shape = Topology(
+        (
+            Component("lines", "source", EXECUTORS_KNOB, query="words", spread=DEALING if source_spread else None),
+            Component("count", "operator", EXECUTORS_KNOB, ("lines",), "words", True, STATE, knob, "it cannot merge"),
+        )
+    )
+    knobs = {
+        EXECUTORS_KNOB: KnobSpec(1, SLOTS, cost=1.0),
+        STATE: KnobSpec(1, 100, live=False, apply_s=30.0),
+        SPREADING: KnobSpec(1, 1000, live=False, apply_s=10.0),
+        DEALING: KnobSpec(1, 1000, live=False, apply_s=10.0),
+    }
+    values = {STATE: 8, SPREADING: spread, DEALING: source_spread or 1}
+    return view_of(observed, topology=shape, values=values, capabilities=Capabilities(knobs))
+
+
+def diagnosed(seen: View, component: str = "count") -> dict[str, Diagnosis]:
+    symptoms = [Symptom(PRESSURE, component, 0.4, {"offered": 230.0})]
+    for detector in (RateSkewDetector(), PendingSkewDetector(), UnevenPartitionsDetector()):
+        symptoms += detector.detect(seen)
+    return {d.cause: d for d in EvidenceDiagnoser().diagnose(seen, symptoms) if d.component == component}
+
+
+def test_the_parts_keep_their_contracts() -> None:
+    check_detector(EvenKeysDetector())
+    check_diagnoser(EvidenceDiagnoser(), [Symptom(EVEN_KEYS, "count", 0.0, {"share of the largest key": 0.01})])
+    for cause in (DATA_SKEW, SOURCE_SKEW, HASH_IMBALANCE):
+        check_resolver(AdjustSkewResolver(), [Diagnosis(cause, "count")])
+    check_resolver(GatherResolver(), [Diagnosis(NEEDLESS_SPREAD, "count")])
+
+
+# Which of them it is
+
+
+def test_a_key_that_has_what_its_partition_has_too_much_is_hot() -> None:
+    found = diagnosed(view(largest_key=0.66))
+
+    assert DATA_SKEW in found
+    assert HASH_IMBALANCE not in found
+    assert found[DATA_SKEW].evidence["share of the largest key"] == pytest.approx(0.66)
+    assert found[DATA_SKEW].evidence["largest key"] == "hot"
+
+
+def test_many_keys_on_one_partition_are_the_hash() -> None:
+    found = diagnosed(view(largest_key=0.01))
+
+    assert HASH_IMBALANCE in found
+    assert DATA_SKEW not in found
+
+
+def test_partitions_of_the_source_that_get_more_rows_are_a_source_skew() -> None:
+    found = diagnosed(view(EVEN, lines=HOT), "lines")
+
+    assert SOURCE_SKEW in found
+    assert DATA_SKEW not in found
+
+
+# What is done
+
+
+def test_a_hot_key_is_spread_over_all_slots_with_the_gain_foretold() -> None:
+    seen = view(largest_key=0.66)
+    (proposal,) = AdjustSkewResolver().resolve(seen, [Diagnosis(DATA_SKEW, "count")])
+
+    assert (proposal.kind, dict(proposal.patch.values)) == (ADJUST_SKEW, {SPREADING: SLOTS})
+    assert proposal.prediction is not None
+    even_s = 1.0 + sum(HOT) * ROW_S / SLOTS + EVEN[0] * ROW_S / 10.0
+    now_s = 1.0 + max(HOT) * ROW_S + EVEN[0] * ROW_S / 10.0
+    assert proposal.prediction.gain == pytest.approx(math.log(now_s / even_s), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("seen", "cause"),
+    [
+        pytest.param(view(largest_key=0.66, spread=SLOTS), DATA_SKEW, id="it is spread already"),
+        pytest.param(view(EVEN, largest_key=0.01), DATA_SKEW, id="nothing would be won"),
+        pytest.param(view(largest_key=0.01), HASH_IMBALANCE, id="other partitions would do"),
+    ],
+)
+def test_nothing_is_spread_without_need(seen: View, cause: str) -> None:
+    assert list(AdjustSkewResolver().resolve(seen, [Diagnosis(cause, "count")])) == []
+
+
+def test_where_rows_cannot_be_spread_a_person_is_told_why() -> None:
+    (told,) = AdjustSkewResolver().resolve(view(knob=None), [Diagnosis(DATA_SKEW, "count")])
+
+    assert (told.kind, bool(told.patch)) == (ALERT, False)
+    assert "it cannot merge" in told.message
+    assert "hs.keyed" in told.message
+
+
+def test_a_source_skew_is_told_where_nothing_can_be_spread() -> None:
+    (told,) = AdjustSkewResolver().resolve(view(), [Diagnosis(SOURCE_SKEW, "lines")])
+
+    assert told.kind == ALERT
+    assert "repartition behind the source" in told.message
+
+
+def test_the_rows_of_an_uneven_source_are_dealt_anew() -> None:
+    seen = view(EVEN, lines=HOT, source_spread=1)
+    (proposal,) = AdjustSkewResolver().resolve(seen, [Diagnosis(SOURCE_SKEW, "lines")])
+
+    assert dict(proposal.patch.values) == {DEALING: SLOTS}
+
+
+# When it is over
+
+
+def gathered(seen: View) -> list[Mapping[Knob, float]]:
+    symptoms = list(EvenKeysDetector().detect(seen))
+    diagnoses = list(EvidenceDiagnoser().diagnose(seen, symptoms))
+    proposals = list(GatherResolver().resolve(seen, diagnoses))
+    assert all(proposal.kind == GATHER for proposal in proposals)
+    return [dict(proposal.patch.values) for proposal in proposals]
+
+
+def test_rows_are_gathered_when_no_key_is_hot_any_more() -> None:
+    assert gathered(view(EVEN, largest_key=0.02, spread=SLOTS)) == [{SPREADING: 1}]
+
+
+def test_rows_of_a_source_are_gathered_when_its_partitions_are_even_again() -> None:
+    assert gathered(view(EVEN, source_spread=SLOTS)) == [{DEALING: 1}]
+    assert gathered(view(EVEN, lines=HOT, source_spread=SLOTS)) == []
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param(view(EVEN, largest_key=0.2, spread=SLOTS), id="a key is hot"),
+        pytest.param(view(EVEN, largest_key=0.05, spread=SLOTS), id="a key is still warm"),
+        pytest.param(view(EVEN, largest_key=0.02), id="nothing is spread"),
+        pytest.param(view(EVEN, spread=SLOTS), id="nobody knows the keys"),
+        pytest.param(view(EVEN, largest_key=0.02, spread=SLOTS, batches=8), id="not for long enough"),
+    ],
+)
+def test_otherwise_they_stay_as_they_are(seen: View) -> None:
+    assert gathered(seen) == []

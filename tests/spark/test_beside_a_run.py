@@ -1,0 +1,105 @@
+"""The dashboard beside a word count on real Spark: its page fills, and an action shows within two seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from homeostat.service.supervisor import INTERRUPTED
+from homeostat.sim.spec import WorkloadSpec
+from homeostat.spark.profile import Profile
+from homeostat.spark.wordcount import specification, write_app
+from homeostat.store.sqlite import SqliteStore
+from homeostat.web.pages import link
+from homeostat.web.report import report
+
+RUN = "kept/wordcount"
+LIMIT_S = 300.0
+SOON_MS = 2_000.0
+PROFILE = Profile(WorkloadSpec("constant", rate_per_s=100.0), keys=20)
+
+
+@contextmanager
+def running(home: Path) -> Iterator[str]:
+    """`homeostat run` on Spark in a process of its own, and the address that it prints."""
+    app = write_app(home / "app.py", specification(PROFILE, home / "ledger", wait_ms=0.1, trigger_s=1.0))
+    where = ("--master", "local[2]", "--directory", str(home / "kept"), "--store", str(home / "log.sqlite"))
+    said = home / "said"
+    with said.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "homeostat.cli.main", "run", str(app), "--mode", "regulate", *where],
+            env={**os.environ, "XDG_STATE_HOME": str(home / "state")},
+            cwd=home,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        until(lambda: process.poll() is not None or "dashboard at" in said.read_text(), "the address is told")
+        assert process.poll() is None, said.read_text()
+        yield said.read_text().split("dashboard at ")[1].split()[0]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LIMIT_S) == INTERRUPTED, said.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    """The limit is only there so that a broken test ends."""
+    give_up_s = time.monotonic() + LIMIT_S
+    while not holds():
+        assert time.monotonic() < give_up_s, f"not within {LIMIT_S:.0f} s: {what}"
+        time.sleep(0.02)
+
+
+def opened(page: Page, address: str) -> None:
+    """As soon as the server listens."""
+    give_up_s = time.monotonic() + LIMIT_S
+    while True:
+        try:
+            page.goto(address)
+            return
+        except Exception as error:
+            if "ERR_CONNECTION_REFUSED" not in str(error) or time.monotonic() > give_up_s:
+                raise
+
+
+@pytest.mark.soak
+def test_its_page_fills_and_an_action_shows_within_two_seconds(browser: Browser, tmp_path: Path) -> None:
+    with running(tmp_path) as address:
+        page = browser.new_page(base_url=address)
+        opened(page, address)
+        page.get_by_role("link", name="wordcount", exact=True).click(timeout=1e3 * LIMIT_S)
+        page.wait_for_selector("#charts[data-drawn]", timeout=1e3 * LIMIT_S)
+        expect(page.locator("#standing")).to_contain_text("mode regulate", timeout=1e3 * LIMIT_S)
+        expect(page.locator(".graph .node").first).to_contain_text("rows/s", timeout=1e3 * LIMIT_S)
+        expect(page.locator("[data-column=state_rows] canvas")).to_be_visible(timeout=1e3 * LIMIT_S)
+
+        token = (tmp_path / "state" / "homeostat" / "tokens").read_text().split()[2]
+        page.goto(link("/sign-in", next=link("/query", run=RUN)))
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_label("Knob").select_option("trigger_s.wordcount")
+        page.get_by_label("Value").fill("2")
+        page.get_by_role("button", name="Apply by hand").click()
+        expect(page.locator("#live")).to_have_text("live")
+        store = SqliteStore(tmp_path / "log.sqlite", read_only=True)
+        until(lambda: bool(store.records(RUN, kinds=("action",))), "the order is obeyed")
+        told = page.locator("details.kind-action summary").first
+        expect(told).to_contain_text("by-hand: trigger_s.wordcount = 2", timeout=SOON_MS)
+        until(lambda: bool(store.records(RUN, kinds=("receipt",))), "its effect is seen")
+        page.close()
+    (receipt,) = store.records(RUN, kinds=("receipt",))
+    assert receipt.text == "a-1 took effect"
+    assert b"by-hand: trigger_s.wordcount = 2" in report(store, RUN)
+    store.close()

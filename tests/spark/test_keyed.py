@@ -1,0 +1,213 @@
+"""`hs.keyed` on Spark: what is refused when it is built, and the same results and state whatever the spread."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import Row
+from pyspark.sql.streaming.tws_tester import TwsTester
+from pyspark.sql.types import LongType, StructField, StructType
+
+import homeostat as hs
+from homeostat.core.configuration import SPREAD, STATE_PARTITIONS, Knob, Value
+from homeostat.core.errors import ConfigError
+from homeostat.core.events import Observed
+from homeostat.sim.spec import WorkloadSpec
+from homeostat.spark.application import Application
+from homeostat.spark.keyed import STATE, Operator, _adder, _Processor
+from homeostat.spark.ledger import check, committed_rows, recorded_rows
+from homeostat.spark.merging import Merging
+from homeostat.spark.pipeline import Context, Pipeline, Spread
+from homeostat.spark.profile import Profile
+from homeostat.spark.queries import ManagedQuery
+from homeostat.spark.waiting import Deadline
+from homeostat.spark.wordcount import NAME, pipeline_of, specification
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytest.importorskip("google.protobuf", reason="Spark's transformWithState in Python needs protobuf")
+
+WaitUntil = Callable[[Callable[[], bool], str], None]
+LIMIT_S = 240.0
+PROFILE = Profile(WorkloadSpec("constant", rate_per_s=150.0), keys=12, zipf=0.0, hot=((0, 0.5),))
+TWO_NUMBERS = StructType([StructField("times", LongType()), StructField("total", LongType())])
+SPREAD_KNOB, STATE_KNOB = Knob(SPREAD, f"{NAME}/count"), Knob(STATE_PARTITIONS, NAME)
+
+
+def counting(home: Path) -> Pipeline:
+    spec = specification(
+        PROFILE, home / "ledger", wait_ms=0.1, own_state=True, trigger_s=1.0, source_partitions=2, state_partitions=2
+    )
+    return pipeline_of(spec)
+
+
+def dealt(operator: Operator, batch: list[tuple[str, int]], instances: int) -> list[Row]:
+    """What comes out of the step that adds rows up, dealt to so many instances."""
+    parts: list[Row] = []
+    for number in range(instances):
+        mine = batch[number::instances]
+        columns = [pa.array([word for word, _ in mine]), pa.array([amount for _, amount in mine], pa.int64())]
+        taken = pa.RecordBatch.from_arrays(columns, names=["word", "amount"])
+        parts += [Row(**each) for out in _adder(operator)(iter([taken])) for each in out.to_pylist()]
+    return parts
+
+
+@given(
+    batches=st.lists(
+        st.lists(st.tuples(st.sampled_from("abc"), st.integers(-9, 9)), min_size=1, max_size=20), min_size=1, max_size=4
+    ),
+    spreads=st.lists(st.integers(1, 5), min_size=4, max_size=4),
+)
+def test_an_operator_gives_the_same_after_every_batch_under_any_sequence_of_spreads(
+    batches: list[list[tuple[str, int]]], spreads: list[int]
+) -> None:
+    merging = Merging(
+        (0, 0),
+        lambda so_far, row: (so_far[0] + 1, so_far[1] + row.amount),
+        lambda one, other: (one[0] + other[0], one[1] + other[1]),
+        lambda so_far: (so_far[0], so_far[1] / so_far[0]),
+    )
+    operator = Operator(merging, ("word",), TWO_NUMBERS, ("times", "mean"))
+    plain = TwsTester(_Processor(operator, combined=False))
+    state: dict[str, Any] = {}
+    for batch, spread in zip(batches, spreads, strict=False):
+        combined = TwsTester(_Processor(operator, combined=spread > 1))
+        given_rows = dealt(operator, batch, spread) if spread > 1 else [Row(word=w, amount=a) for w, a in batch]
+        for word in sorted({word for word, _ in batch}):
+            if word in state:
+                combined.updateValueState(STATE, word, state[word])
+            (expected,) = plain.test(word, [Row(word=w, amount=a) for w, a in batch if w == word])
+            (found,) = combined.test(word, [row for row in given_rows if row.word == word])
+            assert found == expected
+            state[word] = combined.peekValueState(STATE, word)
+
+
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([("a", 1, [1])], "word STRING, amount BIGINT, many ARRAY<INT>")
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"key": "wrod"}, "keyed: there is no column 'wrod' (one of word, amount, many)"),
+        ({"key": "many"}, "keyed: 'many' is no simple column"),
+        ({"state": "this is nothing"}, "keyed: 'this is nothing' names no columns"),
+        ({"state": "word STRING"}, "keyed: 'word' is a key and a result"),
+        ({"finish": float}, 'keyed: finish has no columns (name them: result="mean DOUBLE")'),
+        ({"result": "mean DOUBLE"}, "keyed: result has columns that nobody makes"),
+        ({"spread": 0}, "keyed: spread = 0 is not a whole number of at least 1"),
+        ({"merge": operator.sub}, "keyed: zero is not neutral: merge(zero, "),
+        ({"add": lambda count, row: count + row.price}, "keyed: add raises "),
+    ],
+)
+def test_what_cannot_work_is_refused_when_it_is_built(
+    spark: SparkSession, given: dict[str, Any], complaint: str
+) -> None:
+    wanted: dict[str, Any] = {
+        "key": "word",
+        "zero": 0,
+        "add": lambda count, row: count + row.amount,
+        "merge": operator.add,
+        "state": "count BIGINT",
+    }
+    with pytest.raises(ConfigError) as refused:
+        hs.keyed(rows(spark), **(wanted | given))
+    assert refused.value.line.startswith(complaint)
+
+
+def test_without_a_spread_the_plan_has_no_step_more(spark: SparkSession) -> None:
+    def plan(spread: int | Spread) -> str:
+        stream = spark.readStream.format("rate").load().selectExpr("value % 5 AS word")
+        counts = hs.keyed(
+            stream, key="word", zero=0, add=lambda n, row: n + 1, merge=operator.add, state="n BIGINT", spread=spread
+        )
+        return str(counts._jdf.queryExecution().analyzed().toString())
+
+    assert "Repartition" not in plan(1)
+    assert "MapInArrow" not in plan(1)
+    assert "Repartition 4" in plan(4)
+    assert "MapInArrow" in plan(Spread(4, "count"))
+
+
+def test_results_and_state_are_the_same_whatever_the_spread_and_the_partitions(
+    spark: SparkSession, tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    spec = specification(
+        PROFILE,
+        tmp_path / "ledger",
+        wait_ms=0.1,
+        own_state=True,
+        source_partitions=2,
+        state_partitions=2,
+        trigger_s=1.0,
+    )
+    pipeline = pipeline_of(spec)
+    control = tmp_path / "control.json"
+
+    def build(values: Any) -> Any:
+        return pipeline.build(Context(spark, NAME, values, tmp_path, control))
+
+    first: dict[Knob, Value] = {SPREAD_KNOB: 1, STATE_KNOB: 2}
+    query = ManagedQuery(spark, NAME, build, tmp_path / "checkpoint", first)
+    query.start(Deadline.after(LIMIT_S))
+    try:
+        for change in ({SPREAD_KNOB: 3}, {SPREAD_KNOB: 2, STATE_KNOB: 3}, {SPREAD_KNOB: 1}):
+            query.restart(change, Deadline.after(LIMIT_S))
+            before = query.batches()
+            wait_until(lambda before=before: query.batches() > before, "it goes on")  # type: ignore[misc]
+        assert query.values == {SPREAD_KNOB: 1, STATE_KNOB: 3}
+    finally:
+        query.stop()
+    counted = max(committed_rows(tmp_path / "checkpoint"), recorded_rows(tmp_path / "ledger", tmp_path / "checkpoint"))
+    assert counted > 0
+    assert check(tmp_path / "ledger", PROFILE, counted) == []
+
+
+def test_the_loop_sees_the_largest_key_and_the_knob_that_spreads_it(
+    spark: SparkSession, tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    spec = specification(
+        PROFILE,
+        tmp_path / "ledger",
+        wait_ms=0.1,
+        own_state=True,
+        source_partitions=2,
+        state_partitions=2,
+        trigger_s=1.0,
+    )
+    application = Application([pipeline_of(spec)], tmp_path / "kept")
+    application.open(spark)
+    try:
+        application.start()
+        engine = application.engine(NAME)
+        seen: list[Observed] = []
+
+        def with_keys() -> list[Observed]:
+            seen.extend(event for event in engine.wait(engine.now_s) if isinstance(event, Observed))
+            return [event for event in seen if event.observation.keys]
+
+        wait_until(lambda: len(with_keys()) > 1, "batches are observed")
+        told = engine.describe()
+        (load,) = with_keys()[-1].observation.keys.values()
+        assert load.key == "hot"
+        assert 0.3 < load.share < 0.7
+        state = next(component for component in told.topology if component.spread is not None)
+        assert (state.spread, state.keyed) == (SPREAD_KNOB, True)
+        assert told.configuration[SPREAD_KNOB] == 1
+        assert not told.capabilities.knobs[SPREAD_KNOB].live
+        application.queries[NAME].restart({SPREAD_KNOB: 2}, Deadline.after(LIMIT_S))
+        assert engine.describe().configuration[SPREAD_KNOB] == 2
+        wait_until(lambda: "count-combine" in engine.describe().topology, "the step that adds rows up is seen")
+        shape = engine.describe().topology
+        assert shape["count-combine"].partitions == SPREAD_KNOB
+        assert shape["state"].inputs == ("count-combine",)
+    finally:
+        application.stop(session=False)

@@ -1,0 +1,76 @@
+"""What cannot run is refused in one line, as early as it can be known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+import homeostat as hs
+from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.testing import Rehearsal
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ({"n": hs.Count(ttl="1 h"), "time": "event"}, "Broken.n: Spark has a time to live by the clock only"),
+        ({"time": "lunch"}, "Broken.time: 'lunch' is no time"),
+        ({"wake": hs.Count()}, "Broken.wake: a variable cannot have this name"),
+        ({"on_rows": lambda self, key, rows: None}, "Broken: no columns come out"),
+    ],
+)
+def test_a_class_that_cannot_run_is_refused_when_it_is_defined(body: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        type("Broken", (hs.State,), body)
+    assert complaint in refused.value.line
+
+
+@pytest.mark.parametrize(
+    ("ttl", "complaint"),
+    [("soon", "ttl: must be a duration"), ("3", "ttl: needs a unit"), ("0 s", "ttl: must be at least 1 ms, not '0 s'")],
+)
+def test_a_time_to_live_is_a_duration(ttl: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        hs.Count(ttl=ttl)
+    assert complaint in refused.value.line
+
+
+class Careless(hs.State):
+    """Does what its only row says."""
+
+    emits = "n BIGINT"
+    n = hs.Count()
+    at = hs.Value(datetime)
+
+    def on_rows(self, key: str, rows: Iterator[Any]) -> Iterator[tuple[Any, ...]]:
+        for row in rows:
+            yield from row.does(self)
+
+
+class Timed(hs.State):
+    emits = "n BIGINT"
+    time = "event"
+
+
+def wrongly(does: Any) -> None:
+    Rehearsal(Careless(), key="key").feed({"key": "a", "does": does})
+
+
+def test_mistakes_are_told_as_they_are_made() -> None:
+    with pytest.raises(TypeError, match="state of int cannot keep 'many'"):
+        wrongly(lambda state: setattr(state, "n", "many"))
+    with pytest.raises(HomeostatError, match="Careless sets a timer and has no on_timer"):
+        wrongly(lambda state: state.wake("1 s"))
+    with pytest.raises(HomeostatError, match="Careless asks for the time and is told none"):
+        wrongly(lambda state: [state.now_ms])
+    with pytest.raises(HomeostatError, match=r"Careless yields \(1, 2\) \(a tuple of n, as `emits` says\)"):
+        wrongly(lambda state: [(1, 2)])
+    with pytest.raises(HomeostatError, match=r"Careless.m is not declared \(m = hs.Value"):
+        wrongly(lambda state: setattr(state, "m", 1))
+    with pytest.raises(HomeostatError, match="Careless has no state here"):
+        Careless().n += 1
+    with pytest.raises(ConfigError, match="name the column that has it"):
+        Rehearsal(Timed(), key="user")

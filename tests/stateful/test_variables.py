@@ -1,0 +1,70 @@
+"""Lists and maps in state are like Python's own, whatever is done to them in one batch or over several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import homeostat as hs
+from homeostat.testing import Rehearsal
+
+Deed = Callable[[Any], Any]
+small = st.integers(0, 3)
+
+
+class Kept(hs.State):
+    emits = "seen STRING"
+    map = hs.Map(int, int)
+    list = hs.List(int)
+
+    def on_rows(self, key: str, rows: Iterator[Any]) -> Iterator[tuple[Any, ...]]:
+        for row in rows:
+            yield (row.deed(self),)
+
+
+class Plain:
+    """What it should be like."""
+
+    def __init__(self) -> None:
+        self.map: dict[int, int] = {}
+        self.list: list[int] = []
+
+
+def put(holder: Any, key: int, value: int) -> None:
+    holder.map[key] = value
+
+
+def assign(holder: Any, items: list[int]) -> None:
+    holder.list = items
+
+
+def assign_map(holder: Any, entries: dict[int, int]) -> None:
+    holder.map = entries
+
+
+deeds: st.SearchStrategy[Deed] = st.one_of(
+    st.tuples(small, small).map(lambda pair: lambda holder: put(holder, *pair)),
+    small.map(lambda key: lambda holder: holder.map.pop(key, "none")),
+    small.map(lambda key: lambda holder: (key in holder.map, holder.map.get(key))),
+    st.just(lambda holder: holder.map.clear()),
+    st.just(lambda holder: (sorted(holder.map.items()), len(holder.map), bool(holder.map))),
+    small.map(lambda item: lambda holder: holder.list.append(item)),
+    st.lists(small, max_size=3).map(lambda items: lambda holder: assign(holder, items)),
+    st.just(lambda holder: assign(holder, [item + 1 for item in holder.list])),
+    st.dictionaries(small, small, max_size=2).map(lambda entries: lambda holder: assign_map(holder, entries)),
+    st.just(lambda holder: assign_map(holder, {key: value + 1 for key, value in holder.map.items()})),
+    st.just(lambda holder: holder.list.clear()),
+    st.just(lambda holder: (list(holder.list), len(holder.list), bool(holder.list))),
+)
+
+
+@given(st.lists(st.lists(deeds, max_size=8), max_size=4))
+def test_lists_and_maps_are_like_pythons(batches: list[list[Deed]]) -> None:
+    rehearsal, plain = Rehearsal(Kept(), key="key"), Plain()
+    for batch in batches:
+        seen = rehearsal.feed(*({"key": "a", "deed": deed} for deed in batch))
+        assert seen == [(deed(plain),) for deed in batch]
+    assert (dict(rehearsal["a"].map), list(rehearsal["a"].list)) == (plain.map, plain.list)

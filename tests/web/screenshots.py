@@ -1,0 +1,35 @@
+"""Makes the pictures of the dashboard for the documentation: `make screenshots`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from living import Living
+from playwright.sync_api import sync_playwright
+from serving import serving
+
+from homeostat.web.pages import link
+
+
+def main(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        log = Path(scratch) / "log.sqlite"
+        for run in (Living(log, "shop/orders", mode="advise"), Living(log, "shop/words")):
+            run.close()
+        with serving(log) as served, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            page = browser.new_page(base_url=served.url, viewport={"width": 1300, "height": 800})
+            page.goto("/")
+            page.screenshot(path=folder / "dashboard-list.png")
+            page.goto(link("/query", run="shop/words"))
+            page.wait_for_selector("#charts[data-drawn]")
+            page.locator("details.kind-action summary").last.click()
+            page.screenshot(path=folder / "dashboard-query.png", full_page=True)
+            browser.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

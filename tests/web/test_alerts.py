@@ -1,0 +1,169 @@
+"""Alerts to a real receiver on this machine: told once, together, until they are over, however the receiver fares."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from homeostat.core.errors import ConfigError
+from homeostat.core.findings import Record
+from homeostat.store.sqlite import SqliteStore
+from homeostat.web.alerts import Shape
+from homeostat.web.notify import Notifier
+from homeostat.web.reader import Reader
+
+AT_S = 1.7e9
+DIAGNOSIS = Record("d-1", "diagnosis", AT_S, "count is under-provisioned", "count", (), {"cause": "under-provisioned"})
+ALERT = Record("n-1", "alert", AT_S, "Too slow. What to do: scale", "count", ("d-1",), {"cause": "under-provisioned"})
+OVER = Record("e-1", "diagnosis", AT_S + 60, "it is over", "count", ("d-1",), {"over": True})
+SILENT = Record("n-2", "alert", AT_S, "No observation for 70 s.", "", ("d-2",), {"cause": "inconclusive"})
+HEARD = Record("e-2", "symptom", AT_S + 90, "observations arrive again", body={"over": True})
+STARTED = Record("g-1", "engine", AT_S + 99, "the engine runs", body={"reason": "start"})
+
+
+class Receiver:
+    """Keeps what it is sent, and fails as often as it is told to."""
+
+    def __init__(self) -> None:
+        self.got: Queue[dict[str, Any]] = Queue()
+        self.failures = 0
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if outer.failures:
+                    outer.failures -= 1
+                    self.send_response(500)
+                else:
+                    outer.got.put(json.loads(body))
+                    self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/secret-path"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def next(self) -> dict[str, Any]:
+        return self.got.get(timeout=20.0)
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    found = Receiver()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    found = SqliteStore(tmp_path / "log.sqlite")
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+def notifier(store: SqliteStore, receiver: Receiver, said: list[str], shape: Shape = "plain") -> Notifier:
+    made = Notifier(Reader(store.path), receiver.url, shape, "http://127.0.0.1:8088/", said.append, pause_s=0.05)
+    made.start()
+    return made
+
+
+def told(message: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(alert["cause"], alert["status"]) for alert in message["alerts"]]
+
+
+def test_an_alert_is_told_once_and_again_when_it_is_over(
+    store: SqliteStore, receiver: Receiver, said: list[str]
+) -> None:
+    store.append("app/words", [DIAGNOSIS, ALERT, SILENT])
+    sending = notifier(store, receiver, said)
+    first = receiver.next()
+    assert (first["run"], first["status"]) == ("app/words", "firing")
+    assert told(first) == [("under-provisioned", "firing"), ("inconclusive", "firing")], "one message for both"
+    again = Record("n-9", "alert", AT_S + 5, "the same", "count", ("d-1",), {"cause": "under-provisioned"})
+    store.append("app/words", [again])
+    store.append("app/words", [OVER])
+    assert told(receiver.next()) == [("under-provisioned", "resolved"), ("inconclusive", "firing")]
+    store.append("app/words", [HEARD])
+    last = receiver.next()
+    assert (last["status"], told(last)) == ("resolved", [("inconclusive", "resolved")])
+    sending.stop()
+    assert receiver.got.empty()
+    assert said == []
+
+
+def test_the_shape_of_alertmanager(store: SqliteStore, receiver: Receiver, said: list[str]) -> None:
+    store.append("app/words", [DIAGNOSIS, ALERT])
+    sending = notifier(store, receiver, said, "alertmanager")
+    message = receiver.next()
+    sending.stop()
+    assert (message["version"], message["status"], message["groupLabels"]) == ("4", "firing", {"run": "app/words"})
+    (alert,) = message["alerts"]
+    assert alert["labels"]["alertname"] == "under-provisioned"
+    assert alert["annotations"] == {"summary": "Too slow", "description": "Too slow. What to do: scale"}
+    assert (alert["startsAt"], alert["endsAt"]) == ("2023-11-14T22:13:20Z", "0001-01-01T00:00:00Z")
+    assert alert["generatorURL"] == "http://127.0.0.1:8088/query?run=app%2Fwords"
+
+
+def test_a_receiver_that_fails_is_tried_again_and_nothing_is_lost(
+    store: SqliteStore, receiver: Receiver, said: list[str]
+) -> None:
+    receiver.failures = 3
+    store.append("app/words", [DIAGNOSIS, ALERT])
+    sending = notifier(store, receiver, said)
+    while receiver.failures:
+        threading.Event().wait(0.01)
+    store.append("app/words", [OVER])
+    statuses = told(receiver.next())
+    if ("under-provisioned", "resolved") not in statuses:
+        statuses = told(receiver.next())
+    assert statuses == [("under-provisioned", "resolved")]
+    sending.stop()
+    assert said[0] == "the webhook at 127.0.0.1 failed with HTTP 500 (HTTPError); trying again later"
+    assert "secret" not in "".join(said)
+
+
+def test_what_a_manager_that_died_had_told_is_over_when_the_next_one_starts(
+    store: SqliteStore, receiver: Receiver, said: list[str]
+) -> None:
+    store.append("app/words", [DIAGNOSIS, ALERT])
+    sending = notifier(store, receiver, said)
+    receiver.next()
+    store.append("app/words", [STARTED])
+    assert told(receiver.next()) == [("under-provisioned", "resolved")]
+    sending.stop()
+
+
+def test_nobody_is_woken_by_a_simulation(store: SqliteStore, receiver: Receiver, said: list[str]) -> None:
+    store.append("sim/run", [Record("n-1", "alert", 60.0, "simulated", body={"cause": "slow"})])
+    store.append("app/words", [DIAGNOSIS, ALERT])
+    sending = notifier(store, receiver, said)
+    assert receiver.next()["run"] == "app/words"
+    sending.stop()
+    assert receiver.got.empty()
+
+
+@pytest.mark.parametrize("url", ["", "file:///etc/passwd", "http://", "ftp://host/x"])
+def test_what_is_no_address_is_refused(store: SqliteStore, url: str) -> None:
+    with pytest.raises(ConfigError, match="this is no address"):
+        Notifier(Reader(store.path), url, "plain", "", print)

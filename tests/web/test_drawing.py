@@ -1,0 +1,81 @@
+"""The pictures in numbers: what is idle, busy and pressured, what stands out, and what a line shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from homeostat.web.drawing import HIGH, heat, sparkline, state_of, topology
+
+LINES = {"name": "lines", "inputs": [], "busy": 0.2, "pressured": 0.0}
+SPLIT = {"name": "split", "inputs": ["lines"], "busy": 0.7, "pressured": 0.0}
+COUNT = {"name": "count", "inputs": ["split"], "busy": 0.9, "pressured": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("busy", "pressured", "state"),
+    [
+        (0.2, 0.0, "idle"),
+        (0.5, 0.1, "busy"),
+        (0.9, None, "busy"),
+        (1.1, None, "pressured"),
+        (0.3, 0.2, "pressured"),
+        (None, None, "unknown"),
+    ],
+)
+def test_states_of_a_component(busy: float | None, pressured: float | None, state: str) -> None:
+    assert state_of({"busy": busy, "pressured": pressured}) == state
+
+
+def test_the_graph_goes_from_the_sources_on_and_points_at_the_bottleneck() -> None:
+    drawn = topology([LINES, SPLIT, COUNT])
+    assert [node["x"] for node in drawn["nodes"]] == sorted({node["x"] for node in drawn["nodes"]})
+    assert [node["bottleneck"] for node in drawn["nodes"]] == [False, False, True]
+    assert len(drawn["edges"]) == 2
+    assert topology([LINES])["bottleneck"] == "", "what is idle holds nobody back"
+
+
+def test_a_graph_of_nonsense_is_still_a_graph() -> None:
+    drawn = topology([{**LINES, "inputs": ["lines", "nowhere"]}, LINES])
+    assert len(drawn["nodes"]) == 1
+    many = topology([{**LINES, "name": f"c{number}"} for number in range(100)])
+    assert (len(many["nodes"]), many["left_out"]) == (60, 40)
+
+
+def matrix(cells: list[list[float | None]]) -> dict[str, Any]:
+    workers = [f"exec-{number}" for number in range(len(cells))]
+    return {"workers": workers, "instances": len(cells[0]), "cells": cells}
+
+
+@pytest.mark.parametrize(
+    ("cells", "finding"),
+    [
+        ([[1.0, 1.0, 1.0], [3.0, 2.0, 3.0]], "slow worker: exec-1"),
+        ([[1.0, 4.0, 1.0], [1.0, 4.0, 1.0]], "hot partition: 1"),
+        ([[1.0, 1.1, 0.9], [1.0, None, 1.0]], "nothing stands out"),
+        ([[1.0, None], [None, 1.0]], "nothing stands out"),
+    ],
+)
+def test_what_stands_out_is_told_in_words(cells: list[list[float | None]], finding: str) -> None:
+    assert heat(matrix(cells))["finding"] == finding
+
+
+def test_a_group_of_partitions_is_told_from_its_first_to_its_last() -> None:
+    grouped = matrix([[1.0, 4.0, 1.0, 1.0], [1.0, 4.0, 1.0, 1.0]]) | {"instances": 400}
+    assert heat(grouped)["finding"] == "hot partition: 100–199"
+
+
+def test_shades_grow_with_the_time() -> None:
+    cells = heat(matrix([[0.5, 1.0, 1.6, 2.2, 3.0, 9.0]]))["cells"]
+    assert [cell["shade"] for cell in cells] == [0, 0, 2, 3, 5, 5]
+
+
+def test_a_sparkline_leaves_out_what_is_unknown_and_keeps_to_its_box() -> None:
+    drawn = sparkline([100.0, None, 200.0], [200.0, 200.0, 200.0], 400.0)
+    assert drawn["rate"].count(",") == 2
+    assert drawn["objective"] == 2.0
+    heights = [float(point.split(",")[1]) for point in drawn["rate"].split()]
+    assert all(0 <= height <= HIGH for height in heights)
+    assert heights[0] > heights[1]
+    assert sparkline([], [], None)["rate"] == ""

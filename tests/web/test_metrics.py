@@ -1,0 +1,45 @@
+"""What Prometheus reads: documented names, right numbers, and labels that do no harm."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from living import Living
+
+from homeostat.web.metrics import METRICS
+
+ROOT = Path(__file__).parents[2]
+LINE = re.compile(r'^([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*)\} (\S+)$')
+
+
+def test_every_line_can_be_read_and_says_what_the_log_says(client: httpx.Client, words: Living) -> None:
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = [line for line in answer.text.splitlines() if not line.startswith("#")]
+    found = {(m[1], m[2]): float(m[3]) for line in lines if (m := LINE.match(line))}
+    assert len(found) == len(lines)
+    run = 'run="app/words"'
+    assert found[("homeostat_query_healthy", run)] == 1
+    assert found[("homeostat_query_healthy", 'run="app/advised"')] == 0
+    assert found[("homeostat_process_rows_per_second", run)] == pytest.approx(200, rel=0.05)
+    actions = len(words.store.records(words.run, kinds=("action",)))
+    assert found[("homeostat_records_total", run + ',kind="action"')] == actions
+
+
+def test_every_metric_is_documented() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    documented = dict(re.findall(r"^\| `(homeostat_[a-z_]+)` \| ([a-z]+) \|", page, re.M))
+    assert documented == {metric.name: metric.kind for metric in METRICS}
+
+
+def test_the_grafana_dashboard_asks_for_metrics_that_there_are() -> None:
+    board = json.loads((ROOT / "docs" / "grafana" / "homeostat.json").read_text(encoding="utf-8"))
+    asked = {
+        name for panel in board["panels"] for t in panel["targets"] for name in re.findall(r"homeostat_\w+", t["expr"])
+    }
+    assert asked <= {metric.name for metric in METRICS}
+    assert len(asked) >= 10
