@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -64,14 +66,17 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 def opened(page: Page, address: str) -> None:
     """As soon as the server listens."""
-    give_up_s = time.monotonic() + LIMIT_S
-    while True:
-        try:
-            page.goto(address)
-            return
-        except Exception as error:
-            if "ERR_CONNECTION_REFUSED" not in str(error) or time.monotonic() > give_up_s:
-                raise
+    until(lambda: _listens(address), "the server listens")
+    page.goto(address)
+
+
+def _listens(address: str) -> bool:
+    where = urlsplit(address)
+    try:
+        socket.create_connection((where.hostname, where.port), LIMIT_S).close()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.mark.soak
