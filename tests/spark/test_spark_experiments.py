@@ -128,11 +128,11 @@ def test_e1_a_fifth_less_gives_an_executor_back_and_more_load_takes_it_again(
 ) -> None:
     """As `bench twin` has it, with time for each: −20 %, then +30 %, then twice the load."""
     (e1,) = (experiment.stretched(2.0) for experiment in EXPERIMENTS if experiment.name == "E1")
-    done, differences = on_spark(Ground(spark, workspace), e1)
+    done, result = on_spark(Ground(spark, workspace), e1)
 
     assert [kind for kind, _ in groupby(done.kinds)] == [SCALE_DOWN, SCALE_UP]
     assert done.executors > e1.executors
-    assert differences == ()
+    assert result.differences == ()
 
 
 def test_e2_from_one_executor_and_one_partition_to_the_objective(trial: Start) -> None:
