@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+# What a shell starts in the background ignores interrupts, and so would the processes that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Ran(NamedTuple):

@@ -17,7 +17,7 @@ def test_the_scenario_is_printed_and_the_rest_said(homeostat: Homeostat) -> None
     assert ran.code == 0
     scenario = scenarios.loads(ran.out)
     assert [component.name for component in scenario.components] == ["scan", "aggregate"]
-    assert "Fitted to 13 batches" in ran.err
+    assert "Fitted to 10 batches" in ran.err
 
 
 def test_a_written_scenario_runs(homeostat: Homeostat, tmp_path: Path) -> None:

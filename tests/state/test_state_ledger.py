@@ -40,7 +40,7 @@ KINDS = ("windows", "unique", "sessions", "pairs", "processor", "keyed")
 PYTHON_STATE = ("processor", "keyed")
 MOST_SPREAD = 3
 SINKS = ("files", "foreachBatch")
-FEW = ((1, "windows", "foreachBatch"), (2, "pairs", "files"), (3, "keyed", "foreachBatch"))
+FEW = ((2, "pairs", "files"), (3, "keyed", "foreachBatch"))
 MANY = [(seed, KINDS[seed % len(KINDS)], SINKS[seed // len(KINDS) % len(SINKS)]) for seed in range(100, 130)]
 
 

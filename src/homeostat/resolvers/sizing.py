@@ -32,6 +32,8 @@ _NOTABLE = 0.1
 _TASKS_PER_SLOT = 2
 _MOST_TIMES, _MORE = 4, 8
 
+Cut = Callable[[int], Mapping[str, int]]
+
 
 @dataclass(frozen=True, slots=True)
 class Need:
@@ -136,19 +138,23 @@ def _executors(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
         return None
     if even:
         model = model.evened(load.component)
-    best = _fewest(view, load, model, wanted_per_s, lambda _: {})
+    cut: Cut = _uncut
+    best = _fewest(view, load, model, wanted_per_s, cut)
     # Cutting a stage anew takes a restart, and of a stage with state a rewrite of it: the longest one first.
     for stages in ([load.component], [stage.name for stage in model.stages]):
         if not best.enough:
-            cut = partial(_finer, view, model, stages, wanted_per_s)
-            finer = _fewest(view, load, model, wanted_per_s, cut)
-            best = finer if finer.partitions else best
-    return best
+            finer_cut = partial(_finer, view, model, stages, wanted_per_s)
+            finer = _fewest(view, load, model, wanted_per_s, finer_cut)
+            best, cut = (finer, finer_cut) if finer.partitions else (best, cut)
+    # Tasks for executors that there cannot be would be of no use.
+    return replace(best, partitions=cut(int(view.spec(best.knob).clip(best.instances))))
 
 
-def _fewest(
-    view: View, load: Load, model: BatchModel, wanted_per_s: float, cut: Callable[[int], Mapping[str, int]]
-) -> Need:
+def _uncut(executors: int) -> dict[str, int]:
+    return {}
+
+
+def _fewest(view: View, load: Load, model: BatchModel, wanted_per_s: float, cut: Cut) -> Need:
     """By halving: more executors never take less, unless they take the CPU from each other."""
 
     def capacity(executors: int) -> float:
