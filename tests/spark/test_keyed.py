@@ -137,19 +137,24 @@ def test_without_a_spread_the_plan_has_no_step_more(spark: SparkSession) -> None
     assert "MapInArrow" in plan(Spread(4, "count"))
 
 
+def counted_words(home: Path) -> Pipeline:
+    return pipeline_of(
+        specification(
+            PROFILE,
+            home / "ledger",
+            wait_ms=0.1,
+            own_state=True,
+            source_partitions=2,
+            state_partitions=2,
+            trigger_s=1.0,
+        )
+    )
+
+
 def test_results_and_state_are_the_same_whatever_the_spread_and_the_partitions(
     spark: SparkSession, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    spec = specification(
-        PROFILE,
-        tmp_path / "ledger",
-        wait_ms=0.1,
-        own_state=True,
-        source_partitions=2,
-        state_partitions=2,
-        trigger_s=1.0,
-    )
-    pipeline = pipeline_of(spec)
+    pipeline = counted_words(tmp_path)
     control = tmp_path / "control.json"
 
     def build(values: Any) -> Any:
@@ -174,16 +179,7 @@ def test_results_and_state_are_the_same_whatever_the_spread_and_the_partitions(
 def test_the_loop_sees_the_largest_key_and_the_knob_that_spreads_it(
     spark: SparkSession, tmp_path: Path, wait_until: WaitUntil
 ) -> None:
-    spec = specification(
-        PROFILE,
-        tmp_path / "ledger",
-        wait_ms=0.1,
-        own_state=True,
-        source_partitions=2,
-        state_partitions=2,
-        trigger_s=1.0,
-    )
-    application = Application([pipeline_of(spec)], tmp_path / "kept")
+    application = Application([counted_words(tmp_path)], tmp_path / "kept")
     application.open(spark)
     try:
         application.start()

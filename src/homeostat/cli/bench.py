@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from homeostat.cli import bench_spark
+from homeostat.cli.figures import numbers, shown
 from homeostat.cli.output import JsonFlag, print_json, print_table, say
 from homeostat.core.errors import ConfigError
 
 ENGINES = ("dataflow", "microbatch", "all")
-_SIDES = ("spark", "simulator")
 
 app = typer.Typer(name="bench", help="Measure Homeostat itself.", no_args_is_help=True)
 
@@ -97,97 +97,8 @@ def noise(
     if json:
         print_json(result)
         return
-    rows = [(name, key, _shown(value)) for name, found in result["engines"].items() for key, value in found.items()]
+    rows = [(name, key, shown(value)) for name, found in result["engines"].items() for key, value in found.items()]
     print_table(("engine", "figure", "value"), rows)
-
-
-@app.command("overhead")
-def overhead(
-    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Pairs of segments with and without the manager.")] = 40,
-    batches: Annotated[int, typer.Option("--batches", min=2, max=100, help="Batches of each segment.")] = 8,
-    tasks: Annotated[
-        str, typer.Option("--tasks", metavar="N,N,…", help="Tasks a batch at which the driver's CPU time is measured.")
-    ] = "10,100,1000",
-    json: JsonFlag = False,
-) -> None:
-    """Measure on real Spark what the manager costs a CPU-bound job, and its driver."""
-    from homeostat.bench import overhead as bench
-
-    sizes = [int(size) for size in _numbers(tasks, "--tasks", at_least=4)]
-    result = bench.measure(pairs=pairs, batches=batches, tasks=sizes, tell=say)
-    if json:
-        print_json(result)
-        return
-    interval = _shown(result["throughput_ratio_interval"])
-    print(f"throughput with ÷ without  {result['throughput_ratio']:.3f} ({interval}, {pairs} pairs)")
-    columns = ("tasks", "CPU s with", "CPU s without", "batch s with", "batch s without")
-    rows = [
-        (size, *(_shown(found[side][key]) for key in ("cpu_s", "batch_s") for side in ("with", "without")))
-        for size, found in result["driver_cpu_s_per_batch"].items()
-    ]
-    print_table(columns, rows, right=columns)
-
-
-@app.command("heal")
-def heal(
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs with each factor, and as many without.")] = 20,
-    factors: Annotated[
-        str, typer.Option("--factors", metavar="X,X,…", help="How many times slower an executor turns.")
-    ] = "2,4",
-    seed: Annotated[int, typer.Option("--seed", help="Chooses the executors and the order of the runs.")] = 1,
-    json: JsonFlag = False,
-) -> None:
-    """Slow executors of a real application down, again and again: are they replaced, and only they?"""
-    from homeostat.bench import heal as bench
-
-    result = bench.measure(runs=runs, factors=_numbers(factors, "--factors", at_least=1.1), seed=seed, tell=say)
-    if json:
-        print_json(result)
-        return
-    columns = ("times slower", "runs", "within 5 batches", "at all", "batches until replaced")
-    rows = [
-        (
-            factor,
-            str(found["healed"]["of"]),
-            _share(found["healed_within_5"]),
-            _share(found["healed"]),
-            _shown(found["batches_until_replaced"]["median"]),
-        )
-        for factor, found in result["slowed"].items()
-    ]
-    print_table(columns, rows, right=columns)
-    print(f"false replacements             {_share(result['false_replacements'])}")
-    print(f"clean runs with a replacement  {_share(result['clean_runs_with_a_replacement'])}")
-
-
-@app.command("twin")
-def twin(
-    only: Annotated[
-        str, typer.Option("--only", metavar="PART", help="fit: batch durations; experiments: E1 to E4; all.")
-    ] = "all",
-    scale: Annotated[
-        float, typer.Option("--scale", min=0.1, max=10, help="Stretches or shortens all real runs by this factor.")
-    ] = 1.0,
-    json: JsonFlag = False,
-) -> None:
-    """Fit the simulator to real runs, and compare the two where it was not fitted."""
-    from homeostat.bench import twin as bench
-
-    if only not in (*bench.PARTS, "all"):
-        raise ConfigError(f"there is no part {only!r}", where="--only", fix=f"one of {', '.join(bench.PARTS)}, all")
-    result = bench.measure(parts=bench.PARTS if only == "all" else (only,), scale=scale, tell=say)
-    if json:
-        print_json(result)
-        return
-    if "median_error" in result:
-        print(f"median error of a batch's duration  {result['median_error']:.0%}")
-        print(f"between simulated p10 and p90       {result['coverage']:.0%}")
-    rows = [
-        (name, *(f"{', '.join(found[side]['actions']) or 'nothing'} → {found[side]['executors']}" for side in _SIDES))
-        for name, found in result.get("experiments", {}).items()
-    ]
-    if rows:
-        print_table(("experiment", "on Spark", "in the simulator"), rows)
 
 
 @app.command("models")
@@ -306,30 +217,8 @@ def preempt(
     ]
     print_table(columns, rows, right=columns[2:])
     for name, found in result["cases"].items():
-        share, cost = _shown(found["violations_over_reactive"]), _shown(found["cost_over_reactive"])
+        share, cost = shown(found["violations_over_reactive"]), shown(found["cost_over_reactive"])
         print(f"{Path(name).name}: ahead ÷ reactive {share} of the seconds behind, {cost} of the cost")
-
-
-@app.command("state")
-def state(
-    keys: Annotated[str, typer.Option("--keys", metavar="N,N,…", help="Sizes of the state.")] = "10000,100000,1000000",
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements of each kind; the median counts.")] = 3,
-    json: JsonFlag = False,
-) -> None:
-    """Measure on real Spark how long a query pauses for other state partitions, beside a plain restart."""
-    from homeostat.bench import state as bench
-
-    sizes = [int(size) for size in _numbers(keys, "--keys", at_least=100)]
-    result = bench.measure(keys=sizes, repeats=repeats, tell=say)
-    if json:
-        print_json(result)
-        return
-    rows = [
-        (f"{int(size):,}", what, f"{seconds:.2f}")
-        for size, found in result["keys"].items()
-        for what, seconds in _flat(found)
-    ]
-    print_table(("keys", "what", "seconds"), rows, right=("keys", "seconds"))
 
 
 @app.command("skew")
@@ -347,7 +236,7 @@ def skew(
         raise ConfigError(f"there is no engine {only!r}", where="--only", fix=f"one of {', '.join(bench.ENGINES)}, all")
     result = bench.measure(
         engines=bench.ENGINES if only == "all" else (only,),
-        exponents=_numbers(exponents, "--exponents", at_least=0),
+        exponents=numbers(exponents, "--exponents", at_least=0),
         tell=say,
     )
     if json:
@@ -369,16 +258,6 @@ def skew(
     print_table(columns, rows, right=columns[2:])
 
 
-def _flat(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
-    """Every number in seconds, by the path that leads to it."""
-    for name, value in found.items():
-        path = f"{above} {name}".strip().replace("_", " ")
-        if isinstance(value, Mapping):
-            yield from _flat(value, path)
-        elif isinstance(value, float):
-            yield path.removesuffix(" s"), value
-
-
 @app.command("synopses")
 def synopses(
     keys: Annotated[int, typer.Option("--keys", min=1000, help="Different keys that each is fed.")] = 10_000_000,
@@ -395,7 +274,7 @@ def synopses(
     rows = [
         (
             name.replace("_", " "),
-            *(_shown(found[key]) for key in ("error", "stated_error")),
+            *(shown(found[key]) for key in ("error", "stated_error")),
             *(f"{found[key]:,}" for key in ("bytes", "stated_bytes")),
             "yes" if found["within"] else "no",
             f"{found['seconds']:.1f}",
@@ -440,11 +319,11 @@ def _print_forecasts(result: Mapping[str, Any]) -> None:
     names = list(result["mean_mase"])
     columns = ("trace", "ahead", *names, "covered")
     rows = [
-        (Path(trace).name, horizon, *(_shown(cell["mase"].get(name)) for name in names), _shown(cell["coverage"]))
+        (Path(trace).name, horizon, *(shown(cell["mase"].get(name)) for name in names), shown(cell["coverage"]))
         for trace, found in result["traces"].items()
         for horizon, cell in found["horizons"].items()
     ]
-    rows.append(("mean", "", *(_shown(result["mean_mase"][name]) for name in names), _shown(result["mean_coverage"])))
+    rows.append(("mean", "", *(shown(result["mean_mase"][name]) for name in names), shown(result["mean_coverage"])))
     print_table(columns, rows, right=columns[1:], fold=("trace",))
     print(f"MASE, and the share that lay in the interval that aims at {result['nominal_coverage']:.0%}")
     for name, ratio in result["champion_over"].items():
@@ -453,28 +332,4 @@ def _print_forecasts(result: Mapping[str, Any]) -> None:
         print(f"champion ÷ {name:<16} {ratio:.2f}{told}")
 
 
-def _numbers(text: str, option: str, *, at_least: float) -> list[float]:
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if not numbers or not all(at_least <= number < math.inf for number in numbers):
-        raise ConfigError(
-            f"{text!r} is not a list of numbers", where=option, fix=f"write numbers of at least {at_least:g}, as 10,100"
-        )
-    return numbers
-
-
-def _share(found: Mapping[str, Any]) -> str:
-    if found["share"] is None:
-        return "-"
-    low, high = found["interval"]
-    return f"{found['share']:.0%} ({low:.0%} to {high:.0%})"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return " to ".join(_shown(item) for item in value)
-    if isinstance(value, float) and math.isnan(value):
-        return "-"
-    return f"{value:.3g}" if isinstance(value, float) else "-" if value is None else str(value)
+bench_spark.register(app)

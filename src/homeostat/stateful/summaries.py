@@ -67,7 +67,22 @@ class DistinctSummary:
         return found
 
 
-class QuantilesSummary:
+class _Merged:
+    """A sketch that takes in another by itself."""
+
+    _sketch: Any
+    changed: bool
+
+    def merge(self, other: Self) -> None:
+        self._sketch.merge(other._sketch)
+        self.changed = True
+
+    def packed(self) -> bytes:
+        found: bytes = self._sketch.serialize()
+        return found
+
+
+class QuantilesSummary(_Merged):
     def __init__(self, k: int, packed: bytes = b"") -> None:
         kind = library().kll_doubles_sketch
         self._sketch, self.changed = kind.deserialize(packed) if packed else kind(k), False
@@ -76,14 +91,6 @@ class QuantilesSummary:
         if item is not None:
             self._sketch.update(item)
             self.changed = True
-
-    def merge(self, other: QuantilesSummary) -> None:
-        self._sketch.merge(other._sketch)
-        self.changed = True
-
-    def packed(self) -> bytes:
-        found: bytes = self._sketch.serialize()
-        return found
 
     @property
     def count(self) -> int:
@@ -105,7 +112,7 @@ class Hitter(NamedTuple):
     at_most: int
 
 
-class HittersSummary(Generic[T]):
+class HittersSummary(_Merged, Generic[T]):
     def __init__(self, kind: type[T], lg_size: int, packed: bytes = b"") -> None:
         self._lib, self._kind, self.changed = library(), kind, False
         sketch = self._lib.frequent_strings_sketch
@@ -115,14 +122,6 @@ class HittersSummary(Generic[T]):
         if item is not None:
             self._sketch.update(str(item), times)
             self.changed = True
-
-    def merge(self, other: HittersSummary[T]) -> None:
-        self._sketch.merge(other._sketch)
-        self.changed = True
-
-    def packed(self) -> bytes:
-        found: bytes = self._sketch.serialize()
-        return found
 
     @property
     def total(self) -> int:

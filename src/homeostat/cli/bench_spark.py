@@ -1,0 +1,136 @@
+"""`homeostat bench`: the measurements that are made on Spark alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from homeostat.cli.figures import numbers, share, shown
+from homeostat.cli.output import JsonFlag, print_json, print_table, say
+from homeostat.core.errors import ConfigError
+
+_SIDES = ("spark", "simulator")
+
+
+def register(app: typer.Typer) -> None:
+    for command in (overhead, heal, twin, state):
+        app.command(command.__name__)(command)
+
+
+def overhead(
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Pairs of segments with and without the manager.")] = 40,
+    batches: Annotated[int, typer.Option("--batches", min=2, max=100, help="Batches of each segment.")] = 8,
+    tasks: Annotated[
+        str, typer.Option("--tasks", metavar="N,N,…", help="Tasks a batch at which the driver's CPU time is measured.")
+    ] = "10,100,1000",
+    json: JsonFlag = False,
+) -> None:
+    """Measure on real Spark what the manager costs a CPU-bound job, and its driver."""
+    from homeostat.bench import overhead as bench
+
+    sizes = [int(size) for size in numbers(tasks, "--tasks", at_least=4)]
+    result = bench.measure(pairs=pairs, batches=batches, tasks=sizes, tell=say)
+    if json:
+        print_json(result)
+        return
+    interval = shown(result["throughput_ratio_interval"])
+    print(f"throughput with ÷ without  {result['throughput_ratio']:.3f} ({interval}, {pairs} pairs)")
+    columns = ("tasks", "CPU s with", "CPU s without", "batch s with", "batch s without")
+    rows = [
+        (size, *(shown(found[side][key]) for key in ("cpu_s", "batch_s") for side in ("with", "without")))
+        for size, found in result["driver_cpu_s_per_batch"].items()
+    ]
+    print_table(columns, rows, right=columns)
+
+
+def heal(
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs with each factor, and as many without.")] = 20,
+    factors: Annotated[
+        str, typer.Option("--factors", metavar="X,X,…", help="How many times slower an executor turns.")
+    ] = "2,4",
+    seed: Annotated[int, typer.Option("--seed", help="Chooses the executors and the order of the runs.")] = 1,
+    json: JsonFlag = False,
+) -> None:
+    """Slow executors of a real application down, again and again: are they replaced, and only they?"""
+    from homeostat.bench import heal as bench
+
+    result = bench.measure(runs=runs, factors=numbers(factors, "--factors", at_least=1.1), seed=seed, tell=say)
+    if json:
+        print_json(result)
+        return
+    columns = ("times slower", "runs", "within 5 batches", "at all", "batches until replaced")
+    rows = [
+        (
+            factor,
+            str(found["healed"]["of"]),
+            share(found["healed_within_5"]),
+            share(found["healed"]),
+            shown(found["batches_until_replaced"]["median"]),
+        )
+        for factor, found in result["slowed"].items()
+    ]
+    print_table(columns, rows, right=columns)
+    print(f"false replacements             {share(result['false_replacements'])}")
+    print(f"clean runs with a replacement  {share(result['clean_runs_with_a_replacement'])}")
+
+
+def twin(
+    only: Annotated[
+        str, typer.Option("--only", metavar="PART", help="fit: batch durations; experiments: E1 to E4; all.")
+    ] = "all",
+    scale: Annotated[
+        float, typer.Option("--scale", min=0.1, max=10, help="Stretches or shortens all real runs by this factor.")
+    ] = 1.0,
+    json: JsonFlag = False,
+) -> None:
+    """Fit the simulator to real runs, and compare the two where it was not fitted."""
+    from homeostat.bench import twin as bench
+
+    if only not in (*bench.PARTS, "all"):
+        raise ConfigError(f"there is no part {only!r}", where="--only", fix=f"one of {', '.join(bench.PARTS)}, all")
+    result = bench.measure(parts=bench.PARTS if only == "all" else (only,), scale=scale, tell=say)
+    if json:
+        print_json(result)
+        return
+    if "median_error" in result:
+        print(f"median error of a batch's duration  {result['median_error']:.0%}")
+        print(f"between simulated p10 and p90       {result['coverage']:.0%}")
+    rows = [
+        (name, *(f"{', '.join(found[side]['actions']) or 'nothing'} → {found[side]['executors']}" for side in _SIDES))
+        for name, found in result.get("experiments", {}).items()
+    ]
+    if rows:
+        print_table(("experiment", "on Spark", "in the simulator"), rows)
+
+
+def state(
+    keys: Annotated[str, typer.Option("--keys", metavar="N,N,…", help="Sizes of the state.")] = "10000,100000,1000000",
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements of each kind; the median counts.")] = 3,
+    json: JsonFlag = False,
+) -> None:
+    """Measure on real Spark how long a query pauses for other state partitions, beside a plain restart."""
+    from homeostat.bench import state as bench
+
+    sizes = [int(size) for size in numbers(keys, "--keys", at_least=100)]
+    result = bench.measure(keys=sizes, repeats=repeats, tell=say)
+    if json:
+        print_json(result)
+        return
+    rows = [
+        (f"{int(size):,}", what, f"{seconds:.2f}")
+        for size, found in result["keys"].items()
+        for what, seconds in _flat(found)
+    ]
+    print_table(("keys", "what", "seconds"), rows, right=("keys", "seconds"))
+
+
+def _flat(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
+    """Every number in seconds, by the path that leads to it."""
+    for name, value in found.items():
+        path = f"{above} {name}".strip().replace("_", " ")
+        if isinstance(value, Mapping):
+            yield from _flat(value, path)
+        elif isinstance(value, float):
+            yield path.removesuffix(" s"), value
