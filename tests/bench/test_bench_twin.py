@@ -61,15 +61,15 @@ def test_more_rows_and_fewer_executors_make_longer_batches() -> None:
 
 def test_a_shorter_experiment_keeps_its_shape() -> None:
     short = experiment("E1").stretched(0.5)
-    assert short.duration_s == 190.0
-    assert short.load == ((0.0, 1.0), (45.0, 0.8), (90.0, 1.3), (135.0, 2.0))
+    assert short.duration_s == 300.0
+    assert short.load == ((0.0, 1.0), (75.0, 0.8), (150.0, 1.04), (225.0, 2.08))
     assert replace(experiment("E3"), slow_at_s=20.0).stretched(0.5).slow_at_s == 10.0
     assert short.rows_per_trigger == experiment("E1").rows_per_trigger
 
 
 def test_the_simulated_experiment_has_the_load_and_the_fault_of_the_real_one() -> None:
     scenario = scenario_of(WORDCOUNT, experiment("E1"))
-    assert scenario.workload.steps == ((0.0, 1300.0), (90.0, 1040.0), (180.0, 1690.0), (270.0, 2600.0))
+    assert scenario.workload.steps == ((0.0, 1150.0), (150.0, 920.0), (300.0, 1196.0), (450.0, 2392.0))
     assert scenario.faults == ()
     assert [fault.at_s for fault in scenario_of(WORDCOUNT, experiment("E3")).faults] == [0.0]
     alone = scenario_of(WORDCOUNT, experiment("E2"))

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from homeostat.core.configuration import EXECUTORS, PARALLELISM, SPREAD, TRIGGER_S, Capabilities, Knob, KnobSpec, Patch
+from homeostat.core.configuration import (
+    EXECUTORS,
+    PARALLELISM,
+    SOURCE_PARTITIONS,
+    SPREAD,
+    TRIGGER_S,
+    Capabilities,
+    Knob,
+    KnobSpec,
+    Patch,
+)
 from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.guards import (
     Bounds,
@@ -145,6 +155,12 @@ def test_one_unit_is_always_allowed() -> None:
     context = GuardContext(view())
     assert values(LargestChange(1.01, 1.01).check(wish({SPLIT: 9}), context)) == {SPLIT: 5}
     assert values(LargestChange(1.01, 1.01).check(wish({SPLIT: 1}), context)) == {SPLIT: 3}
+
+
+def test_tasks_follow_the_executors_that_are_to_run_them_however_many() -> None:
+    tasks = Knob(SOURCE_PARTITIONS, "scan")
+    here = view_of(SEEN[:1], values={tasks: 1}, capabilities=Capabilities({tasks: KnobSpec(1, 100)}))
+    assert values(LargestChange(5.0).check(wish({tasks: 24}), GuardContext(here))) == {tasks: 24}
 
 
 def test_growth_goes_as_far_as_the_cost_limit_and_no_further() -> None:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from homeostat.core.absorb import BETWEEN_EPOCHS
 from homeostat.core.configuration import PARALLELISM, SPREAD, Capabilities, Configuration, Knob, KnobSpec, Patch
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt
 from homeostat.core.findings import SLOW_INSTANCE, Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.guards import Bounds, OneInFlight
-from homeostat.core.observation import Observation, TaskSample
+from homeostat.core.observation import FlowSample, Observation, TaskSample
 from homeostat.core.policy import Policy
 from homeostat.core.state import State
 from homeostat.core.topology import Component, Topology
@@ -101,6 +102,17 @@ def test_the_first_measurement_after_an_action_does_not_count() -> None:
     outcome = next(record for record in run(odd).records if record.kind == "outcome")
     assert outcome.body["verdict"] == "helped"
     assert outcome.at_s == 10.0 * (APPLIED_AT + 6)
+
+
+def test_a_batch_that_finds_cold_processes_counts_for_nothing_though_empty_ones_went_before_it() -> None:
+    def seen(number: int) -> Observation:
+        flow = FlowSample("lines", rows=100.0 * (number > 0), seconds=9.0 if number == 1 else 3.0, trigger_s=5.0)
+        return replace(measured()[number], batch=number, run="run", flows=(flow,))
+
+    state = State()
+    for number in range(4):
+        state, _, _ = step(Policy("watch"), state, [Observed(seen(number))], 10.0 * (number + 1))
+    assert [digest.epoch for digest in state.history] == [BETWEEN_EPOCHS, BETWEEN_EPOCHS, 0, 0]
 
 
 def confounded_by(played: Played) -> str:

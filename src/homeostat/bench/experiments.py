@@ -67,11 +67,11 @@ class Experiment:
 EXPERIMENTS = (
     Experiment(
         "E1",
-        "the load falls by 20 %, rises to 130 %, then doubles",
-        380.0,
-        1_300.0,
-        load=((0.0, 1.0), (90.0, 0.8), (180.0, 1.3), (270.0, 2.0)),
-        executors=4,
+        "the load falls by 20 %, rises by 30 %, then doubles",
+        600.0,
+        1_150.0,
+        load=((0.0, 1.0), (150.0, 0.8), (300.0, 1.04), (450.0, 2.08)),
+        executors=6,
     ),
     Experiment(
         "E2",

@@ -46,7 +46,8 @@ def _observed(policy: Policy, state: State, observation: Observation, book: Book
     changing = any(action.applied_s is None for action in state.active)
     began_s = observation.at_s - observation.span_s
     since = [d for d in state.history[-policy.warm_up_observations - 1 :] if d.at_s > state.epoch_since_s]
-    first = observation.run not in state.seen and any(math.isfinite(flow.seconds) for flow in observation.flows)
+    # The first batch with rows finds cold processes, however many empty ones went before it.
+    first = observation.run not in state.warm and any(math.isfinite(flow.seconds) for flow in observation.flows)
     warming = first or (state.epoch > 1 and len(since) < policy.warm_up_observations)
     between = changing or began_s < state.epoch_since_s - 1e-6 or warming
     before = state.window[-1] if state.window and state.window[-1].run == observation.run else None
@@ -66,6 +67,7 @@ def _observed(policy: Policy, state: State, observation: Observation, book: Book
     return replace(
         state,
         seen={**state.seen, observation.run: observation.batch},
+        warm=state.warm if all(flow.rows == 0 for flow in observation.flows) else state.warm | {observation.run},
         under_way=None if ended else state.under_way,
         window=window,
         history=(*state.history, entry)[-HISTORY_KEPT:],

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from homeostat.core.configuration import SPREAD, Knob, Patch, Value
+from homeostat.core.configuration import PARALLELISM, SOURCE_PARTITIONS, SPREAD, STATE_PARTITIONS, Knob, Patch, Value
 from homeostat.core.findings import Proposal
 from homeostat.core.view import View
 
 APPLICATION = "app"
 _HALVINGS = 40
+_CUTS = (SPREAD, SOURCE_PARTITIONS, STATE_PARTITIONS, PARALLELISM)
 
 
 class Wish(NamedTuple):
@@ -133,8 +134,11 @@ class ConfirmShrink:
 
 @dataclass(frozen=True, slots=True)
 class LargestChange:
-    """No knob moves by more than these factors at once, whoever asks for it. A change of one unit is always allowed,
-    and so is any of a spread, which takes no resources."""
+    """No knob moves by more than these factors at once, whoever asks for it.
+
+    A change of one unit is always allowed, and so is any way to cut the work that takes no resources: fewer tasks than
+    planned would leave executors idle that are paid for.
+    """
 
     grow: float = 5.0
     shrink: float = 2.0
@@ -145,7 +149,8 @@ class LargestChange:
         for knob, value in proposal.patch.values.items():
             now = context.view.configuration.get(knob, value)
             low, high = min(now / self.shrink, now - 1), max(now * self.grow, now + 1)
-            clipped = value if knob.kind == SPREAD else min(max(value, low), high)
+            free = knob.kind in _CUTS and context.view.spec(knob).cost == 0
+            clipped = value if free else min(max(value, low), high)
             inwards = math.floor if clipped > now else math.ceil
             whole = inwards(clipped) if isinstance(now, int) else clipped
             values[knob] = context.view.spec(knob).clip(whole)

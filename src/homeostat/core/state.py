@@ -59,7 +59,10 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`observed` is what the engine runs, `desired` what the loop wants; what is requested lies in `active`."""
+    """`observed` is what the engine runs, `desired` what the loop wants; what is requested lies in `active`.
+
+    `seen` holds the last batch of each run, `warm` the runs that have had a batch with rows.
+    """
 
     mode: Mode = "advise"
     objective: Objective = Objective()
@@ -73,6 +76,7 @@ class State:
     history: tuple[Digest, ...] = ()
     traffic: Traffic = Traffic()
     seen: Mapping[str, int] = field(default_factory=dict)
+    warm: frozenset[str] = frozenset()
     fresh: bool = False
     silent: bool = False
     under_way: UnderWay | None = None
