@@ -30,6 +30,7 @@ Build = Callable[[Values], "DataStreamWriter"]
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _STOP_TIMEOUT = "spark.sql.streaming.stopTimeout"
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _POOL = "spark.scheduler.pool"
 _STOP_S = 30.0
 # How long the end of a batch is worth waiting for: an open batch costs a run of its own before its state can move.
@@ -290,8 +291,12 @@ class ManagedQuery:
         move.rescale(int(values[self._knob(STATE_PARTITIONS)]), verify=self.verifies)
 
     def finish_open_batch(self, deadline: Deadline) -> None:
-        """One trigger does the open batch and nothing else. With none open it would take the whole backlog."""
-        self._launch(self._writer(self.values).trigger(once=True), self.values)
+        """One trigger does the open batch and nothing else. With none open it would take the whole backlog.
+
+        It leaves a snapshot of the state: whoever reads that next need not replay the changes since the last one.
+        """
+        with _settings(self._spark, {_CHANGELOG: "false"}):
+            self._launch(self._writer(self.values).trigger(once=True), self.values)
         query = self.query
         assert query is not None
         if not query.awaitTermination(max(1, round(deadline.left_s))):

@@ -132,8 +132,10 @@ class RestClient:
         import httpx
 
         if self._client is None:
-            # Loopback and cluster addresses: a proxy from the environment would only be in the way.
-            self._client = httpx.Client(trust_env=False, follow_redirects=True)
+            # Loopback and cluster addresses: a proxy from the environment would only be in the way, and compressing the
+            # answers would cost the driver more than sending them.
+            headers = {"Accept-Encoding": "identity"}
+            self._client = httpx.Client(trust_env=False, follow_redirects=True, headers=headers)
         return self._client
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 POLL_S = 1.0
 _QUIET_S = 5.0  # after which Spark is asked whether a batch was missed
 _YOUNG_S = 2.0  # a batch is not looked at before: it is about to end, or too young to say anything
+_WORKERS_S = 3.0  # so long the executors count as known, unless a task ran on another one
 _WAITING_AT_MOST = 1_000
 _GRAPHS_KEPT = 500
 _TOLD_AGAIN_S = 60.0
@@ -194,9 +195,9 @@ class Sensors:
                 self._observe(run, progress)
 
     def _observe(self, run: Run, progress: Progress) -> None:
-        workers = self._latest_workers()
         tasks: dict[str, TaskSample] = {}
-        self._guarded("tasks", lambda: tasks.update(self._tasks(run, progress, workers)))
+        self._guarded("tasks", lambda: tasks.update(self._tasks(run, progress)))
+        workers = self._workers
         now = self._arrivals(run, progress)
         sample = flows(
             progress,
@@ -230,8 +231,7 @@ class Sensors:
         run.idle += 1
         sample = idle_flows(run.handle.name, names, run.handle.trigger_s)
         # An idle trigger has no batch number, so it gets a count of its own.
-        workers = self._latest_workers()
-        self._tell(run, Observation(idle.at_s, 0.0, run.idle, sample, workers=workers, run=f"{idle.run}/idle"))
+        self._tell(run, Observation(idle.at_s, 0.0, run.idle, sample, workers=self._workers, run=f"{idle.run}/idle"))
 
     def _tell(self, run: Run, seen: Observation) -> None:
         """It spans what passed since the one before; the first its own duration."""
@@ -258,18 +258,20 @@ class Sensors:
 
     # Stages and tasks
 
-    def _tasks(self, run: Run, progress: Progress, workers: WorkerSample) -> dict[str, TaskSample]:
+    def _tasks(self, run: Run, progress: Progress) -> dict[str, TaskSample]:
         """Unknown while the REST API is silent: a batch is not kept waiting until it answers again."""
         if not self._answering:
             return {}
         stages = self._read_stages(run, progress)
+        if {task.executor for stage in stages for task in stage.tasks} - set(self._workers.ids):
+            self._see_workers()
         whole = any(source.rows != 0 for source in progress.sources)
         names = self._book.name(run, [stage.stage for stage in stages], whole=whole)
         found: dict[str, list[StageRun]] = {}
         for stage in stages:
             if stage.stage.id in names:
                 found.setdefault(names[stage.stage.id], []).append(stage)
-        return {component: task_sample(ran, workers) for component, ran in found.items()}
+        return {component: task_sample(ran, self._workers) for component, ran in found.items()}
 
     def _read_stages(self, run: Run, progress: Progress) -> tuple[StageRun, ...]:
         self._jobs.follow()
@@ -293,15 +295,10 @@ class Sensors:
 
     def _poll(self) -> None:
         while not self._stopping.is_set():
-            if not self._answering or self._clock() - self._workers_s >= POLL_S:
+            if not self._answering or self._clock() - self._workers_s >= _WORKERS_S:
                 self._answering = self._guarded("executors", self._see_workers)
             self._guarded("batch under way", self._see_under_way)
             self._stopping.wait(POLL_S)
-
-    def _latest_workers(self) -> WorkerSample:
-        if self._answering:
-            self._guarded("executors", self._see_workers)
-        return self._workers
 
     def _see_workers(self) -> None:
         seen = worker_sample(self._rest.executors())
