@@ -105,6 +105,8 @@ def refusal(checkpoint: Checkpoint, spark_version: str) -> str:
             return f"operator {operator.id} has no metadata: it was written by Spark before 3.5"
         if not _OPERATORS.fullmatch(operator.name):
             return f"operator {operator.id} is {operator.name}, which Spark cannot repartition"
+        if operator.single:  # Spark would move its one row to where nobody looks for it
+            return f"operator {operator.id} aggregates without a key, so that it has one partition for good"
     return ""
 
 
