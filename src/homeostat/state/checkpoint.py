@@ -68,9 +68,14 @@ class Operator:
 
 def open_checkpoint(location: str, spark: SparkSession | None = None) -> Checkpoint:
     """The checkpoint at this place, which must hold the files of one."""
-    files = files_of(location, spark)
-    checkpoint = Checkpoint(location, files)
-    if not files.exists(checkpoint.location):
+    checkpoint = Checkpoint(location, files_of(location, spark))
+    require_there(checkpoint)
+    return checkpoint
+
+
+def require_there(checkpoint: Checkpoint) -> None:
+    files, location = checkpoint.files, checkpoint.location
+    if not files.exists(location):
         raise ConfigError("there is nothing here", where=location, fix="give the directory of a query's checkpoint")
     if not any(files.exists(checkpoint.path(name)) for name in ("metadata", "offsets", "commits")):
         raise ConfigError(
@@ -78,7 +83,6 @@ def open_checkpoint(location: str, spark: SparkSession | None = None) -> Checkpo
             where=location,
             fix="give the checkpointLocation of one query",
         )
-    return checkpoint
 
 
 class Checkpoint:

@@ -128,7 +128,14 @@ def has_open_batch(checkpoint: Checkpoint) -> bool:
 def unfinished(checkpoint: Checkpoint) -> Plan | None:
     """What an earlier attempt that was cut short was after."""
     with suppress(FileNotFoundError):
-        return Plan(**json.loads(checkpoint.files.read(_journal(checkpoint))))
+        try:
+            return Plan(**json.loads(checkpoint.files.read(_journal(checkpoint))))
+        except (ValueError, TypeError) as error:
+            raise RescaleError(
+                "the note of an earlier rescale cannot be read",
+                where=_journal(checkpoint),
+                fix="restore the savepoint that it made, which removes the note",
+            ) from error
     return None
 
 
