@@ -127,6 +127,20 @@ def test_it_is_not_put_back_behind_what_a_sink_may_have_seen(root: Path) -> None
     assert checkpoint(root).batches().finished == 2
 
 
+@pytest.mark.parametrize("broken", ["offsets/2", "commits/1", "commits/2"])
+def test_it_takes_the_place_of_a_damaged_checkpoint(root: Path, broken: str) -> None:
+    savepoints.make(checkpoint(root), "good")
+    expected = tree(root)
+    write_batch(root, 2)
+    put(root / broken, "v1\n{")
+    damaged = tree(root)
+    with pytest.raises(SavepointError, match="the sink may have seen batch 2"):
+        restoring.restore(checkpoint(root), "good")
+    kept = restoring.restore(checkpoint(root), "good", force=True)
+    assert tree(root) == expected
+    assert tree(Path(kept)) == damaged
+
+
 def test_batches_of_another_course_under_the_same_numbers_count_as_seen(root: Path) -> None:
     """After a way back the query did another batch 2, which the later savepoint does not hold."""
     savepoints.make(checkpoint(root), "early")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 
 from homeostat.state import filesink, savepoints
 from homeostat.state.checkpoint import Checkpoint
+from homeostat.state.damage import DamagedError
 from homeostat.state.reading import Track, unseen
 from homeostat.state.savepoints import Savepoint, SavepointError
 
 
 def restore(checkpoint: Checkpoint, name: str, *, force: bool = False, keep: bool = True, track: Track = unseen) -> str:
-    """The query must not run. What was there is kept as another savepoint, whose name this returns."""
+    """The query must not run. What was there is kept as another savepoint, whose name this returns; what is damaged
+    is kept in a directory of its own."""
     finish(checkpoint)
     savepoint = savepoints.read(checkpoint, name)
     savepoints.verify(checkpoint, savepoint, track)
@@ -76,11 +79,17 @@ def _build(checkpoint: Checkpoint, savepoint: Savepoint) -> None:
 
 
 def _keep(checkpoint: Checkpoint) -> str:
-    """Where nothing was committed there is nothing to go back to."""
+    """Where nothing was committed there is nothing to go back to; what is damaged is kept as it is, beside."""
     if checkpoint.batches().finished < 0:
         return ""
-    stem = time.strftime("before-restore-%Y%m%d-%H%M%S", time.gmtime())
-    return savepoints.make(checkpoint, savepoints.free_name(checkpoint, stem)).name
+    now = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    try:
+        return savepoints.make(checkpoint, savepoints.free_name(checkpoint, f"before-restore-{now}")).name
+    except DamagedError:
+        beside = f"{checkpoint.location}.damaged-{now}"
+        for entry in checkpoint.files.walk(checkpoint.location):
+            checkpoint.files.same(checkpoint.path(entry.name), f"{beside}/{entry.name}")
+        return beside
 
 
 def _same_batch(checkpoint: Checkpoint, saved: Checkpoint, batch: int) -> bool:
@@ -91,8 +100,10 @@ def _same_batch(checkpoint: Checkpoint, saved: Checkpoint, batch: int) -> bool:
 
 
 def _only_repartitions(checkpoint: Checkpoint, batch: int) -> bool:
-    before = checkpoint.state_partitions(batch - 1) if batch - 1 in checkpoint.begun() else None
-    return before is not None and checkpoint.state_partitions(batch) != before
+    with suppress(ValueError):  # what cannot be read may have been anything
+        before = checkpoint.state_partitions(batch - 1) if batch - 1 in checkpoint.begun() else None
+        return before is not None and checkpoint.state_partitions(batch) != before
+    return False
 
 
 def _journal(checkpoint: Checkpoint) -> str:
