@@ -32,6 +32,35 @@ def test_a_place_that_is_no_checkpoint_is_refused(command: str, homeostat: Homeo
     assert "this is no checkpoint" in homeostat("state", command, tmp_path).err
 
 
+@pytest.mark.parametrize("command", [["restore", "{}", "good"], ["rescale", "{}", "--partitions", "4"]])
+def test_nothing_is_left_where_there_is_nothing(command: list[str], homeostat: Homeostat, tmp_path: Path) -> None:
+    ran = homeostat("state", *(word.format(tmp_path / "no" / "where") for word in command))
+    assert ran.code == 2
+    assert "there is nothing here" in ran.err
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_way_back_that_was_cut_short_is_finished_by_a_rescale(homeostat: Homeostat, fresh: Path) -> None:
+    """Between its two renames there is no checkpoint."""
+    (fresh / "commits").mkdir()
+    (fresh / "commits" / "0").write_text("v1\n{}")
+    assert homeostat("state", "savepoint", fresh, "good").code == 0
+    (fresh / "offsets" / "1").write_text((fresh / "offsets" / "0").read_text())
+    fresh.rename(fresh.with_name("fresh.restoring"))
+    fresh.with_name("fresh.restore.json").write_text('{"savepoint": "good", "batch": 0}')
+    ran = homeostat("state", "rescale", fresh, "--partitions", 4)
+    assert "batch 1 is open, and only the application can finish it" in ran.err
+    assert fresh.exists()
+    assert not fresh.with_name("fresh.restore.json").exists()
+
+
+def test_a_note_that_cannot_be_read_is_named(homeostat: Homeostat, fresh: Path) -> None:
+    fresh.with_name("fresh.rescale.json").write_text('{"before": 3')
+    ran = homeostat("state", "ls", fresh)
+    assert (ran.code, ran.out) == (1, "")
+    assert "fresh.rescale.json: the note of an earlier rescale cannot be read" in ran.err
+
+
 def test_a_query_without_state_needs_no_spark(homeostat: Homeostat, fresh: Path) -> None:
     ran = homeostat("state", "ls", fresh)
     assert ran.code == 0

@@ -41,6 +41,10 @@ class Told:
     listens: bool = False
     stateful: bool = True
     rescale_s: float = 30.0
+    fixed: str = ""
+
+    def why_fixed(self, spark_version: str) -> str:
+        return self.fixed
 
 
 def query(told: Told) -> ManagedQuery:
@@ -110,6 +114,7 @@ def test_other_cluster_managers_are_not_verified(master: str) -> None:
         (Surroundings("4.1.2", "spark://h:1"), Told(), "needed is 4.2"),
         (Surroundings("4.3.0", "spark://h:1", rocksdb=False), Told(), "RocksDB"),
         (STANDALONE, Told(stateful=False), "no state"),
+        (STANDALONE, Told(fixed="operator 0 aggregates without a key"), "operator 0 aggregates without a key"),
     ],
 )
 def test_when_state_cannot_be_repartitioned(here: Surroundings, told: Told, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 
 from homeostat.core.errors import ConfigError
 from homeostat.state.checkpoint import CODEC, Batches, Checkpoint, Variable, open_checkpoint
+from homeostat.state.damage import find_damage
 from homeostat.state.files import LocalFiles
+from homeostat.state.rescale import refusal
 from homeostat.state.stores import StoreFile, chain
 from homeostat.state.tables import tables
 
@@ -63,6 +66,29 @@ def test_operators_and_their_tables(kind: str, operator: str, names: list[str], 
     assert (known.name, known.partitions) == (operator, PARTITIONS)
     assert sorted(table.view for table in tables(checkpoint)) == sorted(names)
     assert list(known.stores) == [store for store in checkpoint.stores(0, 0) if store in known.stores]
+
+
+def test_what_has_no_key_has_one_partition(checkpoint_of: CheckpointOf) -> None:
+    """Spark notes the number of the others with it, and makes no more than one."""
+    path = checkpoint_of("counts")
+    schema = path / "state/0/0/_metadata/schema"
+    field = b'{"name":"word","type":"string","nullable":true,"metadata":{}}'
+    assert field in schema.read_bytes()
+    schema.write_bytes(schema.read_bytes().replace(field, b""))
+    schema.with_name(".schema.crc").unlink()
+    for partition in range(1, PARTITIONS):
+        shutil.rmtree(path / f"state/0/{partition}")
+    checkpoint = opened(path)
+    assert checkpoint.operator(0).partitions == 1
+    assert find_damage(checkpoint) == []
+    assert "aggregates without a key" in refusal(checkpoint, "4.3.0")
+
+
+def test_the_partitions_are_those_of_the_batch_not_those_it_began_with(checkpoint_of: CheckpointOf) -> None:
+    path = checkpoint_of("counts")
+    noted = path / "state/0/_metadata/metadata"
+    noted.write_text(noted.read_text().replace('"numPartitions":3', '"numPartitions":1'))
+    assert opened(path).operator(0).partitions == PARTITIONS
 
 
 def test_variables_of_a_processor(checkpoint_of: CheckpointOf) -> None:

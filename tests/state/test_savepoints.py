@@ -117,7 +117,7 @@ def test_it_is_not_put_back_behind_what_a_sink_may_have_seen(root: Path) -> None
     write_batch(root, 2)
     write_batch(root, 3, commit=False)
     with pytest.raises(
-        SavepointError, match=r"may have seen batches 2 to 3 \(1 committed, 1 begun after the savepoint\)"
+        SavepointError, match=r"may have seen batches 2 to 3 \(1 committed, 1 begun\), not held by the savepoint"
     ):
         restoring.restore(checkpoint(root), "good")
     kept = restoring.restore(checkpoint(root), "good", force=True)
@@ -125,6 +125,34 @@ def test_it_is_not_put_back_behind_what_a_sink_may_have_seen(root: Path) -> None
     assert kept.startswith("before-restore-")
     restoring.restore(checkpoint(root), kept, force=True)
     assert checkpoint(root).batches().finished == 2
+
+
+@pytest.mark.parametrize("broken", ["offsets/2", "commits/1", "commits/2"])
+def test_it_takes_the_place_of_a_damaged_checkpoint(root: Path, broken: str) -> None:
+    savepoints.make(checkpoint(root), "good")
+    expected = tree(root)
+    write_batch(root, 2)
+    put(root / broken, "v1\n{")
+    damaged = tree(root)
+    with pytest.raises(SavepointError, match="the sink may have seen batch 2"):
+        restoring.restore(checkpoint(root), "good")
+    kept = restoring.restore(checkpoint(root), "good", force=True)
+    assert tree(root) == expected
+    assert tree(Path(kept)) == damaged
+
+
+def test_batches_of_another_course_under_the_same_numbers_count_as_seen(root: Path) -> None:
+    """After a way back the query did another batch 2, which the later savepoint does not hold."""
+    savepoints.make(checkpoint(root), "early")
+    for batch in (2, 3, 4):
+        write_batch(root, batch)
+    savepoints.make(checkpoint(root), "late")
+    restoring.restore(checkpoint(root), "early", force=True)
+    write_batch(root, 2)
+    offsets = root / "offsets" / "2"
+    put(offsets, offsets.read_text().replace('{"row": 2}', '{"row": 17}'))
+    with pytest.raises(SavepointError, match=r"may have seen batch 2 \(1 committed\), not held by the savepoint"):
+        restoring.restore(checkpoint(root), "late")
 
 
 def test_a_repartitioning_is_nothing_that_a_sink_sees(root: Path) -> None:
@@ -211,6 +239,21 @@ def test_a_crash_while_putting_back_leaves_the_old_or_the_new_but_nothing_betwee
     assert tree(root) == new
     assert seen == sorted(seen)  # from some step on it goes forward
     assert {*seen} == {False, True}
+
+
+def test_a_sink_is_told_of_the_way_back_whenever_it_crashes(root: Path, tmp_path: Path) -> None:
+    """As long as the checkpoint holds the repartitioning the sink's log must know it, and no longer."""
+    savepoints.make(checkpoint(root), "good")
+    write_batch(root, 2, partitions=5)
+    put(tmp_path / "ckpt.told-sinks.json", json.dumps({"2": str(tmp_path / "out")}))
+    entry = tmp_path / "out" / "_spark_metadata" / "2"
+    put(entry, "v1")
+    for _ in crashes(lambda files: restoring.restore(checkpoint(root, files), "good")):
+        restoring.finish(checkpoint(root))
+        assert entry.exists() == (checkpoint(root).batches().begun == 2)
+        if not entry.exists():
+            return
+    raise AssertionError("it was never put back")
 
 
 def test_two_do_not_work_on_a_checkpoint_at_once(root: Path) -> None:

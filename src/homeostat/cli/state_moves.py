@@ -153,10 +153,14 @@ def _rescale(location: str, partitions: int, verify: bool, app: str | None, sink
     from homeostat.cli.state_session import working
     from homeostat.spark.trial_start import open_batch_finished
     from homeostat.state import rescale as rescaling
+    from homeostat.state import restoring
+    from homeostat.state.checkpoint import require_there
     from homeostat.state.holding import held
 
     pipeline = _pipeline(app) if app else None
-    with _checkpoint(location) as opened, held(opened.location):
+    with _checkpoint(location, may_be_missing=True) as opened, held(opened.location):
+        restoring.finish(opened)
+        require_there(opened)
         if rescaling.has_open_batch(opened) and pipeline is None:
             raise ConfigError(
                 f"batch {opened.batches().begun} is open, and only the application can finish it",
@@ -254,14 +258,14 @@ def _session() -> Iterator[SparkSession]:
 
 @contextmanager
 def _checkpoint(location: str, *, may_be_missing: bool = False) -> Iterator[Checkpoint]:
-    """Without Spark where that is possible. It may be missing where putting it back was cut short."""
+    """Without Spark where that is possible. It may be missing where there are savepoints to put in its place."""
+    from homeostat.state import savepoints as saving
     from homeostat.state.checkpoint import Checkpoint, open_checkpoint
     from homeostat.state.files import LocalFiles, is_local
 
     if not is_local(location):
         with _session() as spark:
             yield open_checkpoint(location, spark)
-    elif may_be_missing:
-        yield Checkpoint(location, LocalFiles())
-    else:
-        yield open_checkpoint(location)
+        return
+    found = Checkpoint(location, LocalFiles())
+    yield found if may_be_missing and saving.has_any(found) else open_checkpoint(location)

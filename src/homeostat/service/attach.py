@@ -16,6 +16,7 @@ from homeostat.service.loop import Loop
 from homeostat.service.managing import manager
 from homeostat.service.overview import announce
 from homeostat.spark.application import Application
+from homeostat.spark.capabilities import look_around
 from homeostat.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class Attachment:
         self._thread = threading.Thread(target=self._watch, name="homeostat attached", daemon=True)
 
     def start(self) -> None:
+        if look_around(self._spark).connect:
+            say("through Spark Connect the driver's scheduler cannot be reached; this application is not looked after")
+            return
         try:
             self._lease.take()
         except LeaseTakenError as error:
@@ -66,6 +70,7 @@ class Attachment:
 
     def _watch(self) -> None:
         watched: frozenset[str] = frozenset()
+        said = ""
         while not self._stopping.is_set():
             try:
                 queries = [query for query in self._spark.streams.active if query.isActive]
@@ -76,7 +81,10 @@ class Attachment:
                         self._take_up(queries)
                     watched = now
             except Exception as error:  # the application must not suffer, whatever it is
-                say(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}; the application goes on")
+                complaint = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}; the application goes on"
+                if complaint != said:  # it is tried again every second
+                    say(complaint)
+                    said = complaint
             self._stopping.wait(LOOK_AGAIN_S)
         self._let_go()
 

@@ -215,4 +215,6 @@ def _rescale(here: Surroundings, query: ManagedQuery) -> Finding:
         return Finding(what, False, "only the state of the RocksDB provider can be repartitioned")
     if not query.stateful:
         return Finding(what, False, "it has no state, or has done no batch yet")
+    if reason := query.why_fixed(here.version):
+        return Finding(what, False, reason)
     return Finding(what, True, "by a restart from the checkpoint")

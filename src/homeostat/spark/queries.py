@@ -16,6 +16,7 @@ from homeostat.reasons import first_line
 from homeostat.spark import rescaling
 from homeostat.spark.rescaling import Move
 from homeostat.spark.waiting import Deadline
+from homeostat.state import rescale
 from homeostat.state.checkpoint import Checkpoint
 from homeostat.state.files import files_of
 from homeostat.state.holding import Hold
@@ -124,6 +125,10 @@ class ManagedQuery:
             self._wanted = False
             self._end(self.query)
             self._hold.release()
+
+    def why_fixed(self, spark_version: str) -> str:
+        """Why its state cannot be brought to another number of partitions; empty if it can."""
+        return rescale.refusal(self.checkpoint, spark_version)
 
     @property
     def rescale_s(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -82,7 +82,8 @@ def _copy(checkpoint: Checkpoint) -> Iterator[Checkpoint]:
     copy = Checkpoint(f"{checkpoint.location}.trial-{uuid4().hex[:8]}", files)
     try:
         for entry in files.walk(checkpoint.location):
-            files.same(checkpoint.path(entry.name), copy.path(entry.name))
+            with suppress(FileNotFoundError):  # too old to be kept: a query that runs removed it meanwhile
+                files.same(checkpoint.path(entry.name), copy.path(entry.name))
         yield copy
     finally:
         files.delete(copy.location)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PARTITIONS = "spark.sql.shuffle.partitions"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 CODEC = "spark.sql.streaming.stateStore.compression.codec"
+_LIMIT = "globalLimit"
+_SCHEMA, _NO_FIELDS = b'{"type":"struct"', b'{"type":"struct","fields":[]}'
 # Settings that a version of Spark was the first to write down with every batch, newest first.
 _FIRST_WRITTEN_BY = {
     "spark.sql.dropDuplicates.deterministicKeyOrder.enabled": "4.3 or later",
@@ -48,12 +50,17 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A stateful operator as Spark wrote it down when it first ran, or last changed."""
+    """A stateful operator as Spark wrote it down when it first ran, or last changed.
+
+    `single`: all rows meet in one partition, whatever the number of partitions is; a limit, or an aggregation of
+    everything.
+    """
 
     id: int
     name: str
     stores: tuple[str, ...]
     partitions: int
+    single: bool = False
     variables: tuple[Variable, ...] = ()
     time_mode: str = ""
     schema_files: tuple[str, ...] = ()
@@ -61,9 +68,14 @@ class Operator:
 
 def open_checkpoint(location: str, spark: SparkSession | None = None) -> Checkpoint:
     """The checkpoint at this place, which must hold the files of one."""
-    files = files_of(location, spark)
-    checkpoint = Checkpoint(location, files)
-    if not files.exists(checkpoint.location):
+    checkpoint = Checkpoint(location, files_of(location, spark))
+    require_there(checkpoint)
+    return checkpoint
+
+
+def require_there(checkpoint: Checkpoint) -> None:
+    files, location = checkpoint.files, checkpoint.location
+    if not files.exists(location):
         raise ConfigError("there is nothing here", where=location, fix="give the directory of a query's checkpoint")
     if not any(files.exists(checkpoint.path(name)) for name in ("metadata", "offsets", "commits")):
         raise ConfigError(
@@ -71,7 +83,6 @@ def open_checkpoint(location: str, spark: SparkSession | None = None) -> Checkpo
             where=location,
             fix="give the checkpointLocation of one query",
         )
-    return checkpoint
 
 
 class Checkpoint:
@@ -146,11 +157,15 @@ class Checkpoint:
         written = self._operator_metadata(id, batch)
         stores = written.get("stateStoreInfo", [])
         properties = json.loads(written.get("operatorPropertiesJson") or "{}")
+        name = str(written.get("operatorInfo", {}).get("operatorName", "unknown"))
+        single = name == _LIMIT or self._has_no_key(id)
         return Operator(
             id,
-            str(written.get("operatorInfo", {}).get("operatorName", "unknown")),
+            name,
             tuple(str(store["storeName"]) for store in stores) or tuple(self.stores(id, 0)),
-            self._operator_partitions(written, batch),
+            # What is noted with the operator is the number it began with.
+            1 if single else self.state_partitions(batch) or max((int(s["numPartitions"]) for s in stores), default=0),
+            single,
             tuple(_variables(properties)),
             str(properties.get("timeMode", "")),
             tuple(str(path) for store in stores for path in store.get("stateSchemaFilePaths", ())),
@@ -182,11 +197,11 @@ class Checkpoint:
             return {}
         return _parsed(self.files.read(path).split(b"\n", 1)[-1])
 
-    def _operator_partitions(self, written: Mapping[str, Any], batch: int) -> int:
-        """An operator may have one partition for good, such as a limit; of the rest the batch's setting tells."""
-        noted = [int(store["numPartitions"]) for store in written.get("stateStoreInfo", [])]
-        current = self.state_partitions(batch)
-        return noted[0] if noted and (noted[0] == 1 or current is None) else current or 0
+    def _has_no_key(self, id: int) -> bool:
+        """Of an aggregation the schema tells, which begins with that of the key."""
+        path = self.path("state", id, 0, "_metadata", "schema")
+        schema = self.files.read(path) if self.files.exists(path) else b""
+        return _SCHEMA in schema and schema.index(_SCHEMA) == schema.find(_NO_FIELDS)
 
     def _numbers(self, *parts: object) -> list[int]:
         return sorted(int(entry.name) for entry in self.files.entries(self.path(*parts)) if entry.name.isdigit())

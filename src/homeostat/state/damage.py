@@ -12,6 +12,7 @@ from homeostat.state.files import Entry
 from homeostat.state.formats import (
     END_BYTES,
     checksum_problem,
+    empty_problem,
     end_problem,
     json_problem,
     log_problem,
@@ -19,6 +20,7 @@ from homeostat.state.formats import (
     snapshot_problem,
     stream_problem,
 )
+from homeostat.state.sources import missing_entries
 from homeostat.state.stores import Chain, StoreFile, chain, store_file, store_path, version_after
 
 NEWEST_OFFSETS, NEWEST_COMMITS, NEWEST_OPERATOR = 2, 3, 2
@@ -65,13 +67,15 @@ def find_damage(checkpoint: Checkpoint, batch: int | None = None) -> list[Damage
 
 
 def _look(checkpoint: Checkpoint, batch: int | None) -> list[Damage]:
-    found = [*_metadata(checkpoint), *_logs(checkpoint), *_order(checkpoint)]
+    found = [*_metadata(checkpoint), *_logs(checkpoint), *_order(checkpoint), *_sources(checkpoint)]
     committed = checkpoint.committed()
     batch = max(committed, default=-1) if batch is None else batch
     found += _foreign_directories(checkpoint)
-    if batch in committed and not any(damage.path == f"offsets/{batch}" for damage in found):
+    broken = {damage.path for damage in found}
+    if batch in committed and f"offsets/{batch}" not in broken:
+        readable = [each for each in committed if each <= batch and f"commits/{each}" not in broken]
         for operator in checkpoint.operators():
-            found += _operator(checkpoint, operator, batch)
+            found += _operator(checkpoint, operator, batch, readable)
     return found
 
 
@@ -115,6 +119,16 @@ def _order(checkpoint: Checkpoint) -> Iterator[Damage]:
             yield Damage(f"commits/{batch}", "is missing", follows, _BACK)
 
 
+def _sources(checkpoint: Checkpoint) -> Iterator[Damage]:
+    """What sources keep for themselves has forms of their own: told is what is empty or was changed."""
+    follows = "the source cannot tell what was read already"
+    for entry in checkpoint.files.walk(checkpoint.path("sources")):
+        if not _hidden(entry.name.rpartition("/")[2]) and entry.size <= CHECKED_BYTES:
+            yield from _checked(checkpoint, f"sources/{entry.name}", empty_problem, follows)
+    for path in missing_entries(checkpoint):
+        yield Damage(path, "is missing", follows, _BACK)
+
+
 def _foreign_directories(checkpoint: Checkpoint) -> Iterator[Damage]:
     """Below `state` come numbered operators, below these numbered partitions."""
     for entry in checkpoint.files.entries(checkpoint.path("state")):
@@ -127,24 +141,33 @@ def _foreign_directories(checkpoint: Checkpoint) -> Iterator[Damage]:
                 yield _foreign(f"state/{entry.name}/{inner.name}")
 
 
-def _operator(checkpoint: Checkpoint, id: int, batch: int) -> Iterator[Damage]:
+def _operator(checkpoint: Checkpoint, id: int, batch: int, commits: Sequence[int]) -> Iterator[Damage]:
     broken = list(_operator_metadata(checkpoint, id))
     yield from broken
     if broken:
         return
     operator = checkpoint.operator(id, batch)
+    yield from _schemas(checkpoint, id, operator.stores)
     for path in operator.schema_files:
         if not checkpoint.files.exists(path):
             what = f"names the schema file {path}, which is missing"
             fix = "put the file back; if the checkpoint was moved, move it back to where it was made"
             yield Damage(f"state/{id}/_metadata", what, "neither Spark nor its reader knows what the state is", fix)
-    ids = _unique_ids(checkpoint, id, batch)
+    ids = _unique_ids(checkpoint, id, commits)
     codec = checkpoint.settings(batch).get(CODEC, "lz4")
     begun = checkpoint.batches().begun
     for partition in range(operator.partitions):
         for number, store in enumerate(operator.stores):
             place = _Place(checkpoint, store_path(id, partition, store), batch, begun, codec)
             yield from _store(place, _ids_of(ids, partition, number))
+
+
+def _schemas(checkpoint: Checkpoint, id: int, stores: Sequence[str]) -> Iterator[Damage]:
+    """Those that the first partition keeps; a query runs without them."""
+    for store in stores:
+        path = f"{store_path(id, 0, store)}/_metadata/schema"
+        if checkpoint.files.exists(checkpoint.path(path)):
+            yield from _checked(checkpoint, path, empty_problem, "neither Spark nor its reader knows what the state is")
 
 
 def _operator_metadata(checkpoint: Checkpoint, id: int) -> Iterator[Damage]:
@@ -256,12 +279,12 @@ def _checked(
         yield Damage(path, what, follows, _BACK)
 
 
-def _unique_ids(checkpoint: Checkpoint, operator: int, batch: int) -> Mapping[int, list[list[str]]]:
+def _unique_ids(checkpoint: Checkpoint, operator: int, commits: Sequence[int]) -> Mapping[int, list[list[str]]]:
     """By version, the ids that its files carry; the commits tell."""
     found = {}
-    for earlier in checkpoint.committed():
-        if earlier <= batch and (ids := checkpoint.unique_ids(earlier).get(operator)):
-            found[version_after(earlier)] = ids
+    for batch in commits:
+        if ids := checkpoint.unique_ids(batch).get(operator):
+            found[version_after(batch)] = ids
     return found
 
 

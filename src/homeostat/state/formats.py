@@ -17,6 +17,7 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
 _CRC_MAGIC = b"crc\x00"
 _ROCKSDB_METADATA = "metadata"
+_NO_OFFSET = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,15 @@ def log_problem(data: bytes, newest: int, *, lines_needed: int = 1) -> str | Non
         return "is cut off"
     if len(lines) > 1 and lines[1].strip() and not _is_json_object(lines[1]):
         return "is cut off or holds something else: its second line is no JSON"
+    # An offset is JSON or nothing; in version 2 the name of its source comes first.
+    offsets = [line.partition(":")[2] if number == "2" else line for line in lines[2:]]
+    if not all(_is_json(offset) or offset == _NO_OFFSET for offset in offsets):
+        return "is cut off or holds something else: an offset is no JSON"
     return None
+
+
+def empty_problem(data: bytes) -> str | None:
+    return None if data else "is empty"
 
 
 def json_problem(data: bytes) -> str | None:
@@ -113,10 +122,15 @@ def checksum_problem(data: bytes, sums: bytes) -> str | None:
 
 
 def _is_json_object(text: str | bytes) -> bool:
+    return _is_json(text) and isinstance(json.loads(text), dict)
+
+
+def _is_json(text: str | bytes) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
+        json.loads(text)
     except ValueError:
         return False
+    return True
 
 
 def _lz4_problem(data: bytes) -> str | None:

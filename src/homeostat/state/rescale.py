@@ -105,6 +105,8 @@ def refusal(checkpoint: Checkpoint, spark_version: str) -> str:
             return f"operator {operator.id} has no metadata: it was written by Spark before 3.5"
         if not _OPERATORS.fullmatch(operator.name):
             return f"operator {operator.id} is {operator.name}, which Spark cannot repartition"
+        if operator.single:  # Spark would move its one row to where nobody looks for it
+            return f"operator {operator.id} aggregates without a key, so that it has one partition for good"
     return ""
 
 
@@ -126,7 +128,14 @@ def has_open_batch(checkpoint: Checkpoint) -> bool:
 def unfinished(checkpoint: Checkpoint) -> Plan | None:
     """What an earlier attempt that was cut short was after."""
     with suppress(FileNotFoundError):
-        return Plan(**json.loads(checkpoint.files.read(_journal(checkpoint))))
+        try:
+            return Plan(**json.loads(checkpoint.files.read(_journal(checkpoint))))
+        except (ValueError, TypeError) as error:
+            raise RescaleError(
+                "the note of an earlier rescale cannot be read",
+                where=_journal(checkpoint),
+                fix="restore the savepoint that it made, which removes the note",
+            ) from error
     return None
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 
 from homeostat.state import filesink, savepoints
 from homeostat.state.checkpoint import Checkpoint
+from homeostat.state.damage import DamagedError
 from homeostat.state.reading import Track, unseen
 from homeostat.state.savepoints import Savepoint, SavepointError
 
 
 def restore(checkpoint: Checkpoint, name: str, *, force: bool = False, keep: bool = True, track: Track = unseen) -> str:
-    """The query must not run. What was there is kept as another savepoint, whose name this returns."""
+    """The query must not run. What was there is kept as another savepoint, whose name this returns; what is damaged
+    is kept in a directory of its own."""
     finish(checkpoint)
     savepoint = savepoints.read(checkpoint, name)
     savepoints.verify(checkpoint, savepoint, track)
@@ -24,26 +27,27 @@ def restore(checkpoint: Checkpoint, name: str, *, force: bool = False, keep: boo
         )
     kept = _keep(checkpoint) if keep else ""
     _build(checkpoint, savepoint)
-    filesink.take_back(checkpoint, savepoint.batch)
-    checkpoint.files.write(_journal(checkpoint), json.dumps({"savepoint": name}).encode())
+    checkpoint.files.write(_journal(checkpoint), json.dumps({"savepoint": name, "batch": savepoint.batch}).encode())
     finish(checkpoint)
     return kept
 
 
 def seen_since(checkpoint: Checkpoint, savepoint: Savepoint) -> str:
-    """What a sink may have seen of the batches after the savepoint; empty if nothing.
+    """What a sink may have seen of batches that the savepoint does not hold; empty if nothing.
 
-    A repartitioning is a batch without rows, which no sink gets to see.
+    Those are later ones, and after an earlier way back others under the same numbers. A repartitioning is a batch
+    without rows, which no sink gets to see.
     """
-    begun = [batch for batch in checkpoint.begun() if batch > savepoint.batch]
-    given = [batch for batch in begun if not _only_repartitions(checkpoint, batch)]
+    saved = Checkpoint(savepoints.content(checkpoint, savepoint.name), checkpoint.files)
+    unlike = [batch for batch in checkpoint.begun() if not _same_batch(checkpoint, saved, batch)]
+    given = [batch for batch in unlike if not _only_repartitions(checkpoint, batch)]
     if not given:
         return ""
     committed = len([batch for batch in checkpoint.committed() if batch in given])
     open_ones = len(given) - committed
     words = [f"{committed} committed" if committed else "", f"{open_ones} begun" if open_ones else ""]
     those = f"batch {given[0]}" if len(given) == 1 else f"batches {given[0]} to {given[-1]}"
-    return f"the sink may have seen {those} ({', '.join(filter(None, words))} after the savepoint)"
+    return f"the sink may have seen {those} ({', '.join(filter(None, words))}), not held by the savepoint"
 
 
 def finish(checkpoint: Checkpoint) -> bool:
@@ -52,6 +56,7 @@ def finish(checkpoint: Checkpoint) -> bool:
     if not files.exists(_journal(checkpoint)):
         files.delete(_fresh(checkpoint))  # never came to the swap
         return False
+    filesink.take_back(checkpoint, json.loads(files.read(_journal(checkpoint)))["batch"])
     if files.exists(_fresh(checkpoint)):
         if files.exists(location):
             files.rename(location, _old(checkpoint))
@@ -74,16 +79,31 @@ def _build(checkpoint: Checkpoint, savepoint: Savepoint) -> None:
 
 
 def _keep(checkpoint: Checkpoint) -> str:
-    """Where nothing was committed there is nothing to go back to."""
+    """Where nothing was committed there is nothing to go back to; what is damaged is kept as it is, beside."""
     if checkpoint.batches().finished < 0:
         return ""
-    stem = time.strftime("before-restore-%Y%m%d-%H%M%S", time.gmtime())
-    return savepoints.make(checkpoint, savepoints.free_name(checkpoint, stem)).name
+    now = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    try:
+        return savepoints.make(checkpoint, savepoints.free_name(checkpoint, f"before-restore-{now}")).name
+    except DamagedError:
+        beside = f"{checkpoint.location}.damaged-{now}"
+        for entry in checkpoint.files.walk(checkpoint.location):
+            checkpoint.files.same(checkpoint.path(entry.name), f"{beside}/{entry.name}")
+        return beside
+
+
+def _same_batch(checkpoint: Checkpoint, saved: Checkpoint, batch: int) -> bool:
+    """What a batch reads, and when it was begun, stands in its offsets."""
+    path = saved.path("offsets", batch)
+    read = checkpoint.files.read
+    return checkpoint.files.exists(path) and read(path) == read(checkpoint.path("offsets", batch))
 
 
 def _only_repartitions(checkpoint: Checkpoint, batch: int) -> bool:
-    before = checkpoint.state_partitions(batch - 1) if batch - 1 in checkpoint.begun() else None
-    return before is not None and checkpoint.state_partitions(batch) != before
+    with suppress(ValueError):  # what cannot be read may have been anything
+        before = checkpoint.state_partitions(batch - 1) if batch - 1 in checkpoint.begun() else None
+        return before is not None and checkpoint.state_partitions(batch) != before
+    return False
 
 
 def _journal(checkpoint: Checkpoint) -> str:

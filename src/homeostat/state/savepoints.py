@@ -219,6 +219,10 @@ def _damaged(path: str, what: str) -> SavepointError:
     return SavepointError(f"this file of the savepoint {what}", where=path, fix="use another savepoint")
 
 
+def has_any(checkpoint: Checkpoint) -> bool:
+    return any(exists(checkpoint, entry.name) for entry in checkpoint.files.entries(_root(checkpoint)))
+
+
 def exists(checkpoint: Checkpoint, name: str) -> bool:
     return checkpoint.files.exists(f"{place(checkpoint, name)}/{MANIFEST}")
 
