@@ -105,6 +105,23 @@ def test_a_forecast_is_made_once_for_the_same_history() -> None:
     assert forecast_of(traffic, 1_800.0, 0.9) is forecast_of(Traffic(traffic.first, traffic.per_s), 1_800.0, 0.9)
 
 
+def test_a_forecast_is_made_once_in_five_minutes_although_the_last_minute_is_known_later() -> None:
+    asked: set[tuple[Traffic, float]] = set()
+
+    def counted(traffic: Traffic, horizon_s: float, confidence: float) -> Forecast:
+        asked.add((traffic, traffic.end_s))
+        return Says(300.0, 600.0, NOW_S)(traffic, horizon_s, confidence)
+
+    view = word_count(SEEN.until(NOW_S - 2 * MINUTE_S))
+    for later_s in range(0, 300, 10):
+        traffic = view.traffic.after(NOW_S + later_s - 100.0, 10.0, 300.0)
+        view = replace(view, now_s=NOW_S + later_s, traffic=traffic)
+        assert coming(view, 900.0, 0.9, counted) is not None
+    made = sorted(end_s for _, end_s in asked)
+    assert made == sorted({*made})
+    assert made[-2:] == [NOW_S - 300.0, NOW_S]
+
+
 def resolved(view: View, *others: Diagnosis) -> list[float]:
     symptoms = seen(Says(300.0, 600.0, NOW_S + 120.0), view)
     diagnoses = [*AheadDiagnoser().diagnose(view, symptoms), *others]

@@ -15,14 +15,14 @@ from homeostat.models.ahead import forecast_of
 from homeostat.models.forecast import Forecast
 from homeostat.service.simulation import RunResult, simulate
 
-HOURS = 3
+MINUTES = 90
 
 
 @cache
 def case() -> preempt.Case:
-    """Five days of which the last few hours are run: 2,000 rows/s, and every day after an hour twice that."""
-    minutes = np.arange(5 * 1440 + HOURS * 60)
-    per_s = np.where((minutes % 1440 >= 60) & (minutes % 1440 < 90), 4_000.0, 2_000.0)
+    """Five days, and some minutes that are run: 2,000 rows/s, and every day after half an hour twice that."""
+    minutes = np.arange(5 * 1440 + MINUTES)
+    per_s = np.where((minutes % 1440 >= 30) & (minutes % 1440 < 60), 4_000.0, 2_000.0)
     return preempt.Case("spike", per_s, 5)
 
 

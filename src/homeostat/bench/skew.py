@@ -16,10 +16,11 @@ from homeostat.core.configuration import SPREAD
 from homeostat.core.findings import Record
 from homeostat.core.state import Mode
 from homeostat.policies import registry
-from homeostat.service.simulation import simulate
+from homeostat.service.simulation import build_engine, simulate
 from homeostat.service.trial import Trial, TrialResult
 from homeostat.sim.routing import heaviest_key
 from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Scenario, WorkloadSpec
+from homeostat.sim.truth import TruthSample
 from homeostat.spark.profile import Profile
 from homeostat.spark.session import build_session, spark_conf
 from homeostat.spark.wordcount import specification
@@ -74,7 +75,8 @@ def measure(*, engines: Sequence[str], exponents: Sequence[float], tell: Tell) -
     """The numbers of `homeostat bench skew`."""
     found: dict[str, Any] = {}
     if "simulator" in engines:
-        found["simulator"] = {case.name: _simulated(case) for case in cases(exponents)}
+        ideal_per_s = _unregulated_per_s(scenario_of(Case("even"), even=True))
+        found["simulator"] = {case.name: _simulated(case, ideal_per_s) for case in cases(exponents)}
     if "spark" in engines:
         turning = Case(f"hot {HOT:.0%}, other keys in turn", hot=HOT, turns=True)
         found["spark"] = _on_spark([*cases(exponents), turning], tell)
@@ -99,12 +101,12 @@ def compared(case: Case, without: float, regulated: float, ideal: float, **rest:
 # In the simulator
 
 
-def _simulated(case: Case) -> dict[str, Any]:
-    scenario = scenario_of(case)
-    without, _ = _taken_per_s(scenario, "alert")
-    regulated, actions = _taken_per_s(scenario, "provisioning")
-    ideal, _ = _taken_per_s(scenario_of(case, even=True), "alert")
-    return compared(case, without, regulated, ideal, actions=actions)
+def _simulated(case: Case, ideal_per_s: float) -> dict[str, Any]:
+    scenario, store = scenario_of(case), MemoryStore()
+    regulated = simulate(scenario, registry.build("provisioning", scenario.settings), store=store, run="skew")
+    actions = [str(record.body["kind"]) for record in store.records("skew", kinds=(ACTION,))]
+    with_per_s = _taken_per_s(regulated.truth)
+    return compared(case, _unregulated_per_s(scenario), with_per_s, ideal_per_s, actions=actions)
 
 
 def scenario_of(case: Case, *, even: bool = False) -> Scenario:
@@ -136,14 +138,16 @@ def scenario_of(case: Case, *, even: bool = False) -> Scenario:
     )
 
 
-def _taken_per_s(scenario: Scenario, policy: str) -> tuple[float, list[str]]:
+def _unregulated_per_s(scenario: Scenario) -> float:
+    engine = build_engine(scenario)
+    engine.wait(scenario.duration_s)
+    return _taken_per_s(engine.truth)
+
+
+def _taken_per_s(truth: Sequence[TruthSample]) -> float:
     """In the last third of the run."""
-    store = MemoryStore()
-    made = registry.build(policy, scenario.settings)
-    result = simulate(scenario, made, store=store, run="skew", mode="regulate")
-    late = [sample for sample in result.truth if sample.at_s > 2.0 / 3.0 * SIMULATED_S]
-    taken = sum(sample.taken_per_s * sample.span_s for sample in late) / sum(sample.span_s for sample in late)
-    return taken, [str(record.body["kind"]) for record in store.records("skew", kinds=(ACTION,))]
+    late = [sample for sample in truth if sample.at_s > 2.0 / 3.0 * SIMULATED_S]
+    return sum(sample.taken_per_s * sample.span_s for sample in late) / sum(sample.span_s for sample in late)
 
 
 # On Spark

@@ -51,10 +51,12 @@ def forecast_of(traffic: Traffic, horizon_s: float, confidence: float) -> Foreca
 
 def coming(view: View, horizon_s: float, confidence: float, forecasts: Forecasts = forecast_of) -> Coming | None:
     """None while a naive forecast is as good, or what the last one said has not come."""
-    made_s = math.floor(view.now_s / REFRESHED_S) * REFRESHED_S
+    due_s = _refreshed_s(view.now_s)
+    # Not before the minute before it is over: its end is known a while later, and would make another forecast.
+    made_s = min(due_s, _refreshed_s(view.traffic.end_s))
     ahead_s = math.ceil(horizon_s / REFRESHED_S + 1.0) * REFRESHED_S
     known = view.traffic.until(made_s)
-    if not known.per_s or known.end_s < made_s - REFRESHED_S:
+    if not known.per_s or made_s < due_s - REFRESHED_S:
         return None
     made = forecasts(known, ahead_s, confidence)
     if not made.usable or _far_off(forecasts(known.until(made_s - ahead_s), ahead_s, confidence), known):
@@ -67,6 +69,10 @@ def coming(view: View, horizon_s: float, confidence: float, forecasts: Forecasts
         champion=made.champion,
         mase=made.mase,
     )
+
+
+def _refreshed_s(at_s: float) -> float:
+    return math.floor(at_s / REFRESHED_S) * REFRESHED_S
 
 
 def _far_off(said: Forecast, since: Traffic) -> bool:

@@ -13,7 +13,7 @@ from homeostat.core.digest import Digest
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median
 from homeostat.core.view import View, Window
-from homeostat.models.batch import batch_time, one_batch
+from homeostat.models.batch import batch_time, capacities_per_s
 from homeostat.models.fitting import batch_model
 from homeostat.models.noise import Noise, fit
 
@@ -262,7 +262,7 @@ def _batch_load(view: View) -> dict[str, Load]:
         name = view.topology.operators[-1].name if view.topology.operators else ""
         return {name: Load(name, 0, np.empty(0), np.empty(0), NAN, 1.0, False, Noise(0.0, 0.0))}
     digests = view.history[-max(_BATCH_NOISE_OVER, len(view.current)) :]
-    capacities = np.array([_batch_capacity(view, d) for d in digests])
+    capacities = capacities_per_s(view, digests)
     load = Load(
         component=typical.bottleneck,
         instances=int(view.parallelism(typical.bottleneck)),
@@ -274,8 +274,3 @@ def _batch_load(view: View) -> dict[str, Load]:
         noise=_noise(digests, capacities),
     )
     return {typical.bottleneck: load}
-
-
-def _batch_capacity(view: View, digest: Digest) -> float:
-    one = one_batch(view, digest)
-    return NAN if one is None else one.capacity_per_s(digest.trigger_s, one.row_s)
