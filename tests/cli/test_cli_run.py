@@ -103,3 +103,11 @@ def test_a_file_that_never_ends_loading(homeostat: Homeostat, app: Path, monkeyp
 def test_a_setting_of_the_file_that_is_wrong_is_told_with_its_line(homeostat: Homeostat, app: Path) -> None:
     (app.parent / "homeostat.toml").write_text('mode = "observe"\n\n[loop]\nsettle = "soon"\n')
     refused(homeostat("run", app), "homeostat.toml:4", "settle")
+
+
+def test_a_directory_that_cannot_be_made_is_one_line(homeostat: Homeostat, app: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    inside = tmp_path / "file" / "kept"
+    ran = homeostat("run", app, "--master", "local[1]", "--directory", inside, "--no-dashboard")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"homeostat: {inside}: not a directory\n"

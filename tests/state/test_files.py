@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from homeostat.core.errors import ConfigError
+from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.state.files import Files, HadoopFiles, LocalFiles, files_of
 
 if TYPE_CHECKING:
@@ -96,3 +96,8 @@ def test_hadoop_reads_what_was_overwritten_here(spark: SparkSession, tmp_path: P
 def test_other_schemes_need_spark() -> None:
     with pytest.raises(ConfigError, match="only Spark can reach this place"):
         files_of("s3a://bucket/checkpoint")
+
+
+def test_a_place_that_cannot_be_reached_is_one_line(spark: SparkSession) -> None:
+    with pytest.raises(HomeostatError, match=r"^nowhere://host/x: Spark cannot reach this place: [^\n]*nowhere"):
+        HadoopFiles(spark).exists("nowhere://host/x")

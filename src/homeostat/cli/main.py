@@ -121,6 +121,9 @@ def _unexpected(error: Exception) -> int:
         return EXIT_USAGE
     if os.environ.get("HOMEOSTAT_DEBUG"):
         raise error
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        say(f"homeostat: {error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}")
+        return EXIT_ERROR
     say(
         f"homeostat: unexpected {type(error).__name__}: {error} "
         f"(please report it to {REPORT_TO}; HOMEOSTAT_DEBUG=1 shows where it happened)"

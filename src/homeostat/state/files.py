@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from uuid import uuid4
 
-from homeostat.core.errors import ConfigError
+from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.reasons import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -200,7 +201,14 @@ class HadoopFiles:
         return _walk(self, path)
 
     def exists(self, path: str) -> bool:
-        return bool(self._system(path).exists(self._path(path)))
+        """Asked first of every place, so this tells that a place cannot be reached."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            return bool(self._system(path).exists(self._path(path)))
+        except (Py4JError, PySparkException) as error:
+            raise HomeostatError(f"Spark cannot reach this place: {first_line(error)}", where=path) from error
 
     def read(self, path: str) -> bytes:
         with self._opened(path) as stream:
