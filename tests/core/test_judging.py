@@ -10,7 +10,7 @@ import pytest
 from homeostat.core.absorb import BETWEEN_EPOCHS
 from homeostat.core.configuration import PARALLELISM, SPREAD, Capabilities, Configuration, Knob, KnobSpec, Patch
 from homeostat.core.cycle import step
-from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt
+from homeostat.core.events import Apply, EngineChanged, Event, Notify, Observed, Receipt
 from homeostat.core.findings import SLOW_INSTANCE, Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.guards import Bounds, OneInFlight
 from homeostat.core.observation import FlowSample, Observation, TaskSample
@@ -233,3 +233,15 @@ def test_a_refused_command_changes_nothing_and_is_not_an_outcome() -> None:
     assert commands == ()
     assert state.active == ()
     assert state.observed == ENGINE.configuration
+
+
+def test_what_a_person_should_know_of_an_action_that_took_effect_is_told() -> None:
+    once = Once()
+    policy = Policy("once", (once,), (once,), (once,))
+    played = play(policy, ENGINE, measured(count=APPLIED_AT), acknowledge=False)
+    warned = Receipt("a-1", 61.0, played.actions[0].desired, warning="it came up on the same host")
+    _, commands, trace = step(policy, played.state, [warned], 61.0)
+    (told,) = commands
+    assert isinstance(told, Notify)
+    assert (told.message, told.because) == ("it came up on the same host", ("a-1",))
+    assert [record.text for record in trace.records if record.kind == "alert"] == ["it came up on the same host"]

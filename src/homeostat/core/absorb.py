@@ -26,7 +26,7 @@ def absorb(policy: Policy, state: State, event: Event, book: Book, commands: lis
         case UnderWay():
             return replace(state, under_way=event) if event.batch > state.seen.get(event.run, -1) else state
         case Receipt():
-            return _receipt(state, event, book)
+            return _receipt(state, event, book, commands)
         case EngineChanged():
             return _engine(state, event, book)
         case Operator():
@@ -81,7 +81,7 @@ def _observed(policy: Policy, state: State, observation: Observation, book: Book
     )
 
 
-def _receipt(state: State, receipt: Receipt, book: Book) -> State:
+def _receipt(state: State, receipt: Receipt, book: Book, commands: list[Command]) -> State:
     mine = next((a for a in state.active if a.command.id == receipt.command_id), None)
     if mine is None or mine.applied_s is not None:
         # An answer that comes late or twice: news only if the engine runs something else by now.
@@ -102,6 +102,9 @@ def _receipt(state: State, receipt: Receipt, book: Book) -> State:
             "observed": dict(receipt.configuration.as_json()),
         },
     )
+    if receipt.warning:
+        wish = mine.proposal
+        commands.append(book.alert(wish.cause, wish.component, receipt.warning, [receipt.command_id]))
     others = tuple(
         replace(a, disturbed=a.disturbed or f"{receipt.command_id} was applied meanwhile")
         for a in state.active

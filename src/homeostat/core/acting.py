@@ -12,7 +12,7 @@ from homeostat.core.arbiter import Choice
 from homeostat.core.book import Book, describe_proposal, proposal_json
 from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, diff
 from homeostat.core.digest import Digest
-from homeostat.core.events import Apply, Command, Notify
+from homeostat.core.events import Apply, Command
 from homeostat.core.findings import ALERT, JSON, REVERT, Proposal
 from homeostat.core.guards import GuardContext, Wish
 from homeostat.core.memory import ActionKey, Context
@@ -241,15 +241,7 @@ def _alert(state: State, alerts: Sequence[Proposal], book: Book, commands: list[
         key = (proposal.cause, proposal.component)
         if key not in state.alerts:
             because = tuple(diagnosis.id for diagnosis in proposal.because)
-            id = book.write(
-                "alert",
-                proposal.message,
-                id=book.next_id("n"),
-                component=proposal.component,
-                because=because,
-                body={"cause": proposal.cause},
-            )
-            commands.append(Notify(id, book.now_s, proposal.cause, proposal.component, proposal.message, because))
+            commands.append(book.alert(proposal.cause, proposal.component, proposal.message, because))
         told[key] = state.alerts.get(key, book.now_s)
     return replace(state, alerts=told)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from homeostat.core.events import Notify
 from homeostat.core.findings import JSON, UNKNOWN, Diagnosis, Evidence, Proposal, Record, Symptom
 from homeostat.core.state import Standing
 
@@ -44,6 +45,12 @@ class Book:
         because = tuple(dict.fromkeys(source for source in because if source))
         self._records.append(Record(id, kind, self.now_s, text, component, because, body or {}))
         return id
+
+    def alert(self, cause: str, component: str, message: str, because: Sequence[str]) -> Notify:
+        """Written down, and to be told to a person."""
+        id = self.next_id("n")
+        self.write("alert", message, id=id, component=component, because=because, body={"cause": cause})
+        return Notify(id, self.now_s, cause, component, message, tuple(because))
 
     def failure(self, where: str, error: str) -> None:
         self.write("failure", f"{where} failed and was left out: {error}", id=self.next_id("f"))

@@ -36,7 +36,8 @@ class UnderWay:
 class Receipt:
     """The effect of a command was observed, or its time limit passed without one.
 
-    `configuration` is what the engine runs now, whichever of the two it was.
+    `configuration` is what the engine runs now, whichever of the two it was. `warning` is what a person should know
+    although it took effect.
     """
 
     command_id: str
@@ -44,6 +45,7 @@ class Receipt:
     configuration: Configuration
     applied: bool = True
     detail: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

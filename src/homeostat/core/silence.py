@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeostat.core.book import Book
-from homeostat.core.events import Command, Notify
+from homeostat.core.events import Command
 from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, UNKNOWN
 from homeostat.core.state import State
 
@@ -65,7 +65,4 @@ def _tell(state: State, book: Book, commands: list[Command], quiet_s: float, stu
         because=[seen],
         body={"cause": cause, "probability": 1.0 if cause == INCONCLUSIVE else 0.8},
     )
-    alert = book.write(
-        "alert", advice, id=book.next_id("n"), component=component, because=[named], body={"cause": cause}
-    )
-    commands.append(Notify(alert, book.now_s, cause, component, advice, (named,)))
+    commands.append(book.alert(cause, component, advice, [named]))

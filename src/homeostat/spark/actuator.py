@@ -9,6 +9,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Event as Signal
 from threading import Lock, Thread
+from typing import NamedTuple
 
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
@@ -44,7 +45,16 @@ class _Progress:
     deadline: Deadline
     fresh: frozenset[str] = frozenset()
     remarks: list[str] = field(default_factory=list)
+    warning: str = ""
     undos: list[Callable[[], object]] = field(default_factory=list)
+
+
+class _Answer(NamedTuple):
+    """Whether a command took effect, what there is to say about it, and what of that a person should know."""
+
+    applied: bool
+    detail: str
+    warning: str = ""
 
 
 class Actuator:
@@ -66,7 +76,7 @@ class Actuator:
         self._executors, self._queries, self._locality = executors, queries, locality
         self._capabilities, self._worked, self._emit = capabilities, worked, emit
         self._orders: SimpleQueue[tuple[Apply, Deadline]] = SimpleQueue()
-        self._answers: dict[str, tuple[bool, str]] = {}
+        self._answers: dict[str, _Answer] = {}
         self._pending: set[str] = set()
         self._lock = Lock()
         self._stopped = Signal()
@@ -112,7 +122,7 @@ class Actuator:
             if command.id in self._pending:
                 return
             if command.id not in self._answers and (reason := self._capabilities().refusal(command.desired)):
-                self._answers[command.id] = (False, reason)
+                self._answers[command.id] = _Answer(False, reason)
             if command.id not in self._answers:
                 self._pending.add(command.id)
                 self._orders.put((command, Deadline.after(command.time_limit_s, self._stopped)))
@@ -133,8 +143,7 @@ class Actuator:
                 self._pending.discard(command.id)
             self._guarded("receipt", partial(self._acknowledge, command.id))
 
-    def _outcome(self, command: Apply, deadline: Deadline) -> tuple[bool, str]:
-        """Whether it took effect, and what there is to say about it."""
+    def _outcome(self, command: Apply, deadline: Deadline) -> _Answer:
         progress = _Progress(deadline)
         try:
             for step in diff(self._seen(), command.desired, self._capabilities()):
@@ -148,8 +157,8 @@ class Actuator:
             late = f"not done within {command.time_limit_s:g} s: " if deadline.left_s <= 0 else ""
             undos = [] if self._stopped.is_set() else progress.undos[::-1]
             not_undone = [self._undo(undo) for undo in undos]
-            return False, "; ".join(filter(None, (late + first_line(error), *not_undone)))
-        return True, "; ".join(filter(None, progress.remarks))
+            return _Answer(False, "; ".join(filter(None, (late + first_line(error), *not_undone))))
+        return _Answer(True, "; ".join(filter(None, (progress.warning, *progress.remarks))), progress.warning)
 
     def _seen(self) -> Configuration:
         """What is on its way counts as well: the number up may be the one desired, and about to change."""
@@ -200,7 +209,7 @@ class Actuator:
         assert executors is not None
         before = executors.ids()
         full = executors.target >= self._capabilities().knobs[EXECUTORS_KNOB].maximum
-        progress.remarks.append(executors.replace(workers, self._batch_ends, progress.deadline, full=full))
+        progress.warning = executors.replace(workers, self._batch_ends, progress.deadline, full=full)
         progress.fresh |= executors.ids() - before
 
     def _restart(self, values: Mapping[Knob, Value], progress: _Progress) -> None:
@@ -238,8 +247,7 @@ class Actuator:
             self._executors.trim(self._batch_ends, Deadline.after(_UNDO_S, self._stopped))
 
     def _acknowledge(self, id: str) -> None:
-        applied, detail = self._answers[id]
-        self._emit(Receipt(id, time.time(), self.configuration(), applied, detail))
+        self._emit(Receipt(id, time.time(), self.configuration(), *self._answers[id]))
 
     # In the thread that tends the queries
 

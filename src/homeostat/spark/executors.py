@@ -69,6 +69,7 @@ class Executors:
         self.brought: frozenset[str] = frozenset()
         self.ended: frozenset[str] = frozenset()
         self.target = 0
+        self._left: frozenset[str] = frozenset()
         # Drained, and what tells whether the batch that may have used them has ended.
         self._surplus: list[tuple[frozenset[str], Callable[[], bool]]] = []
 
@@ -165,7 +166,7 @@ class Executors:
             self.retired |= frozenset(ids)
             return ""
         count, before = self.target, self.ids()
-        avoided = {executor.host for executor in leaving}
+        avoided = self._to_avoid({executor.host for executor in leaving})
         going = frozenset(executor.id for executor in leaving)
         self.ended |= going
         if not full:
@@ -183,7 +184,17 @@ class Executors:
         fresh = self._besides(before)
         self.brought |= frozenset(executor.id for executor in fresh)
         again = sorted({executor.host for executor in fresh} & avoided)
-        return f"the cluster offered no place but {', '.join(again)} again" if again else ""
+        if not again:
+            return ""
+        hosts = ", ".join(again)
+        return f"the cluster offered no place but {hosts} again. What to do: take {hosts} out of it, or add a host"
+
+    def _to_avoid(self, left: Collection[str]) -> frozenset[str]:
+        """The hosts that executors were taken from, as long as there are others."""
+        self._left |= frozenset(left)
+        if self._left >= {executor.host for executor in self.alive()}:
+            self._left = frozenset(left)
+        return self._left
 
     def _drain_surplus(self, executors: Sequence[ExecutorInfo], batch_ends: BatchEnds) -> None:
         """They take no more tasks; `end_surplus` sees them go, when there has been time for it."""
