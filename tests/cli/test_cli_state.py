@@ -54,6 +54,17 @@ def test_a_way_back_that_was_cut_short_is_finished_by_a_rescale(homeostat: Homeo
     assert not fresh.with_name("fresh.restore.json").exists()
 
 
+def test_a_damaged_savepoint_does_not_hide_the_others(homeostat: Homeostat, fresh: Path) -> None:
+    (fresh / "commits").mkdir()
+    (fresh / "commits" / "0").write_text("v1\n{}")
+    assert homeostat("state", "savepoint", fresh, "good").code == 0
+    assert homeostat("state", "savepoint", fresh, "bad").code == 0
+    fresh.with_name("fresh.savepoints").joinpath("bad", "manifest.json").write_text("{")
+    ran = homeostat("state", "savepoints", fresh, "--json")
+    assert [each["name"] for each in ran.json] == ["good"]
+    assert "bad" in ran.err
+
+
 def test_a_note_that_cannot_be_read_is_named(homeostat: Homeostat, fresh: Path) -> None:
     fresh.with_name("fresh.rescale.json").write_text('{"before": 3')
     ran = homeostat("state", "ls", fresh)

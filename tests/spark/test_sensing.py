@@ -340,6 +340,27 @@ def test_the_command_ends_when_its_time_is_up(
         assert "kind" in json.loads(line)
 
 
+def test_the_command_ends_with_the_application(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wait_until: Wait
+) -> None:
+    from homeostat.cli import main, watch
+
+    monkeypatch.setattr(watch, "GONE_S", 2.0)
+    with Proxy(str(spark.sparkContext.uiWebUrl)) as between:
+
+        def go_away() -> None:
+            wait_until(lambda: between.requests >= 5, "the application was asked")
+            between.behave(Behaviour.ERROR)
+
+        gone = threading.Thread(target=go_away)
+        gone.start()
+        assert main.run(["watch", between.url, "--json"]) == 1
+        gone.join()
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "the application has ended" in line
+    assert between.url in line
+
+
 def test_stopped_sensors_leave_no_thread_and_hear_nothing(watched: Watched, proxy: Proxy, wait_until: Wait) -> None:
     events: list[Event] = []
     rest = RestClient(proxy.url)

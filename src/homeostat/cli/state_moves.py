@@ -55,8 +55,11 @@ def savepoints(checkpoint: CheckpointArgument, json: JsonFlag = False) -> None:
     """List the savepoints of a checkpoint, oldest first."""
     from homeostat.state import savepoints as saving
 
+    damaged: list[str] = []
     with _checkpoint(checkpoint) as opened:
-        found = saving.listed(opened)
+        found = saving.listed(opened, lambda error: damaged.append(error.line))
+    for line in damaged:
+        say(line)
     if json:
         print_json([_told(each) for each in found])
         return

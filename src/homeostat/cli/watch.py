@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 STEP_S = 1.0
 FIRST_TIMEOUT_S = 30.0
+GONE_S = 60.0
 UNKNOWN = "unknown"
+NO_QUERY = "no streaming query has been seen yet"
 
 
 def watch(
@@ -92,14 +94,18 @@ def _first_answer(rest: RestClient) -> str:
 
 
 def _follow(watched: WatchedApplication, view: View, until_s: float) -> None:
-    """Each query has a loop of its own, which only observes."""
+    """Each query has a loop of its own, which only observes. It ends with the application."""
     from homeostat.policies import registry
     from homeostat.service.manager import Manager
+    from homeostat.spark.rest import SensorError
     from homeostat.store.memory import MemoryStore
 
     managers: dict[str, Manager] = {}
     while time.time() < until_s:
         now_s = time.time()
+        if watched.sensors.silent_s > GONE_S:
+            what = f"no answer for {GONE_S:.0f} s: the application has ended, or cannot be reached any more"
+            raise SensorError(what, where=watched.address)
         for query in watched.queries():
             if query.query not in managers:
                 policy = registry.build("provisioning")
@@ -117,6 +123,7 @@ class View:
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self._seen: dict[str, tuple[str, int]] = {}
+        self._told = False
 
     def of(self, query: str) -> Callable[[Trace, State], None]:
         def on_step(trace: Trace, state: State) -> None:
@@ -136,7 +143,13 @@ class View:
         self._write(event_line(record))
 
     def draw(self, watched: WatchedApplication, managers: dict[str, Manager]) -> None:
-        """Lines are written as things happen."""
+        """Lines are written as things happen; the first tells that nothing does."""
+        if not managers and not self._told:
+            self.nothing()
+        self._told = True
+
+    def nothing(self) -> None:
+        self._write(NO_QUERY)
 
 
 class JsonView(View):
@@ -148,6 +161,9 @@ class JsonView(View):
     def record(self, query: str, record: Record) -> None:
         found = {"kind": record.kind, "query": query, "at_s": record.at_s, "component": record.component}
         self._write(encoder.dumps(plain({**found, "text": record.text}), allow_nan=False))
+
+    def nothing(self) -> None:
+        self._write(encoder.dumps({"kind": "note", "text": NO_QUERY}))
 
 
 class Picture(View):
@@ -177,6 +193,8 @@ class Picture(View):
             where = f" in {under_way.component}" if under_way.component else ""
             done = f", {under_way.tasks_done} of {under_way.tasks} tasks" if under_way.tasks else ""
             lines.append(f"batch {under_way.batch} runs for {time.time() - under_way.since_s:.0f} s{where}{done}")
+        if not managers:
+            lines.append(NO_QUERY)
         tables = [_stages(query, seen) for query, seen in self._latest.items()]
         found = Panel(event_lines(list(self._records), MOST_EVENTS), title="what was found", title_align="left")
         self._update(Group(Text("\n".join(lines)), *tables, found))

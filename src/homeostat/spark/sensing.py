@@ -124,6 +124,11 @@ class Sensors:
         """The executors that were alive when last asked."""
         return self._workers
 
+    @property
+    def silent_s(self) -> float:
+        """For how long the REST API has not answered."""
+        return self._clock() - max(self._workers_s, self._since_s)
+
     def under_way(self) -> UnderWay | None:
         """The batch that runs now, of several the one that runs longest."""
         return self._under_way

@@ -173,7 +173,7 @@ class WatchedApplication:
 
     def __init__(self, rest: RestClient, log: EventLog | None = None) -> None:
         self._queries: Queries = RestQueries(rest) if log is None else LogQueries(log)
-        self._rest = rest
+        self._rest, self.address = rest, rest.base_url
         self._engines: dict[str, WatchedQuery] = {}
         self._runs: dict[str, str] = {}
         self.sensors = Sensors(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -90,10 +90,19 @@ def make(checkpoint: Checkpoint, name: str = "", *, track: Track = unseen) -> Sa
         raise
 
 
-def listed(checkpoint: Checkpoint) -> list[Savepoint]:
-    """Those that are whole, oldest first."""
-    names = [entry.name for entry in checkpoint.files.entries(_root(checkpoint)) if entry.directory]
-    found = [read(checkpoint, name) for name in names if exists(checkpoint, name)]
+def _let_be(error: SavepointError) -> None:
+    """Nobody wants to know."""
+
+
+def listed(checkpoint: Checkpoint, damaged: Callable[[SavepointError], None] = _let_be) -> list[Savepoint]:
+    """Those that are whole, oldest first; what is wrong with the others is told to `damaged`."""
+    found = []
+    for entry in checkpoint.files.entries(_root(checkpoint)):
+        if entry.directory and exists(checkpoint, entry.name):
+            try:
+                found.append(read(checkpoint, entry.name))
+            except SavepointError as error:
+                damaged(error)
     return sorted(found, key=lambda savepoint: savepoint.made_s)
 
 
