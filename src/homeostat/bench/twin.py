@@ -16,6 +16,7 @@ from homeostat.bench.experiments import (
     SETTINGS,
     TRIGGER_S,
     WAIT_MS,
+    Experiment,
     compared,
     on_spark,
     simulated,
@@ -68,7 +69,10 @@ HELD_OUT = (Setup(2, 500.0), Setup(3, 1_000.0), Setup(5, 1_700.0))
 
 
 def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = lambda _: None) -> dict[str, Any]:
-    """The numbers of `homeostat bench twin`; all times of the real runs are multiplied by `scale`."""
+    """The numbers of `homeostat bench twin`; all times of the real runs are multiplied by `scale`.
+
+    A part may be one of the experiments.
+    """
     before = machine()
     held_out = HELD_OUT if FIT in parts else ()
     setups = sorted((*FITTED, *held_out), key=lambda setup: setup.executors)
@@ -91,8 +95,9 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
                     agreement(fitted.scenario, only(recorded, [run for s in HELD_OUT for run in runs[s]]))
                 )
                 tell(f"elsewhere: median error {found['median_error']:.0%}, {found['coverage']:.0%} covered")
-            if EXPERIMENT in parts:
-                found["experiments"] = _experiments(here, fitted.scenario, scale, tell)
+            chosen = [each for each in EXPERIMENTS if EXPERIMENT in parts or each.name in parts]
+            if chosen:
+                found["experiments"] = _experiments(here, fitted.scenario, chosen, scale, tell)
     return {**found, "settings": SETTINGS, "scale": scale, "machine": {"before": before, "after": machine()}}
 
 
@@ -190,9 +195,11 @@ def _fitted_json(fitted: Fitted) -> dict[str, Any]:
     return {"setups": [setup.name for setup in FITTED], **fitted.as_json()}
 
 
-def _experiments(here: Ground, fitted: Scenario, scale: float, tell: Tell) -> dict[str, Any]:
+def _experiments(
+    here: Ground, fitted: Scenario, experiments: Sequence[Experiment], scale: float, tell: Tell
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for each in EXPERIMENTS:
+    for each in experiments:
         experiment = each.stretched(scale)
         tell(f"{experiment.name}: {experiment.title} ({experiment.duration_s:.0f} s)")
         real, result = on_spark(here, experiment)

@@ -78,7 +78,7 @@ def heal(
 
 def twin(
     only: Annotated[
-        str, typer.Option("--only", metavar="PART", help="fit: batch durations; experiments: E1 to E4; all.")
+        str, typer.Option("--only", metavar="PART", help="fit: batch durations; experiments, or one of E1 to E4; all.")
     ] = "all",
     scale: Annotated[
         float, typer.Option("--scale", min=0.1, max=10, help="Stretches or shortens all real runs by this factor.")
@@ -88,8 +88,9 @@ def twin(
     """Fit the simulator to real runs, and compare the two where it was not fitted."""
     from homeostat.bench import twin as bench
 
-    if only not in (*bench.PARTS, "all"):
-        raise ConfigError(f"there is no part {only!r}", where="--only", fix=f"one of {', '.join(bench.PARTS)}, all")
+    parts = (*bench.PARTS, *(each.name for each in bench.EXPERIMENTS), "all")
+    if only not in parts:
+        raise ConfigError(f"there is no part {only!r}", where="--only", fix=f"one of {', '.join(parts)}")
     result = bench.measure(parts=bench.PARTS if only == "all" else (only,), scale=scale, tell=say)
     if json:
         print_json(result)
