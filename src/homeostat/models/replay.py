@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from heapq import heapreplace
 from statistics import NormalDist
 
 import numpy as np
 
-from homeostat.core.observation import NAN, Array
+from homeostat.core.observation import NAN, Array, IntArray
 from homeostat.core.stats import median
 from homeostat.models.taskcost import TaskCost
 
@@ -55,6 +56,13 @@ def makespan_s(seconds: Array, slots: int, factors: tuple[float, ...] = ()) -> f
     return max(heap)[0]
 
 
+def _makespans_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> Array:
+    """Of each line of tasks."""
+    if seconds.shape[1] <= slots and not factors:
+        return np.asarray(seconds.max(axis=1))
+    return np.array([makespan_s(line, slots, factors) for line in seconds])
+
+
 def _roughly_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> float:
     """The makespan; of tasks that are nearly alike, whole waves of the mean one."""
     mean_s = float(seconds.mean())
@@ -75,17 +83,19 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class KeyCurve:
-    """How many different keys are among so many rows: `keys` in all, each as likely as the others.
-
-    NaN where no keys were counted.
-    """
+    """How many different keys are among so many rows: there are `keys` in all, NaN where no keys were counted."""
 
     keys: float = NAN
 
-    def among(self, rows: float) -> float:
+    def among(self, rows: float | Array) -> Array:
         if not self.keys > 0:
-            return 0.0
-        return -self.keys * math.expm1(-rows / self.keys) if math.isfinite(self.keys) else rows
+            return np.zeros_like(rows)
+        return distinct_keys(self.keys, rows) if math.isfinite(self.keys) else np.asarray(rows)
+
+
+def distinct_keys(keys: float | Array, rows: float | Array) -> Array:
+    """Among so many rows, if each of so many keys is as likely as the others."""
+    return np.asarray(-keys * np.expm1(-rows / keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +135,12 @@ class Stage:
         even = (1.0 - float(hot.sum())) / partitions
         return np.asarray(hot[:partitions] + even)
 
-    def tasks_s(self, rows: float, setup: Setup) -> Array:
-        """What its tasks are expected to take in a batch that reads so many rows."""
-        own_rows = rows * self.rows_per_row
+    def tasks_s(self, rows: float | Array, setup: Setup) -> Array:
+        """What its tasks are expected to take in a batch that reads so many rows; of several batches, a line each."""
+        own_rows = np.asarray(rows * self.rows_per_row)[..., np.newaxis]
         each = own_rows * self.cut_into(self.tasks(setup))
         # A hash spreads keys evenly, however uneven their rows.
-        keys = np.minimum(each, self.keys.among(own_rows) / len(each))
+        keys = np.minimum(each, self.keys.among(own_rows) / each.shape[-1])
         return self.cost.seconds(each, keys, setup.executors) + self.delay_s
 
     def tasks(self, setup: Setup) -> int:
@@ -183,21 +193,15 @@ class BatchModel:
         draws = min(DRAWS, max(_FEWEST_DRAWS, _MOST_TASKS // max(1, tasks)))
         generator = np.random.default_rng(_SEED)
         spread = _quantiles(draws)
-        found = np.empty(draws)
-        slots = self.slots * setup.executors
-        doubt = {stage.name: generator.permutation(spread) for stage in self.stages}
+        doubt = [generator.permutation(spread) for _ in self.stages]
         taken = rows * np.exp(variation * generator.permutation(spread))
-        expected = [(stage, stage.tasks_s(rows, setup)) for stage in self.stages]
-        for draw in range(draws):
-            if variation > 0:
-                expected = [(stage, stage.tasks_s(float(taken[draw]), setup)) for stage in self.stages]
-            batch = draw % len(self.common)
-            total_s = float(self.driver_s[draw % len(self.driver_s)])
-            for stage, tasks_s in expected:
-                noise = _noise(stage, batch, len(tasks_s), generator) + self.common[batch]
-                off = stage.cost.error * doubt[stage.name][draw]
-                total_s += makespan_s(tasks_s * np.exp(noise + off), slots, self.slow)
-            found[draw] = total_s
+        batches = np.arange(draws) % len(self.common)
+        found = self.driver_s[np.arange(draws) % len(self.driver_s)]
+        for stage, unsure in zip(self.stages, doubt, strict=True):
+            whole = self.common[batches] + stage.cost.error * unsure
+            noise = _noise(stage, batches, stage.tasks(setup), generator) + whole[:, np.newaxis]
+            expected_s = stage.tasks_s(taken if variation > 0 else rows, setup)
+            found = found + _makespans_s(expected_s * np.exp(noise), self.slots * setup.executors, self.slow)
         middle = median(found)
         return middle * (np.sort(found) / middle) ** self.widening
 
@@ -252,15 +256,17 @@ class BatchModel:
         return f"the longest of its {stage.tasks(setup)} tasks; {most} executors have a slot for every task"
 
 
-def _noise(stage: Stage, batch: int, tasks: int, generator: np.random.Generator) -> Array:
-    """That of the recorded batch; where the stage is cut anew, drawn from all that was seen."""
+def _noise(stage: Stage, batches: IntArray, tasks: int, generator: np.random.Generator) -> Array:
+    """A line for each batch: that which was recorded; where the stage is cut anew, drawn from all that was seen."""
     if not stage.noise.size:
-        return np.zeros(tasks)
+        return np.zeros((len(batches), tasks))
     if tasks == stage.noise.shape[1]:
-        return np.asarray(stage.noise[batch % len(stage.noise)])
-    return np.asarray(generator.choice(stage.noise.ravel(), tasks))
+        return np.asarray(stage.noise[batches % len(stage.noise)])
+    return np.asarray(generator.choice(stage.noise.ravel(), (len(batches), tasks)))
 
 
+@cache
 def _quantiles(count: int) -> Array:
+    """Of the normal distribution, spread evenly."""
     normal = NormalDist()
     return np.array([normal.inv_cdf((number + 0.5) / count) for number in range(count)])
