@@ -72,7 +72,7 @@ def _batch_model(view: View) -> BatchModel | None:
 def _pace(view: View, model: BatchModel) -> float:
     """Told by the latest batches, each with the rows it had."""
     seen = [d for d in view.current if d.rows > 0 and d.seconds > 0][-_PACED_BY:]
-    driver_s = median(model.driver_s)
+    driver_s = model.usual_driver_s
     plain_s = [model.plain_s(d.rows, model.setup) - driver_s for d in seen]
     paces = [max(d.seconds - driver_s, 0.0) / each_s for d, each_s in zip(seen, plain_s, strict=True) if each_s > 0]
     return min(max(median(np.array(paces)), 1.0 / _MOST_PACE), _MOST_PACE) if paces else 1.0

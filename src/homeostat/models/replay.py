@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from heapq import heapreplace
 from statistics import NormalDist
 
@@ -65,10 +65,11 @@ def _makespans_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> Arra
 
 def _roughly_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> float:
     """The makespan; of tasks that are nearly alike, whole waves of the mean one."""
-    mean_s = float(seconds.mean())
-    if factors or len(seconds) <= slots or float(seconds.max()) > _ALIKE * mean_s:
+    if factors or len(seconds) <= slots:
         return makespan_s(seconds, slots, factors)
-    return math.ceil(len(seconds) / slots) * mean_s
+    mean_s = float(seconds.mean())
+    alike = float(seconds.max()) <= _ALIKE * mean_s
+    return math.ceil(len(seconds) / slots) * mean_s if alike else makespan_s(seconds, slots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +140,10 @@ class Stage:
         """What its tasks are expected to take in a batch that reads so many rows; of several batches, a line each."""
         own_rows = np.asarray(rows * self.rows_per_row)[..., np.newaxis]
         each = own_rows * self.cut_into(self.tasks(setup))
-        # A hash spreads keys evenly, however uneven their rows.
-        keys = np.minimum(each, self.keys.among(own_rows) / each.shape[-1])
+        keys: float | Array = 0.0
+        if self.cost.key_s > 0:
+            # A hash spreads keys evenly, however uneven their rows.
+            keys = np.minimum(each, self.keys.among(own_rows) / each.shape[-1])
         return self.cost.seconds(each, keys, setup.executors) + self.delay_s
 
     def tasks(self, setup: Setup) -> int:
@@ -164,7 +167,7 @@ class CriticalPath:
         return sum(self.parts_s.values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BatchModel:
     """Everything needed to replay a batch. `driver_s` and `common` (ln of what a whole batch had in common) have one
     entry for each recorded batch, `slow` the factors of slots that are slower than the others now.
@@ -183,6 +186,10 @@ class BatchModel:
     rows_seen: tuple[float, float] = (0.0, math.inf)
     widening: float = 1.0
     pace: float = 1.0
+
+    @cached_property
+    def usual_driver_s(self) -> float:
+        return median(self.driver_s)
 
     def durations_s(self, rows: float, setup: Setup, variation: float = 0.0) -> Array:
         """Sorted seconds of a batch of so many rows, once for each draw of the recorded noise.
@@ -216,7 +223,7 @@ class BatchModel:
         most = math.ceil(widest / self.slots)
         enough = self._enough(rows, setup, most)
         then = replace(setup, executors=enough)
-        parts_s = {DRIVER: median(self.driver_s)}
+        parts_s = {DRIVER: self.usual_driver_s}
         parts_s |= {stage.name: float(stage.tasks_s(rows, then).max()) for stage in self.stages}
         blame = max(parts_s, key=lambda name: parts_s[name])
         return CriticalPath(enough, parts_s, blame, self._why(blame, setup, most))
@@ -233,7 +240,7 @@ class BatchModel:
 
     def plain_s(self, rows: float, setup: Setup) -> float:
         """What a batch of so many rows takes as a rule: without noise, but at the pace there is."""
-        return median(self.driver_s) + sum(self.stage_s(stage, rows, setup) for stage in self.stages)
+        return self.usual_driver_s + sum(self.stage_s(stage, rows, setup) for stage in self.stages)
 
     def stage_s(self, stage: Stage, rows: float, setup: Setup) -> float:
         """The part of that which a stage takes."""

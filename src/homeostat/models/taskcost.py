@@ -68,7 +68,7 @@ class TaskCost:
     def scaling_known(self) -> bool:
         return math.isfinite(self.slowing)
 
-    def seconds(self, rows: Array, keys: Array, executors: float) -> Array:
+    def seconds(self, rows: Array, keys: float | Array, executors: float) -> Array:
         return (self.task_s + self.row_s * rows + self.key_s * keys) * self.slowed(executors)
 
     def slowed(self, executors: float) -> float:
