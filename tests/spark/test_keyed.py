@@ -42,13 +42,6 @@ TWO_NUMBERS = StructType([StructField("times", LongType()), StructField("total",
 SPREAD_KNOB, STATE_KNOB = Knob(SPREAD, f"{NAME}/count"), Knob(STATE_PARTITIONS, NAME)
 
 
-def counting(home: Path) -> Pipeline:
-    spec = specification(
-        PROFILE, home / "ledger", wait_ms=0.1, own_state=True, trigger_s=1.0, source_partitions=2, state_partitions=2
-    )
-    return pipeline_of(spec)
-
-
 def dealt(operator: Operator, batch: list[tuple[str, int]], instances: int) -> list[Row]:
     """What comes out of the step that adds rows up, dealt to so many instances."""
     parts: list[Row] = []

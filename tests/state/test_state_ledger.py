@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "word STRING, amount BIGINT, at TIMESTAMP"
-FILES, WORDS, ROWS_PER_FILE = 12, 9, 6
+FILES, WORDS, ROWS_PER_FILE = 8, 9, 6
 ACTIONS, MOST_PARTITIONS = 6, 5
 FEW_KILLS, MANY_KILLS = 1, 2
 LIMIT_S = 400.0

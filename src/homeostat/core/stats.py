@@ -17,6 +17,14 @@ def median(values: Array) -> float:
     return float(ordered[middle] if count % 2 else 0.5 * (ordered[middle - 1] + ordered[middle]))
 
 
+def quantile(ordered: Array, share: float) -> float:
+    """Of a sorted vector, along the line between two of its values."""
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return float(ordered[below] + (place - below) * (ordered[above] - ordered[below]))
+
+
 def spread(values: Array) -> float:
     """Standard deviation as the median absolute deviation sees it."""
     return 1.4826 * median(np.abs(values - median(values)))

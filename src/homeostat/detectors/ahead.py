@@ -33,10 +33,10 @@ class RiseDetector:
         arrival = level(view.flow("arrival_per_s"))
         known = [load for load in loads(view).values() if load.known and not load.empty]
         lead_s = _lead_s(view)
-        ever = max((rate for rate in view.traffic.per_s if rate >= 0), default=0.0)
         most = {load.component: _most_per_s(load, arrival) for load in known} if arrival > 0 else {}
+        least = min(most.values(), default=math.inf)
         # What is far from anything that ever came is not worth a forecast.
-        if not math.isfinite(lead_s) or _BEYOND * ever <= min(most.values(), default=math.inf):
+        if not math.isfinite(lead_s) or not any(_BEYOND * rate > least for rate in reversed(view.traffic.per_s)):
             return
         found = coming(view, lead_s + _SEEN_IN_TIME_S + _HELD_S, self.confidence, self.forecasts)
         if found is None:

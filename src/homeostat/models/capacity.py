@@ -247,7 +247,7 @@ def _batch_speed_up(view: View, factor: float, by_slots: bool, partitions: Mappi
     if model is None or not rows:
         return math.log(factor)
     now_s = model.plain_s(median(np.array(rows)), model.setup)
-    driver_s = median(model.driver_s)
+    driver_s = model.usual_driver_s
     after_s = driver_s + (now_s - driver_s) / factor
     if by_slots:
         executors = max(1, round(model.setup.executors * factor))

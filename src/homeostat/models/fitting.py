@@ -12,7 +12,7 @@ from homeostat.core.configuration import EXECUTORS_KNOB, ROWS_PER_TRIGGER
 from homeostat.core.observation import NAN, Array, Observation, TaskSample
 from homeostat.core.stats import median, spread
 from homeostat.core.view import View
-from homeostat.models.replay import BatchModel, KeyCurve, Setup, Stage, makespan_s
+from homeostat.models.replay import BatchModel, KeyCurve, Setup, Stage, distinct_keys, makespan_s
 from homeostat.models.taskcost import Samples, TaskCost, fit, residuals
 from homeostat.models.tasktime import LEAST_KNOWN, columns, keeps_state, mean_tasks
 
@@ -22,7 +22,8 @@ _HISTORY = 240
 _MOST_TASKS = 4_000
 # A worker is slow if its tasks take so much longer than others' and that cannot be chance.
 _LEAST_SLOW, _SURE = 0.15, 4.0
-_HALVINGS = 60
+_HALVINGS = 40
+_ALL_DIFFERENT = 0.995
 _TOLD_BY, _LEAST_TOLD_BY = 60, 20
 _USUAL_WIDENING, _MOST_WIDENING = 1.5, 3.0
 _PACED_BY, _MOST_PACE = 6, 3.0
@@ -71,7 +72,7 @@ def _batch_model(view: View) -> BatchModel | None:
 def _pace(view: View, model: BatchModel) -> float:
     """Told by the latest batches, each with the rows it had."""
     seen = [d for d in view.current if d.rows > 0 and d.seconds > 0][-_PACED_BY:]
-    driver_s = median(model.driver_s)
+    driver_s = model.usual_driver_s
     plain_s = [model.plain_s(d.rows, model.setup) - driver_s for d in seen]
     paces = [max(d.seconds - driver_s, 0.0) / each_s for d, each_s in zip(seen, plain_s, strict=True) if each_s > 0]
     return min(max(median(np.array(paces)), 1.0 / _MOST_PACE), _MOST_PACE) if paces else 1.0
@@ -203,25 +204,22 @@ def _delay_s(recorded: Sequence[Observation], name: str, slots: int) -> float:
 def _keys(view: View, name: str) -> float:
     """How many keys there are in all, from how many different ones batches updated."""
     seen = [
-        _keys_in_all(d.components[name].rows / d.components[name].known, d.updated_keys)
+        (d.components[name].rows / d.components[name].known, d.updated_keys)
         for d in view.history[-_HISTORY:]
         if d.updated_keys > 0 and name in d.components and d.components[name].known >= LEAST_KNOWN
     ]
-    known = [keys for keys in seen if not math.isnan(keys)]
-    return float(np.median(known)) if known else NAN
+    rows, updated = np.array([(rows, keys) for rows, keys in seen if rows > 0]).reshape(-1, 2).T
+    return median(_keys_in_all(rows, updated))
 
 
-def _keys_in_all(rows: float, updated: float) -> float:
+def _keys_in_all(rows: Array, updated: Array) -> Array:
     """The K with updated = K · (1 − e^(−rows ÷ K)): found by halving, since it grows with K."""
-    if not rows > 0 or not updated > 0:
-        return NAN
-    if updated >= 0.995 * rows:
-        return math.inf
     low, high = updated, 200.0 * rows
     for _ in range(_HALVINGS):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if KeyCurve(middle).among(rows) < updated else (low, middle)
-    return low
+        middle = np.sqrt(low * high)
+        more = distinct_keys(middle, rows) < updated
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    return np.where(updated >= _ALL_DIFFERENT * rows, math.inf, low)
 
 
 def _slow_workers(recorded: Sequence[Observation], off: Sequence[Mapping[str, Array]]) -> dict[str, float]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from homeostat.core.observation import Array
+from homeostat.core.stats import quantile
 from homeostat.models.replay import BatchModel, CriticalPath, Setup
 
 INTERVAL = (0.1, 0.9)
@@ -80,12 +81,12 @@ def predict(model: BatchModel, rate_per_s: float, setup: Setup, variation: float
         setup=setup,
         rows=rows,
         batch_s=_range(durations_s),
-        period_s=period_s if stable else max(trigger_s, float(np.median(durations_s))),
+        period_s=period_s if stable else max(trigger_s, quantile(durations_s, 0.5)),
         throughput_per_s=min(rate_per_s, most),
         saturation_per_s=_saturation_per_s(model, setup, factors, most),
         most_per_s=most,
         stable=stable,
-        lag_s=float(np.median(durations_s)) if stable else math.inf,
+        lag_s=quantile(durations_s, 0.5) if stable else math.inf,
         latency_s=_latency(durations_s, period_s) if stable else dict.fromkeys(("p50", "p95", "p99"), math.inf),
         critical=model.critical_path(rows, setup),
         unknown=_unknown(model, rows, setup),
@@ -107,7 +108,7 @@ def capacity_per_s(model: BatchModel, setup: Setup) -> float:
 
 def tail_s(model: BatchModel, rows: float, setup: Setup, share: float) -> float:
     """What a batch of so many rows does not exceed, in this share of the cases."""
-    return float(np.quantile(model.durations_s(rows, setup), share))
+    return quantile(model.durations_s(rows, setup), share)
 
 
 def _period_s(model: BatchModel, rate_per_s: float, setup: Setup, factor: float) -> float:
@@ -182,9 +183,8 @@ def _latency(durations_s: Array, period_s: float) -> dict[str, float]:
     return {"p50": float(p50), "p95": float(p95), "p99": float(p99)}
 
 
-def _range(values: Array) -> Range:
-    low, middle, high = np.quantile(values, (INTERVAL[0], 0.5, INTERVAL[1]))
-    return Range(float(low), float(middle), float(high))
+def _range(ordered: Array) -> Range:
+    return Range(quantile(ordered, INTERVAL[0]), quantile(ordered, 0.5), quantile(ordered, INTERVAL[1]))
 
 
 def _unknown(model: BatchModel, rows: float, setup: Setup) -> tuple[str, ...]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from heapq import heapreplace
 from statistics import NormalDist
 
 import numpy as np
 
-from homeostat.core.observation import NAN, Array
+from homeostat.core.observation import NAN, Array, IntArray
 from homeostat.core.stats import median
 from homeostat.models.taskcost import TaskCost
 
@@ -55,12 +56,20 @@ def makespan_s(seconds: Array, slots: int, factors: tuple[float, ...] = ()) -> f
     return max(heap)[0]
 
 
+def _makespans_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> Array:
+    """Of each line of tasks."""
+    if seconds.shape[1] <= slots and not factors:
+        return np.asarray(seconds.max(axis=1))
+    return np.array([makespan_s(line, slots, factors) for line in seconds])
+
+
 def _roughly_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> float:
     """The makespan; of tasks that are nearly alike, whole waves of the mean one."""
-    mean_s = float(seconds.mean())
-    if factors or len(seconds) <= slots or float(seconds.max()) > _ALIKE * mean_s:
+    if factors or len(seconds) <= slots:
         return makespan_s(seconds, slots, factors)
-    return math.ceil(len(seconds) / slots) * mean_s
+    mean_s = float(seconds.mean())
+    alike = float(seconds.max()) <= _ALIKE * mean_s
+    return math.ceil(len(seconds) / slots) * mean_s if alike else makespan_s(seconds, slots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +84,19 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class KeyCurve:
-    """How many different keys are among so many rows: `keys` in all, each as likely as the others.
-
-    NaN where no keys were counted.
-    """
+    """How many different keys are among so many rows: there are `keys` in all, NaN where no keys were counted."""
 
     keys: float = NAN
 
-    def among(self, rows: float) -> float:
+    def among(self, rows: float | Array) -> Array:
         if not self.keys > 0:
-            return 0.0
-        return -self.keys * math.expm1(-rows / self.keys) if math.isfinite(self.keys) else rows
+            return np.zeros_like(rows)
+        return distinct_keys(self.keys, rows) if math.isfinite(self.keys) else np.asarray(rows)
+
+
+def distinct_keys(keys: float | Array, rows: float | Array) -> Array:
+    """Among so many rows, if each of so many keys is as likely as the others."""
+    return np.asarray(-keys * np.expm1(-rows / keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +136,14 @@ class Stage:
         even = (1.0 - float(hot.sum())) / partitions
         return np.asarray(hot[:partitions] + even)
 
-    def tasks_s(self, rows: float, setup: Setup) -> Array:
-        """What its tasks are expected to take in a batch that reads so many rows."""
-        own_rows = rows * self.rows_per_row
+    def tasks_s(self, rows: float | Array, setup: Setup) -> Array:
+        """What its tasks are expected to take in a batch that reads so many rows; of several batches, a line each."""
+        own_rows = np.asarray(rows * self.rows_per_row)[..., np.newaxis]
         each = own_rows * self.cut_into(self.tasks(setup))
-        # A hash spreads keys evenly, however uneven their rows.
-        keys = np.minimum(each, self.keys.among(own_rows) / len(each))
+        keys: float | Array = 0.0
+        if self.cost.key_s > 0:
+            # A hash spreads keys evenly, however uneven their rows.
+            keys = np.minimum(each, self.keys.among(own_rows) / each.shape[-1])
         return self.cost.seconds(each, keys, setup.executors) + self.delay_s
 
     def tasks(self, setup: Setup) -> int:
@@ -154,7 +167,7 @@ class CriticalPath:
         return sum(self.parts_s.values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BatchModel:
     """Everything needed to replay a batch. `driver_s` and `common` (ln of what a whole batch had in common) have one
     entry for each recorded batch, `slow` the factors of slots that are slower than the others now.
@@ -174,6 +187,10 @@ class BatchModel:
     widening: float = 1.0
     pace: float = 1.0
 
+    @cached_property
+    def usual_driver_s(self) -> float:
+        return median(self.driver_s)
+
     def durations_s(self, rows: float, setup: Setup, variation: float = 0.0) -> Array:
         """Sorted seconds of a batch of so many rows, once for each draw of the recorded noise.
 
@@ -183,21 +200,15 @@ class BatchModel:
         draws = min(DRAWS, max(_FEWEST_DRAWS, _MOST_TASKS // max(1, tasks)))
         generator = np.random.default_rng(_SEED)
         spread = _quantiles(draws)
-        found = np.empty(draws)
-        slots = self.slots * setup.executors
-        doubt = {stage.name: generator.permutation(spread) for stage in self.stages}
+        doubt = [generator.permutation(spread) for _ in self.stages]
         taken = rows * np.exp(variation * generator.permutation(spread))
-        expected = [(stage, stage.tasks_s(rows, setup)) for stage in self.stages]
-        for draw in range(draws):
-            if variation > 0:
-                expected = [(stage, stage.tasks_s(float(taken[draw]), setup)) for stage in self.stages]
-            batch = draw % len(self.common)
-            total_s = float(self.driver_s[draw % len(self.driver_s)])
-            for stage, tasks_s in expected:
-                noise = _noise(stage, batch, len(tasks_s), generator) + self.common[batch]
-                off = stage.cost.error * doubt[stage.name][draw]
-                total_s += makespan_s(tasks_s * np.exp(noise + off), slots, self.slow)
-            found[draw] = total_s
+        batches = np.arange(draws) % len(self.common)
+        found = self.driver_s[np.arange(draws) % len(self.driver_s)]
+        for stage, unsure in zip(self.stages, doubt, strict=True):
+            whole = self.common[batches] + stage.cost.error * unsure
+            noise = _noise(stage, batches, stage.tasks(setup), generator) + whole[:, np.newaxis]
+            expected_s = stage.tasks_s(taken if variation > 0 else rows, setup)
+            found = found + _makespans_s(expected_s * np.exp(noise), self.slots * setup.executors, self.slow)
         middle = median(found)
         return middle * (np.sort(found) / middle) ** self.widening
 
@@ -212,7 +223,7 @@ class BatchModel:
         most = math.ceil(widest / self.slots)
         enough = self._enough(rows, setup, most)
         then = replace(setup, executors=enough)
-        parts_s = {DRIVER: median(self.driver_s)}
+        parts_s = {DRIVER: self.usual_driver_s}
         parts_s |= {stage.name: float(stage.tasks_s(rows, then).max()) for stage in self.stages}
         blame = max(parts_s, key=lambda name: parts_s[name])
         return CriticalPath(enough, parts_s, blame, self._why(blame, setup, most))
@@ -229,7 +240,7 @@ class BatchModel:
 
     def plain_s(self, rows: float, setup: Setup) -> float:
         """What a batch of so many rows takes as a rule: without noise, but at the pace there is."""
-        return median(self.driver_s) + sum(self.stage_s(stage, rows, setup) for stage in self.stages)
+        return self.usual_driver_s + sum(self.stage_s(stage, rows, setup) for stage in self.stages)
 
     def stage_s(self, stage: Stage, rows: float, setup: Setup) -> float:
         """The part of that which a stage takes."""
@@ -252,15 +263,17 @@ class BatchModel:
         return f"the longest of its {stage.tasks(setup)} tasks; {most} executors have a slot for every task"
 
 
-def _noise(stage: Stage, batch: int, tasks: int, generator: np.random.Generator) -> Array:
-    """That of the recorded batch; where the stage is cut anew, drawn from all that was seen."""
+def _noise(stage: Stage, batches: IntArray, tasks: int, generator: np.random.Generator) -> Array:
+    """A line for each batch: that which was recorded; where the stage is cut anew, drawn from all that was seen."""
     if not stage.noise.size:
-        return np.zeros(tasks)
+        return np.zeros((len(batches), tasks))
     if tasks == stage.noise.shape[1]:
-        return np.asarray(stage.noise[batch % len(stage.noise)])
-    return np.asarray(generator.choice(stage.noise.ravel(), tasks))
+        return np.asarray(stage.noise[batches % len(stage.noise)])
+    return np.asarray(generator.choice(stage.noise.ravel(), (len(batches), tasks)))
 
 
+@cache
 def _quantiles(count: int) -> Array:
+    """Of the normal distribution, spread evenly."""
     normal = NormalDist()
     return np.array([normal.inv_cdf((number + 0.5) / count) for number in range(count)])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from homeostat.core.observation import Array
-from homeostat.core.stats import median, spread
+from homeostat.core.stats import median, quantile, spread
 
 # What the rows of tasks must differ by, largest over smallest, to tell the cost of a row from that of a task.
 _LEAST_RANGE = 1.25
@@ -68,7 +68,7 @@ class TaskCost:
     def scaling_known(self) -> bool:
         return math.isfinite(self.slowing)
 
-    def seconds(self, rows: Array, keys: Array, executors: float) -> Array:
+    def seconds(self, rows: Array, keys: float | Array, executors: float) -> Array:
         return (self.task_s + self.row_s * rows + self.key_s * keys) * self.slowed(executors)
 
     def slowed(self, executors: float) -> float:
@@ -109,7 +109,8 @@ def _with_seconds(samples: Samples, seconds: Array) -> Samples:
 
 def _without_scaling(samples: Samples, at_executors: float) -> TaskCost:
     rows, seconds = samples.rows, samples.seconds
-    low, high = np.percentile(rows, (5, 95))
+    ordered = np.sort(rows)
+    low, high = quantile(ordered, 0.05), quantile(ordered, 0.95)
     if high <= 0:
         return TaskCost(median(seconds), 0.0, 0.0, at_executors, error=_standard_error(samples, seconds))
     if high < _LEAST_RANGE * low:
@@ -153,17 +154,23 @@ def _not_negative(columns: Array, values: Array, weight: Array) -> Array:
 
 
 def _best_subset(columns: Array, values: Array) -> Array:
-    """The best non-negative least squares solution is the best among those of all subsets of so few columns."""
+    """The best non-negative least squares solution is the best among those of all subsets of so few columns.
+
+    If all columns together have one, no subset comes closer.
+    """
     count = columns.shape[1]
     scale = np.maximum(np.abs(columns).max(axis=0), 1e-300)
+    scaled = columns / scale
     best, least = np.zeros(count), math.inf
-    for chosen in chain.from_iterable(combinations(range(count), size) for size in range(1, count + 1)):
-        part = columns[:, chosen] / scale[list(chosen)]
+    for chosen in map(list, chain.from_iterable(combinations(range(count), size) for size in range(count, 0, -1))):
+        part = scaled[:, chosen]
         found = np.linalg.lstsq(part, values, rcond=None)[0]
         wrong = float(((part @ found - values) ** 2).sum())
         if (found >= 0).all() and wrong < least:
             best, least = np.zeros(count), wrong
-            best[list(chosen)] = found / scale[list(chosen)]
+            best[chosen] = found / scale[chosen]
+            if len(chosen) == count:
+                break
     return best
 
 

@@ -35,11 +35,12 @@ class RebalanceResolver:
     name: str = "rebalance"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
-        batch = batch_time(view, _SEEN)
-        if view.balance is not None and not view.balance.imbalance:
+        uneven = [diagnosis for diagnosis in diagnoses if diagnosis.cause == HASH_IMBALANCE]
+        if not uneven or (view.balance is not None and not view.balance.imbalance):
             return
-        for diagnosis in diagnoses:
-            if diagnosis.cause != HASH_IMBALANCE or batch is None or diagnosis.component not in batch.stages:
+        batch = batch_time(view, _SEEN)
+        for diagnosis in uneven:
+            if batch is None or diagnosis.component not in batch.stages:
                 continue
             component = view.topology[diagnosis.component]
             spec = view.capabilities.knobs.get(component.partitions) if component.partitions is not None else None

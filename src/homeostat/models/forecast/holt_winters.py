@@ -51,7 +51,8 @@ class _Smoother:
 
     def __init__(self, first: Array, season: int) -> None:
         weights = np.array(list(product(_LEVELS, _TRENDS, _SEASONS if season > 1 else (0.0,))))
-        self._alpha, self._beta, self._gamma = weights.T
+        alpha, beta, gamma = weights.T
+        self._to_level, self._to_trend, self._to_season = alpha, alpha * beta, gamma * (1.0 - alpha)
         known = first[np.isfinite(first)]
         level = float(known.mean())
         self._level = np.full(len(weights), level)
@@ -63,16 +64,15 @@ class _Smoother:
 
     def learn(self, index: int, value: float) -> None:
         place = index % len(self._season)
-        drift = _DAMPING * self._trend
-        expected = self._level + drift
+        self._trend *= _DAMPING
+        self._level += self._trend
         if value != value:
-            self._level, self._trend = expected, drift
             return
-        wrong = value - expected - self._season[place]
+        wrong = value - self._level - self._season[place]
         self._error += np.abs(wrong)
-        self._level = expected + self._alpha * wrong
-        self._trend = drift + self._alpha * self._beta * wrong
-        self._season[place] += self._gamma * (1.0 - self._alpha) * wrong
+        self._level += self._to_level * wrong
+        self._trend += self._to_trend * wrong
+        self._season[place] += self._to_season * wrong
 
     def ahead(self, index: int, steps: int) -> Array:
         best = int(np.argmin(self._error))
