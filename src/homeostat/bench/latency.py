@@ -21,6 +21,7 @@ from homeostat.sim.recording import RecordedBatch, RecordedExecutor, RecordedRun
 from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark.profile import Profile
 from homeostat.spark.wordcount import WordCount, specification
+from homeostat.store.protocol import BATCH
 
 # An executor that is new takes seconds to warm up, which the objective must leave room for.
 WANTED_S = 12.0
@@ -38,7 +39,7 @@ CAUGHT_UP = (
     Setup(3, 800.0, rows_per_trigger=9_000),
     Setup(5, 1_200.0, rows_per_trigger=15_000),
 )
-CALM_S, BURST_S, BURST, WORKING_OFF_S = 16.0, 10.0, 6.0, 42.0
+CALM_S, BURST_S, BURST, LONGEST_S = 16.0, 10.0, 6.0, 75.0
 
 _BOUND = round(ADMISSION_ROOM * EVERY_S * PEAK_PER_S)
 _POINTS = 20
@@ -88,10 +89,15 @@ def fall_behind(here: Ground, setup: Setup, scale: float) -> Span:
     spec = _word_count(here, name, WorkloadSpec("constant", setup.load_per_s), setup)
     trial = Trial(here.spark, here.directory / name, spec, mode="observe")
     calm_s, over_s = scale * CALM_S, scale * (CALM_S + BURST_S)
-    end_s = over_s + scale * WORKING_OFF_S
     burst = (Moment(calm_s, partial(Trial.load, factor=BURST)), Moment(over_s, partial(Trial.load, factor=1.0)))
-    trial.run(end_s, burst)
-    return trial.started_s + over_s, trial.started_s + end_s
+
+    def gone(trial: Trial) -> bool:
+        """The latest batch was an ordinary one, after one that was not."""
+        rows = [float(r.body["rows"] or 0.0) for r in trial.records(BATCH) if r.at_s > trial.started_s + over_s]  # type: ignore[arg-type]
+        return len(rows) > 1 and rows[-1] <= _GONE * setup.load_per_s * setup.trigger_s < rows[-2]
+
+    trial.run(over_s + LONGEST_S, burst, until=gone)
+    return trial.started_s + over_s, trial.started_s + trial.elapsed_s
 
 
 def _word_count(
