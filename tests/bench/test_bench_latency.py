@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from homeostat.bench import latency, models_spark
 from homeostat.bench.latency import Static
 from homeostat.bench.twin import Setup
-from homeostat.sim.recording import RecordedBatch, RecordedExecutor
+from homeostat.sim.recording import RecordedBatch, RecordedExecutor, RecordedRun
 
 
 def batches(seconds: Sequence[float], *, trigger_s: float = 5.0, load_per_s: float = 100.0) -> list[RecordedBatch]:
@@ -74,6 +74,10 @@ def test_what_is_tried_on_spark_was_not_fitted() -> None:
     assert {setup.executors for setup in models_spark.AT_PEAK} == {3, 4, 6}
 
 
-def test_the_first_batches_of_a_run_do_not_count() -> None:
-    calm = [batch.started_s for batch in batches([2.0] * 10)]
-    assert np.sum(np.array(calm) >= models_spark.COLD_S) >= 5
+def test_what_came_before_the_full_load_does_not_count() -> None:
+    warming = batches([9.0, 1.0], load_per_s=5.0)
+    full = [replace(batch, number=batch.number + 2) for batch in batches([2.0] * 6)]
+    run = RecordedRun("a", "q", (), (*warming, *full), ())
+    kept = models_spark.settled(run, Setup(3, 100.0, trigger_s=5.0), ["r"])
+    assert [batch.number for batch in kept] == [4, 5, 6, 7]
+    assert models_spark.settled(run, Setup(3, 900.0), ["r"]) == []

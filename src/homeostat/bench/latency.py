@@ -26,8 +26,8 @@ from homeostat.store.protocol import BATCH
 # An executor that is new takes seconds to warm up, which the objective must leave room for.
 WANTED_S = 12.0
 EVERY_S = 4.0
-LOW_PER_S, PEAK_PER_S = 770.0, 2_310.0
-WAVE_S = 600.0
+LOW_PER_S, PEAK_PER_S = 840.0, 2_520.0
+WAVE_S = 540.0
 QUICK: Mapping[str, Mapping[str, object]] = {
     **SETTINGS,
     "guards": {"cooldown": "5 s", "cooldown_shrink": "45 s", "confirm": "30 s"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +28,6 @@ from homeostat.core.configuration import (
     Knob,
     Patch,
 )
-from homeostat.core.errors import HomeostatError
 from homeostat.models.application import ApplicationModel
 from homeostat.service.learned import from_recording
 from homeostat.sim.recording import RecordedBatch, RecordedRun
@@ -37,9 +37,9 @@ from homeostat.spark.wordcount import NAME
 Tell = Callable[[str], None]
 Runs = Mapping[Setup, Sequence[str]]
 
-RUN_S = 30.0
-# So long batches find cold processes, and rows that waited for them.
-COLD_S = 11.0
+RUN_S, OVERLOADED_S = 27.0, 42.0
+# Before the full load comes processes are warmed up with little of it; then some batches take what waited meanwhile.
+SETTLING, LEAST = 2, 3
 # Few and many rows with few and with many executors: else what either costs could not be told from the other.
 FITTED = (Setup(2, 400.0), Setup(2, 800.0), Setup(4, 600.0), Setup(4, 1_200.0))
 HELD_OUT = (
@@ -61,6 +61,7 @@ OVERLOADED = (
     Setup(2, 6_000.0, rows_per_trigger=8_000),
     Setup(3, PEAK_PER_S, rows_per_trigger=round(EVERY_S * PEAK_PER_S), trigger_s=EVERY_S),
 )
+_FULL = 0.9
 AT_PEAK = tuple(setup for setup in (*HELD_OUT, *OVERLOADED) if setup.load_per_s == PEAK_PER_S)
 
 
@@ -76,7 +77,7 @@ def measure(scale: float, tell: Tell) -> dict[str, Any]:
             runs = {}
             for number, setup in enumerate(setups, start=1):
                 tell(f"real run {number} of {len(setups)}: {setup.name}")
-                runs[setup] = real_run(here, setup, scale * RUN_S)
+                runs[setup] = real_run(here, setup, scale * (OVERLOADED_S if setup in OVERLOADED else RUN_S))
             behind = {}
             for setup in latency.CAUGHT_UP:
                 tell(f"a backlog to be worked off: {setup.name}")
@@ -87,13 +88,13 @@ def measure(scale: float, tell: Tell) -> dict[str, Any]:
     model = fitted_to(recorded, runs)
     found = predictions(model, recorded, runs)
     found["catch_up"] = [_caught_up(model, recorded, setup, span) for setup, span in behind.items()]
-    static = [latency.Static(setup, settled(recorded, runs[setup])) for setup in AT_PEAK]
-    found["latency"] = latency.varied_json(recorded, varied, span, static)
+    static = [latency.Static(setup, settled(recorded, setup, runs[setup])) for setup in AT_PEAK]
+    found["latency"] = latency.varied_json(recorded, varied, span, [each for each in static if each.batches])
     return {**found, "machine": {"before": before, "after": machine()}}
 
 
 def fitted_to(recorded: RecordedRun, runs: Runs) -> ApplicationModel:
-    batches = [batch for setup in FITTED for batch in settled(recorded, runs[setup])]
+    batches = [batch for setup in FITTED for batch in settled(recorded, setup, runs[setup])]
     batches.sort(key=lambda batch: batch.started_s)
     return from_recording(replace(recorded, batches=tuple(batches)), "bench models")
 
@@ -101,30 +102,33 @@ def fitted_to(recorded: RecordedRun, runs: Runs) -> ApplicationModel:
 def predictions(model: ApplicationModel, recorded: RecordedRun, runs: Runs) -> dict[str, Any]:
     """Predicted beside real; as ratios to how the setups that were fitted did, which cancels what the machine did to
     all of them."""
-    real = {setup: _real(settled(recorded, ids)) for setup, ids in runs.items()}
-    off = fmean(np.log(_batch_s(model, setup) / np.median(real[setup].seconds)) for setup in FITTED)
+    batches = {setup: settled(recorded, setup, ids) for setup, ids in runs.items()}
+    real = {setup: _real(kept) for setup, kept in batches.items() if kept}
+    off = fmean(np.log(_batch_s(model, setup) / np.median(real[setup].seconds)) for setup in FITTED if setup in real)
     lines = [
         compared(
             setup.name, model.predict(configuration(model, setup), setup.load_per_s), real[setup], float(np.exp(off))
         )
         for setup in HELD_OUT
+        if setup in real
     ]
-    saturation = [_overloaded(model, setup, real[setup]) for setup in OVERLOADED]
+    saturation = [_overloaded(model, setup, real[setup]) for setup in OVERLOADED if setup in real]
     return {
         "fitted_to": [setup.name for setup in FITTED],
         **summary(lines),
         "configurations": lines,
         "saturation": saturation,
+        "left_out": [setup.name for setup, kept in batches.items() if not kept],
     }
 
 
-def settled(recorded: RecordedRun, ids: Sequence[str]) -> list[RecordedBatch]:
-    """Without the first ones."""
+def settled(recorded: RecordedRun, setup: Setup, ids: Sequence[str]) -> list[RecordedBatch]:
+    """Without the first ones; none where too few are left to tell anything."""
     batches = only(recorded, ids).batches
-    kept = [batch for batch in batches if batch.started_s >= batches[0].started_s + COLD_S]
-    if len(kept) < 2:
-        raise HomeostatError("too few batches ended", where="bench models", fix="a larger --scale")
-    return kept
+    full = _FULL * min(setup.load_per_s * setup.trigger_s, setup.rows_per_trigger or math.inf)
+    loaded = [number for number, batch in enumerate(batches) if batch.rows >= full]
+    kept = batches[loaded[0] + SETTLING :] if loaded else ()
+    return list(kept) if len(kept) >= LEAST else []
 
 
 def _real(batches: Sequence[RecordedBatch]) -> Real:
