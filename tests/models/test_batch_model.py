@@ -143,4 +143,4 @@ def test_what_arrives_and_what_waits_are_part_of_the_model() -> None:
     assert model.backlog_rows == 0.0
     behind = from_scenario(scenario(9_000.0, varied=False))
     assert behind.backlog_rows > 100_000
-    assert math.isinf(behind.predict(behind.configuration, 9_000.0).catch_up_s(behind.backlog_rows))
+    assert math.isinf(behind.catch_up_s(behind.configuration, 9_000.0, behind.backlog_rows))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from homeostat.core.observation import Array
-from homeostat.models.performance import predict
+from homeostat.models.performance import catch_up_s, predict
 from homeostat.models.replay import DRIVER, BatchModel, KeyCurve, Setup, Stage, makespan_s
 from homeostat.models.taskcost import TaskCost
 
@@ -131,6 +131,18 @@ def test_a_bound_on_rows_caps_the_rate_while_batches_look_healthy() -> None:
     found = predict(model(), 2_000.0, replace(SETUP, rows_bound=10_000))
     assert not found.stable
     assert found.throughput_per_s == pytest.approx(1_000.0)
+
+
+def test_a_backlog_is_worked_off_batch_by_batch() -> None:
+    # 1,000 rows/s, half a second and a third of a millisecond a row: 30,000 rows wait, one batch of 10.5 s takes them
+    # all and leaves 10,500, which is little more than always.
+    assert catch_up_s(model(), 1_000.0, SETUP, 20_000.0) == pytest.approx(10.2, abs=0.1)
+    # At most 15,000 a trigger of 10 s: 5,000 fewer wait after each.
+    bound = replace(SETUP, rows_bound=15_000)
+    assert catch_up_s(model(), 1_000.0, bound, 20_000.0) == pytest.approx(38.0, abs=0.1)
+    assert catch_up_s(model(), 1_000.0, bound, 120_000.0) == pytest.approx(238.0, abs=0.1)
+    assert catch_up_s(model(), 1_000.0, SETUP, 0.0) == 0.0
+    assert math.isinf(catch_up_s(model(), 1_600.0, bound, 1_000.0))
 
 
 def test_what_was_never_seen_is_said() -> None:

@@ -75,3 +75,10 @@ def test_nothing_measured_is_no_cost_and_unknown_tasks_do_not_count() -> None:
     off = residuals(TaskCost(0.0, 0.001), rows, np.zeros(4), 0.002 * rows, 4.0)
     assert off[[0, 2, 3]] == pytest.approx(math.log(2.0))
     assert math.isnan(off[1])
+
+
+def test_executors_that_only_changed_together_with_the_rows_tell_nothing() -> None:
+    rows = np.repeat((150.0, 75.0), 20)
+    cost = fit(samples(rows, np.zeros(40), 0.05 + 0.001 * rows, np.repeat((2.0, 3.0), 20)))
+    assert cost is not None
+    assert not cost.scaling_known

@@ -7,32 +7,23 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from homeostat.bench.ground import ground, machine
 from homeostat.bench.noise import capacity_per_s
-from homeostat.bench.twin import Setup, only, real_run
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
-    SOURCE_PARTITIONS,
-    STATE_PARTITIONS,
     TRIGGER_S,
     Configuration,
     Patch,
 )
-from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Observed
 from homeostat.core.observation import Array
 from homeostat.models.application import ApplicationModel, Predicted
-from homeostat.service.learned import from_recording, from_scenario
+from homeostat.service.learned import from_scenario
 from homeostat.sim.microbatch import Microbatch
-from homeostat.sim.recording import RecordedRun
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
-from homeostat.spark.recorder import record
 
 Tell = Callable[[str], None]
 
@@ -77,23 +68,6 @@ HELD_OUT = (
     Tried(3_000.0, 8, 32, 20.0),
     Tried(5_000.0, 24, 48, 10.0),
 )
-# Fitted to the first lot on Spark, tried on the second; the first of each is what the others are compared with.
-FITTED = (Setup(2, 500.0), Setup(2, 700.0), Setup(3, 700.0), Setup(4, 1_000.0))
-REAL_HELD_OUT = (
-    Setup(1, 300.0),
-    Setup(2, 600.0),
-    Setup(3, 500.0),
-    Setup(3, 1_000.0),
-    Setup(4, 700.0),
-    Setup(4, 1_400.0),
-    Setup(5, 1_200.0),
-    Setup(5, 1_700.0),
-    Setup(3, 800.0, partitions=6),
-    Setup(4, 1_000.0, partitions=24),
-    Setup(3, 800.0, state_partitions=8),
-    Setup(4, 1_200.0, partitions=24, state_partitions=8),
-)
-OVERLOAD = Setup(2, 6_000.0)
 
 
 def measure(*, sides: Sequence[str] = (SIMULATOR,), scale: float = 1.0, tell: Tell = lambda _: None) -> dict[str, Any]:
@@ -102,7 +76,9 @@ def measure(*, sides: Sequence[str] = (SIMULATOR,), scale: float = 1.0, tell: Te
     if SIMULATOR in sides:
         found[SIMULATOR] = on_simulator(tell)
     if SPARK in sides:
-        found[SPARK] = on_spark(scale, tell)
+        from homeostat.bench import models_spark
+
+        found[SPARK] = models_spark.measure(scale, tell)
     return found
 
 
@@ -145,12 +121,11 @@ def on_simulator(tell: Tell) -> dict[str, Any]:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         measured = list(pool.map(_simulated, order))
         limits = list(pool.map(_true_saturation, order))
-    there = base_s(model, base)
-    real_there = float(np.median(_simulated(base).seconds))
+    off = _base_s(model, base) / float(np.median(_simulated(base).seconds))
     lines = []
     for tried, real, limit in zip(order, measured, limits, strict=True):
         predicted = model.predict(_configuration(model, tried), tried.rate_per_s)
-        lines.append(_compared(tried.name, predicted, real, there, real_there, limit))
+        lines.append({**compared(tried.name, predicted, real, off), **_saturation(predicted, limit)})
     return {"fitted_to": base.name, **summary(lines), "configurations": lines}
 
 
@@ -182,38 +157,40 @@ def _configuration(model: ApplicationModel, tried: Tried) -> Configuration:
     return model.configuration.patched(Patch({**values, **triggers, EXECUTORS_KNOB: tried.executors}))
 
 
-def base_s(model: ApplicationModel, base: Tried) -> float:
+def _base_s(model: ApplicationModel, base: Tried) -> float:
     """What a batch takes in the configuration that was fitted, by the model."""
     predicted = model.predict(_configuration(model, base), base.rate_per_s).batch_s
     assert predicted is not None
     return predicted.middle
 
 
-def _compared(
-    name: str, predicted: Predicted, real: Real, there: float, real_there: float, limit: float | None
-) -> dict[str, Any]:
-    """Predicted beside real. Ratios to a configuration of the same run cancel what the machine did to all of it."""
+def compared(name: str, predicted: Predicted, real: Real, off: float) -> dict[str, Any]:
+    """Predicted beside real; `off` is predicted ÷ real where the model was fitted, in the same run: the ratio to that
+    cancels what the machine did to all of it."""
     batch = predicted.batch_s
     assert batch is not None
     middle = float(np.median(real.seconds))
-    line: dict[str, Any] = {
+    return {
         "configuration": name,
         "batches": len(real.seconds),
         "batch_s": dict(zip(("p10", "p50", "p90"), np.percentile(real.seconds, (10, 50, 90)).tolist(), strict=True)),
         "predicted_s": batch.as_json(),
         "batch_error": abs(batch.middle / middle - 1),
-        "ratio_error": abs((batch.middle / there) / (middle / real_there) - 1),
+        "ratio_error": abs(batch.middle / middle / off - 1),
         "throughput_per_s": real.throughput_per_s,
         "predicted_throughput_per_s": predicted.throughput_per_s,
         "throughput_error": abs(predicted.throughput_per_s / real.throughput_per_s - 1),
         "coverage": float(np.mean((real.seconds >= batch.low) & (real.seconds <= batch.high))),
         "assumed": list(predicted.unknown),
     }
-    if limit is not None:
-        line["saturation_per_s"] = limit
-        line["predicted_saturation_per_s"] = predicted.saturation_per_s.as_json()
-        line["saturation_error"] = abs(predicted.saturation_per_s.middle / limit - 1)
-    return line
+
+
+def _saturation(predicted: Predicted, limit: float) -> dict[str, Any]:
+    return {
+        "saturation_per_s": limit,
+        "predicted_saturation_per_s": predicted.saturation_per_s.as_json(),
+        "saturation_error": abs(predicted.saturation_per_s.middle / limit - 1),
+    }
 
 
 def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -231,60 +208,3 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "coverage": float(np.mean([line["coverage"] for line in lines])),
         "accepted": error is not None and error <= MOST_ERROR,
     }
-
-
-def on_spark(scale: float, tell: Tell) -> dict[str, Any]:
-    """All setups in one application and in random order; fitted to some of them, tried on the others."""
-    before = machine()
-    every = [*FITTED, *REAL_HELD_OUT, OVERLOAD]
-    setups = random.Random(SEED).sample(every, len(every))
-    with TemporaryDirectory(prefix="homeostat-bench-") as made:
-        log = Path(made) / "events"
-        tell("starting a cluster")
-        with ground("bench-models", setups[0].executors, event_log=log) as here:
-            runs = {}
-            for number, setup in enumerate(setups, start=1):
-                tell(f"real run {number} of {len(setups)}: {setup.name}")
-                runs[setup] = real_run(here, setup, scale * REAL_S)
-            recorded = record(log)
-    model = from_recording(only(recorded, [run for setup in FITTED for run in runs[setup]]), "bench models")
-    real = {setup: _real(only(recorded, ids)) for setup, ids in runs.items()}
-    there = model.predict(_real_configuration(model, FITTED[0]), FITTED[0].load_per_s).batch_s
-    assert there is not None
-    real_there = float(np.median(real[FITTED[0]].seconds))
-    lines = []
-    for setup in REAL_HELD_OUT:
-        predicted = model.predict(_real_configuration(model, setup), setup.load_per_s)
-        lines.append(_compared(setup.name, predicted, real[setup], there.middle, real_there, None))
-    told = {"fitted_to": [setup.name for setup in FITTED], **summary(lines), "configurations": lines}
-    told["saturation"] = _overloaded(model, real[OVERLOAD])
-    return {**told, "machine": {"before": before, "after": machine()}}
-
-
-def _real(recorded: RecordedRun) -> Real:
-    kept = recorded.batches[SKIPPED:] or recorded.batches
-    if not kept:
-        raise HomeostatError("too few batches ended", where="bench models", fix="a larger --scale")
-    seconds = kept[-1].ended_s - kept[0].started_s
-    return Real(np.array([batch.seconds for batch in kept]), sum(batch.rows for batch in kept) / seconds)
-
-
-def _overloaded(model: ApplicationModel, real: Real) -> dict[str, Any]:
-    """More rows than can be taken: what was taken then beside what the model says that batches can take at most."""
-    predicted = model.predict(_real_configuration(model, OVERLOAD), OVERLOAD.load_per_s)
-    return {
-        "setup": OVERLOAD.name,
-        "taken_per_s": real.throughput_per_s,
-        "predicted_per_s": predicted.throughput_per_s,
-        "error": abs(predicted.throughput_per_s / real.throughput_per_s - 1),
-    }
-
-
-def _real_configuration(model: ApplicationModel, setup: Setup) -> Configuration:
-    values: dict[Any, Any] = {EXECUTORS_KNOB: setup.executors}
-    for knob in model.partition_knobs():
-        if knob.kind == SOURCE_PARTITIONS:
-            values[knob] = setup.partitions
-        elif knob.kind == STATE_PARTITIONS:
-            values[knob] = setup.state_partitions
-    return model.configuration.patched(Patch(values))

@@ -53,11 +53,15 @@ class Setup:
     load_per_s: float
     partitions: int = PARTITIONS
     state_partitions: int = STATE_PARTITIONS
+    rows_per_trigger: int | None = None
+    trigger_s: float = TRIGGER_S
 
     @property
     def name(self) -> str:
         cut = "" if self.usual else f", {self.partitions} and {self.state_partitions} partitions"
-        return f"{self.executors} executors, {self.load_per_s:,.0f} rows/s{cut}"
+        bound = "" if self.rows_per_trigger is None else f", at most {self.rows_per_trigger:,} a batch"
+        every = "" if self.trigger_s == TRIGGER_S else f", every {self.trigger_s:g} s"
+        return f"{self.executors} executors, {self.load_per_s:,.0f} rows/s{cut}{bound}{every}"
 
     @property
     def usual(self) -> bool:
@@ -156,15 +160,16 @@ def real_run(here: Ground, setup: Setup, seconds: float, *, restarted: bool = Fa
     One that is `restarted` in between tells how long that takes.
     """
     here.set_executors(setup.executors)
-    name = f"{setup.executors}-{setup.load_per_s:.0f}-{setup.partitions}-{setup.state_partitions}"
+    name = f"{setup.executors}-{setup.load_per_s:.0f}-{setup.partitions}-{setup.state_partitions}-{setup.trigger_s:g}"
     spec = specification(
         Profile(WorkloadSpec("constant", setup.load_per_s)),
         here.directory / f"ledger-{name}",
         wait_ms=WAIT_MS,
-        trigger_s=TRIGGER_S,
+        trigger_s=setup.trigger_s,
         executors=setup.executors,
         source_partitions=setup.partitions,
         state_partitions=setup.state_partitions,
+        rows_per_trigger=setup.rows_per_trigger,
     )
     trial = Trial(here.spark, here.directory / name, spec, mode="observe")
     runs: list[str] = []

@@ -147,6 +147,22 @@ def _print_predictions(side: str, found: Mapping[str, Any]) -> None:
     for key, label in labels.items():
         if found.get(key) is not None:
             print(f"{label:<40}{found[key]:.1%} ({side})")
+    for line in found.get("saturation", ()):
+        print(f"{line['setup']}: takes {line['taken_per_s']:,.0f}/s, predicted {line['predicted_per_s']:,.0f}/s")
+    for line in found.get("catch_up", ()):
+        print(f"{line['setup']}: caught up in {line['caught_up_s']:.0f} s, predicted {line['predicted_s']:.0f} s")
+    if "latency" in found:
+        _print_latency(found["latency"])
+
+
+def _print_latency(found: Mapping[str, Any]) -> None:
+    low, high = found["load_per_s"]
+    print(
+        f"from {low:,.0f} to {high:,.0f} rows/s and back, p95 latency of at most {found['objective_p95_s']:g} s wanted:"
+    )
+    print(f"  regulated  {found['p95_s']:.1f} s with {found['executors']:.1f} executors on average")
+    for name, static in found["static"].items():
+        print(f"  {name}  {static['p95_s']:.1f} s" + ("" if static["holds"] else ", does not hold it"))
 
 
 @app.command("convergence")

@@ -23,7 +23,7 @@ from homeostat.core.view import View
 from homeostat.models.capacity import backlog_rows, level, replays
 from homeostat.models.fitting import batch_model
 from homeostat.models.noise import fit
-from homeostat.models.performance import Performance, Range, predict, tail_s
+from homeostat.models.performance import Performance, Range, catch_up_s, predict, tail_s
 from homeostat.models.replay import BatchModel, Setup
 from homeostat.models.saturation import FlowModel, flow_model
 
@@ -48,13 +48,6 @@ class Predicted:
     parts_s: Mapping[str, float] = field(default_factory=dict)
     utilisation: Mapping[str, float] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
-
-    def catch_up_s(self, backlog_rows: float) -> float:
-        """How long until a backlog is gone; infinite if it never is."""
-        if backlog_rows <= 0:
-            return 0.0
-        spare = self.most_per_s - self.rate_per_s
-        return backlog_rows / spare if spare > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +77,15 @@ class ApplicationModel:
             return _flow(self.performance, self.topology, configuration, rate_per_s)
         found = predict(self.performance, rate_per_s, self.setup(configuration), self.variation)
         return _batches(found, configuration)
+
+    def catch_up_s(self, configuration: Configuration, rate_per_s: float, backlog_rows: float) -> float:
+        """How long until a backlog is gone; infinite if it never is."""
+        if isinstance(self.performance, BatchModel):
+            return catch_up_s(self.performance, rate_per_s, self.setup(configuration), backlog_rows)
+        spare_per_s = self.predict(configuration, rate_per_s).most_per_s - rate_per_s
+        if backlog_rows <= 0:
+            return 0.0
+        return backlog_rows / spare_per_s if spare_per_s > 0 else math.inf
 
     def setup(self, configuration: Configuration) -> Setup:
         """The configuration as a batch sees it."""

@@ -21,6 +21,8 @@ _WAITS = 40
 _SHORTEST_PERIOD_S = 0.1
 _FAR = 2.0
 _MOST_FIXED = 0.5
+# A backlog is gone when no more waits than so many times what usually does.
+_GONE = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,35 @@ def capacity_per_s(model: BatchModel, setup: Setup) -> float:
         return _most_per_s(model, unbounded, 1.0)
     period_s = max(setup.trigger_s, model.plain_s(0.0, setup) / _MOST_FIXED)
     return _rows_within(model, unbounded, period_s) / period_s
+
+
+def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows: float) -> float:
+    """How long until a backlog is gone, batch after batch, each as large as it may be; infinite if it never is."""
+    if backlog_rows <= 0:
+        return 0.0
+    trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
+    rows = min(max(rate_per_s * trigger_s, 1.0), setup.rows_bound)
+    factor = float(np.median(model.durations_s(rows, setup))) / model.plain_s(rows, setup)
+    if rate_per_s >= _most_per_s(model, setup, factor):
+        return math.inf
+    usual = _GONE * rate_per_s * _period_s(model, rate_per_s, setup, factor)
+    waiting, spent_s = backlog_rows + rate_per_s * trigger_s, 0.0
+    if waiting > setup.rows_bound:  # full batches are all alike
+        full_s = max(trigger_s, factor * model.plain_s(setup.rows_bound, setup))
+        gained = setup.rows_bound - rate_per_s * full_s
+        full = math.floor(max(0.0, waiting - max(setup.rows_bound, usual)) / gained)
+        waiting, spent_s = waiting - full * gained, full * full_s
+    for _ in range(_MOST_ROUNDS):
+        if waiting <= usual:
+            break
+        rows = min(waiting, setup.rows_bound)
+        took_s = max(trigger_s, factor * model.plain_s(rows, setup))
+        gained = rows - rate_per_s * took_s
+        if gained <= 0:
+            return math.inf
+        spent_s += took_s * min(1.0, (waiting - usual) / gained)
+        waiting -= gained
+    return spent_s
 
 
 def tail_s(model: BatchModel, rows: float, setup: Setup, share: float) -> float:

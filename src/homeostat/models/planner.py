@@ -120,7 +120,7 @@ class Question:
         model, rate = self.model, self.rate_per_s
         predicted = self.predict(configuration)
         pause_s = _pause_s(model, configuration)
-        catch_up_s = predicted.catch_up_s(behind_rows(model, configuration, rate))
+        catch_up_s = model.catch_up_s(configuration, rate, behind_rows(model, configuration, rate))
         cost = model.capabilities.cost(configuration)
         return Candidate(
             predicted,

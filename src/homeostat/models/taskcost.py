@@ -84,7 +84,7 @@ def fit(samples: Samples) -> TaskCost | None:
         return None
     at_executors = float(samples.executors[-1])
     cost = _without_scaling(samples, at_executors)
-    if not _executors_varied(samples.executors):
+    if not _scaling_told(samples):
         return cost
     slowing = 0.0
     for _ in range(_ROUNDS):
@@ -182,10 +182,15 @@ def _standard_error(samples: Samples, fitted: Array) -> float:
     return spread(chosen) / math.sqrt(len(chosen)) if len(chosen) > 1 else 0.1
 
 
-def _executors_varied(executors: Array) -> bool:
-    counts, seen = np.unique(executors, return_counts=True)
+def _scaling_told(samples: Samples) -> bool:
+    """Whether the number of executors varied, and not just together with the rows of a task."""
+    counts, seen = np.unique(samples.executors, return_counts=True)
     often = counts[seen >= _LEAST_SEEN]
-    return len(often) > 1 and float(often.max() / often.min()) >= _LEAST_CHANGE
+    if len(often) < 2 or float(often.max() / often.min()) < _LEAST_CHANGE:
+        return False
+    ranges = np.array([np.percentile(samples.rows[samples.executors == count], (5, 95)) for count in often])
+    alike = bool(ranges[:, 0].max() <= _LEAST_RANGE * ranges[:, 1].min())
+    return alike or bool((ranges[:, 1] >= _LEAST_RANGE * ranges[:, 0]).any())
 
 
 def _slowing(samples: Samples, cost: TaskCost) -> float:
