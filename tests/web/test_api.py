@@ -21,7 +21,7 @@ RUN = {"run": "app/words"}
 
 def test_the_list_names_every_run_with_its_health(client: httpx.Client) -> None:
     listed = client.get("/index.json").json()
-    assert listed["total"] == 3
+    assert listed["total"] == 4
     queries = {q["run"]: q for application in listed["applications"] for q in application["queries"]}
     assert queries["app/words"]["health"] == "healthy"
     assert queries["app/words"]["latest"]["process_per_s"] == pytest.approx(200, rel=0.05)
