@@ -49,7 +49,7 @@ def test_a_plan_is_that_of_the_command_and_comes_in_pages(
 
 def test_the_curve_rises_with_the_rate_and_ends_at_what_can_be_taken(client: httpx.Client) -> None:
     told = asked(client, executors=8)
-    curve = told["curve_over"]
+    curve = told["curve"]
     assert curve["trigger_s"] == 10
     assert curve["rate_per_s"][-1] == told["sliders"][0]["high"] > told["now"]["saturation_per_s"]["p50"]
     for name in ("now", "then"):
@@ -57,6 +57,9 @@ def test_the_curve_rises_with_the_rate_and_ends_at_what_can_be_taken(client: htt
         assert throughput == pytest.approx(sorted(throughput), rel=0.01)
         assert throughput[0] == pytest.approx(curve["rate_per_s"][0])
         assert len(curve[name]["batch_s"]["p50"]) == len(curve["rate_per_s"])
+    long = [batch_s for batch_s in curve["now"]["batch_s"]["p50"] if batch_s is not None]
+    assert long == sorted(long)
+    assert curve["now"]["batch_s"]["p50"][-1] is None
     assert curve["then"]["throughput_per_s"][-1] > 1.5 * curve["now"]["throughput_per_s"][-1]
 
 

@@ -35,6 +35,7 @@ from homeostat.web.security import COOKIE, SESSION_S, Person, Sessions, Tokens
 from homeostat.web.summary import simulated
 
 SEEN = "homeostat-seen"  # the last event that a page has heard of: it asks for an answer from then on
+MOST_COSTLY = 2  # models that are asked at once: whoever asks for a thousand predictions waits, not the others
 Show = Callable[[Request], Awaitable[Response]]
 _EMPTY: dict[str, Any] = {"applications": [], "total": 0, "next": None}
 
@@ -46,6 +47,7 @@ class Dashboard:
         self._reader, self._tokens, self._local = reader, tokens, local
         self._sessions = Sessions()
         self._recent = Recent()
+        self._costly = asyncio.Semaphore(MOST_COSTLY)
         self.feed: Feed | None = None
 
     def application(self) -> Gate:
@@ -115,7 +117,11 @@ class Dashboard:
     async def _recently(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> Body:
         """Not made again as long as nothing has been written, or nothing that the asker has heard of."""
         seen = _whole(request.headers.get(SEEN, ""))
-        return await self._recent.get(Wish(key, self._position, make, seen, endpoint.keep_s))
+        wish = Wish(key, self._position, make, seen, endpoint.keep_s)
+        if not endpoint.keep_s:
+            return await self._recent.get(wish)
+        async with self._costly:
+            return await self._recent.get(wish)
 
     def _position(self) -> int | None:
         try:

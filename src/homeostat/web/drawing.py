@@ -13,6 +13,7 @@ CURVE_WIDE, CURVE_HIGH, CURVE_LEFT, CURVE_BOTTOM = 480.0, 200.0, 62.0, 24.0
 SHADES = 6
 MOST_NODES = 60
 PRESSURED, BUSY = 0.1, 0.5
+_WELL_ABOVE = 2.5  # levels: what is higher runs along the edge, so that the rest can be seen
 _HOT = 3.0  # medians: as slow as this or slower is the darkest shade
 
 
@@ -52,6 +53,7 @@ def curve(
     every = [value for values in (*lines.values(), *(band or ()), [level]) for value in values]
     right = max(rates, default=0.0) or 1.0
     top = 1.08 * max((value for value in every if value is not None and math.isfinite(value)), default=0.0) or 1.0
+    top = min(top, _WELL_ABOVE * level) if level else top
     bottom = CURVE_HIGH - CURVE_BOTTOM
 
     def at(rate: float, value: float) -> str:

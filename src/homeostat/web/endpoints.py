@@ -67,7 +67,7 @@ class OrderBody(BaseModel):
 
     run: str = Field(min_length=1, max_length=LONGEST, description="the run")
     command: str = Field(description="what to do", json_schema_extra={"enum": list(COMMANDS)})
-    target: str = Field("", max_length=LONGEST, description="the advice to approve, or the action to revert")
+    target: str = Field("", max_length=LONGEST, description="the advice, the action or the resolver meant")
     why: str = Field("", max_length=LONGEST, description="the reason, for the log")
     values: dict[str, float] = Field(default_factory=dict, max_length=20, description="knobs to apply")
 

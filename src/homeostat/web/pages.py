@@ -36,7 +36,7 @@ def _environment() -> Environment:
         "sparkline": drawing.sparkline,
         "topology": drawing.topology,
         "heat": drawing.heat,
-        "curve": drawing.curve,
+        "plotted": drawing.curve,
     }
     return made
 

@@ -8,6 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
+from starlette.concurrency import run_in_threadpool
+
 from homeostat.web.answers import Body
 
 FRESH_S = 0.5
@@ -57,7 +59,7 @@ class Recent:
             if making is not None:
                 await asyncio.wait([making])
                 continue
-            making = asyncio.create_task(asyncio.to_thread(_answer, wish, made))
+            making = asyncio.create_task(run_in_threadpool(_answer, wish, made))
             self._making[wish.key] = making
             making.add_done_callback(lambda done: self._keep(wish.key, done))
             return (await asyncio.shield(making)).body

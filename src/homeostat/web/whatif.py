@@ -65,7 +65,7 @@ def performance(store: Store, asked: Asked) -> dict[str, Any]:
             "sliders": sliders,
             "now": questions.predicted_json(now),
             "then": questions.predicted_json(then),
-            "curve_over": _curves(model, configuration, sliders[0]["high"]),
+            "curve": _curves(model, configuration, sliders[0]["high"]),
             "errors": {str(name): float(error) for name, error in model.errors.items()},
         }
 
@@ -166,8 +166,8 @@ def _slider(name: str, label: str, limits: tuple[float, float], now: float, aske
 
 
 def _curves(model: ApplicationModel, configuration: Configuration, most_per_s: float) -> dict[str, Any]:
-    """Both configurations over the same rates, from almost nothing to the most that can be asked."""
-    rates = [most_per_s * (place + 1) / CURVE_POINTS for place in range(CURVE_POINTS)]
+    """Both configurations over the same rates, from nothing to the most that can be asked."""
+    rates = [most_per_s * place / CURVE_POINTS for place in range(CURVE_POINTS + 1)]
     now = [model.predict(model.configuration, rate) for rate in rates]
     same = configuration == model.configuration
     then = now if same else [model.predict(configuration, rate) for rate in rates]
@@ -176,14 +176,11 @@ def _curves(model: ApplicationModel, configuration: Configuration, most_per_s: f
 
 
 def _columns(found: Sequence[Predicted]) -> dict[str, Any]:
-    batches = [each.batch_s for each in found if each.batch_s is not None]
+    """Where more arrives than is taken, batches grow longer and longer: no duration is theirs."""
+    batches = [each.batch_s.as_json() if each.batch_s is not None and each.stable else {} for each in found]
     return {
         "throughput_per_s": [each.throughput_per_s for each in found],
-        "batch_s": {
-            "p10": [batch.low for batch in batches],
-            "p50": [batch.middle for batch in batches],
-            "p90": [batch.high for batch in batches],
-        },
+        "batch_s": {name: [batch.get(name) for batch in batches] for name in ("p10", "p50", "p90")},
     }
 
 
