@@ -151,8 +151,8 @@ def test_a_resolver_is_run_by_hand_against_the_diagnoses_that_stand() -> None:
         ([say("approve", "v-9")], "not done: v-9 is not advised now"),
         ([say("approve")], "not done: nothing is not advised now"),
         ([say("pause"), say("approve", "v-1")], "not done: kill switch: paused by Ada: because"),
-        ([say("revert")], "not done: nothing is not being judged: there is nothing to take back"),
-        ([say("revert", "a-7")], "not done: a-7 is not being judged: there is nothing to take back"),
+        ([say("revert")], "not done: there is no action to take back now"),
+        ([say("revert", "a-7")], "not done: a-7 is not the last action that took effect: only that can be taken back"),
     ],
 )
 def test_what_cannot_be_done_is_answered(events: list[Operator], why: str) -> None:
@@ -176,6 +176,13 @@ def test_a_person_takes_back_what_is_being_judged() -> None:
     assert played.texts("outcome") == ["a-1 superseded: a person took it back before it was judged"]
     assert played.state.observed[SPLIT] == 2
     assert played.state.memory == (), "it proves nothing about the action"
+
+
+def test_a_person_takes_back_the_last_action_after_it_was_judged() -> None:
+    played = play(policy(Trouble(until_s=50.0)), ENGINE, SEEN[:14], extra={10: [say("revert")]})
+    assert played.texts("action") == ["grow: parallelism.split = 3", "revert: parallelism.split = 2"]
+    assert played.texts("outcome")[0] == "a-1 helped"
+    assert played.state.observed[SPLIT] == 2
 
 
 def test_a_replaced_worker_does_not_come_back() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from living import Living
+from living import BATCHES, Living
 from serving import OPERATE, Served, serving, write_hostile
 
 
@@ -32,6 +32,7 @@ def advised(log: Path, words: Living) -> Iterator[Living]:
 
 @pytest.fixture(scope="module")
 def served(log: Path, words: Living, advised: Living) -> Iterator[Served]:
+    Living(log, "app/batches", mode="advise", scenario=BATCHES).close()
     write_hostile(log)
     with serving(log) as found:
         yield found

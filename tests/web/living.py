@@ -8,14 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from homeostat.core.configuration import Configuration
+from homeostat.core.cycle import Trace
 from homeostat.core.engine import Engine
 from homeostat.core.events import Apply, EngineChanged, Event, Failure, Observed, Receipt
-from homeostat.core.state import Mode
+from homeostat.core.state import Mode, State
 from homeostat.policies import registry
 from homeostat.service.diary import Diary
+from homeostat.service.learned import Learner
 from homeostat.service.manager import Manager
 from homeostat.service.simulation import build_engine
-from homeostat.sim.spec import ComponentSpec, DataflowSpec, Scenario, WorkloadSpec
+from homeostat.sim.spec import ComponentSpec, DataflowSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.store.sqlite import SqliteStore
 
 HISTORY_S = 1_200.0
@@ -30,6 +32,17 @@ SCENARIO = Scenario(
         ComponentSpec("count", inputs=("lines",), parallelism=3, rate_per_s=50.0),
     ),
     WorkloadSpec("steps", steps=((0.0, 100.0), (300.0, 200.0))),
+)
+BATCHES = Scenario(
+    "batches",
+    "A word count in micro-batches",
+    MicrobatchSpec(trigger_s=10.0, executors=4, max_executors=30),
+    7_200.0,
+    (
+        ComponentSpec("lines", "source", parallelism=24, rate_per_s=5_000.0),
+        ComponentSpec("count", inputs=("lines",), parallelism=24, rate_per_s=500.0),
+    ),
+    WorkloadSpec(rate_per_s=1_000.0, noise=Noise(0.05)),
 )
 
 
@@ -66,15 +79,20 @@ class WallClock:
 
 
 class Living:
-    """Twenty minutes of a word count whose load doubles after five; `step` lets ten more seconds pass."""
+    """Twenty minutes of a word count, whose load doubles after five; `step` lets ten more seconds pass."""
 
-    def __init__(self, log: Path, run: str, mode: Mode = "regulate") -> None:
+    def __init__(self, log: Path, run: str, mode: Mode = "regulate", scenario: Scenario = SCENARIO) -> None:
         self.run = run
         self.store = SqliteStore(log)
-        engine = WallClock(build_engine(SCENARIO), time.time() - HISTORY_S)
+        engine = WallClock(build_engine(scenario), time.time() - HISTORY_S)
         policy = registry.build("provisioning")
-        diary = Diary(self.store, run, policy)
-        self.manager = Manager(engine, policy, self.store, run, mode=mode, on_step=diary.note)
+        diary, learner = Diary(self.store, run, policy), Learner(self.store, run)
+
+        def after_step(trace: Trace, state: State) -> None:
+            diary.note(trace, state)
+            learner.look(policy, state, engine.now_s)
+
+        self.manager = Manager(engine, policy, self.store, run, mode=mode, on_step=after_step)
         self.manager.start()
         for _ in range(int(HISTORY_S / STEP_S)):
             self.step()

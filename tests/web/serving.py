@@ -81,5 +81,6 @@ def write_hostile(log: Path) -> None:
         HOSTILE, "present", present | {"conditions": [HOSTILE], "diagnoses": standing, "advised": standing}
     )
     store.save_state(HOSTILE, "matrices", {"components": {HOSTILE: {"workers": [3]}}})
+    store.save_state(HOSTILE, "model", {"format": 1, "at_s": HOSTILE, "topology": nodes, "configuration": {HOSTILE: 1}})
     store.save_state("only a state", "present", [1, 2])
     store.close()

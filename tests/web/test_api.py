@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
@@ -13,6 +14,7 @@ from living import Living
 from serving import HOSTILE, OPERATE, READ, Served, serving
 
 from homeostat.bench.service import write_history
+from homeostat.bench.viewers import Viewer
 from homeostat.core.findings import Record
 from homeostat.store.sqlite import SqliteStore
 
@@ -21,7 +23,7 @@ RUN = {"run": "app/words"}
 
 def test_the_list_names_every_run_with_its_health(client: httpx.Client) -> None:
     listed = client.get("/index.json").json()
-    assert listed["total"] == 3
+    assert listed["total"] == 4
     queries = {q["run"]: q for application in listed["applications"] for q in application["queries"]}
     assert queries["app/words"]["health"] == "healthy"
     assert queries["app/words"]["latest"]["process_per_s"] == pytest.approx(200, rel=0.05)
@@ -108,6 +110,8 @@ def test_every_page_has_a_twin_and_strict_headers(client: httpx.Client) -> None:
     for path in (
         "/",
         "/query?run=app/words",
+        "/models/performance?run=app/batches",
+        "/plans?run=app/batches",
         "/stories?run=app/words",
         "/log?run=app/words",
         "/record?run=app/words&id=a-1",
@@ -121,7 +125,11 @@ def test_every_page_has_a_twin_and_strict_headers(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/query", "/stories", "/log", "/series.json", "/query.json", "/log.json", "/stories.json"]
+    "path",
+    [
+        *("/query", "/stories", "/log", "/models/performance", "/plans"),
+        *("/series.json", "/query.json", "/log.json", "/stories.json", "/models/performance.json", "/plans.json"),
+    ],
 )
 def test_a_hostile_run_is_shown_as_text(client: httpx.Client, path: str) -> None:
     answer = client.get(path, params={"run": HOSTILE}, headers={"accept": "text/html"})
@@ -169,6 +177,22 @@ def test_events_arrive_and_are_caught_up_with(served: Served, words: Living) -> 
             missed = [_event(lines) for _ in range(2)]
     assert missed[0] == first
     assert [event["kind"] for event in missed].count("batch") >= 1
+
+
+def test_a_viewer_of_the_benchmark_reads_pages_when_there_is_news(served: Served, words: Living) -> None:
+    host, port = served.url.removeprefix("http://").split(":")
+
+    async def watched() -> int:
+        viewer = Viewer(host, int(port), words.run)
+        watching = asyncio.create_task(viewer.watch())
+        await viewer.connected.wait()
+        while not viewer.reads and not watching.done():
+            words.step()
+            await asyncio.sleep(0.1)
+        watching.cancel()
+        return viewer.reads
+
+    assert asyncio.run(watched()) >= 1
 
 
 def _event(lines: object) -> dict[str, object]:

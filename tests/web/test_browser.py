@@ -22,6 +22,8 @@ PAGES = (
     "/",
     QUERY,
     link("/query", run=HOSTILE),
+    link("/models/performance", run="app/batches"),
+    link("/plans", run="app/batches", rate=3000),
     link("/stories", run="app/words"),
     link("/log", run="app/words"),
     link("/record", run="app/words", id="a-1"),
@@ -158,6 +160,38 @@ def test_a_week_of_history_goes_on_into_a_forecast(browser: Browser, tmp_path: P
         page.close()
 
 
+def test_a_slider_is_moved_by_keyboard_and_the_prediction_follows(page: Page) -> None:
+    page.goto(link("/query", run="app/batches"))
+    rate, executors = (page.get_by_role("slider", name=name) for name in ("Rate", "Executors"))
+    told = page.locator("#foretold")
+    expect(told).to_contain_text("it would keep up")
+    expect(executors).to_have_attribute("aria-valuetext", "4")
+    now = told.inner_text()
+    rate.focus()
+    page.keyboard.press("End")
+    expect(told).to_contain_text("it would fall behind")
+    executors.focus()
+    page.keyboard.press("End")
+    expect(executors).to_have_attribute("aria-valuetext", "16")
+    expect(told).to_contain_text("it would keep up")
+    expect(page.get_by_role("row", name="executors.app 4 16")).to_be_visible()
+    expect(page.get_by_role("img", name="Batch duration over the rate")).to_be_visible()
+    for line in page.locator("#predicted polyline").all():
+        assert len((line.get_attribute("points") or "").split()) > 5
+    page.get_by_role("link", name="As it is now").click()
+    expect(told).to_have_text(now)
+
+
+def test_the_plan_names_the_change_and_why_others_lost(page: Page) -> None:
+    page.goto(link("/models/performance", run="app/batches", rate=3000))
+    expect(page.get_by_role("slider", name="Rate")).to_have_value("3000")
+    page.get_by_role("link", name="The cheapest configuration for this rate").click()
+    expect(page.locator(".answer")).to_contain_text("Change executors.app 4 →")
+    verdicts = page.get_by_role("row").locator("td:last-child")
+    expect(verdicts.first).to_have_text("chosen")
+    expect(verdicts.filter(has_text="rows/s")).not_to_have_count(0)
+
+
 @pytest.mark.parametrize("token", ["", READ])
 def test_controls_are_not_there_without_the_role_and_refused_all_the_same(
     page: Page, served: Served, token: str, words: Living
@@ -176,7 +210,7 @@ def test_controls_are_not_there_without_the_role_and_refused_all_the_same(
 def test_a_hostile_run_is_text_on_every_page(page: Page) -> None:
     page.goto("/")
     expect(page.locator("main")).to_contain_text("<img src=x onerror=alert(1)>")
-    for path in ("/query", "/stories", "/log"):
+    for path in ("/query", "/stories", "/log", "/models/performance", "/plans"):
         page.goto(link(path, run=HOSTILE))
         expect(page.locator("main img, main script")).to_have_count(0)
         expect(page.locator("main")).to_contain_text("<script>alert(2)</script>")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import os
 import platform
 import random
 import subprocess
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from homeostat.bench.control import scenario
@@ -29,6 +30,7 @@ from homeostat.store.sqlite import SqliteStore
 
 DAY_S = 86_400.0
 REPEATS = 5
+ROUNDS = 6
 CHAIN = ("symptom", "diagnosis", "proposal", "action", "receipt", "outcome")
 ACTIONS_A_DAY = 4
 LIVE = "bench/live"
@@ -37,7 +39,15 @@ _TICK_S = 10.0
 
 
 def measure(
-    *, queries: int, instances: int, days: float, batch_s: float, viewers: int, cycles: int, tell: Callable[[str], None]
+    *,
+    queries: int,
+    instances: int,
+    days: float,
+    batch_s: float,
+    viewers: int,
+    cycles: int,
+    tell: Callable[[str], None],
+    rounds: int = ROUNDS,
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch) / "log.sqlite"
@@ -47,21 +57,20 @@ def measure(
         with _server(log) as (host, port):
             tell("asking for the views")
             views = _views(host, port, log)
-            tell(f"{cycles} cycles of the loop without and with {viewers} dashboards, in turn")
-            quiet, watched = _cycles(loop, host, port, viewers, cycles)
+            tell(f"{rounds} rounds of {cycles} cycles of the loop without and with {viewers} dashboards")
+            taken, reads = _rounds(loop, host, port, viewers, cycles, rounds)
         loop.store.close()
-    ratio = median(watched) / median(quiet)
     return {
         "machine": platform.platform(),
+        "load_average": round(os.getloadavg()[0], 2),
         "queries": queries,
         "instances": instances,
         "days": days,
         "records": written,
         **views,
         "viewers": viewers,
-        "cycle_ms_alone": round(1e3 * median(quiet), 2),
-        "cycle_ms_watched": round(1e3 * median(watched), 2),
-        "cycle_ratio": round(ratio, 3),
+        "pages_read_per_cycle": round(reads / (rounds * cycles), 1),
+        **_compared(taken),
     }
 
 
@@ -115,6 +124,18 @@ def _decision(number: int, at_s: float) -> list[Record]:
     ]
 
 
+class Cycle(NamedTuple):
+    """One turn of the loop: how long it took, and how much of that it had a processor."""
+
+    seconds: float
+    cpu_s: float
+
+
+class _Round(NamedTuple):
+    quiet: list[Cycle]
+    watched: list[Cycle]
+
+
 class _Loop:
     """A manager over a simulated engine that writes into the same log; `cycle` is one turn, and how long it took."""
 
@@ -128,11 +149,11 @@ class _Loop:
         for _ in range(20):
             self.cycle()
 
-    def cycle(self) -> float:
+    def cycle(self) -> Cycle:
         events = self._manager.engine.wait(self._manager.engine.now_s + _TICK_S)
-        began_s = time.perf_counter()
+        began_s, cpu_s = time.perf_counter(), time.thread_time()
         self._manager.think(events)
-        return time.perf_counter() - began_s
+        return Cycle(time.perf_counter() - began_s, time.thread_time() - cpu_s)
 
 
 @contextmanager
@@ -191,31 +212,75 @@ def _live(host: str, port: int, log: Path, number: int) -> float:
     return time.perf_counter() - began_s
 
 
-def _cycles(loop: _Loop, host: str, port: int, viewers: int, cycles: int) -> tuple[list[float], list[float]]:
-    """In turn, so that whatever else the machine does meets both alike; one cycle a second, as in a run."""
-    quiet: list[float] = []
-    watched: list[float] = []
-    for _ in range(2):
-        quiet += _paced(loop, cycles)
-        with _dashboards(host, port, viewers):
-            watched += _paced(loop, cycles)
-    return quiet, watched
+def _rounds(loop: _Loop, host: str, port: int, viewers: int, cycles: int, count: int) -> tuple[list[_Round], int]:
+    """In turn, so that whatever else the machine does meets both alike; and how often a page was read."""
+    rounds, reads = [], 0
+    with _dashboards(host, port, viewers) as dashboards:
+        for _ in range(count):
+            quiet = _paced(loop, cycles)
+            dashboards.open()
+            watched = _paced(loop, cycles)
+            reads += dashboards.close()
+            rounds.append(_Round(quiet, watched))
+    return rounds, reads
 
 
-def _paced(loop: _Loop, cycles: int) -> list[float]:
-    times = []
+def _paced(loop: _Loop, cycles: int) -> list[Cycle]:
+    """One a second, as in a run."""
+    found: list[Cycle] = []
     for _ in range(cycles):
-        times.append(loop.cycle())
-        time.sleep(max(0.0, 1.0 - times[-1]))
-    return times
+        found.append(loop.cycle())
+        time.sleep(max(0.0, 1.0 - found[-1].seconds))
+    return found
+
+
+def _compared(rounds: list[_Round]) -> dict[str, Any]:
+    """Of all cycles together, and how far the rounds lie apart; the processor time tells waiting from working."""
+    ratios = sorted(_ratio(each.watched, each.quiet, "seconds") for each in rounds)
+    quiet = [cycle for each in rounds for cycle in each.quiet]
+    watched = [cycle for each in rounds for cycle in each.watched]
+    return {
+        "cycle_ms_alone": round(1e3 * _middle(quiet, "seconds"), 2),
+        "cycle_ms_watched": round(1e3 * _middle(watched, "seconds"), 2),
+        "cycle_ratio": round(_ratio(watched, quiet, "seconds"), 3),
+        "cycle_ratio_of_rounds": [round(ratio, 3) for ratio in ratios],
+        "cycle_cpu_ratio": round(_ratio(watched, quiet, "cpu_s"), 3),
+    }
+
+
+def _middle(cycles: list[Cycle], what: str) -> float:
+    return float(median(getattr(cycle, what) for cycle in cycles))
+
+
+def _ratio(watched: list[Cycle], quiet: list[Cycle], what: str) -> float:
+    return _middle(watched, what) / _middle(quiet, what)
+
+
+class _Dashboards:
+    def __init__(self, viewing: subprocess.Popen[str]) -> None:
+        self._viewing = viewing
+
+    def open(self) -> None:
+        self._say()
+
+    def close(self) -> int:
+        reads = int(self._say())
+        if reads < 0:
+            raise RuntimeError("a dashboard was not answered")
+        return reads
+
+    def _say(self) -> str:
+        assert self._viewing.stdin is not None
+        assert self._viewing.stdout is not None
+        self._viewing.stdin.write("\n")
+        self._viewing.stdin.flush()
+        return self._viewing.stdout.readline()
 
 
 @contextmanager
-def _dashboards(host: str, port: int, count: int) -> Iterator[None]:
+def _dashboards(host: str, port: int, count: int) -> Iterator[_Dashboards]:
     command = [sys.executable, "-m", "homeostat.bench.viewers", host, str(port), LIVE, str(count)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as viewing:
+        yield _Dashboards(viewing)
         assert viewing.stdin is not None
-        assert viewing.stdout is not None
-        viewing.stdout.readline()
-        yield
         viewing.stdin.close()

@@ -1,53 +1,91 @@
 """Open dashboards for the benchmark of the service: each follows a run and reads its page anew as it changes.
 
-In a process of their own: `python -m homeostat.bench.viewers HOST PORT RUN COUNT`. A line is printed once all of them
-are connected; the end of stdin ends it.
+In a process of their own: `python -m homeostat.bench.viewers HOST PORT RUN COUNT`. A line on stdin opens all of them,
+the next one closes them; each is answered by a line, the second with how often a page was read, -1 if one was refused.
+The end of stdin ends it.
+
+Real ones are on other machines. These only take in the bytes, and only while nobody else wants the processor.
 """
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import os
 import sys
-import threading
-import time
+from contextlib import suppress
 from urllib.parse import urlencode
 
 THROTTLE_S = 0.3
-TIMEOUT_S = 60.0
 
 
-def view(host: str, port: int, run: str, connected: threading.Semaphore) -> None:
+class Viewer:
     """What the page's script does: listen, and on news fetch the page and the columns of its charts."""
-    asked = urlencode({"run": run})
-    news = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
-    news.request("GET", f"/events?{asked}")
-    stream = news.getresponse()
-    pages = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
-    connected.release()
-    seen = ""
-    for line in stream:
-        if line.startswith(b"id:"):
-            seen = line[3:].strip().decode()
-        if line.startswith(b"data:"):
-            time.sleep(THROTTLE_S)
-            for path in (f"/query?{asked}", f"/series.json?{asked}"):
-                pages.request("GET", path, headers={"accept": "text/html", "homeostat-seen": seen})
-                pages.getresponse().read()
+
+    def __init__(self, host: str, port: int, run: str) -> None:
+        self._host, self._port, self._asked = host, port, urlencode({"run": run})
+        self.connected = asyncio.Event()
+        self.reads = 0
+
+    async def watch(self) -> None:
+        news, to_news = await asyncio.open_connection(self._host, self._port)
+        pages, to_pages = await asyncio.open_connection(self._host, self._port)
+        try:
+            to_news.write(self._request(f"/events?{self._asked}", ""))
+            await news.readuntil(b"retry:")
+            self.connected.set()
+            while seen := await _newest(news):
+                await asyncio.sleep(THROTTLE_S)
+                for path in (f"/query?{self._asked}", f"/series.json?{self._asked}"):
+                    to_pages.write(self._request(path, seen))
+                    await _answered(pages)
+                self.reads += 1
+        finally:
+            to_news.close()
+            to_pages.close()
+
+    def _request(self, path: str, seen: str) -> bytes:
+        headers = {"host": f"{self._host}:{self._port}", "accept": "text/html", "accept-encoding": "gzip"}
+        lines = [f"{name}: {value}" for name, value in {**headers, "homeostat-seen": seen}.items()]
+        return "\r\n".join((f"GET {path} HTTP/1.1", *lines, "", "")).encode()
 
 
-def main() -> None:
-    os.nice(19)  # real ones are on other machines: what they cost themselves shall not count
-    host, port, run, count = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-    connected = threading.Semaphore(0)
-    for _ in range(count):
-        threading.Thread(target=view, args=(host, port, run, connected), daemon=True).start()
-    for _ in range(count):
-        connected.acquire()
-    print("connected", flush=True)
-    sys.stdin.read()
-    os._exit(0)  # the viewers wait for news that need not come
+async def _newest(news: asyncio.StreamReader) -> str:
+    """The id of the last event that has come, after waiting for one; empty at the end."""
+    seen = b""
+    while not seen:
+        lines = (await news.read(65_536)).splitlines()
+        if not lines:
+            return ""
+        seen = next((line[3:].strip() for line in reversed(lines) if line.startswith(b"id:")), b"")
+    return seen.decode()
+
+
+async def _answered(pages: asyncio.StreamReader) -> None:
+    head = (await pages.readuntil(b"\r\n\r\n")).lower()
+    if not head.startswith(b"http/1.1 200"):
+        raise RuntimeError(f"a page was answered with {head[:40]!r}")
+    _, _, length = head.partition(b"content-length:")
+    await pages.readexactly(int(length.split()[0]))
+
+
+async def main(host: str, port: int, run: str, count: int) -> None:
+    lines = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    while await lines.readline():
+        viewers = [Viewer(host, port, run) for _ in range(count)]
+        watching = [asyncio.create_task(viewer.watch()) for viewer in viewers]
+        await asyncio.gather(*(viewer.connected.wait() for viewer in viewers))
+        print("open", flush=True)
+        await lines.readline()
+        failed = [each for each in watching if each.done()]
+        for each in watching:
+            each.cancel()
+        for each in watching:
+            with suppress(asyncio.CancelledError):
+                await each
+        print(-1 if failed else sum(viewer.reads for viewer in viewers), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +15,7 @@ from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from homeostat.core.configuration import Configuration, Knob, Value
+    from homeostat.core.configuration import Knob, Value
     from homeostat.models.application import ApplicationModel, Predicted
     from homeostat.models.planner import Candidate, Plan, Proposer
 
@@ -67,6 +66,7 @@ def whatif(
 ) -> None:
     """Predict how a configuration would do at a rate: batch duration, throughput, lag, latency, and what limits it."""
     from homeostat.core.configuration import EXECUTORS, ROWS_PER_TRIGGER, TRIGGER_S
+    from homeostat.service import questions
 
     if picture is not None:
         from homeostat import pictures
@@ -75,20 +75,21 @@ def whatif(
     model = learned(store, run, event_log, scenario)
     wanted: dict[Knob, Value] = _assigned(model, set_ or [])
     if executors is not None:
-        wanted |= _knobs(model, EXECUTORS, executors, "--executors")
+        wanted |= questions.every(model, EXECUTORS, executors, "--executors")
     if trigger is not None:
-        wanted |= _knobs(model, TRIGGER_S, _parsed(units.parse_duration, trigger, "--trigger"), "--trigger")
+        trigger_s = _parsed(units.parse_duration, trigger, "--trigger")
+        wanted |= questions.every(model, TRIGGER_S, trigger_s, "--trigger")
     if rows_per_trigger is not None:
         count = int(_parsed(units.parse_count, rows_per_trigger, "--rows-per-trigger"))
-        wanted |= _knobs(model, ROWS_PER_TRIGGER, count, "--rows-per-trigger")
+        wanted |= questions.every(model, ROWS_PER_TRIGGER, count, "--rows-per-trigger")
     if partitions is not None:
-        wanted |= _partitions(model, partitions)
-    configuration = _checked(model, wanted)
+        wanted |= questions.partitions(model, partitions, "--partitions")
+    configuration = questions.configured(model, wanted)
     now = model.predict(model.configuration, model.arrival_per_s)
     then = model.predict(configuration, model.arrival_per_s if rate is None else _rate(rate))
     if json:
-        errors = dict(model.errors)
-        print_json({"at_s": model.at_s, "now": predicted_json(now), "then": predicted_json(then), "errors": errors})
+        told = {"now": questions.predicted_json(now), "then": questions.predicted_json(then)}
+        print_json({"at_s": model.at_s, **told, "errors": dict(model.errors)})
     else:
         _print_predicted(model, now, then)
     if picture is not None:
@@ -125,21 +126,21 @@ def plan(
     """Find the cheapest configuration that holds the objective, and tell why the others lost."""
     from homeostat.models.planner import Goal, Steady
     from homeostat.models.planner import plan as make
+    from homeostat.service import questions
 
     model = learned(store, run, event_log, scenario)
-    asked = {
-        "throughput_per_s": None if throughput is None else _rate(throughput, "--throughput"),
-        "latency_p95_s": None if latency is None else _parsed(units.parse_duration, latency, "--latency"),
-        "lag_s": None if lag is None else _parsed(units.parse_duration, lag, "--lag"),
-        "cost_limit": cost_limit,
-    }
-    given: Mapping[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    model = replace(model, objective=replace(model.objective, **given))
+    model = questions.with_objective(
+        model,
+        throughput_per_s=None if throughput is None else _rate(throughput, "--throughput"),
+        latency_p95_s=None if latency is None else _parsed(units.parse_duration, latency, "--latency"),
+        lag_s=None if lag is None else _parsed(units.parse_duration, lag, "--lag"),
+        cost_limit=cost_limit,
+    )
     goal = Goal(_confidence(confidence), _parsed(units.parse_duration, horizon, "--horizon"))
     arrivals = Steady(model.arrival_per_s if rate is None else _rate(rate), model.variation)
     made = make(model, arrivals=arrivals, goal=goal, proposers=[_proposer(path) for path in proposer or []])
     if json:
-        print_json(plan_json(model, made))
+        print_json(questions.plan_json(model, made))
     else:
         _print_plan(model, made)
     if made.chosen is None:
@@ -163,49 +164,6 @@ def learned(store: Path | None, run: str | None, event_log: Path | None, scenari
     path = store_path(store)
     with open_log(path) as log:
         return sources.from_store(log, run_name(log, run, path), str(path))
-
-
-def predicted_json(predicted: Predicted) -> dict[str, Any]:
-    return {
-        "configuration": dict(predicted.configuration.as_json()),
-        "rate_per_s": predicted.rate_per_s,
-        "stable": predicted.stable,
-        "throughput_per_s": predicted.throughput_per_s,
-        "saturation_per_s": predicted.saturation_per_s.as_json(),
-        "batch_s": None if predicted.batch_s is None else predicted.batch_s.as_json(),
-        "lag_s": predicted.lag_s,
-        "latency_s": dict(predicted.latency_s),
-        "critical_path_s": dict(predicted.parts_s),
-        "utilisation": dict(predicted.utilisation),
-        "limit": predicted.limit,
-        "unknown": list(predicted.unknown),
-    }
-
-
-def plan_json(model: ApplicationModel, made: Plan) -> dict[str, Any]:
-    return {
-        "at_s": model.at_s,
-        "rate_per_s": made.rate_per_s,
-        "confidence": made.goal.confidence,
-        "horizon_s": made.goal.horizon_s,
-        "holds": made.chosen is not None,
-        "change": {str(knob): value for knob, value in made.patch.values.items()},
-        "errors": dict(model.errors),
-        "best": _candidate_json(made.best),
-        "candidates": [_candidate_json(each) for each in made.candidates],
-    }
-
-
-def _candidate_json(candidate: Candidate) -> dict[str, Any]:
-    return {
-        **predicted_json(candidate.predicted),
-        "proposed_by": candidate.proposer,
-        "cost": candidate.cost,
-        "pause_s": candidate.pause_s,
-        "catch_up_s": candidate.catch_up_s,
-        "instance_seconds": candidate.spent,
-        "lost": candidate.lost,
-    }
 
 
 def _print_predicted(model: ApplicationModel, now: Predicted, then: Predicted) -> None:
@@ -299,43 +257,16 @@ def _caught_up(model: ApplicationModel, candidate: Candidate) -> str:
 
 
 def _assigned(model: ApplicationModel, assignments: Sequence[str]) -> dict[Knob, Value]:
-    from homeostat.core.configuration import Knob
+    from homeostat.service import questions
 
     found: dict[Knob, Value] = {}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals:
             raise ConfigError(f"cannot read {assignment!r}", where="--set", fix="write parallelism.count=8")
-        knob = Knob.parse(name.strip())
-        if knob not in model.configuration.values:
-            known = ", ".join(str(each) for each in sorted(model.configuration.values))
-            raise ConfigError(f"there is no knob {name.strip()!r}", where="--set", fix=f"one of {known}")
-        found[knob] = int(_parsed(units.parse_count, text.strip(), "--set"))
+        count = int(_parsed(units.parse_count, text.strip(), "--set"))
+        found |= questions.single(model, name.strip(), count, "--set")
     return found
-
-
-def _knobs(model: ApplicationModel, kind: str, value: Value, option: str) -> dict[Knob, Value]:
-    found = {knob: value for knob in model.configuration.values if knob.kind == kind}
-    if not found:
-        raise ConfigError(f"this application has no {kind}", where=option, fix="see `--set` for what it has")
-    return found
-
-
-def _partitions(model: ApplicationModel, count: int) -> dict[Knob, Value]:
-    found: dict[Knob, Value] = {knob: count for knob in model.partition_knobs() if knob in model.configuration.values}
-    if not found:
-        raise ConfigError("no stage of this application can be cut anew", where="--partitions")
-    return found
-
-
-def _checked(model: ApplicationModel, wanted: Mapping[Knob, Value]) -> Configuration:
-    from homeostat.core.configuration import Patch
-
-    configuration = model.configuration.patched(Patch(dict(wanted)))
-    refusal = model.capabilities.refusal(configuration)
-    if refusal:
-        raise ConfigError(refusal, where="the configuration")
-    return configuration
 
 
 def _parsed(parse: Callable[[object], float], text: str, option: str) -> float:

@@ -56,7 +56,9 @@ def service(
     days: Annotated[float, typer.Option("--days", min=0.01, help="Of history.")] = 7.0,
     batch: Annotated[float, typer.Option("--batch", min=1.0, help="Seconds between two batches of it.")] = 60.0,
     viewers: Annotated[int, typer.Option("--viewers", min=1, max=100, help="Dashboards that are open.")] = 20,
-    cycles: Annotated[int, typer.Option("--cycles", min=5, help="Of the loop, one a second, in each part.")] = 30,
+    cycles: Annotated[
+        int, typer.Option("--cycles", min=5, help="Of the loop, one a second, in each part of six rounds.")
+    ] = 10,
     json: JsonFlag = False,
 ) -> None:
     """Time the dashboard's views over a large log, and the loop's cycle with dashboards open and without."""

@@ -55,13 +55,13 @@ def approve(
 
 
 def revert(
-    id: Annotated[str, typer.Argument(metavar="[ID]", help="The action, such as a-1; the one being judged.")] = "",
+    id: Annotated[str, typer.Argument(metavar="[ID]", help="The action, such as a-1; the last one.")] = "",
     store: StoreOption = None,
     run: RunOption = None,
     why: WhyOption = "",
     json: JsonFlag = False,
 ) -> None:
-    """Take back an action that is still being judged."""
+    """Take back the last action, or another one that is still being judged."""
     _give("revert", store, run, why, json, target=id)
 
 

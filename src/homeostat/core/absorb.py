@@ -112,7 +112,12 @@ def _receipt(state: State, receipt: Receipt, book: Book, commands: list[Command]
     )
     judged = receipt.applied and mine.proposal.kind != REVERT and mine.proposal.prediction is not None
     active = (*others, replace(mine, applied_s=receipt.at_s)) if judged else others
-    state = replace(state, active=active, last_action_s={**state.last_action_s, mine.scope: receipt.at_s})
+    state = replace(
+        state,
+        active=active,
+        last=mine if receipt.applied else state.last,
+        last_action_s={**state.last_action_s, mine.scope: receipt.at_s},
+    )
     return _now_runs(state, receipt.configuration, receipt.at_s)
 
 

@@ -111,14 +111,22 @@ def _checked(proposal: Proposal, context: GuardContext) -> Proposal | str:
 
 
 def _revert(state: State, target: str, id: str, book: Book, commands: list[Command]) -> State:
-    action = next((a for a in state.active if a.applied_s is not None and target in ("", a.command.id)), None)
+    """The action that is being judged; if none is, the last one that took effect."""
+    judged = [action for action in state.active if action.applied_s is not None]
+    earlier = [state.last] if state.last is not None and not state.active else []
+    action = next((a for a in (*judged, *earlier) if target in ("", a.command.id)), None)
     if action is None:
-        return _answer(state, f"{target or 'nothing'} is not being judged: there is nothing to take back", id, book)
+        reason = f"{target} is not the last action that took effect: only that can be taken back"
+        return _answer(state, reason if target else "there is no action to take back now", id, book)
     if not action.proposal.patch.values:
         return _answer(state, f"{action.command.id} replaced workers: they do not come back", id, book)
-    state = replace(state, active=tuple(a for a in state.active if a is not action))
-    _superseded(action, id, book)
-    return revert(state, action, id, book, commands)
+    if action in judged:
+        state = replace(state, active=tuple(a for a in state.active if a is not action))
+        _superseded(action, id, book)
+    taken_back = revert(state, action, id, book, commands)
+    if taken_back is state:
+        return _answer(state, f"{action.command.id} left nothing to take back", id, book)
+    return taken_back
 
 
 def _superseded(action: ActiveAction, id: str, book: Book) -> None:

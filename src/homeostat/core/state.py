@@ -61,7 +61,8 @@ class Standing:
 class State:
     """`observed` is what the engine runs, `desired` what the loop wants; what is requested lies in `active`.
 
-    `seen` holds the last batch of each run, `warm` the runs that have had a batch with rows.
+    `seen` holds the last batch of each run, `warm` the runs that have had a batch with rows. `last` is the newest action
+    that took effect, judged or not: a person may still take it back.
     """
 
     mode: Mode = "advise"
@@ -83,6 +84,7 @@ class State:
     last_cycle_s: float = float("-inf")
     last_action_s: Mapping[str, float] = field(default_factory=dict)
     active: tuple[ActiveAction, ...] = ()
+    last: ActiveAction | None = None
     symptoms: Mapping[tuple[str, str], Standing] = field(default_factory=dict)
     diagnoses: Mapping[tuple[str, str], Standing] = field(default_factory=dict)
     refusals: Mapping[tuple[str, str, str], str] = field(default_factory=dict)

@@ -330,4 +330,5 @@ def _open(path: Path, how: str) -> sqlite3.Connection:
 
 def _record(row: Sequence[Any]) -> Record:
     id, kind, at_s, text, component, because, body = row
-    return Record(id, kind, at_s, text, component, tuple(cast(list[str], load(because))), load_body(body))
+    parents = () if because == "[]" else tuple(cast(list[str], load(because)))
+    return Record(id, kind, at_s, text, component, parents, load_body(body))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 JSON_TYPE = "application/json"
 HTML_TYPE = "text/html; charset=utf-8"
+_WORTH_PACKING = 1_000
 
 
 class RefusalError(HomeostatError):
@@ -44,14 +47,29 @@ def as_json(value: object) -> bytes:
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def tagged(request: HTTPConnection, body: bytes, media_type: str) -> Response:
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What is sent, plain and packed, and its tag: made once, however many ask for it."""
+
+    plain: bytes
+    packed: bytes
+    etag: str
+
+    @classmethod
+    def of(cls, plain: bytes) -> Body:
+        packed = gzip.compress(plain, compresslevel=1, mtime=0) if len(plain) >= _WORTH_PACKING else b""
+        return cls(plain, packed, f'W/"{hashlib.blake2b(plain, digest_size=12).hexdigest()}"')
+
+
+def tagged(request: HTTPConnection, body: Body, media_type: str) -> Response:
     """With an ETag; a client that has the very same already gets only that word."""
-    etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
-    headers = {"etag": etag, "cache-control": "no-cache", "vary": "cookie, authorization"}
-    known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
-    if etag in known:
+    vary = "cookie, authorization, accept-encoding"
+    headers = {"etag": body.etag, "cache-control": "no-cache", "vary": vary}
+    if body.etag in [each.strip() for each in request.headers.get("if-none-match", "").split(",")]:
         return Response(status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type=media_type)
+    if body.packed and "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(body.packed, headers=headers | {"content-encoding": "gzip"}, media_type=media_type)
+    return Response(body.plain, headers=headers, media_type=media_type)
 
 
 def error_body(status: int, error: HomeostatError) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qsl
@@ -22,7 +22,7 @@ from homeostat.core.errors import HomeostatError, NoLogError
 from homeostat.service.orders import order
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web import views
-from homeostat.web.answers import HTML_TYPE, JSON_TYPE, RefusalError, as_json, refused, tagged
+from homeostat.web.answers import HTML_TYPE, JSON_TYPE, Body, RefusalError, as_json, refused, tagged
 from homeostat.web.endpoints import ENDPOINTS, Endpoint, OrderBody, description
 from homeostat.web.feed import MOST_VIEWERS, Feed
 from homeostat.web.gate import Gate
@@ -30,11 +30,13 @@ from homeostat.web.metrics import MEDIA_TYPE, exposition
 from homeostat.web.pages import STATIC, page
 from homeostat.web.parameters import read
 from homeostat.web.reader import Reader
-from homeostat.web.recent import Recent
+from homeostat.web.recent import Recent, Wish
 from homeostat.web.security import COOKIE, SESSION_S, Person, Sessions, Tokens
 from homeostat.web.summary import simulated
 
 SEEN = "homeostat-seen"  # the last event that a page has heard of: it asks for an answer from then on
+MOST_COSTLY = 2  # models that are asked at once: whoever asks for a thousand predictions waits, not the others
+Show = Callable[[Request], Awaitable[Response]]
 _EMPTY: dict[str, Any] = {"applications": [], "total": 0, "next": None}
 
 
@@ -45,6 +47,7 @@ class Dashboard:
         self._reader, self._tokens, self._local = reader, tokens, local
         self._sessions = Sessions()
         self._recent = Recent()
+        self._costly = asyncio.Semaphore(MOST_COSTLY)
         self.feed: Feed | None = None
 
     def application(self) -> Gate:
@@ -54,7 +57,7 @@ class Dashboard:
             shown = self._page(endpoint) if endpoint.template else self._twin(endpoint)
             routes.append(Route(endpoint.path, shown))
         routes += [
-            Route("/openapi.json", lambda request: tagged(request, as_json(description()), JSON_TYPE)),
+            Route("/openapi.json", lambda request: tagged(request, Body.of(as_json(description())), JSON_TYPE)),
             Route("/metrics", self._metrics),
             Route("/events", self._events),
             Route("/orders", self._order_form, methods=["POST"]),
@@ -90,35 +93,41 @@ class Dashboard:
                 return _EMPTY
             raise
 
-    def _twin(self, endpoint: Endpoint) -> Callable[[Request], Response]:
-        def show(request: Request) -> Response:
+    def _twin(self, endpoint: Endpoint) -> Show:
+        async def show(request: Request) -> Response:
             def made() -> bytes:
                 return as_json(self._answer(endpoint, request))
 
-            return tagged(request, self._made(request, endpoint, (_here(request),), made), JSON_TYPE)
+            return tagged(request, await self._recently(request, endpoint, (_here(request),), made), JSON_TYPE)
 
         return show
 
-    def _page(self, endpoint: Endpoint) -> Callable[[Request], Response]:
-        def show(request: Request) -> Response:
+    def _page(self, endpoint: Endpoint) -> Show:
+        async def show(request: Request) -> Response:
             person, here = _person(request), _here(request)
             twin = f"{endpoint.path}.json" + (f"?{request.url.query}" if request.url.query else "")
 
             def made() -> bytes:
                 return page(endpoint.template, person=person, here=here, twin=twin, **self._answer(endpoint, request))
 
-            return tagged(request, self._made(request, endpoint, (here, person), made), HTML_TYPE)
+            return tagged(request, await self._recently(request, endpoint, (here, person), made), HTML_TYPE)
 
         return show
 
-    def _made(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> bytes:
+    async def _recently(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> Body:
         """Not made again as long as nothing has been written, or nothing that the asker has heard of."""
-        try:
-            position = self._reader.read(lambda store: store.position())
-        except NoLogError:
-            return make()
         seen = _whole(request.headers.get(SEEN, ""))
-        return self._recent.get(key, position, make, seen=seen, keep_s=endpoint.keep_s)
+        wish = Wish(key, self._position, make, seen, endpoint.keep_s)
+        if not endpoint.keep_s:
+            return await self._recent.get(wish)
+        async with self._costly:
+            return await self._recent.get(wish)
+
+    def _position(self) -> int | None:
+        try:
+            return self._reader.read(lambda store: store.position())
+        except NoLogError:
+            return None
 
     def _metrics(self, request: Request) -> Response:
         try:

@@ -9,9 +9,11 @@ from typing import Any
 WIDE, HIGH = 120.0, 28.0
 NODE_WIDE, NODE_HIGH, GAP_X, GAP_Y = 230.0, 74.0, 70.0, 22.0
 CELL = 16.0
+CURVE_WIDE, CURVE_HIGH, CURVE_LEFT, CURVE_BOTTOM = 480.0, 200.0, 62.0, 24.0
 SHADES = 6
 MOST_NODES = 60
 PRESSURED, BUSY = 0.1, 0.5
+_WELL_ABOVE = 2.5  # levels: what is higher runs along the edge, so that the rest can be seen
 _HOT = 3.0  # medians: as slow as this or slower is the darkest shade
 
 
@@ -37,6 +39,53 @@ def _points(values: Sequence[float | None], top: float) -> str:
         for place, value in enumerate(values)
         if value is not None and math.isfinite(value)
     )
+
+
+def curve(
+    rates: Sequence[float],
+    lines: Mapping[str, Sequence[float | None]],
+    band: tuple[Sequence[float | None], Sequence[float | None]] | None = None,
+    here: float | None = None,
+    level: float | None = None,
+) -> dict[str, Any]:
+    """Lines over the rate, within a band if there is one, with marks on both axes; `here` is the rate that was asked
+    for, `level` a height not to exceed."""
+    every = [value for values in (*lines.values(), *(band or ()), [level]) for value in values]
+    right = max(rates, default=0.0) or 1.0
+    top = 1.08 * max((value for value in every if value is not None and math.isfinite(value)), default=0.0) or 1.0
+    top = min(top, _WELL_ABOVE * level) if level else top
+    bottom = CURVE_HIGH - CURVE_BOTTOM
+
+    def at(rate: float, value: float) -> str:
+        return f"{_x(rate, right):.1f},{bottom * (1 - min(max(value / top, 0.0), 1.0)):.1f}"
+
+    def points(values: Sequence[float | None]) -> list[str]:
+        known = zip(rates, values, strict=False)
+        return [at(rate, value) for rate, value in known if value is not None and math.isfinite(value)]
+
+    return {
+        "wide": CURVE_WIDE,
+        "high": CURVE_HIGH,
+        "left": CURVE_LEFT,
+        "bottom": bottom,
+        "lines": {name: " ".join(points(values)) for name, values in lines.items()},
+        "band": " ".join([*points(band[0]), *reversed(points(band[1]))]) if band else "",
+        "here": None if here is None else round(_x(min(here, right), right), 1),
+        "level": None if level is None else round(bottom * (1 - level / top), 1),
+        "across": [{"at": round(_x(value, right), 1), "value": value} for value in _ticks(right)],
+        "up": [{"at": round(bottom * (1 - value / top), 1), "value": value} for value in _ticks(top)],
+    }
+
+
+def _x(rate: float, right: float) -> float:
+    return CURVE_LEFT + (CURVE_WIDE - CURVE_LEFT - 12.0) * rate / right
+
+
+def _ticks(most: float) -> list[float]:
+    """Round numbers from zero on, three to six of them."""
+    unit = 10.0 ** math.floor(math.log10(most))
+    step = next(part * unit for part in (0.2, 0.5, 1.0, 2.0) if most / (part * unit) <= 5)
+    return [step * place for place in range(int(most / step) + 1)]
 
 
 def state_of(component: Mapping[str, Any]) -> str:

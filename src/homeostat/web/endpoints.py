@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from homeostat._version import __version__
 from homeostat.service.orders import COMMANDS, LONGEST
 from homeostat.store.protocol import Store
-from homeostat.web import views
+from homeostat.web import views, whatif
 from homeostat.web.parameters import Parameter
 
 Answer = Callable[[Store, Mapping[str, Any]], dict[str, Any]]
@@ -41,6 +41,22 @@ ENDPOINTS = (
     Endpoint("/log", "Its records, the newest first", views.LOG, views.log, "log.html"),
     Endpoint("/record", "One record, explained, with its chain", views.RECORD, views.record, "record.html"),
     Endpoint("/models/traffic", "What will arrive, with an interval", views.TRAFFIC, views.traffic, keep_s=60.0),
+    Endpoint(
+        "/models/performance",
+        "What a rate and a configuration would do, with the curve over the rate",
+        whatif.PERFORMANCE,
+        whatif.performance,
+        "performance.html",
+        keep_s=20.0,
+    ),
+    Endpoint(
+        "/plans",
+        "The cheapest configuration that holds the objective, and why the others lost",
+        whatif.PLANS,
+        whatif.plans,
+        "plans.html",
+        keep_s=20.0,
+    ),
 )
 
 
@@ -51,7 +67,7 @@ class OrderBody(BaseModel):
 
     run: str = Field(min_length=1, max_length=LONGEST, description="the run")
     command: str = Field(description="what to do", json_schema_extra={"enum": list(COMMANDS)})
-    target: str = Field("", max_length=LONGEST, description="the advice to approve, or the action to revert")
+    target: str = Field("", max_length=LONGEST, description="the advice, the action or the resolver meant")
     why: str = Field("", max_length=LONGEST, description="the reason, for the log")
     values: dict[str, float] = Field(default_factory=dict, max_length=20, description="knobs to apply")
 

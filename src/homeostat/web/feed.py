@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from typing import NamedTuple
 
 from homeostat.core.errors import StoreError
 from homeostat.store.protocol import Placed
@@ -19,10 +20,18 @@ MOST_MISSED = 500
 _KEPT = 2_000
 
 
+class _Told(NamedTuple):
+    """A record as the event that every viewer gets."""
+
+    position: int
+    run: str
+    event: bytes
+
+
 class Feed:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._news: deque[Placed] = deque(maxlen=_KEPT)
+        self._news: deque[_Told] = deque(maxlen=_KEPT)
         self._position = -1
         self._changed = asyncio.Event()
         self.viewers = 0
@@ -35,7 +44,7 @@ class Feed:
             except StoreError:
                 fresh = []
             if fresh:
-                self._news.extend(fresh)
+                self._news.extend(map(_told, fresh))
                 told, self._changed = self._changed, asyncio.Event()
                 told.set()
             await asyncio.sleep(POLL_S)
@@ -61,22 +70,23 @@ class Feed:
                 if len(missed) >= MOST_MISSED:
                     position = self._position
                     yield _event(position, "reset", b"{}")
-                for placed in missed if len(missed) < MOST_MISSED else ():
-                    position = placed.position
-                    if not run or placed.run == run:
-                        yield _event(position, "record", as_json({"run": placed.run, **line(placed.record)}))
+                for told in missed if len(missed) < MOST_MISSED else ():
+                    position = told.position
+                    if not run or told.run == run:
+                        yield told.event
                 if not missed and not await self._wait(position):
                     yield b": still here\n\n"
         finally:
             self.viewers -= 1
 
-    async def _since(self, position: int) -> list[Placed]:
+    async def _since(self, position: int) -> list[_Told]:
         if position >= self._position:
             return []
         if self._news and self._news[0].position <= position + 1:
-            return [placed for placed in self._news if placed.position > position][:MOST_MISSED]
+            return [told for told in self._news if told.position > position][:MOST_MISSED]
         try:
-            return await asyncio.to_thread(lambda: self._reader.read(lambda store: store.after(position, MOST_MISSED)))
+            found = await asyncio.to_thread(lambda: self._reader.read(lambda store: store.after(position, MOST_MISSED)))
+            return [_told(placed) for placed in found]
         except StoreError:
             await asyncio.sleep(POLL_S)
             return []
@@ -90,6 +100,11 @@ class Feed:
         except TimeoutError:
             return False
         return True
+
+
+def _told(placed: Placed) -> _Told:
+    data = as_json({"run": placed.run, **line(placed.record)})
+    return _Told(placed.position, placed.run, _event(placed.position, "record", data))
 
 
 def _event(position: int, name: str, data: bytes) -> bytes:

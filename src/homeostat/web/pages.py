@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from homeostat._version import __version__
-from homeostat.store.words import moment, number, words
+from homeostat.store.words import moment, number, span, words
 from homeostat.web import drawing
 from homeostat.web.stories import clipped
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
+_FAR_OFF = 5.0
 
 
 @cache
@@ -27,13 +29,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"moment": moment, "number": _number, "words": words, "clipped": clipped}
+    made.filters |= {"moment": moment, "span": span, "number": _number, "off": _off, "words": words, "clipped": clipped}
     made.globals |= {
         "version": __version__,
         "link": link,
         "sparkline": drawing.sparkline,
         "topology": drawing.topology,
         "heat": drawing.heat,
+        "plotted": drawing.curve,
     }
     return made
 
@@ -52,6 +55,11 @@ def link(path: str, **asked: object) -> str:
     """An address within the dashboard; any run name is safe in it."""
     given = {name: value for name, value in asked.items() if value not in ("", None)}
     return f"{path}?{urlencode(given, errors='backslashreplace')}" if given else path
+
+
+def _off(error: float) -> str:
+    """An error in ln of what was predicted."""
+    return f"{math.expm1(min(error, _FAR_OFF)):.0%}"
 
 
 def _number(value: object) -> str:

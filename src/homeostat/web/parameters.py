@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from homeostat.web.answers import RefusalError
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """Of a query string. `schema` is JSON schema: type string (maxLength, enum) or integer (minimum, maximum)."""
+    """Of a query string. `schema` is JSON schema: string (maxLength, enum), integer or number (minimum, maximum)."""
 
     name: str
     schema: Mapping[str, Any]
@@ -25,6 +26,8 @@ class Parameter:
             return self.schema.get("default")
         if self.schema["type"] == "integer":
             return self._whole(text)
+        if self.schema["type"] == "number":
+            return self._number(text)
         if len(text) < self.schema.get("minLength", 0) or len(text) > self.schema["maxLength"]:
             raise RefusalError(400, f"{self.name!r} has {len(text)} characters", f"at most {self.schema['maxLength']}")
         if "enum" in self.schema and text not in self.schema["enum"]:
@@ -37,14 +40,30 @@ class Parameter:
             raise RefusalError(400, f"{self.name!r} is no whole number from {low} to {high}")
         return int(text)
 
+    def _number(self, text: str) -> float:
+        low, high = self.schema["minimum"], self.schema["maximum"]
+        plain = len(text) < 40 and not set(text) - set("0123456789+-.eE")
+        try:
+            value = float(text) if plain else math.nan
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise RefusalError(400, f"{self.name!r} is no number from {low:g} to {high:g}")
+        return value
+
 
 def text(name: str, meaning: str, longest: int = 500, *, required: bool = False, least: int = 0) -> Parameter:
     schema: dict[str, Any] = {"type": "string", "minLength": least, "maxLength": longest}
     return Parameter(name, schema if required else schema | {"default": ""}, meaning, required)
 
 
-def whole(name: str, meaning: str, low: int, high: int, default: int) -> Parameter:
-    return Parameter(name, {"type": "integer", "minimum": low, "maximum": high, "default": default}, meaning)
+def whole(name: str, meaning: str, low: int, high: int, default: int | None = None) -> Parameter:
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return Parameter(name, schema if default is None else schema | {"default": default}, meaning)
+
+
+def number(name: str, meaning: str, low: float, high: float) -> Parameter:
+    return Parameter(name, {"type": "number", "minimum": low, "maximum": high}, meaning)
 
 
 def choice(name: str, meaning: str, options: Sequence[str], default: str) -> Parameter:

@@ -62,12 +62,32 @@ def columns(batches: Sequence[Record], points: int = MOST_POINTS) -> Columns:
     return table
 
 
+def rates(batches: Sequence[Record]) -> tuple[list[float | None], list[float | None]]:
+    """What was processed and what arrived, batch by batch: all that a sparkline shows."""
+    found = [(_per_s(batch.body), known(batch.body, "arrival_per_s")) for batch in batches]
+    return [_rounded(processed) for processed, _ in found], [_rounded(arrived) for _, arrived in found]
+
+
+def latest(batch: Record) -> dict[str, float | None]:
+    found = row(batch.body)
+    return {"at_s": batch.at_s} | {name: _rounded(found[name]) for name in (*_MEANS, *_SUMS, *_PEAKS)}
+
+
 def row(body: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of one batch; NaN for what is not known."""
     found = {name: known(body, name) for name in ("arrival_per_s", "rows", "span_s", *_PEAKS)}
-    found["process_per_s"] = found["rows"] / found["span_s"] if found["span_s"] > 0 else math.nan
+    found["process_per_s"] = _per_s(body)
     phases = body.get("phases_s")
     return found | ({name: known(phases, name) for name in phases} if isinstance(phases, dict) else {})
+
+
+def _per_s(body: Mapping[str, Any]) -> float:
+    span_s = known(body, "span_s")
+    return known(body, "rows") / span_s if span_s > 0 else math.nan
+
+
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 def _together(name: str, values: Sequence[float]) -> float | None:
@@ -80,4 +100,4 @@ def _together(name: str, values: Sequence[float]) -> float | None:
         together = sum(finite) / len(finite)
     else:
         together = max(finite)
-    return float(f"{together:.6g}")
+    return _rounded(together)

@@ -84,9 +84,6 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
     listening = _listen(serving)
     name = f"[{serving.host}]" if ":" in serving.host else serving.host
     address = f"{serving.scheme}://{name}:{listening.getsockname()[1]}/"
-    say(f"dashboard at {address}")
-    if serving.tokens is None:
-        say(f"to operate, sign in with the token in {own}")
     config = uvicorn.Config(
         dashboard.application(),
         log_level="warning",
@@ -100,6 +97,10 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
         ssl_keyfile=serving.key,
         ws="none",
     )
+    config.load()  # all that is needed for an answer, before anyone is told where to ask
+    say(f"dashboard at {address}")
+    if serving.tokens is None:
+        say(f"to operate, sign in with the token in {own}")
     with listening:
         if serving.webhook:
             Notifier(reader, serving.webhook, serving.shape, address, say).start()

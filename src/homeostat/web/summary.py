@@ -10,7 +10,7 @@ from homeostat.core.findings import Record
 from homeostat.service.overview import BEHIND, HEALTHY, STOPPED, UNKNOWN, query_state
 from homeostat.store.protocol import BATCH, RunInfo, Store
 from homeostat.web.presence import present
-from homeostat.web.series import columns
+from homeostat.web.series import latest, rates
 
 SPARKLINE_POINTS = 40
 GONE_S = 600.0
@@ -41,7 +41,7 @@ def summary(store: Store, info: RunInfo, now_s: float) -> dict[str, Any]:
     batches = store.records(info.name, kinds=(BATCH,), limit=SPARKLINE_POINTS, newest_first=True)[::-1]
     now = present(store, info.name)
     state, reason = _health(batches, info, now_s)
-    table = columns(batches)
+    processed, arrived = rates(batches)
     return {
         "run": info.name,
         "application": application,
@@ -54,9 +54,9 @@ def summary(store: Store, info: RunInfo, now_s: float) -> dict[str, Any]:
         "started_s": info.started_s,
         "last_s": info.last_s,
         "counts": dict(info.counts),
-        "latest": {name: column[-1] for name, column in table.items() if column},
-        "rates": table.get("process_per_s", []),
-        "arrivals": table.get("arrival_per_s", []),
+        "latest": latest(batches[-1]) if batches else {},
+        "rates": processed,
+        "arrivals": arrived,
         "diagnoses": [each.model_dump() for each in now.diagnoses],
         "advised": [each.model_dump() for each in now.advised],
         "active": [each.model_dump() for each in now.active],

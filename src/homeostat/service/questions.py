@@ -1,0 +1,99 @@
+"""Questions to the model of an application: what another configuration would do, and which one to have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from homeostat.core.configuration import Configuration, Knob, Patch, Value
+from homeostat.core.errors import ConfigError
+from homeostat.models.application import ApplicationModel, Predicted
+from homeostat.models.planner import Candidate, Plan
+
+Wanted = dict[Knob, Value]
+
+
+def every(model: ApplicationModel, kind: str, value: Value, where: str) -> Wanted:
+    """All knobs of a kind set to it."""
+    found = {knob: value for knob in model.configuration.values if knob.kind == kind}
+    if not found:
+        raise ConfigError(f"this application has no {kind}", where=where, fix=f"it has {_known(model)}")
+    return found
+
+
+def partitions(model: ApplicationModel, count: int, where: str) -> Wanted:
+    """Every stage that can be cut anew, cut into so many tasks."""
+    found: Wanted = {knob: count for knob in model.partition_knobs() if knob in model.configuration.values}
+    if not found:
+        raise ConfigError("no stage of this application can be cut anew", where=where)
+    return found
+
+
+def single(model: ApplicationModel, name: str, value: Value, where: str) -> Wanted:
+    knob = Knob.parse(name)
+    if knob not in model.configuration.values:
+        raise ConfigError(f"there is no knob {name!r}", where=where, fix=f"one of {_known(model)}")
+    return {knob: value}
+
+
+def configured(model: ApplicationModel, wanted: Mapping[Knob, Value]) -> Configuration:
+    """The present configuration with these changes; what the engine cannot do is refused."""
+    configuration = model.configuration.patched(Patch(dict(wanted)))
+    refusal = model.capabilities.refusal(configuration)
+    if refusal:
+        raise ConfigError(refusal, where="the configuration")
+    return configuration
+
+
+def with_objective(model: ApplicationModel, **given: float | None) -> ApplicationModel:
+    """Those of the objective's parts that are given replace the application's own."""
+    parts: Mapping[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return replace(model, objective=replace(model.objective, **parts))
+
+
+def predicted_json(predicted: Predicted) -> dict[str, Any]:
+    return {
+        "configuration": dict(predicted.configuration.as_json()),
+        "rate_per_s": predicted.rate_per_s,
+        "stable": predicted.stable,
+        "throughput_per_s": predicted.throughput_per_s,
+        "saturation_per_s": predicted.saturation_per_s.as_json(),
+        "batch_s": None if predicted.batch_s is None else predicted.batch_s.as_json(),
+        "lag_s": predicted.lag_s,
+        "latency_s": dict(predicted.latency_s),
+        "critical_path_s": dict(predicted.parts_s),
+        "utilisation": dict(predicted.utilisation),
+        "limit": predicted.limit,
+        "unknown": list(predicted.unknown),
+    }
+
+
+def plan_json(model: ApplicationModel, made: Plan) -> dict[str, Any]:
+    return {
+        "at_s": model.at_s,
+        "rate_per_s": made.rate_per_s,
+        "confidence": made.goal.confidence,
+        "horizon_s": made.goal.horizon_s,
+        "holds": made.chosen is not None,
+        "change": {str(knob): value for knob, value in made.patch.values.items()},
+        "errors": dict(model.errors),
+        "best": _candidate_json(made.best),
+        "candidates": [_candidate_json(each) for each in made.candidates],
+    }
+
+
+def _candidate_json(candidate: Candidate) -> dict[str, Any]:
+    return {
+        **predicted_json(candidate.predicted),
+        "proposed_by": candidate.proposer,
+        "cost": candidate.cost,
+        "pause_s": candidate.pause_s,
+        "catch_up_s": candidate.catch_up_s,
+        "instance_seconds": candidate.spent,
+        "lost": candidate.lost,
+    }
+
+
+def _known(model: ApplicationModel) -> str:
+    return ", ".join(str(each) for each in sorted(model.configuration.values))

@@ -1,0 +1,145 @@
+"""What-if and plan over HTTP: the same numbers as on the command line, and no model that makes the server fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from serving import HOSTILE, Served
+
+from homeostat.core.findings import Record
+from homeostat.store.sqlite import SqliteStore
+
+RUN = {"run": "app/batches"}
+Homeostat = Callable[..., Any]
+
+
+def asked(client: httpx.Client, path: str = "/models/performance.json", **given: object) -> dict[str, Any]:
+    answer = client.get(path, params=RUN | {name: str(value) for name, value in given.items()})
+    assert answer.status_code == 200
+    return dict(answer.json())
+
+
+def test_a_prediction_is_that_of_the_command(client: httpx.Client, log: Path, homeostat: Homeostat) -> None:
+    told = asked(client, rate=2000, executors=8, partitions=48)
+    ran = homeostat(
+        *("whatif", "--store", log, "--run", RUN["run"], "--json"),
+        *("--rate", "2000", "--executors", 8, "--partitions", 48),
+    )
+    assert {name: told[name] for name in ("now", "then", "errors")} == {
+        name: ran.json[name] for name in ("now", "then", "errors")
+    }
+
+
+def test_a_plan_is_that_of_the_command_and_comes_in_pages(
+    client: httpx.Client, log: Path, homeostat: Homeostat
+) -> None:
+    ran = homeostat("plan", "--store", log, "--run", RUN["run"], "--rate", "3k", "--cost-limit", 20, "--json").json
+    first = asked(client, "/plans.json", rate=3000, cost=20, limit=1)
+    assert (first["holds"], first["change"], first["best"]) == (True, ran["change"], ran["best"])
+    assert (len(first["candidates"]), first["total"], first["next"]) == (1, len(ran["candidates"]), 1)
+    rest = asked(client, "/plans.json", rate=3000, cost=20, offset=first["next"])
+    assert first["candidates"] + rest["candidates"] == ran["candidates"]
+    assert rest["next"] is None
+
+
+def test_the_curve_rises_with_the_rate_and_ends_at_what_can_be_taken(client: httpx.Client) -> None:
+    told = asked(client, executors=8)
+    curve = told["curve"]
+    assert curve["trigger_s"] == 10
+    assert curve["rate_per_s"][-1] == told["sliders"][0]["high"] > told["now"]["saturation_per_s"]["p50"]
+    for name in ("now", "then"):
+        throughput = curve[name]["throughput_per_s"]
+        assert throughput == pytest.approx(sorted(throughput), rel=0.01)
+        assert throughput[0] == pytest.approx(curve["rate_per_s"][0])
+        assert len(curve[name]["batch_s"]["p50"]) == len(curve["rate_per_s"])
+    long = [batch_s for batch_s in curve["now"]["batch_s"]["p50"] if batch_s is not None]
+    assert long == sorted(long)
+    assert curve["now"]["batch_s"]["p50"][-1] is None
+    assert curve["then"]["throughput_per_s"][-1] > 1.5 * curve["now"]["throughput_per_s"][-1]
+
+
+def test_sliders_are_what_the_engine_has(client: httpx.Client) -> None:
+    sliders = {each["name"]: each for each in asked(client, executors=7)["sliders"]}
+    assert list(sliders) == ["rate", "executors", "partitions"]
+    assert (sliders["executors"]["now"], sliders["executors"]["value"], sliders["executors"]["high"]) == (4, 7, 16)
+    dataflow = client.get("/models/performance.json", params={"run": "app/words"}).json()
+    assert [each["name"] for each in dataflow["sliders"]] == ["rate", "parallelism.count", "parallelism.lines"]
+
+
+def test_a_knob_of_a_dataflow_can_be_set(client: httpx.Client) -> None:
+    few, many = (
+        asked(client, run="app/words", rate=400, set=knobs)
+        for knobs in ("parallelism.count=2", "parallelism.count=20,parallelism.lines=2")
+    )
+    assert not few["then"]["stable"]
+    assert many["then"]["stable"]
+    assert many["then"]["configuration"] == {"parallelism.count": 20, "parallelism.lines": 2}
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"executors": 31}, "executors.app = 31 is outside its bounds 1 to 30"),
+        ({"set": "parallelism.nothing=3"}, "there is no knob 'parallelism.nothing'"),
+        ({"set": "parallelism.count=lots"}, "a knob is set to a whole number, as parallelism.count=8"),
+        ({"set": "parallelism.count=99999999"}, "parallelism.count can be at most 20000 here"),
+    ],
+)
+def test_what_the_engine_cannot_do_is_told(client: httpx.Client, given: dict[str, Any], reason: str) -> None:
+    told = asked(client, **given)
+    assert (told["usable"], told["reason"]) == (False, reason)
+
+
+@pytest.mark.parametrize("path", ["/models/performance.json", "/plans.json"])
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [({"rate": "nan"}, 400), ({"rate": "-1"}, 400), ({"rate": "1_000"}, 400), ({"rate": "9" * 50}, 400)],
+)
+def test_rates_of_no_sense_are_refused(client: httpx.Client, path: str, given: dict[str, str], status: int) -> None:
+    assert client.get(path, params=RUN | given).status_code == status
+
+
+def test_unchanged_answers_are_not_sent_again(client: httpx.Client) -> None:
+    for path in ("/models/performance.json", "/plans.json"):
+        answer = client.get(path, params=RUN)
+        again = client.get(path, params=RUN, headers={"if-none-match": answer.headers["etag"]})
+        assert again.status_code == 304
+
+
+def model_of(log: Path, run: str) -> dict[str, Any]:
+    store = SqliteStore(log, read_only=True)
+    found = store.load_state(run, "model")
+    store.close()
+    return dict(json.loads(json.dumps(found)))
+
+
+def test_a_model_that_makes_no_sense_is_told_and_nothing_fails(served: Served, log: Path) -> None:
+    sane = model_of(log, RUN["run"])
+    odd: list[Any] = [
+        [1, 2],
+        {"format": 99},
+        {**sane, "at_s": "<script>"},
+        {**sane, "arrival_per_s": "many"},
+        {**sane, "arrival_per_s": float("nan")},
+        {**sane, "errors": {"x": "y"}},
+        {**sane, "configuration": {"executors.app": "x"}},
+        {**sane, "topology": [{"name": HOSTILE}]},
+        {**sane, "batches": {**sane["batches"], "stages": []}},
+        {**sane, "batches": {**sane["batches"], "slots": 0}},
+        {**sane, "batches": {**sane["batches"], "driver_s": []}},
+    ]
+    store = SqliteStore(log)
+    with served.client() as client:
+        for number, model in enumerate(odd):
+            store.append(f"odd/{number}", [Record("s-1", "symptom", 1e9, "seen")])
+            store.save_state(f"odd/{number}", "model", model)
+            for path in ("/models/performance", "/plans"):
+                for form in ("", ".json"):
+                    answer = client.get(path + form, params={"run": f"odd/{number}"}, headers={"accept": "text/html"})
+                    assert answer.status_code == 200, (number, path)
+    store.close()
