@@ -87,8 +87,9 @@ def twin(
 ) -> None:
     """Fit the simulator to real runs, and compare the two where it was not fitted."""
     from homeostat.bench import twin as bench
+    from homeostat.bench.experiments import EXPERIMENTS
 
-    parts = (*bench.PARTS, *(each.name for each in bench.EXPERIMENTS), "all")
+    parts = (*bench.PARTS, *(each.name for each in EXPERIMENTS), "all")
     if only not in parts:
         raise ConfigError(f"there is no part {only!r}", where="--only", fix=f"one of {', '.join(parts)}")
     result = bench.measure(parts=bench.PARTS if only == "all" else (only,), scale=scale, tell=say)

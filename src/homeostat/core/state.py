@@ -61,8 +61,8 @@ class Standing:
 class State:
     """`observed` is what the engine runs, `desired` what the loop wants; what is requested lies in `active`.
 
-    `seen` holds the last batch of each run, `warm` the runs that have had a batch with rows. `last` is the newest action
-    that took effect, judged or not: a person may still take it back.
+    `seen` holds the last batch of each run, `warm` the runs that have had a batch with rows. `last` is the newest
+    action that took effect, judged or not: a person may still take it back.
     """
 
     mode: Mode = "advise"
