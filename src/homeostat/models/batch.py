@@ -168,9 +168,8 @@ def _stage(digests: Sequence[Digest], name: str, slots: float, task_s: float) ->
     lines = [_UNSEEN if c is None else (c.span_s, c.known, c.run_s, c.instances) for c in parts]
     span_s, known, run_s, instances = np.array(lines).T
     measured = np.isfinite(span_s) & (known >= _LEAST_KNOWN)
-    span_s = np.where(measured, span_s, 0.0)
-    mean_s = np.where(measured, run_s, 0.0) / np.maximum(1.0, instances)
     partitions = np.maximum(1.0, instances)
+    span_s, mean_s = np.where(measured, span_s, 0.0), np.where(measured, run_s, 0.0) / partitions
     waves = np.maximum(1.0, np.ceil(partitions / slots - _ROUNDING))
     most_s = _MOST_STARTING * np.minimum(span_s / waves, mean_s)
     return _Stage(measured, span_s, mean_s, partitions, waves, np.minimum(task_s, most_s))
