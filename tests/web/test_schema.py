@@ -38,7 +38,7 @@ def test_the_api_keeps_to_its_description(server: Served, path: str, method: str
     headers = {"Authorization": f"Bearer {OPERATE}"} if method == "post" else {}
     operation = SCHEMA[path][method]
 
-    @settings(max_examples=40, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, suppress_health_check=list(HealthCheck))
     @given(operation.as_strategy(generation_mode=mode), st.booleans())
     def asked(case: schemathesis.Case[Any], known: bool) -> None:
         if known and mode is GenerationMode.POSITIVE and "run" in (case.query or {}):

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from homeostat._version import __version__
-from homeostat.store.words import moment, number, span, words
+from homeostat.store.words import moment, number, words
 from homeostat.web import drawing
 from homeostat.web.stories import clipped
 
@@ -29,7 +29,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"moment": moment, "span": span, "number": _number, "off": _off, "words": words, "clipped": clipped}
+    made.filters |= {
+        "moment": moment,
+        "number": _number,
+        "seconds": _seconds,
+        "off": _off,
+        "words": words,
+        "clipped": clipped,
+    }
     made.globals |= {
         "version": __version__,
         "link": link,
@@ -60,6 +67,10 @@ def link(path: str, **asked: object) -> str:
 def _off(error: float) -> str:
     """An error in ln of what was predicted."""
     return f"{math.expm1(min(error, _FAR_OFF)):.0%}"
+
+
+def _seconds(value: float) -> str:
+    return f"{number(value)} s" if math.isfinite(value) else "unbounded"
 
 
 def _number(value: object) -> str:
