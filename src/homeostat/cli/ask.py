@@ -18,7 +18,7 @@ from homeostat.core.errors import ConfigError
 if TYPE_CHECKING:
     from homeostat.core.configuration import Configuration, Knob, Value
     from homeostat.models.application import ApplicationModel, Predicted
-    from homeostat.models.planner import Candidate, Plan, Proposer
+    from homeostat.models.planner import Arrivals, Candidate, Goal, Plan, Proposer
 
 SHOWN = 12
 
@@ -123,7 +123,7 @@ def plan(
     json: JsonFlag = False,
 ) -> None:
     """Find the cheapest configuration that holds the objective, and tell why the others lost."""
-    from homeostat.models.planner import Goal, Steady
+    from homeostat.models.planner import Goal
     from homeostat.models.planner import plan as make
 
     model = learned(store, run, event_log, scenario)
@@ -136,12 +136,14 @@ def plan(
     given: Mapping[str, Any] = {name: value for name, value in asked.items() if value is not None}
     model = replace(model, objective=replace(model.objective, **given))
     goal = Goal(_confidence(confidence), _parsed(units.parse_duration, horizon, "--horizon"))
-    arrivals = Steady(model.arrival_per_s if rate is None else _rate(rate), model.variation)
+    if rate is not None:
+        model = replace(model, arrival_per_s=_rate(rate))
+    arrivals, why = coming(model, goal, None if rate or event_log else (scenario, store, run))
     made = make(model, arrivals=arrivals, goal=goal, proposers=[_proposer(path) for path in proposer or []])
     if json:
-        print_json(plan_json(model, made))
+        print_json({**plan_json(model, made), "load": why})
     else:
-        _print_plan(model, made)
+        _print_plan(model, made, why)
     if made.chosen is None:
         raise typer.Exit(EXIT_UNHEALTHY)
 
@@ -163,6 +165,25 @@ def learned(store: Path | None, run: str | None, event_log: Path | None, scenari
     path = store_path(store)
     with open_log(path) as log:
         return sources.from_store(log, run_name(log, run, path), str(path))
+
+
+def coming(
+    model: ApplicationModel, goal: Goal, history: tuple[str | None, Path | None, str | None] | None
+) -> tuple[Arrivals, str]:
+    """The load over the horizon and where that comes from: a forecast, if there is a history and it is worth using."""
+    from homeostat.cli.forecast import load_of
+    from homeostat.models.forecast import forecast, regular
+    from homeostat.models.planner import Forecasted, Steady
+
+    now = Steady(model.arrival_per_s, model.variation)
+    if history is None:
+        return now, "the load is taken to stay as it is"
+    seen = load_of(history[0], "rate", *history[1:])
+    series = regular(seen.times_s, seen.per_s, horizon_s=goal.horizon_s)
+    made = forecast(series, goal.horizon_s, quantiles=(1.0 - goal.confidence, 0.5, goal.confidence))
+    if not made.usable:
+        return now, f"the load is taken to stay as it is; a forecast is {made.reason}"
+    return Forecasted(now, made), f"the load is forecast by {made.champion} (MASE {made.mase:.2f})"
 
 
 def predicted_json(predicted: Predicted) -> dict[str, Any]:
@@ -249,10 +270,11 @@ def _seconds(value: float) -> str:
     return f"{value:.1f} s" if math.isfinite(value) else "unbounded"
 
 
-def _print_plan(model: ApplicationModel, made: Plan) -> None:
+def _print_plan(model: ApplicationModel, made: Plan, load: str) -> None:
     rate = units.format_count(round(made.rate_per_s))
     sure, horizon = f"{made.goal.confidence:.0%}", units.format_duration(made.goal.horizon_s)
     heading(f"For {rate} rows/s over {horizon}, with {sure} confidence")
+    print(load)
     changes = ", ".join(f"{knob} {_was(made, knob)} → {value:g}" for knob, value in sorted(made.patch.values.items()))
     if made.chosen is None:
         print(f"Nothing holds the objective. Closest: {changes or 'what is there'} ({made.best.lost})")
