@@ -18,12 +18,13 @@ NOTHING: Trusts = {}
 def test_the_error_is_what_the_noise_does_not_explain() -> None:
     found = learned(NOTHING, "count", Outcome("helped", 0.4, 0.7, 0.1))
     assert found["count"].error == pytest.approx(0.2)
+    assert found["count"].off == pytest.approx(0.3)
     assert found["count"].actions == 1
 
 
 def test_the_newest_action_counts_half() -> None:
-    found = learned({"count": Trust(0.6, 3)}, "count", Outcome("helped", 0.5, 0.5, 0.05))
-    assert found["count"] == Trust(0.3, 4)
+    found = learned({"count": Trust(0.6, 3, 0.8)}, "count", Outcome("helped", 0.5, 0.5, 0.05))
+    assert found["count"] == Trust(0.3, 4, 0.4)
 
 
 @pytest.mark.parametrize("verdict", ["confounded", "untestable", "superseded"])
@@ -34,5 +35,5 @@ def test_what_proves_nothing_does_not_count(verdict: str) -> None:
 
 
 def test_it_outlives_the_process() -> None:
-    state = State(trust={"count": Trust(0.25, 2)})
+    state = State(trust={"count": Trust(0.25, 2, 0.3)})
     assert restored(State(), saved(state)).trust == state.trust

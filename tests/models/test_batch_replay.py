@@ -73,6 +73,13 @@ def test_tasks_that_share_a_cpu_gain_nothing_from_more_executors() -> None:
     assert model(burning).critical_path(12_000, SETUP).executors == 1
 
 
+def test_where_executors_take_the_cpu_from_each_other_more_may_take_less_and_that_is_said() -> None:
+    shared = model(replace(stage(), cost=TaskCost(0.0, 0.001, at_executors=3.0, slowing=0.5)))
+    eight, nine = (predict(shared, 1_000.0, replace(SETUP, executors=count)) for count in (8, 9))
+    assert nine.saturation_per_s.middle < eight.saturation_per_s.middle
+    assert "executors slow each other down at" in nine.critical.why
+
+
 def test_a_slow_worker_counts_apart_from_the_tasks() -> None:
     healthy, slowed = model(), model(slow=(4.0,))
     assert healthy.expected_s(12_000, SETUP) == pytest.approx(4.5)

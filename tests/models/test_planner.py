@@ -23,7 +23,8 @@ from homeostat.core.configuration import (
 from homeostat.core.objective import Objective
 from homeostat.core.topology import Component, Topology
 from homeostat.models.application import ApplicationModel
-from homeostat.models.planner import Goal, Plan, Question, Steady, plan
+from homeostat.models.forecast import Forecast
+from homeostat.models.planner import Forecasted, Goal, Plan, Question, Steady, plan
 from homeostat.models.replay import BatchModel, Setup, Stage
 from homeostat.models.taskcost import TaskCost
 
@@ -82,6 +83,19 @@ def test_more_confidence_plans_for_more_of_a_load_that_varies() -> None:
     assert sure.rate_per_s == pytest.approx(5_000.0)
     assert surer.rate_per_s == pytest.approx(5_000.0 * math.exp(0.2 * 2.326), rel=0.01)
     assert chosen(surer)[EXECUTORS_KNOB] > chosen(sure)[EXECUTORS_KNOB]
+
+
+def test_what_is_forecast_within_the_horizon_is_planned_for_and_a_fall_is_not() -> None:
+    def forecast(*per_s: float) -> Forecasted:
+        values = np.repeat(np.array(per_s)[:, np.newaxis], 3, axis=1)
+        return Forecasted(Steady(2_000.0), Forecast(0.0, 300.0, (0.1, 0.5, 0.9), values, "profile", True, ""))
+
+    rise = plan(batches(), arrivals=forecast(2_000.0, 2_500.0, 6_000.0, 3_000.0, 3_000.0, 3_000.0))
+    assert rise.rate_per_s == pytest.approx(6_000.0)
+    assert chosen(rise)[EXECUTORS_KNOB] == 7
+    fall = plan(batches(), arrivals=forecast(*(500.0,) * 6))
+    assert fall.rate_per_s == pytest.approx(2_000.0)
+    assert fall.patch.values == {}
 
 
 def test_a_latency_objective_shortens_the_trigger_and_pays_for_it() -> None:

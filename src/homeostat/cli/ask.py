@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,7 @@ from homeostat.core.errors import ConfigError
 if TYPE_CHECKING:
     from homeostat.core.configuration import Knob, Value
     from homeostat.models.application import ApplicationModel, Predicted
-    from homeostat.models.planner import Candidate, Plan, Proposer
+    from homeostat.models.planner import Arrivals, Candidate, Goal, Plan, Proposer
 
 SHOWN = 12
 
@@ -124,7 +125,7 @@ def plan(
     json: JsonFlag = False,
 ) -> None:
     """Find the cheapest configuration that holds the objective, and tell why the others lost."""
-    from homeostat.models.planner import Goal, Steady
+    from homeostat.models.planner import Goal
     from homeostat.models.planner import plan as make
     from homeostat.service import questions
 
@@ -137,12 +138,14 @@ def plan(
         cost_limit=cost_limit,
     )
     goal = Goal(_confidence(confidence), _parsed(units.parse_duration, horizon, "--horizon"))
-    arrivals = Steady(model.arrival_per_s if rate is None else _rate(rate), model.variation)
+    if rate is not None:
+        model = replace(model, arrival_per_s=_rate(rate))
+    arrivals, why = coming(model, goal, None if rate or event_log else (scenario, store, run))
     made = make(model, arrivals=arrivals, goal=goal, proposers=[_proposer(path) for path in proposer or []])
     if json:
-        print_json(questions.plan_json(model, made))
+        print_json({**questions.plan_json(model, made), "load": why})
     else:
-        _print_plan(model, made)
+        _print_plan(model, made, why)
     if made.chosen is None:
         raise typer.Exit(EXIT_UNHEALTHY)
 
@@ -164,6 +167,25 @@ def learned(store: Path | None, run: str | None, event_log: Path | None, scenari
     path = store_path(store)
     with open_log(path) as log:
         return sources.from_store(log, run_name(log, run, path), str(path))
+
+
+def coming(
+    model: ApplicationModel, goal: Goal, history: tuple[str | None, Path | None, str | None] | None
+) -> tuple[Arrivals, str]:
+    """The load over the horizon and where that comes from: a forecast, if there is a history and it is worth using."""
+    from homeostat.cli.forecast import load_of
+    from homeostat.models.forecast import forecast, regular
+    from homeostat.models.planner import Forecasted, Steady
+
+    now = Steady(model.arrival_per_s, model.variation)
+    if history is None:
+        return now, "the load is taken to stay as it is"
+    seen = load_of(history[0], "rate", *history[1:])
+    series = regular(seen.times_s, seen.per_s, horizon_s=goal.horizon_s)
+    made = forecast(series, goal.horizon_s, quantiles=(1.0 - goal.confidence, 0.5, goal.confidence))
+    if not made.usable:
+        return now, f"the load is taken to stay as it is; a forecast is {made.reason}"
+    return Forecasted(now, made), f"the load is forecast by {made.champion} (MASE {made.mase:.2f})"
 
 
 def _print_predicted(model: ApplicationModel, now: Predicted, then: Predicted) -> None:
@@ -207,10 +229,11 @@ def _seconds(value: float) -> str:
     return f"{value:.1f} s" if math.isfinite(value) else "unbounded"
 
 
-def _print_plan(model: ApplicationModel, made: Plan) -> None:
+def _print_plan(model: ApplicationModel, made: Plan, load: str) -> None:
     rate = units.format_count(round(made.rate_per_s))
     sure, horizon = f"{made.goal.confidence:.0%}", units.format_duration(made.goal.horizon_s)
     heading(f"For {rate} rows/s over {horizon}, with {sure} confidence")
+    print(load)
     changes = ", ".join(f"{knob} {_was(made, knob)} → {value:g}" for knob, value in sorted(made.patch.values.items()))
     if made.chosen is None:
         print(f"Nothing holds the objective. Closest: {changes or 'what is there'} ({made.best.lost})")

@@ -64,7 +64,7 @@ def forecast(
         pictures.check(picture)
     horizon_s, share = _horizon_s(horizon), _share(interval)
     candidates = (*models.CANDIDATES, *_further(with_ or []))
-    load = _load(source, values, store, run)
+    load = load_of(source, values, store, run)
     for note in load.notes:
         say(f"note: {note}")
     whole = models.regular(load.times_s, load.per_s, horizon_s=horizon_s, most=1_000_000)
@@ -134,7 +134,7 @@ def _moment(at_s: float) -> str:
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%S}" if at_s > _DATES_S else format_duration(at_s)
 
 
-def _load(source: str | None, values: str, store: Path | None, run: str | None) -> Load:
+def load_of(source: str | None, values: str, store: Path | None, run: str | None) -> Load:
     if values not in VALUES:
         raise ConfigError(f"there is no kind {values!r}", where="--values", fix=f"one of {', '.join(VALUES)}")
     if source is None:

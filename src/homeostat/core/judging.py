@@ -134,7 +134,7 @@ def _close(
             "before": outcome.before,
             "after": outcome.after,
             "reason": outcome.reason,
-            "model_error": None if known is None else known.error,
+            "model_error": None if known is None else known.off,
         },
     )
     entry = MemoryEntry(

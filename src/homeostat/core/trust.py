@@ -14,11 +14,13 @@ _PROVING = ("helped", "harmful", "failed", "unclear", "shrunk")
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """`error` is the mean of |observed − predicted| gain of judged actions, the newest counting half; `actions` how
-    many those were. A gain is ln(time before ÷ after): an error of 0.1 is about ten per cent of the time."""
+    """`off` is the mean of |observed − predicted| gain of judged actions, the newest counting half, `error` the same
+    without what the noise alone explains; `actions` how many those were. A gain is ln(time before ÷ after): an error
+    of 0.1 is about ten per cent of the time."""
 
     error: float
     actions: int
+    off: float = 0.0
 
 
 Trusts = Mapping[str, Trust]
@@ -34,4 +36,5 @@ def learned(trusts: Trusts, component: str, outcome: Outcome) -> Trusts:
     before = trusts.get(component)
     if before is not None:
         error = _NEWEST * error + (1.0 - _NEWEST) * before.error
-    return {**trusts, component: Trust(error, (before.actions if before is not None else 0) + 1)}
+        off = _NEWEST * off + (1.0 - _NEWEST) * before.off
+    return {**trusts, component: Trust(error, (before.actions if before is not None else 0) + 1, off)}

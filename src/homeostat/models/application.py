@@ -138,7 +138,7 @@ def application_model(view: View) -> ApplicationModel | None:
         variation=fit(np.log(arrivals[arrivals > 0])).sigma,
         backlog_rows=_behind(waiting, rate, performance) if math.isfinite(waiting) else 0.0,
         replays=replays(view),
-        errors={name: trust.error for name, trust in view.trust.items()},
+        errors={name: trust.off for name, trust in view.trust.items()},
     )
 
 

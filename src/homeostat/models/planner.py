@@ -22,6 +22,7 @@ from homeostat.core.configuration import (
     diff,
 )
 from homeostat.models.application import ApplicationModel, Predicted, holds_in_time
+from homeostat.models.forecast import Forecast
 from homeostat.models.replay import BatchModel
 from homeostat.models.saturation import FlowModel
 
@@ -54,6 +55,17 @@ class Steady:
 
     def quantile(self, share: float, ahead_s: float) -> float:
         return self.rate_per_s * math.exp(self.variation * NormalDist().inv_cdf(share))
+
+
+@dataclass(frozen=True, slots=True)
+class Forecasted:
+    """As it is now, and then as it was forecast: what is forecast for any moment has to be held until then, too."""
+
+    now: Steady
+    forecast: Forecast
+
+    def quantile(self, share: float, ahead_s: float) -> float:
+        return self.forecast.highest(ahead_s, share) if ahead_s > 0 else self.now.quantile(share, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

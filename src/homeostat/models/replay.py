@@ -26,6 +26,7 @@ _EVEN = 1.5
 _ALIKE = 1.2
 _SEED = 20_261_115
 _NO_GAIN = 0.02
+_SHARED = 0.1
 # Very many tasks are drawn less often: their noise averages out, and time is short.
 _FEWEST_DRAWS, _MOST_TASKS = 6, 60_000
 
@@ -226,7 +227,7 @@ class BatchModel:
         parts_s = {DRIVER: self.usual_driver_s}
         parts_s |= {stage.name: float(stage.tasks_s(rows, then).max()) for stage in self.stages}
         blame = max(parts_s, key=lambda name: parts_s[name])
-        return CriticalPath(enough, parts_s, blame, self._why(blame, setup, most))
+        return CriticalPath(enough, parts_s, blame, self._why(blame, setup, most) + self._sharing())
 
     def _enough(self, rows: float, setup: Setup, most: int) -> int:
         """The fewest executors that come within 2 % of all that could be of use."""
@@ -261,6 +262,11 @@ class BatchModel:
         if stage.imbalance > _EVEN:
             return f"its largest partition has {stage.imbalance:.1f} × the rows of the mean one"
         return f"the longest of its {stage.tasks(setup)} tasks; {most} executors have a slot for every task"
+
+    def _sharing(self) -> str:
+        """Why more executors may even take less, where they do not save a wave of tasks."""
+        names = [stage.name for stage in self.stages if stage.cost.slowing > _SHARED]
+        return f"; executors slow each other down at {', '.join(names)}" if names else ""
 
 
 def _noise(stage: Stage, batches: IntArray, tasks: int, generator: np.random.Generator) -> Array:

@@ -18,7 +18,7 @@ def saved(state: State) -> JSON:
         "earned": state.earned,
         "paused": state.paused,
         "memory": [_entry_json(entry) for entry in state.memory],
-        "trust": {name: [trust.error, trust.actions] for name, trust in state.trust.items()},
+        "trust": {name: [trust.error, trust.actions, trust.off] for name, trust in state.trust.items()},
     }
 
 
@@ -32,7 +32,9 @@ def restored(state: State, value: JSON) -> State:
         earned=int(known.get("earned", 0)),
         paused=str(known.get("paused", "")),
         memory=tuple(_entry(item) for item in known.get("memory", [])),
-        trust={name: Trust(error, int(actions)) for name, (error, actions) in known.get("trust", {}).items()},
+        trust={
+            name: Trust(error, int(actions), *off) for name, (error, actions, *off) in known.get("trust", {}).items()
+        },
     )
 
 
