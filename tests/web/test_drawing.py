@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.web.drawing import HIGH, heat, sparkline, state_of, topology
+from homeostat.web.drawing import HIGH, curve, heat, sparkline, state_of, topology
 
 LINES = {"name": "lines", "inputs": [], "busy": 0.2, "pressured": 0.0}
 SPLIT = {"name": "split", "inputs": ["lines"], "busy": 0.7, "pressured": 0.0}
@@ -79,3 +79,11 @@ def test_a_sparkline_leaves_out_what_is_unknown_and_keeps_to_its_box() -> None:
     assert all(0 <= height <= HIGH for height in heights)
     assert heights[0] > heights[1]
     assert sparkline([], [], None)["rate"] == ""
+
+
+def test_a_curve_is_cut_where_nothing_is_known_and_above_the_level() -> None:
+    drawn = curve([0.0, 50.0, 100.0], {"now": [1.0, 100.0, None]}, here=250.0, level=10.0)
+    assert len(drawn["lines"]["now"].split()) == 2
+    assert drawn["lines"]["now"].split()[1].endswith(",0.0"), "far above the level it runs along the edge"
+    assert drawn["here"] == drawn["across"][-1]["at"], "beyond the last rate it is at the end"
+    assert [tick["value"] for tick in drawn["up"]] == [0, 5, 10, 15, 20, 25]
