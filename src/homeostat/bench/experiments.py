@@ -85,7 +85,7 @@ EXPERIMENTS = (
         throughput_per_s=1_300.0,
     ),
     Experiment("E3", "a slow executor, and too few of them", 300.0, 2_600.0, executors=4, slow_at_s=0.0),
-    Experiment("E4", "noise around a load that needs no change", 240.0, 800.0, noise=Noise(0.15, 0.7)),
+    Experiment("E4", "noise around a load that needs no change", 240.0, 1_000.0, noise=Noise(0.15, 0.7)),
 )
 
 
