@@ -113,7 +113,7 @@ def test_noise_is_given_headroom() -> None:
 
 
 def test_a_backlog_is_worked_off_within_the_time_given() -> None:
-    """Ten minutes' worth of rows in ten minutes takes twice the capacity; for the pause of 30 s not one instance more."""
+    """Ten minutes' worth of rows in ten minutes takes twice the capacity; for the pause not one instance more."""
     (proposal,) = up(stage(500.0, pending_rows=300_000.0))
     (patient,) = ScaleUpResolver(Sizing(catch_up_s=6000.0)).resolve(stage(500.0, pending_rows=300_000.0), (SHORT,))
 

@@ -153,6 +153,28 @@ def _processor(rows: DataFrame) -> tuple[DataFrame, str]:
     return processed, "append"
 
 
+def _unique_lately(rows: DataFrame) -> tuple[DataFrame, str]:
+    return late(rows).dropDuplicatesWithinWatermark(["word"]), "append"
+
+
+def _in_pandas(rows: DataFrame) -> tuple[DataFrame, str]:
+    """Keeps the sum of each word."""
+    import pandas as pd
+    from pyspark.sql.streaming.state import GroupState
+
+    def total(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        kept = state.get[0] if state.exists else 0
+        state.update((kept + sum(int(frame["amount"].sum()) for frame in frames),))
+        yield pd.DataFrame({"word": [key[0]]})
+
+    kept = rows.groupBy("word").applyInPandasWithState(total, "word STRING", "total BIGINT", "update", "NoTimeout")
+    return kept, "update"
+
+
+def _everything(rows: DataFrame) -> tuple[DataFrame, str]:
+    return rows.groupBy().count(), "update"
+
+
 QUERIES: Mapping[str, Callable[[DataFrame], tuple[DataFrame, str]]] = {
     "counts": _counts,
     "counts-hdfs": _counts,
@@ -161,6 +183,9 @@ QUERIES: Mapping[str, Callable[[DataFrame], tuple[DataFrame, str]]] = {
     "sessions": _sessions,
     "pairs": _pairs,
     "processor": _processor,
+    "unique-lately": _unique_lately,
+    "in-pandas": _in_pandas,
+    "everything": _everything,
 }
 
 

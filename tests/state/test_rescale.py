@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CheckpointOf = Callable[[str], Path]
-REPARTITIONED = ("counts", "counts-ids", "unique", "sessions", "pairs", "processor")
+REPARTITIONED = ("counts", "counts-ids", "unique", "unique-lately", "sessions", "pairs", "processor", "in-pandas")
 ONE_ROW_A_KEY = ("counts", "unique", "sessions")
 PARTITIONS, MORE, FEWER = 3, 5, 2
 
@@ -179,6 +179,14 @@ def test_what_cannot_be_repartitioned_is_said_beforehand(spark: SparkSession, ch
     with pytest.raises(RescaleError, match=f"batch {last} is open, and only the query itself can finish it"):
         rescale.rescale(spark, checkpoint(counts), MORE)
     assert not list(counts.parent.glob("counts.*"))
+
+
+def test_what_has_no_key_stays_in_its_one_partition(spark: SparkSession, checkpoint_of: CheckpointOf) -> None:
+    at = checkpoint(checkpoint_of("everything"))
+    assert at.operator(0).partitions == 1
+    with pytest.raises(RescaleError, match="aggregates without a key, so that it has one partition for good"):
+        rescale.rescale(spark, at, MORE)
+    assert at.state_partitions() == PARTITIONS
 
 
 def test_the_next_pause_is_foretold_from_those_measured(tmp_path: Path) -> None:
