@@ -113,11 +113,11 @@ def test_noise_is_given_headroom() -> None:
 
 
 def test_a_backlog_is_worked_off_within_the_time_given() -> None:
-    """Ten minutes' worth of rows in ten minutes takes twice the capacity; for the pause not one instance more."""
+    """Ten minutes' worth of rows in ten minutes takes twice the capacity, and a little for the pause of 30 s."""
     (proposal,) = up(stage(500.0, pending_rows=300_000.0))
     (patient,) = ScaleUpResolver(Sizing(catch_up_s=6000.0)).resolve(stage(500.0, pending_rows=300_000.0), (SHORT,))
 
-    assert proposal.patch.values == {SPLIT: 10}
+    assert proposal.patch.values == {SPLIT: 11}
     assert patient.patch.values == {SPLIT: 6}
 
 
@@ -127,8 +127,8 @@ def test_uneven_rows_need_more_instances_unless_another_resolver_mends_them() ->
     (alone,) = up(uneven)
     (beside,) = up(uneven, SHORT, Diagnosis(DATA_SKEW, "split"))
 
-    assert alone.patch.values == {SPLIT: math.ceil(6.0 * 1.75)}
-    assert beside.patch.values == {SPLIT: 6}
+    assert alone.patch.values == {SPLIT: math.ceil(6.3 * 1.75)}
+    assert beside.patch.values == {SPLIT: 7}
 
 
 def test_an_unmet_objective_scales_too() -> None:
@@ -140,7 +140,7 @@ def test_at_its_bound_an_alert_says_what_is_needed() -> None:
 
     assert proposal.kind == ALERT
     assert not proposal.patch
-    assert "parallelism.split is at its bound of 4, 10 are needed" in proposal.message
+    assert "parallelism.split is at its bound of 4, 11 are needed" in proposal.message
 
 
 def test_what_a_bound_further_down_would_hold_back_is_not_scaled() -> None:

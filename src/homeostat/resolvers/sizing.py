@@ -26,23 +26,18 @@ from homeostat.models.replay import BatchModel
 from homeostat.models.saturation import KeyShares
 
 _ROUNDING = 1e-6
-_NEAR = 0.03
 _ROUNDS = 3
 _ALMOST_NOTHING = 1e-6
 _NOTABLE = 0.1
 _TASKS_PER_SLOT = 2
 _MOST_TIMES, _MORE = 4, 8
-# What arrives during a redeployment may take so many times longer to be worked off than a backlog: instances for that
-# alone would be idle ever after.
-_PAUSES = 3.0
 
 Cut = Callable[[int], Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`exact` instances would do, `headroom` of them for noise and for catching up; `instances` are whole ones. Not
-    `enough`: no number would do, this one does most.
+    """`exact` instances would do; `instances` are whole ones. Not `enough`: no number would do, this one does most.
 
     `partitions`: the tasks that stages must be cut into for the instances to be of use. `wanted_per_s`: the load that
     all of it is for. `note`: why it is not what the model says.
@@ -56,12 +51,10 @@ class Need:
     partitions: Mapping[str, int] = field(default_factory=dict)
     wanted_per_s: float = math.nan
     note: str = ""
-    headroom: float = 0.0
 
     @property
     def instances(self) -> int:
-        """Headroom is planned by estimates: for less than those may be off by, not one instance more."""
-        return max(1, math.ceil(self.exact - min(self.headroom, _NEAR * self.exact) - _ROUNDING))
+        return max(1, math.ceil(self.exact - _ROUNDING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +73,26 @@ class Sizing:
         needs = []
         for load in loads(view).values():
             offered = floor_per_s or _ALMOST_NOTHING if load.empty else level(load.offered_per_s, last)
-            arrival = level(view.flow("arrival_per_s"), last)
-            offered *= max(1.0, floor_per_s / arrival) if arrival > 0 else 1.0
-            wanted = max(offered * self._factor(view, load, arrival), peak(load.offered_per_s, last))
+            wanted = offered * self._factor(view, load, floor_per_s, last)
+            wanted = max(wanted, peak(load.offered_per_s, last))
             if math.isfinite(wanted) and load.instances:
                 even = load.component in skewed
                 size = _executors if view.micro_batch else _instances
-                need = size(view, load, wanted, even)
-                if need is not None:
-                    needs.append(replace(need, headroom=need.headroom * (1.0 - offered / wanted)))
-        return needs
+                needs.append(size(view, load, wanted, even))
+        return [need for need in needs if need is not None]
 
-    def _factor(self, view: View, load: Load, arrival: float) -> float:
-        """What must be planned for, over what arrives: headroom or the backlog to work off, whichever is more."""
+    def _factor(self, view: View, load: Load, floor_per_s: float, last: int) -> float:
+        """What must be planned for, over what arrives: headroom or the backlog to work off, whichever is more, and a
+        floor."""
+        arrival = level(view.flow("arrival_per_s"), last)
         extra = 0.0
         if arrival > 0 and replays(view):
             pause_s = max((spec.apply_s for spec in view.capabilities.knobs.values() if not spec.live), default=0.0)
             waiting = backlog_rows(view)
             waiting = waiting if math.isfinite(waiting) else 0.0
-            extra = waiting / arrival / self.catch_up_s + pause_s / (_PAUSES * self.catch_up_s)
-        return max(1.0 / load.target, 1.0 + extra)
+            extra = (waiting / arrival + pause_s) / self.catch_up_s
+        floor = max(1.0, floor_per_s / arrival) if arrival > 0 else 1.0
+        return max(1.0 / load.target, 1.0 + extra) * floor
 
 
 def within_bounds(view: View, needs: Sequence[Need]) -> list[Need]:
@@ -129,12 +122,12 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
     if component.keyed and not even and not shares.hot:
         for _ in range(_ROUNDS):
             exact = wanted_per_s * shares.with_instances(math.ceil(exact - _ROUNDING)) / rate
-    need = Need(load.component, component.scaled_by, load.instances, exact, headroom=exact)
+    need = Need(load.component, component.scaled_by, load.instances, exact)
     if even or need.instances == load.instances:
         return need
     measured = measured_capacities(view, load.component)
     while need.instances < load.instances and measured.get(need.instances, wanted_per_s) < wanted_per_s:
-        need = replace(need, exact=need.instances + 1.0, headroom=0.0)
+        need = replace(need, exact=need.instances + 1.0)
     return need
 
 
