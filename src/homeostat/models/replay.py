@@ -203,8 +203,8 @@ class BatchModel:
         spread = _quantiles(draws)
         doubt = [generator.permutation(spread) for _ in self.stages]
         taken = rows * np.exp(variation * generator.permutation(spread))
-        batches = np.arange(draws) % len(self.common)
-        found = self.driver_s[np.arange(draws) % len(self.driver_s)]
+        batches = np.arange(draws) % max(1, len(self.common))
+        found = np.resize(self.driver_s, draws)
         for stage, unsure in zip(self.stages, doubt, strict=True):
             whole = self.common[batches] + stage.cost.error * unsure
             noise = _noise(stage, batches, stage.tasks(setup), generator) + whole[:, np.newaxis]
