@@ -15,8 +15,12 @@ Factor = Annotated[float, Field(gt=1)]
 class GuardSettings(Table):
     """What the loop may do at most, and how fast."""
 
-    largest_change: Factor = Field(default=5.0, description="no knob grows by more than this factor in one step")
-    largest_shrink: Factor = Field(default=2.0, description="no knob shrinks by more than this factor in one step")
+    largest_change: Factor = Field(
+        default=5.0, description="no knob but tasks and spreads grows by more than this factor in one step"
+    )
+    largest_shrink: Factor = Field(
+        default=2.0, description="no knob but tasks and spreads shrinks by more than this factor in one step"
+    )
     cooldown: Duration = Field(default=60.0, description="least time between two actions on one query")
     cooldown_shrink: Duration = Field(default=300.0, description="least time between an action and a shrinking one")
     confirm: Duration = Field(default=300.0, description="how long something must be wanted smaller before it is")

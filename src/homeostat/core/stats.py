@@ -18,7 +18,7 @@ def median(values: Array) -> float:
 
 
 def quantile(ordered: Array, share: float) -> float:
-    """Of a sorted vector, along the line between two of its values."""
+    """Of a sorted vector, along the line between two of its values; numpy's own takes many times longer for few."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)
