@@ -157,7 +157,7 @@ class SnapshotLagDetector:
         stood_s = seen[-1].batch.at_s - _unchanged(seen)[0].batch.at_s
         most = self.times_versions * _known(limits.versions_per_snapshot, _VERSIONS_PER_SNAPSHOT)
         longest_s = self.times_maintenance * _known(limits.maintenance_s, _MAINTENANCE_S)
-        if behind <= max(most, 0.0) or stood_s <= longest_s:
+        if behind <= most or stood_s <= longest_s:
             return None
         evidence: Evidence = {"operator": operator, "versions behind": behind, "seconds without a snapshot": stood_s}
         return Symptom(SNAPSHOT_LAG, "", 1.0 - most / (2.0 * behind), evidence)
@@ -179,7 +179,8 @@ def _unchanged(seen: Sequence[Seen]) -> Sequence[Seen]:
 
 
 def _known(value: float, default: float) -> float:
-    return value if math.isfinite(value) else default
+    """A limit of nothing or less is none."""
+    return value if math.isfinite(value) and value > 0 else default
 
 
 @dataclass(frozen=True, slots=True)
