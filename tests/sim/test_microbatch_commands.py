@@ -311,6 +311,18 @@ def test_a_second_command_waits_for_the_first() -> None:
     assert "other commands came first" in done["hasty"].detail
 
 
+def test_a_restart_asked_for_while_the_query_is_stopped_starts_it_once() -> None:
+    engine = after(SCENARIO, 38.0)
+    engine.apply(order("hasty", {SPLIT: 4}, time_limit_s=1.0))
+    engine.wait(39.5)
+    engine.apply(order("again", {SPLIT: 6}))
+
+    events = engine.wait(100.0)
+    assert [receipt.at_s for receipt in receipts(events)] == [pytest.approx(39.5 + ENGINE.restart_s)]
+    assert {seen.run for seen in observations(events)} == {"run-1"}
+    assert all(seen.tasks for seen in observations(events) if seen.flows[0].rows)
+
+
 KNOBS = st.fixed_dictionaries(
     {},
     optional={

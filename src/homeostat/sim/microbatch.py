@@ -175,7 +175,7 @@ class Microbatch:
         self._lost = []
         self._restarting = step
         self._agenda.forget()
-        self._agenda.at(self.now_s + self._spec.restart_s, PROGRESS, self._start_query)
+        self._agenda.at(self.now_s + self._spec.restart_s, PROGRESS, self._start_query, may_lapse=True)
 
     def _start_query(self) -> None:
         if self._restarting is not None:
