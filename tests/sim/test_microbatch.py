@@ -297,6 +297,18 @@ def test_truth_counts_the_objective_as_met_once_that_much_is_taken() -> None:
     assert not last_healthy(390.0)
 
 
+def test_fewer_tasks_that_merge_rows_of_the_same_key_send_fewer_rows() -> None:
+    def counted(tasks: int, combining: float) -> tuple[float, float]:
+        split = replace(SPLIT, parallelism=tasks, combining=combining)
+        seen = run(replace(SCENARIO, components=(LINES, split, COUNT)), 30.0)[1]
+        return float(seen.tasks["split"].rows_out.sum()), float(seen.tasks["count"].rows.sum())
+
+    assert counted(8, 1.0) == counted(2, 1.0)
+    (sent_by_8, got_from_8), (sent_by_2, got_from_2) = counted(8, 0.5), counted(2, 0.5)
+    assert sent_by_2 == pytest.approx(sent_by_8 / 2)
+    assert (got_from_8, got_from_2) == pytest.approx((sent_by_8, sent_by_2), abs=1)
+
+
 @pytest.mark.parametrize("rate_per_s", [300.0, 1000.0, 2500.0])
 def test_the_needed_executors_suffice_and_one_fewer_does_not(rate_per_s: float) -> None:
     components = (LINES, replace(SPLIT, parallelism=64))

@@ -86,7 +86,7 @@ class Stage:
         return TaskSample(
             rows=rows,
             run_s=placed.finish_s - placed.start_s,
-            rows_out=rows * self.spec.selectivity,
+            rows_out=self.spec.rows_out(rows),
             pending_rows=unknown,
             pressured_s=unknown,
             finish_s=placed.finish_s - self.started_s,

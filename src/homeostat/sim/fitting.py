@@ -13,8 +13,8 @@ import numpy as np
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
 from homeostat.sim import recorded_load
-from homeostat.sim.costs import Cost, fit_cost
-from homeostat.sim.recording import RecordedBatch, RecordedComponent, RecordedRun
+from homeostat.sim.costs import LEAST_VARIATION, Cost, fit_cost
+from homeostat.sim.recording import RecordedBatch, RecordedComponent, RecordedRun, RecordedTasks
 from homeostat.sim.replaying import replay
 from homeostat.sim.routing import largest_share
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario
@@ -149,16 +149,16 @@ def _component(
     recorded: RecordedComponent, cost: Cost, run: RecordedRun, batches: Sequence[RecordedBatch]
 ) -> ComponentSpec:
     tasks = [batch.tasks[recorded.name] for batch in batches if recorded.name in batch.tasks]
-    rows = np.array([columns.rows.sum() for columns in tasks])
-    rows_out = np.array([columns.rows_out.sum() for columns in tasks])
     read = any(recorded.name in other.inputs for other in run.components)
+    selectivity, combining = _sent(tasks) if read else (1.0, 1.0)
     spec = ComponentSpec(
         name=recorded.name,
         kind="operator" if recorded.inputs else "source",
         inputs=recorded.inputs,
         parallelism=len(tasks[-1].rows),
         rate_per_s=min(FASTEST_PER_S, 1 / cost.row_s) if cost.row_s > 0 else FASTEST_PER_S,
-        selectivity=_rounded(float(rows_out.sum() / rows.sum())) if read and rows.sum() > 0 else 1.0,
+        selectivity=selectivity,
+        combining=combining,
         task_s=cost.task_s,
         key_s=cost.key_s,
         stateful=recorded.stateful,
@@ -168,6 +168,20 @@ def _component(
     state_rows = max((batch.state_rows for batch in batches if batch.state_rows > 0), default=spec.keys)
     keys = int(min(MOST_KEYS, state_rows))
     return _with_skew(replace(spec, keyed=True, keys=keys), [columns.rows for columns in tasks])
+
+
+def _sent(tasks: Sequence[RecordedTasks]) -> tuple[float, float]:
+    """Selectivity, and the power with which what a task sends grows: below 1 where it merges rows of the same key."""
+    rows = np.array([columns.rows.mean() for columns in tasks])
+    rows_out = np.array([columns.rows_out.mean() for columns in tasks])
+    known = (rows > 0) & (rows_out > 0)
+    if not known.any():
+        return 1.0, 1.0
+    logs, logs_out = np.log(rows[known]), np.log(rows_out[known])
+    if logs.std() < LEAST_VARIATION:
+        return _rounded(float(rows_out[known].sum() / rows[known].sum())), 1.0
+    combining = _rounded(float(np.clip(np.polyfit(logs, logs_out, 1)[0], 0.0, 1.0)))
+    return _rounded(float(np.exp(np.mean(logs_out - combining * logs)))), combining
 
 
 def _with_skew(spec: ComponentSpec, rows: Sequence[Array]) -> ComponentSpec:

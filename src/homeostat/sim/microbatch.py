@@ -243,7 +243,8 @@ class Microbatch:
         else:
             taken = self._offsets.admit(self._values.get(ROWS_KNOB, inf), self.now_s)
             slowness = self._slowness.next_batch()
-        rows = stage_rows(self._scenario.components, taken)
+        components = self._scenario.components
+        rows = stage_rows(components, taken, {each.name: self._routing(each).partitions for each in components})
         driver_s = max(SHORTEST_DRIVER_S, self._spec.driver_s * self._slowness.driver(self._number))
         self._batch = batch = Batch(self._number, taken, rows, self.now_s, driver_s, slowness)
         self._later(batch.driver_s, self._finish_batch if batch.idle else self._start_stage)

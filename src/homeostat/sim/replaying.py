@@ -32,7 +32,8 @@ _Stage = tuple[str, Array, int]
 
 def _plan(components: tuple[ComponentSpec, ...], batch: RecordedBatch) -> list[_Stage]:
     sources = [component.name for component in components if component.kind == "source"]
-    rows = stage_rows(components, {name: round(batch.rows / len(sources)) for name in sources})
+    partitions = {each.name: len(batch.tasks[each.name].rows) if each.name in batch.tasks else 1 for each in components}
+    rows = stage_rows(components, {name: round(batch.rows / len(sources)) for name in sources}, partitions)
     stages: list[_Stage] = []
     for component in components:
         if (tasks := batch.tasks.get(component.name)) is not None:

@@ -88,6 +88,7 @@ class ComponentTable(Table):
     parallelism: Instances = optional()
     rate_per_s: PositiveRate = Field(alias="rate")
     selectivity: Amount = optional()
+    combining: Share = optional()
     keyed: bool = optional()
     keys: Annotated[Count, Field(ge=1, le=MOST_KEYS)] = optional()
     zipf: Amount = optional()

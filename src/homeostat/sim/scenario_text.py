@@ -67,6 +67,7 @@ def _component(component: ComponentSpec) -> Iterator[str]:
         ("parallelism", str(component.parallelism)),
         ("rate", _rate(component.rate_per_s)),
         ("selectivity", repr(float(component.selectivity))),
+        ("combining", repr(float(component.combining))),
         ("task", _duration(component.task_s)),
         ("key", _duration(component.key_s)),
     )

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from homeostat.core.objective import Objective
+from homeostat.core.observation import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,9 @@ class ComponentSpec:
     `parallelism` is the number of instances at the start: long-running ones in a dataflow, partitions (tasks) in a
     micro-batch. A keyed component hashes `keys` keys with Zipf exponent `zipf` to its instances. `queue_s` is how
     many seconds of work the queue before an instance holds (dataflow). `task_s` is the fixed cost of a task and
-    `key_s` the cost of each updated key (micro-batch); `stateful` tasks prefer the worker that has their state.
+    `key_s` the cost of each updated key (micro-batch); `stateful` tasks prefer the worker that has their state. Where
+    tasks merge rows of the same key before they send them, what a task sends grows with a power of its rows below 1:
+    `combining` (micro-batch).
     """
 
     name: str
@@ -33,6 +38,7 @@ class ComponentSpec:
     parallelism: int = 1
     rate_per_s: float = 1000.0
     selectivity: float = 1.0
+    combining: float = 1.0
     keyed: bool = False
     keys: int = 1000
     zipf: float = 0.0
@@ -42,6 +48,11 @@ class ComponentSpec:
     task_s: float = 0.02
     key_s: float = 0.0
     stateful: bool = False
+
+    def rows_out(self, rows: Array) -> Array:
+        """What tasks with so many rows send on."""
+        sent: Array = self.selectivity * rows * np.maximum(rows, 1.0) ** (self.combining - 1.0)
+        return sent
 
 
 @dataclass(frozen=True, slots=True)

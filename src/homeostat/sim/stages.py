@@ -9,7 +9,6 @@ from functools import lru_cache
 import numpy as np
 
 from homeostat.core.observation import Array
-from homeostat.sim import truth
 from homeostat.sim.routing import shares
 from homeostat.sim.scheduling import makespan_bounds_s, makespan_s
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec
@@ -34,13 +33,16 @@ class Work:
     seconds: Array
 
 
-def stage_rows(components: tuple[ComponentSpec, ...], taken: Mapping[str, int]) -> dict[str, int]:
-    """The rows each stage gets when the sources give `taken`."""
+def stage_rows(
+    components: tuple[ComponentSpec, ...], taken: Mapping[str, int], partitions: Mapping[str, int]
+) -> dict[str, int]:
+    """The rows each stage gets when the sources give `taken` and rows are even over the partitions of each."""
     rows: dict[str, int] = {}
-    selectivity = {component.name: component.selectivity for component in components}
+    sent: dict[str, float] = {}
     for component in components:
-        incoming = sum(rows[name] * selectivity[name] for name in component.inputs)
-        rows[component.name] = taken.get(component.name, 0) + round(incoming)
+        name = component.name
+        rows[name] = taken.get(name, 0) + round(sum(sent[each] for each in component.inputs))
+        sent[name] = partitions[name] * float(component.rows_out(np.array(rows[name] / partitions[name])))
     return rows
 
 
@@ -87,9 +89,14 @@ def needed_executors(
     interval_s: float,
 ) -> int:
     """The fewest executors whose noise-free batch of one interval's rows ends within the interval."""
-    load = truth.loads(components, rate_per_s * interval_s)
+    sources = [component.name for component in components if component.kind == "source"]
+    rows = stage_rows(
+        components,
+        {name: round(rate_per_s * interval_s / len(sources)) for name in sources},
+        {component.name: routing.partitions for component, routing in zip(components, routings, strict=True)},
+    )
     stages = [
-        work(component, round(load[component.name]), routing, engine.combine_overhead).seconds
+        work(component, rows[component.name], routing, engine.combine_overhead).seconds
         for component, routing in zip(components, routings, strict=True)
     ]
     limit_s = interval_s - engine.driver_s - engine.commit_s + 1e-9
