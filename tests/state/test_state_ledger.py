@@ -230,22 +230,28 @@ def live(place: Place, seed: int, life: int, kind: str, *, last: bool) -> None:
     chance = random.Random(f"{seed}/{life}")
     place.note("up")
     rescale.finish(spark, place.checkpoint, tell=place.note)
-    place.feed(place.fed + 1)
-    run_query(spark, place, kind)
+    if place.fed:
+        run_query(spark, place, kind)
+    feed_and_run(spark, place, kind, 1)
     for _ in range(ACTIONS):
         action = chance.choice((_rescale, _rescale, _savepoint, _restore, _run))
         place.note(action.__name__)
         action(spark, place, kind, chance)
     if last:
-        place.feed(FILES)
-        run_query(spark, place, kind)
+        feed_and_run(spark, place, kind, FILES)
     place.note("end")
     spark.stop()
 
 
 def _run(spark: SparkSession, place: Place, kind: str, chance: random.Random) -> None:
-    place.feed(place.fed + chance.randint(1, 2))
-    run_query(spark, place, kind)
+    feed_and_run(spark, place, kind, chance.randint(1, 2))
+
+
+def feed_and_run(spark: SparkSession, place: Place, kind: str, count: int) -> None:
+    """One file at a time: Spark puts a file that it had noted when it was killed into one batch with the next."""
+    for _ in range(min(count, FILES - place.fed)):
+        place.feed(place.fed + 1)
+        run_query(spark, place, kind)
 
 
 def _rescale(spark: SparkSession, place: Place, kind: str, chance: random.Random) -> None:

@@ -2,7 +2,7 @@
 
 Without that entry the query fails, some batches later, when the sink puts the entries of ten batches into one. With it,
 going back behind the repartitioning must take the entry away again, or the sink would leave out the batch that then
-gets its number.
+gets its number; and going forward to it once more needs the entry again. So what is taken away is laid aside.
 """
 
 from __future__ import annotations
@@ -40,31 +40,59 @@ def require_log(checkpoint: Checkpoint, directory: str) -> None:
 
 def tell(spark: SparkSession, checkpoint: Checkpoint, directory: str, batch: int) -> None:
     """That this batch brought no files. Spark's own code writes the entry; what was told is noted first."""
-    noted = {**_noted(checkpoint), str(batch): directory}
-    checkpoint.files.write(_path(checkpoint), json.dumps(noted).encode())
+    _note(checkpoint, {**_noted(checkpoint), str(batch): directory})
+    for path in _entries(directory, batch):
+        checkpoint.files.delete(_aside(path))
     context: Any = spark.sparkContext
     sinks = context._jvm.org.apache.spark.sql.execution.streaming.sinks
     log = sinks.FileStreamSinkLog(
         sinks.FileStreamSinkLog.VERSION(), spark._jsparkSession, f"{directory}/{LOG}", context._jvm.scala.Option.empty()
     )
     log.add(batch, context._gateway.new_array(sinks.SinkFileStatus, 0))
-    if not any(checkpoint.files.exists(path) for path in _entries(directory, batch)):
+    if not _has_entry(checkpoint, directory, batch):
         raise ConfigError(f"the sink's log has no entry for batch {batch}", where=directory)
 
 
-def take_back(checkpoint: Checkpoint, after: int) -> None:
-    """What was told of batches after this one."""
-    noted = _noted(checkpoint)
-    gone = {batch: directory for batch, directory in noted.items() if int(batch) > after}
-    for batch, directory in gone.items():
-        for path in _entries(directory, int(batch)):
-            folder, _, name = path.rpartition("/")
-            checkpoint.files.delete(path)
-            # Spark takes a checksum that is left for an entry that somebody else wrote.
-            checkpoint.files.delete(f"{folder}/.{name}.crc")
-    if gone:
-        left = {batch: directory for batch, directory in noted.items() if batch not in gone}
-        checkpoint.files.write(_path(checkpoint), json.dumps(left).encode())
+def follow(checkpoint: Checkpoint, restored: int) -> None:
+    """The checkpoint is at this batch again: what was told of later ones is laid aside, of others put back."""
+    for batch, directory in sorted(_noted(checkpoint).items(), key=lambda each: int(each[0])):
+        if int(batch) > restored:
+            _lay_aside(checkpoint, directory, int(batch))
+        else:
+            _put_back(checkpoint, directory, int(batch))
+
+
+def _lay_aside(checkpoint: Checkpoint, directory: str, batch: int) -> None:
+    files, paths = checkpoint.files, _entries(directory, batch)
+    if any(files.exists(_aside(path)) for path in paths):
+        return  # was done before; an entry that is there now is that of a batch which got the number since
+    for path in paths:
+        if files.exists(path):
+            files.rename(path, _aside(path))
+        folder, _, name = path.rpartition("/")
+        # Spark takes a checksum that is left for an entry that somebody else wrote.
+        files.delete(f"{folder}/.{name}.crc")
+
+
+def _put_back(checkpoint: Checkpoint, directory: str, batch: int) -> None:
+    files = checkpoint.files
+    for path in _entries(directory, batch):
+        if files.exists(_aside(path)):
+            if _has_entry(checkpoint, directory, batch):  # another batch got the number since
+                _note(checkpoint, {told: at for told, at in _noted(checkpoint).items() if told != str(batch)})
+                files.delete(_aside(path))
+            else:
+                files.rename(_aside(path), path)
+
+
+def _has_entry(checkpoint: Checkpoint, directory: str, batch: int) -> bool:
+    return any(checkpoint.files.exists(path) for path in _entries(directory, batch))
+
+
+def _aside(path: str) -> str:
+    """Spark overlooks such a name."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.laid-aside"
 
 
 def _entries(directory: str, batch: int) -> tuple[str, str]:
@@ -77,6 +105,10 @@ def _noted(checkpoint: Checkpoint) -> Mapping[str, str]:
         noted: dict[str, str] = json.loads(checkpoint.files.read(_path(checkpoint)))
         return noted
     return {}
+
+
+def _note(checkpoint: Checkpoint, noted: Mapping[str, str]) -> None:
+    checkpoint.files.write(_path(checkpoint), json.dumps(noted).encode())
 
 
 def _path(checkpoint: Checkpoint) -> str:

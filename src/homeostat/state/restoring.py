@@ -56,7 +56,7 @@ def finish(checkpoint: Checkpoint) -> bool:
     if not files.exists(_journal(checkpoint)):
         files.delete(_fresh(checkpoint))  # never came to the swap
         return False
-    filesink.take_back(checkpoint, json.loads(files.read(_journal(checkpoint)))["batch"])
+    filesink.follow(checkpoint, json.loads(files.read(_journal(checkpoint)))["batch"])
     if files.exists(_fresh(checkpoint)):
         if files.exists(location):
             files.rename(location, _old(checkpoint))
