@@ -218,6 +218,9 @@ def test_a_supervisor_that_is_killed_takes_all_with_it(stage: Stage, until: Unti
     ("master", "what"),
     [
         ("nonsense", "--master nonsense: this is no master of Spark (write spark://host:7077)"),
+        ("local[", "--master local[: this is no local master of Spark (write local, local[2] or local[*])"),
+        ("local[0]", "no local master"),
+        ("locally", "no local master"),
         ("spark://", "--master spark://: no master answers there (start it, or leave --master out)"),
         ("spark://localhost", "no master answers there"),
         ("spark://127.0.0.1:99999", "no master answers there"),
@@ -231,7 +234,9 @@ def test_a_wrong_master_is_refused(master: str, what: str) -> None:
     assert what in refused.value.line
 
 
-@pytest.mark.parametrize("master", ["local", "local[*]", "yarn", "k8s://https://127.0.0.1:6443"])
+@pytest.mark.parametrize(
+    "master", ["local", "local[*]", "local[4, 2]", "local-cluster[2,1,1024]", "yarn", "k8s://https://127.0.0.1:6443"]
+)
 def test_masters_that_spark_itself_looks_for(master: str) -> None:
     require_master(master)
 

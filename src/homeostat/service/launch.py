@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,6 +21,7 @@ LEASE = "lease"
 SUPERVISOR = "supervisor"
 REACH_S = 5.0
 MASTERS = ("local", "spark://", "yarn", "k8s://")
+_LOCAL = re.compile(r"local(\[ *(\*|[1-9]\d*) *(, *\d+ *)?\]|-cluster\[ *\d+ *, *\d+ *, *\d+ *\])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,12 @@ def read_json(path: Path) -> Any:
 
 
 def require_master(master: str) -> None:
-    """A standalone master that nobody answers for would keep Spark trying for a minute."""
+    """What Spark would find out late, or tell in many lines; for an absent standalone master it tries for a minute."""
+    where = f"--master {master}"
     if not master.startswith(MASTERS):
-        raise ConfigError("this is no master of Spark", where=f"--master {master}", fix="write spark://host:7077")
+        raise ConfigError("this is no master of Spark", where=where, fix="write spark://host:7077")
+    if master.startswith("local") and not _LOCAL.fullmatch(master):
+        raise ConfigError("this is no local master of Spark", where=where, fix="write local, local[2] or local[*]")
     if not master.startswith("spark://"):
         return
     for place in master.removeprefix("spark://").split(","):
@@ -74,4 +79,4 @@ def require_master(master: str) -> None:
             return
         except (OSError, ValueError, OverflowError):
             continue
-    raise ConfigError("no master answers there", where=f"--master {master}", fix="start it, or leave --master out")
+    raise ConfigError("no master answers there", where=where, fix="start it, or leave --master out")
