@@ -74,10 +74,26 @@ def test_knobs_are_set_by_hand_after_a_dry_run(homeostat: Homeostat, scenario: P
         assert "parallelism.count 3 → 4" in dry.out
         assert homeostat("log", "--kind", "order", "--json").json == []
         assert homeostat("apply", "resolver", "scale-up", "--dry-run").out == f"would ask {RUN}: resolve scale-up\n"
+        refused = homeostat("apply", "scale", "--executors", 6, "--dry-run")
+        assert (refused.code, "executors.app cannot be set here" in refused.err) == (2, True)
+        assert "parallelism.count" in refused.err
         told = homeostat("apply", "set", "parallelism.count=4", "--json").json
         assert "by-hand: parallelism.count = 4" in [record["text"] for record in told["records"]]
         ran = homeostat("apply", "scale", "--executors", 6)
         assert (ran.code, "executors.app cannot be set here" in ran.err) == (1, True)
+
+
+def test_a_dry_run_of_the_only_run_needs_no_name_and_no_manager(homeostat: Homeostat, tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "homeostat.sqlite")
+    store.append(RUN, [Record("g-1", "engine", 1e9, "long ago")])
+    store.save_state(RUN, "present", {"observed": {"executors.app": 4}})
+    store.close()
+    assert homeostat("apply", "scale", "--executors", 6, "--dry-run").out == (
+        f"would ask {RUN}: apply\nexecutors.app 4 → 6\n"
+    )
+    told = homeostat("apply", "scale", "--executors", 6, "--dry-run", "--json").json
+    assert (told["done"], told["order"]["values"]) == (False, {"executors.app": 6})
+    assert homeostat("log", "--kind", "order", "--json").json == []
 
 
 def test_what_cannot_be_asked_is_told(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import uvicorn
 from homeostat.core.findings import JSON, Record
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.app import Dashboard
+from homeostat.web.connections import Patient
 from homeostat.web.reader import Reader
 from homeostat.web.security import Person, Tokens
 
@@ -37,7 +38,7 @@ class Served(NamedTuple):
 def serving(log: Path, *, local: bool = True) -> Iterator[Served]:
     dashboard = Dashboard(Reader(log), TOKENS, local=local)
     config = uvicorn.Config(
-        dashboard.application(), port=0, log_level="warning", ws="none", timeout_graceful_shutdown=1
+        dashboard.application(), port=0, log_level="warning", http=Patient, ws="none", timeout_graceful_shutdown=1
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
@@ -29,17 +31,25 @@ STARTED = Record("g-1", "engine", AT_S + 99, "the engine runs", body={"reason": 
 
 
 class Receiver:
-    """Keeps what it is sent, and fails as often as it is told to."""
+    """Keeps what it is sent, and fails as often as it is told to: for a while, for a run, or by answering nonsense."""
 
     def __init__(self) -> None:
         self.got: Queue[dict[str, Any]] = Queue()
         self.failures = 0
+        self.nonsense = 0
+        self.refused = ""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                if outer.failures:
+                if outer.nonsense:
+                    outer.nonsense -= 1
+                    self.wfile.write(b"what?\r\n\r\n")
+                    return
+                if outer.refused and outer.refused.encode() in body:
+                    self.send_response(400)
+                elif outer.failures:
                     outer.failures -= 1
                     self.send_response(500)
                 else:
@@ -119,7 +129,9 @@ def test_the_shape_of_alertmanager(store: SqliteStore, receiver: Receiver, said:
     sending.stop()
     assert (message["version"], message["status"], message["groupLabels"]) == ("4", "firing", {"run": "app/words"})
     (alert,) = message["alerts"]
-    assert alert["labels"]["alertname"] == "under-provisioned"
+    labels = {"alertname": "under-provisioned", "run": "app/words", "component": "count", "severity": "warning"}
+    assert alert["labels"] == message["commonLabels"] == labels
+    assert message["truncatedAlerts"] == 0
     assert alert["annotations"] == {"summary": "Too slow", "description": "Too slow. What to do: scale"}
     assert (alert["startsAt"], alert["endsAt"]) == ("2023-11-14T22:13:20Z", "0001-01-01T00:00:00Z")
     assert alert["generatorURL"] == "http://127.0.0.1:8088/query?run=app%2Fwords"
@@ -141,6 +153,47 @@ def test_a_receiver_that_fails_is_tried_again_and_nothing_is_lost(
     sending.stop()
     assert said[0] == "the webhook at 127.0.0.1 failed with HTTP 500 (HTTPError); trying again later"
     assert "secret" not in "".join(said)
+
+
+def test_alerts_of_one_message_have_in_common_what_is_the_same_in_all(
+    store: SqliteStore, receiver: Receiver, said: list[str]
+) -> None:
+    store.append("app/words", [DIAGNOSIS, ALERT, SILENT])
+    sending = notifier(store, receiver, said, "alertmanager")
+    message = receiver.next()
+    sending.stop()
+    assert message["commonLabels"] == {"run": "app/words", "severity": "warning"}
+    assert "component" not in message["alerts"][1]["labels"], "to Alertmanager an empty label is none"
+    assert len({alert["fingerprint"] for alert in message["alerts"]}) == 2
+
+
+def test_a_run_whose_message_is_refused_does_not_keep_the_others_back(
+    store: SqliteStore, receiver: Receiver, said: list[str]
+) -> None:
+    receiver.refused, receiver.nonsense = "app/a", 2
+    store.append("app/a", [DIAGNOSIS, ALERT])
+    store.append("app/b", [DIAGNOSIS, ALERT])
+    sending = notifier(store, receiver, said)
+    assert receiver.next()["run"] == "app/b"
+    receiver.refused = ""
+    assert receiver.next()["run"] == "app/a"
+    sending.stop()
+    assert "BadStatusLine" in said[0]
+
+
+def test_a_hostile_alert_is_told_like_any_other(store: SqliteStore, receiver: Receiver, said: list[str]) -> None:
+    hostile = 'x\ud800"}\n' + "long " * 5_000
+    store.append(hostile, [Record("n-1", "alert", AT_S, hostile, hostile, (), {"cause": hostile})])
+    written = '{"cause":"\\ud800"}'  # as another program may write it
+    with closing(sqlite3.connect(store.path)) as raw, raw:
+        raw.execute("UPDATE records SET body = ?", (written,))
+    sending = notifier(store, receiver, said, "alertmanager")
+    message = receiver.next()
+    sending.stop()
+    (alert,) = message["alerts"]
+    assert (message["status"], alert["status"]) == ("firing", "firing")
+    assert len(alert["annotations"]["description"]) <= 2_000
+    assert said == []
 
 
 def test_what_a_manager_that_died_had_told_is_over_when_the_next_one_starts(

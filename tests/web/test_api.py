@@ -6,6 +6,10 @@ import asyncio
 import json
 import math
 import re
+import socket
+import sqlite3
+import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import httpx
@@ -19,6 +23,11 @@ from homeostat.core.findings import Record
 from homeostat.store.sqlite import SqliteStore
 
 RUN = {"run": "app/words"}
+TAGGED = [
+    *(f"{page}{form}?run=app/words" for page in ("/query", "/stories", "/log") for form in ("", ".json")),
+    *("/record?run=app/words&id=a-1", "/record.json?run=app/words&id=a-1"),
+    *("/series.json?run=app/words", "/models/traffic.json?run=app/words"),
+]
 
 
 def test_the_list_names_every_run_with_its_health(client: httpx.Client) -> None:
@@ -79,10 +88,13 @@ def test_a_record_is_explained_with_its_chain(client: httpx.Client) -> None:
     assert {"symptom", "diagnosis", "action", "outcome"} <= {line["kind"] for line in shown["chain"]}
 
 
-def test_what_has_not_changed_is_not_sent_again(client: httpx.Client) -> None:
-    first = client.get("/log.json", params=RUN)
-    again = client.get("/log.json", params=RUN, headers={"if-none-match": first.headers["etag"]})
-    assert (again.status_code, again.content) == (304, b"")
+@pytest.mark.parametrize("path", ["/", "/index.json", "/openapi.json", *TAGGED])
+def test_what_has_not_changed_is_not_sent_again(client: httpx.Client, path: str) -> None:
+    tag = client.get(path).headers["etag"]
+    for known in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*"):
+        again = client.get(path, headers={"if-none-match": known})
+        assert (again.status_code, again.content) == (304, b"")
+    assert client.get(path, headers={"if-none-match": '"other"'}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -151,6 +163,41 @@ def test_a_hostile_record_is_shown_as_text(client: httpx.Client, id: str) -> Non
         assert path.endswith(".json") or "<script>alert" not in answer.text
 
 
+def test_a_row_that_no_program_of_ours_wrote_hides_nothing_else(tmp_path: Path) -> None:
+    log, now_s = tmp_path / "log.sqlite", time.time()
+    store = SqliteStore(log)
+    odd = {
+        "deep": ("body", '{"a":' + "[" * 450 + "]" * 450 + "}"),
+        "deeper": ("body", '{"a":' + "[" * 50_000 + "]" * 50_000 + "}"),
+        "orphan": ("because", "5"),
+        "timeless": ("at_s", "whenever"),
+        "bytes": ("text", b"\xff\xfe"),
+        "halves": ("body", '{"cause": "\\ud800", "evidence": {"\\ud800": 1}}'),
+    }
+    for run in (*odd, "fine"):
+        store.append(run, [Record("a-1", "action", now_s, "acts"), Record("b-1", "batch", now_s, "", body={"rows": 1})])
+    with closing(sqlite3.connect(log)) as raw, raw:
+        for run, (column, value) in odd.items():
+            raw.execute(
+                f"UPDATE records SET {column} = ? WHERE run = (SELECT run FROM runs WHERE name = ?)", (value, run)
+            )
+        raw.execute("INSERT INTO state SELECT run, 'present', '{' FROM runs")
+    with serving(log) as found, found.client() as client:
+        listed = client.get("/index.json").json()
+        assert {each["name"] for each in listed["applications"]} == {*odd, "fine"}
+        assert client.get("/").status_code == client.get("/metrics").status_code == 200
+        for run in odd:
+            for path in ("/query", "/series", "/stories", "/log", "/record", "/models/traffic", "/plans"):
+                asked = {"run": run, "id": "a-1"} if path == "/record" else {"run": run}
+                for form in ("", ".json"):
+                    status = client.get(path + form, params=asked).status_code
+                    assert status in ((200, 404) if run in ("deep", "halves") else (200, 404, 503)), (run, path)
+        with client.stream("GET", "/events", headers={"last-event-id": "0"}) as stream:
+            lines = stream.iter_lines()
+            assert [_event(lines)["run"] for _ in range(6)][-1] == "fine"
+    store.close()
+
+
 def test_a_log_that_is_not_there_yet_is_an_empty_list(tmp_path: Path) -> None:
     with serving(tmp_path / "later.sqlite") as found, found.client() as client:
         assert client.get("/index.json").json()["total"] == 0
@@ -179,6 +226,40 @@ def test_events_arrive_and_are_caught_up_with(served: Served, words: Living) -> 
     assert [event["kind"] for event in missed].count("batch") >= 1
 
 
+def test_who_was_cut_off_before_the_first_event_still_catches_up(served: Served, words: Living) -> None:
+    with served.client() as client, client.stream("GET", "/events", params=RUN) as stream:
+        lines = stream.iter_lines()
+        assert next(lines) == "retry: 1000"
+        place = next(lines).removeprefix("id: ")
+    words.step()
+    seen = {"last-event-id": place}
+    with served.client() as client, client.stream("GET", "/events", params=RUN, headers=seen) as stream:
+        assert _event(stream.iter_lines())["run"] == "app/words"
+
+
+def test_a_place_that_the_log_does_not_have_is_answered_by_reset(served: Served, words: Living) -> None:
+    with served.client() as client, client.stream("GET", "/events", params=RUN | {"after": "9999999"}) as stream:
+        lines = stream.iter_lines()
+        told = [next(lines) for _ in range(6)]
+        assert told[1:3] == ["id: 9999999", ""]
+        assert told[4:] == ["event: reset", "data: {}"]
+        words.step()
+        assert _event(lines)["run"] == "app/words"
+
+
+def test_a_log_that_begins_while_someone_watches_is_told_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path / "later.sqlite") as found, found.client() as client:
+        with client.stream("GET", "/events") as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "retry: 1000"
+            store = SqliteStore(tmp_path / "later.sqlite")
+            store.append("app/late", [Record("s-1", "symptom", 1e9, "seen")])
+            store.close()
+            assert _event(lines)["run"] == "app/late"
+        assert client.head("/events").status_code == 200
+        assert client.get("/index.json").json()["total"] == 1
+
+
 def test_a_viewer_of_the_benchmark_reads_pages_when_there_is_news(served: Served, words: Living) -> None:
     host, port = served.url.removeprefix("http://").split(":")
 
@@ -205,8 +286,11 @@ def _event(lines: object) -> dict[str, object]:
 def test_orders_reach_the_loop_and_their_answer_is_in_the_log(alice: httpx.Client, words: Living) -> None:
     given = alice.post("/orders.json", json={"run": "app/words", "command": "pause", "why": "a deployment"})
     assert given.status_code == 202
+    (waiting,) = alice.get("/query.json", params=RUN).json()["unanswered"]
+    assert (waiting["id"], waiting["text"]) == (given.json()["id"], "alice asks: pause")
     words.step()
     shown = alice.get("/query.json", params=RUN).json()
+    assert shown["unanswered"] == []
     assert shown["summary"]["paused"] == "paused by alice: a deployment"
     assert shown["answer"] == "Paused by alice: a deployment." or "no diagnosis" in shown["answer"]
     chain = alice.get("/record.json", params=RUN | {"id": given.json()["id"]}).json()["chain"]
@@ -323,6 +407,36 @@ def test_orders_of_no_sense_are_refused(alice: httpx.Client, body: bytes, status
 
 def test_a_body_without_a_length_is_bounded_too(alice: httpx.Client) -> None:
     assert alice.post("/orders.json", content=(b" " * 1_000 for _ in range(100))).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("sent", "answered"),
+    [
+        ("", b""),
+        ("GET /index.json HTT", b""),
+        ("GET /index.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\nGET", b"HTTP/1.1 200 OK"),
+        ("POST /session HTTP/1.1\r\nhost: 127.0.0.1\r\n{own}content-length: 9\r\n\r\nnext", b"HTTP/1.1 408"),
+    ],
+)
+def test_who_never_finishes_asking_is_let_go(
+    served: Served, monkeypatch: pytest.MonkeyPatch, sent: str, answered: bytes
+) -> None:
+    monkeypatch.setattr("homeostat.web.connections.ASKED_WITHIN_S", 0.2)
+    monkeypatch.setattr("homeostat.web.app.BODY_WITHIN_S", 0.2)
+    where = ("127.0.0.1", int(served.url.rpartition(":")[2]))
+    with socket.create_connection(where, timeout=30.0) as silent:
+        silent.sendall(sent.format(own="origin: http://127.0.0.1\r\n").encode())
+        received = b"".join(iter(lambda: silent.recv(65_536), b""))
+    assert received.startswith(answered)
+    assert bool(received) == bool(answered)
+
+
+def test_silent_connections_shut_nobody_out(served: Served, client: httpx.Client) -> None:
+    where = ("127.0.0.1", int(served.url.rpartition(":")[2]))
+    with ExitStack() as open_:
+        for _ in range(300):
+            open_.enter_context(socket.create_connection(where))
+        assert client.get("/index.json").status_code == 200
 
 
 def test_elsewhere_than_on_this_machine_everything_needs_a_token(log: Path, words: Living) -> None:

@@ -10,7 +10,9 @@ import httpx
 import pytest
 from living import Living
 
-from homeostat.web.metrics import METRICS
+from homeostat.core.findings import Record
+from homeostat.store.sqlite import SqliteStore
+from homeostat.web.metrics import METRICS, exposition
 
 ROOT = Path(__file__).parents[2]
 LINE = re.compile(r'^([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*)\} (\S+)$')
@@ -28,6 +30,20 @@ def test_every_line_can_be_read_and_says_what_the_log_says(client: httpx.Client,
     assert found[("homeostat_process_rows_per_second", run)] == pytest.approx(200, rel=0.05)
     actions = len(words.store.records(words.run, kinds=("action",)))
     assert found[("homeostat_records_total", run + ',kind="action"')] == actions
+
+
+def test_labels_are_bounded_and_no_two_samples_are_the_same(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "log.sqlite")
+    for end in ("1", "2"):
+        store.append("x" * 500 + end, [Record(f"k-{n}", f"kind {n}", 1e9, "") for n in range(50)])
+        store.append("x" * 500 + end, [Record("a-1", "action", 1e9, "")])
+    lines = [line.rpartition(" ")[0] for line in exposition(store).splitlines() if not line.startswith("#")]
+    store.close()
+    assert len(lines) == len(set(lines))
+    assert max(map(len, lines)) < 250
+    assert [line for line in lines if "records_total" in line] == [
+        f'homeostat_records_total{{run="{"x" * 120}",kind="action"}}'
+    ]
 
 
 def test_every_metric_is_documented() -> None:

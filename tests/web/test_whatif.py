@@ -9,8 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import HOSTILE, Served
+from serving import HOSTILE, Served, serving
 
+from homeostat.bench.service import write_history
 from homeostat.core.findings import Record
 from homeostat.store.sqlite import SqliteStore
 
@@ -45,6 +46,34 @@ def test_a_plan_is_that_of_the_command_and_comes_in_pages(
     rest = asked(client, "/plans.json", rate=3000, cost=20, offset=first["next"])
     assert first["candidates"] + rest["candidates"] == ran["candidates"]
     assert rest["next"] is None
+
+
+def test_a_plan_is_for_the_forecast_as_on_the_command_line_and_for_a_rate_that_is_named(
+    log: Path, served: Served, tmp_path: Path, homeostat: Homeostat
+) -> None:
+    week, run = tmp_path / "week.sqlite", "app0/query0"
+    write_history(week, queries=1, days=7.0, batch_s=600.0)
+    store = SqliteStore(week)
+    store.save_state(run, "model", model_of(log, RUN["run"]))
+    store.close()
+    ran = homeostat("plan", "--store", week, "--run", run, "--horizon", "6 h", "--json").json
+    with serving(week) as found, found.client() as client:
+        asked = {"run": run, "horizon": "6 h"}
+        told = client.get("/plans.json", params=asked | {"limit": "100"}).json()
+        page = client.get("/plans", params=asked).text
+        steady = client.get("/plans.json", params=asked | {"rate": "1000"}).json()
+    assert told["load"].startswith("the load is forecast by")
+    assert told["load"] in page
+    assert {name: told[name] for name in ("load", "rate_per_s", "change", "best")} == {
+        name: ran[name] for name in ("load", "rate_per_s", "change", "best")
+    }
+    assert steady["load"] == "the load is taken to stay as it is"
+    assert steady["rate_per_s"] == pytest.approx(1_000, rel=0.2)
+    assert told["rate_per_s"] > 1.3 * steady["rate_per_s"]
+
+
+def test_without_enough_history_a_plan_says_that_the_load_is_taken_to_stay(client: httpx.Client) -> None:
+    assert asked(client, "/plans.json")["load"].startswith("the load is taken to stay as it is; a forecast is not")
 
 
 def test_the_curve_rises_with_the_rate_and_ends_at_what_can_be_taken(client: httpx.Client) -> None:

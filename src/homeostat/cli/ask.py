@@ -18,7 +18,8 @@ from homeostat.core.errors import ConfigError
 if TYPE_CHECKING:
     from homeostat.core.configuration import Knob, Value
     from homeostat.models.application import ApplicationModel, Predicted
-    from homeostat.models.planner import Arrivals, Candidate, Goal, Plan, Proposer
+    from homeostat.models.planner import Candidate, Plan, Proposer
+    from homeostat.service.questions import History
 
 SHOWN = 12
 
@@ -140,7 +141,8 @@ def plan(
     goal = Goal(_confidence(confidence), _parsed(units.parse_duration, horizon, "--horizon"))
     if rate is not None:
         model = replace(model, arrival_per_s=_rate(rate))
-    arrivals, why = coming(model, goal, None if rate or event_log else (scenario, store, run))
+    history = None if rate or event_log else _history(scenario, store, run)
+    arrivals, why = questions.coming(model, goal, history)
     made = make(model, arrivals=arrivals, goal=goal, proposers=[_proposer(path) for path in proposer or []])
     if json:
         print_json({**questions.plan_json(model, made), "load": why})
@@ -169,23 +171,11 @@ def learned(store: Path | None, run: str | None, event_log: Path | None, scenari
         return sources.from_store(log, run_name(log, run, path), str(path))
 
 
-def coming(
-    model: ApplicationModel, goal: Goal, history: tuple[str | None, Path | None, str | None] | None
-) -> tuple[Arrivals, str]:
-    """The load over the horizon and where that comes from: a forecast, if there is a history and it is worth using."""
+def _history(scenario: str | None, store: Path | None, run: str | None) -> History:
     from homeostat.cli.forecast import load_of
-    from homeostat.models.forecast import forecast, regular
-    from homeostat.models.planner import Forecasted, Steady
 
-    now = Steady(model.arrival_per_s, model.variation)
-    if history is None:
-        return now, "the load is taken to stay as it is"
-    seen = load_of(history[0], "rate", *history[1:])
-    series = regular(seen.times_s, seen.per_s, horizon_s=goal.horizon_s)
-    made = forecast(series, goal.horizon_s, quantiles=(1.0 - goal.confidence, 0.5, goal.confidence))
-    if not made.usable:
-        return now, f"the load is taken to stay as it is; a forecast is {made.reason}"
-    return Forecasted(now, made), f"the load is forecast by {made.champion} (MASE {made.mase:.2f})"
+    seen = load_of(scenario, "rate", store, run)
+    return seen.times_s, seen.per_s
 
 
 def _print_predicted(model: ApplicationModel, now: Predicted, then: Predicted) -> None:

@@ -132,12 +132,13 @@ def _give(
     path = store_path(named)
     if not path.exists():
         raise ConfigError("there is no log here", where=str(path), fix="name it with --store or HOMEOSTAT_STORE")
-    store = SqliteStore(path)
+    store = SqliteStore(path, read_only=dry_run)
     try:
         name = _running(store, run, path)
         asked = order(command, by=getpass.getuser(), now_s=time.time(), why=why, target=target, values=values)
         changes = _changes(store, name, values or {})
         if dry_run:
+            _require_knobs(store, name, values or {})
             _told({"run": name, "order": dict(asked.body), "changes": changes, "done": False}, json)
             return
         store.append(name, [asked])
@@ -162,7 +163,7 @@ def _told(answer: dict[str, Any], json: bool) -> None:
 
 
 def _running(store: SqliteStore, wanted: str | None, path: Path) -> str:
-    """The run that was named; else the only one that has been heard of lately."""
+    """The run that was named; else the only one that has been heard of lately, or the only one that there is."""
     from homeostat.service.overview import SILENT_S
     from homeostat.strict import nearest
 
@@ -174,6 +175,8 @@ def _running(store: SqliteStore, wanted: str | None, path: Path) -> str:
         return wanted
     now_s = time.time()
     alive = [info.name for info in infos if now_s - info.last_s < 2 * SILENT_S]
+    if not alive and len(names) == 1:
+        return names[0]
     if len(alive) != 1:
         found = ", ".join(alive[:5]) or "none"
         raise ConfigError("say which run is meant", where="--run", fix=f"running now: {found}")
@@ -181,11 +184,24 @@ def _running(store: SqliteStore, wanted: str | None, path: Path) -> str:
 
 
 def _changes(store: SqliteStore, run: str, values: dict[str, Value]) -> list[str]:
-    from homeostat.service.present import PRESENT
     from homeostat.store.words import settings
 
+    return settings(dict(values), _observed(store, run))
+
+
+def _require_knobs(store: SqliteStore, run: str, values: dict[str, Value]) -> None:
+    """A manager would refuse them; where nothing is known of the run, only it can tell."""
+    observed = _observed(store, run)
+    missing = [name for name in values if observed and name not in observed]
+    if missing:
+        raise ConfigError(f"{missing[0]} cannot be set here", where=run, fix=f"there are: {', '.join(observed)}")
+
+
+def _observed(store: SqliteStore, run: str) -> dict[str, Any]:
+    from homeostat.service.present import PRESENT
+
     now: Any = store.load_state(run, PRESENT) or {}
-    return settings(dict(values), now.get("observed", {}))
+    return dict(now.get("observed", {}))
 
 
 def _answers(store: SqliteStore, run: str, id: str) -> list[Record]:

@@ -32,7 +32,7 @@ class SloDetector:
             rates = np.array([d.rows / d.span_s if d.span_s > 0 else math.nan for d in view.current])
             yield from self._judge(wanted / np.where(rates > 0, rates, 1e-9), np.isfinite(rates), "throughput", wanted)
         if lag_s is not None:
-            lags = np.array([_lag_s(d) for d in view.current])
+            lags = np.array([lag_of(d.pending_rows, d.arrival_per_s) for d in view.current])
             yield from self._judge(np.where(lags > 0, lags, 1e-9) / lag_s, np.isfinite(lags), "lag_s", lag_s)
         latency_s = view.objective.latency_p95_s
         if latency_s is not None and view.micro_batch:
@@ -55,15 +55,18 @@ class SloDetector:
 
 
 def latency_p95_s(digest: Digest) -> float:
-    """From arrival to commit: up to a period until the batch begins, then its duration, and before both what waited
-    longer than that; NaN where any of it is unknown."""
-    trigger_s = digest.trigger_s if math.isfinite(digest.trigger_s) else 0.0
-    waited_s = max(0.0, _lag_s(digest) - digest.seconds)
-    return _MOST_WAIT * max(trigger_s, digest.seconds) + digest.seconds + waited_s
+    return latency_of(digest.seconds, digest.trigger_s, lag_of(digest.pending_rows, digest.arrival_per_s))
 
 
-def _lag_s(digest: Digest) -> float:
+def latency_of(seconds: float, trigger_s: float, lag_s: float) -> float:
+    """Of 95 % of the rows, from arrival to commit: up to a period until the batch begins, then its duration, and before
+    both what waited longer than that; NaN where any of it is unknown."""
+    period_s = max(trigger_s if math.isfinite(trigger_s) else 0.0, seconds)
+    return _MOST_WAIT * period_s + seconds + max(0.0, lag_s - seconds)
+
+
+def lag_of(pending_rows: float, arrival_per_s: float) -> float:
     """How long ago what is taken now arrived; unknown when rows wait and none arrive, or either is unknown."""
-    if digest.pending_rows == 0:
+    if pending_rows == 0:
         return 0.0
-    return digest.pending_rows / digest.arrival_per_s if digest.arrival_per_s > 0 else NAN
+    return pending_rows / arrival_per_s if arrival_per_s > 0 else NAN

@@ -8,10 +8,12 @@ from typing import Any
 
 from homeostat.core.configuration import Configuration, Knob, Patch, Value
 from homeostat.core.errors import ConfigError
+from homeostat.core.observation import Array
 from homeostat.models.application import ApplicationModel, Predicted
-from homeostat.models.planner import Candidate, Plan
+from homeostat.models.planner import Arrivals, Candidate, Forecasted, Goal, Plan, Steady
 
 Wanted = dict[Knob, Value]
+History = tuple[Array, Array]  # moments, and the rows per second that arrived then
 
 
 def every(model: ApplicationModel, kind: str, value: Value, where: str) -> Wanted:
@@ -50,6 +52,20 @@ def with_objective(model: ApplicationModel, **given: float | None) -> Applicatio
     """Those of the objective's parts that are given replace the application's own."""
     parts: Mapping[str, Any] = {name: value for name, value in given.items() if value is not None}
     return replace(model, objective=replace(model.objective, **parts))
+
+
+def coming(model: ApplicationModel, goal: Goal, history: History | None) -> tuple[Arrivals, str]:
+    """The load over the horizon and where that comes from: a forecast, if there is a history and it is worth using."""
+    from homeostat.models.forecast import forecast, regular
+
+    now = Steady(model.arrival_per_s, model.variation)
+    if history is None:
+        return now, "the load is taken to stay as it is"
+    series = regular(*history, horizon_s=goal.horizon_s)
+    made = forecast(series, goal.horizon_s, quantiles=(1.0 - goal.confidence, 0.5, goal.confidence))
+    if not made.usable:
+        return now, f"the load is taken to stay as it is; a forecast is {made.reason}"
+    return Forecasted(now, made), f"the load is forecast by {made.champion} (MASE {made.mase:.2f})"
 
 
 def predicted_json(predicted: Predicted) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, cast
+from typing import Any
 
 from homeostat.core.errors import NoLogError, StoreError
 from homeostat.core.findings import JSON, Record
@@ -147,8 +147,11 @@ class SqliteStore:
     def after(self, position: int, limit: int) -> list[Placed]:
         joined = f"SELECT number, name, {COLUMNS} FROM records JOIN runs USING (run)"
         rows = self._rows(f"{joined} WHERE number > ? ORDER BY number LIMIT ?", (position, limit))
-        with self._trouble():
-            return [Placed(number, run, _record(row)) for number, run, *row in rows]
+        placed: list[Placed] = []
+        for number, run, *row in rows:
+            with suppress(ValueError, RecursionError):  # what cannot be read is no news, and holds up none
+                placed.append(Placed(number, run, _record(row)))
+        return placed
 
     def close(self) -> None:
         with self._trouble():
@@ -287,7 +290,7 @@ class SqliteStore:
         except OSError as error:
             what, fix = _TROUBLE["CANTOPEN"]
             raise StoreError(f"{what}: {error.strerror}", where=str(self.path), fix=fix) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StoreError(f"the log cannot be read: {error}", where=str(self.path)) from error
 
 
@@ -330,5 +333,9 @@ def _open(path: Path, how: str) -> sqlite3.Connection:
 
 def _record(row: Sequence[Any]) -> Record:
     id, kind, at_s, text, component, because, body = row
-    parents = () if because == "[]" else tuple(cast(list[str], load(because)))
-    return Record(id, kind, at_s, text, component, parents, load_body(body))
+    if not isinstance(at_s, float) or any(isinstance(each, bytes) for each in row):
+        raise ValueError(f"record {id!r} is none of ours")
+    parents = () if because == "[]" else load(because)
+    if not isinstance(parents, list | tuple):
+        raise ValueError(f"record {id!r} comes from {because[:40]!r}")
+    return Record(id, kind, at_s, text, component, tuple(map(str, parents)), load_body(body))

@@ -11,6 +11,7 @@ from homeostat.core.findings import JSON
 
 SEPARATOR = " · "
 _DATES_S = (1e9, 2.5e11)  # from 2001 on a clock shows the date; less is the time since a start
+_LEVELS = 20
 _UNITS = (("_per_s", " /s"), ("_s", " s"), ("_rows", " rows"), ("_bytes", " bytes"))
 
 
@@ -65,8 +66,8 @@ def one_line(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
 
 
-def words(value: JSON) -> str:
-    """Any value of a record's body."""
+def words(value: JSON, levels: int = _LEVELS) -> str:
+    """Any value of a record's body, as deep as anyone can follow."""
     if value is None:
         return "unknown"
     if isinstance(value, bool):
@@ -75,12 +76,14 @@ def words(value: JSON) -> str:
         return one_line(value)
     if isinstance(value, int | float):
         return number(value)
+    if not levels:
+        return "…"
     if isinstance(value, list):
-        return ", ".join(words(item) for item in value) or "none"
-    return ", ".join(quantity(key, item) for key, item in value.items()) or "none"
+        return ", ".join(words(item, levels - 1) for item in value) or "none"
+    return ", ".join(quantity(key, item, levels - 1) for key, item in value.items()) or "none"
 
 
-def quantity(name: str, value: JSON) -> str:
+def quantity(name: str, value: JSON, levels: int = _LEVELS) -> str:
     """A named value with its unit, which the name carries: `arrival_per_s` 2000 is `arrival 2,000 /s`."""
     unit = ""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -90,7 +93,8 @@ def quantity(name: str, value: JSON) -> str:
                 name, unit = name.removesuffix(ending), shown if known else ""
                 break
     label = name if is_knob(name) else name.replace("_", " ")
-    text = f"({words(value)})" if isinstance(value, dict) and value else words(value)
+    told = words(value, levels)
+    text = f"({told})" if isinstance(value, dict) and value else told
     return f"{one_line(label)} {text}{unit}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -44,7 +45,8 @@ class Alert:
 
     @property
     def fingerprint(self) -> str:
-        return hashlib.blake2b("\0".join((self.run, *self.key)).encode(), digest_size=8).hexdigest()
+        name = "\0".join((self.run, *self.key)).encode("utf-8", "backslashreplace")
+        return hashlib.blake2b(name, digest_size=8).hexdigest()
 
 
 class Alerts:
@@ -62,10 +64,7 @@ class Alerts:
 
     def changed(self) -> dict[str, list[Alert]]:
         """Per run what stands now and what has ended since the last call."""
-        told = {
-            run: [*self._over.pop(run, ()), *self._standing.get(run, {}).values()][:MOST_ALERTS]
-            for run in sorted(self._changed)
-        }
+        told = {run: [*self._over.pop(run, ()), *self._standing.get(run, {}).values()] for run in sorted(self._changed)}
         self._changed.clear()
         return told
 
@@ -104,7 +103,11 @@ def _ends(record: Record, alert: Alert) -> bool:
 
 
 def message(shape: Shape, run: str, alerts: list[Alert], dashboard: str) -> dict[str, Any]:
-    return _alertmanager(run, alerts, dashboard) if shape == "alertmanager" else _plain(run, alerts)
+    """Of too many the last are told: those that stand."""
+    told = alerts[-MOST_ALERTS:]
+    if shape == "plain":
+        return _plain(run, told)
+    return _alertmanager(run, told, dashboard) | {"truncatedAlerts": len(alerts) - len(told)}
 
 
 def _status(alerts: list[Alert]) -> str:
@@ -130,29 +133,41 @@ def _plain(run: str, alerts: list[Alert]) -> dict[str, Any]:
 def _alertmanager(run: str, alerts: list[Alert], dashboard: str) -> dict[str, Any]:
     """Version 4 of what Alertmanager sends to a webhook."""
     page = f"{dashboard}query?{urlencode({'run': run}, errors='backslashreplace')}" if dashboard else ""
+    labels = [_labels(run, alert) for alert in alerts]
+    annotations = [{"summary": alert.text.partition(". ")[0], "description": alert.text} for alert in alerts]
+    told = [
+        {
+            "status": "firing" if alert.firing else "resolved",
+            "labels": labels[place],
+            "annotations": annotations[place],
+            "startsAt": _iso(alert.began_s),
+            "endsAt": _NEVER if alert.ended_s is None else _iso(alert.ended_s),
+            "generatorURL": page,
+            "fingerprint": alert.fingerprint,
+        }
+        for place, alert in enumerate(alerts)
+    ]
     return {
         "version": "4",
-        "groupKey": f'{{}}:{{run="{run}"}}',
-        "truncatedAlerts": 0,
+        "groupKey": f"{{}}:{{run={json.dumps(run)}}}",
         "status": _status(alerts),
         "receiver": "homeostat",
         "groupLabels": {"run": run},
-        "commonLabels": {"run": run},
-        "commonAnnotations": {},
+        "commonLabels": _common(labels),
+        "commonAnnotations": _common(annotations),
         "externalURL": dashboard,
-        "alerts": [
-            {
-                "status": "firing" if alert.firing else "resolved",
-                "labels": {"alertname": alert.cause, "run": run, "component": alert.component, "severity": "warning"},
-                "annotations": {"summary": alert.text.partition(". ")[0], "description": alert.text},
-                "startsAt": _iso(alert.began_s),
-                "endsAt": _NEVER if alert.ended_s is None else _iso(alert.ended_s),
-                "generatorURL": page,
-                "fingerprint": alert.fingerprint,
-            }
-            for alert in alerts
-        ],
+        "alerts": told,
     }
+
+
+def _labels(run: str, alert: Alert) -> dict[str, str]:
+    """To Alertmanager an empty label is none."""
+    labels = {"alertname": alert.cause, "run": run, "component": alert.component, "severity": "warning"}
+    return {name: value for name, value in labels.items() if value}
+
+
+def _common(all_: list[dict[str, str]]) -> dict[str, str]:
+    return {name: value for name, value in all_[0].items() if all(each.get(name) == value for each in all_)}
 
 
 def _iso(at_s: float) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 JSON_TYPE = "application/json"
 HTML_TYPE = "text/html; charset=utf-8"
 _WORTH_PACKING = 1_000
+_LEVELS = 60
 
 
 class RefusalError(HomeostatError):
@@ -30,16 +31,18 @@ class RefusalError(HomeostatError):
         super().__init__(what, where=where, fix=fix)
 
 
-def plain(value: object) -> Any:
-    """As JSON has it: NaN and infinities are null, tuples lists, lone surrogates spelled out."""
+def plain(value: object, levels: int = _LEVELS) -> Any:
+    """As JSON has it: NaN and infinities are null, tuples lists, lone surrogates spelled out, what is too deep null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping | Sequence) and not levels:
+        return None
     if isinstance(value, Mapping):
-        return {str(plain(str(key))): plain(item) for key, item in value.items()}
+        return {str(plain(str(key))): plain(item, levels - 1) for key, item in value.items()}
     if isinstance(value, Sequence):
-        return [plain(item) for item in value]
+        return [plain(item, levels - 1) for item in value]
     return value
 
 
@@ -65,7 +68,8 @@ def tagged(request: HTTPConnection, body: Body, media_type: str) -> Response:
     """With an ETag; a client that has the very same already gets only that word."""
     vary = "cookie, authorization, accept-encoding"
     headers = {"etag": body.etag, "cache-control": "no-cache", "vary": vary}
-    if body.etag in [each.strip() for each in request.headers.get("if-none-match", "").split(",")]:
+    known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
+    if "*" in known or body.etag.removeprefix("W/") in known:
         return Response(status_code=304, headers=headers)
     if body.packed and "gzip" in request.headers.get("accept-encoding", ""):
         return Response(body.packed, headers=headers | {"content-encoding": "gzip"}, media_type=media_type)

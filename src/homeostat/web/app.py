@@ -31,11 +31,12 @@ from homeostat.web.pages import STATIC, page
 from homeostat.web.parameters import read
 from homeostat.web.reader import Reader
 from homeostat.web.recent import Recent, Wish
-from homeostat.web.security import COOKIE, SESSION_S, Person, Sessions, Tokens
+from homeostat.web.security import SESSION_S, Person, Sessions, Tokens, cookie
 from homeostat.web.summary import simulated
 
 SEEN = "homeostat-seen"  # the last event that a page has heard of: it asks for an answer from then on
 MOST_COSTLY = 2  # models that are asked at once: whoever asks for a thousand predictions waits, not the others
+BODY_WITHIN_S = 10.0
 Show = Callable[[Request], Awaitable[Response]]
 _EMPTY: dict[str, Any] = {"applications": [], "total": 0, "next": None}
 
@@ -142,13 +143,15 @@ class Dashboard:
             raise RefusalError(503, f"{MOST_VIEWERS} viewers are connected already", "close one")
         seen = _whole(request.headers.get("last-event-id", ""))
         after = asked["after"] or None if seen is None else seen
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(self.feed.stream(asked["run"], after), media_type="text/event-stream", headers=headers)
+        kind, headers = "text/event-stream", {"cache-control": "no-store", "x-accel-buffering": "no"}
+        if request.method == "HEAD":  # it has no body, and a stream no end to wait for
+            return Response(media_type=kind, headers=headers)
+        return StreamingResponse(self.feed.stream(asked["run"], after), media_type=kind, headers=headers)
 
     async def _order(self, request: Request) -> Response:
         person = _operator(request)
         try:
-            body = OrderBody.model_validate(json.loads(await request.body() or b"null"))
+            body = OrderBody.model_validate(json.loads(await _body(request) or b"null"))
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
@@ -212,7 +215,7 @@ class Dashboard:
             return Response(body, 403, media_type=HTML_TYPE)
         answer = RedirectResponse(place, 303)
         answer.set_cookie(
-            COOKIE,
+            cookie(request.headers.get("host", "")),
             self._sessions.begin(person),
             max_age=int(SESSION_S),
             httponly=True,
@@ -222,9 +225,10 @@ class Dashboard:
         return answer
 
     async def _sign_out(self, request: Request) -> Response:
-        self._sessions.end(request.cookies.get(COOKIE, ""))
+        name = cookie(request.headers.get("host", ""))
+        self._sessions.end(request.cookies.get(name, ""))
         answer = RedirectResponse("/", 303)
-        answer.delete_cookie(COOKIE)
+        answer.delete_cookie(name)
         return answer
 
 
@@ -239,8 +243,16 @@ def _operator(request: Request) -> Person:
     return person
 
 
+async def _body(request: Request) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            return await request.body()
+    except TimeoutError:
+        raise RefusalError(408, f"the request was not complete within {BODY_WITHIN_S:g} s") from None
+
+
 async def _form(request: Request) -> dict[str, str]:
-    text = (await request.body()).decode("utf-8", "replace")
+    text = (await _body(request)).decode("utf-8", "replace")
     try:
         return dict(parse_qsl(text, max_num_fields=20))
     except ValueError:

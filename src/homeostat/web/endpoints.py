@@ -88,12 +88,24 @@ _ERROR = {
 }
 
 
+_EVENT = {
+    "type": "object",
+    "required": ["id", "event", "data"],
+    "properties": {
+        "id": {"type": "string", "description": "its place in the log"},
+        "event": {"enum": ["record", "reset"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
+
+
 def _refusals(*statuses: int) -> dict[str, Any]:
     words = {
         400: "It cannot be asked so.",
         401: "A token is needed.",
         403: "It is not allowed.",
         404: "There is no such thing.",
+        408: "It was not complete in time.",
         409: "Nobody regulates this run now.",
         413: "It is too large.",
         503: "The log cannot be read now.",
@@ -127,6 +139,30 @@ def _get(endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
+def _events() -> dict[str, Any]:
+    seen = {
+        "name": "Last-Event-ID",
+        "in": "header",
+        "required": False,
+        "description": "the last event seen, as a browser sends it that connects again; counts more than `after`",
+        "schema": {"type": "string"},
+    }
+    return {
+        "get": {
+            "summary": "News of the log as server-sent events, without end",
+            "parameters": [*(_asked(parameter) for parameter in views.EVENTS), seen],
+            "responses": {
+                "200": {
+                    "description": "Events `record`, each a line of the log with its place as id, and `reset` for "
+                    "whoever missed too much and should read anew.",
+                    "content": {"text/event-stream": {"schema": _EVENT}},
+                },
+                **_refusals(400, 401, 403, 503),
+            },
+        }
+    }
+
+
 def description() -> dict[str, Any]:
     order = OrderBody.model_json_schema()
     text = {"text/plain": {"schema": {"type": "string"}}}
@@ -144,6 +180,7 @@ def description() -> dict[str, Any]:
         "security": [{}, {"token": []}],
         "paths": {
             **{f"{endpoint.path}.json": _get(endpoint) for endpoint in ENDPOINTS},
+            "/events": _events(),
             "/metrics": {
                 "get": {
                     "summary": "The newest numbers of every run for Prometheus",
@@ -166,7 +203,7 @@ def description() -> dict[str, Any]:
                             "description": "It is in the log; its answer will be there too.",
                             "content": {"application/json": {"schema": {"type": "object"}}},
                         },
-                        **_refusals(400, 401, 403, 404, 409, 413, 503),
+                        **_refusals(400, 401, 403, 404, 408, 409, 413, 503),
                     },
                 }
             },

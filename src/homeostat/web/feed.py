@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from homeostat.core.errors import StoreError
@@ -39,43 +40,46 @@ class Feed:
     async def follow(self) -> None:
         """Runs as long as the server does. A log that is not there, or locked, is asked again later."""
         while True:
-            try:
-                fresh = await asyncio.to_thread(self._poll)
-            except StoreError:
-                fresh = []
-            if fresh:
-                self._news.extend(map(_told, fresh))
-                told, self._changed = self._changed, asyncio.Event()
-                told.set()
+            with suppress(StoreError):
+                self._take(*await asyncio.to_thread(self._poll, self._position))
             await asyncio.sleep(POLL_S)
 
-    def _poll(self) -> list[Placed]:
+    def _poll(self, position: int) -> tuple[int, list[_Told]]:
+        """How far the log goes now, and what is new."""
         newest = self._reader.read(lambda store: store.position())
-        if not 0 <= self._position <= newest:  # the first look, or another log in place of the one before
-            self._position = newest
-            return []
-        fresh = self._reader.read(lambda store: store.after(self._position, MOST_MISSED))
-        if fresh:
-            self._position = fresh[-1].position
-        return fresh
+        if not 0 <= position <= newest:
+            return newest, []
+        fresh = [_told(placed) for placed in self._reader.read(lambda store: store.after(position, MOST_MISSED))]
+        return (fresh[-1].position if fresh else position), fresh
+
+    def _take(self, position: int, fresh: list[_Told]) -> None:
+        if position == self._position:
+            return
+        if not fresh:  # the first look, or another log in place of the one before
+            self._news.clear()
+        self._position = position
+        self._news.extend(fresh)
+        told, self._changed = self._changed, asyncio.Event()
+        told.set()
 
     async def stream(self, run: str, after: int | None) -> AsyncIterator[bytes]:
-        """Events of a run, or of all; `after` is the last one that the viewer has seen."""
+        """Events of a run, or of all; `after` is the last one that the viewer has seen. Whoever missed too much, or has
+        seen what this log does not have, is told to read anew."""
         self.viewers += 1
         try:
             position = self._position if after is None else after
-            yield b"retry: 1000\n\n"
+            yield b"retry: 1000\n" + _place(position)
             while True:
                 missed = await self._since(position)
-                if len(missed) >= MOST_MISSED:
-                    position = self._position
+                if len(missed) >= MOST_MISSED or 0 <= self._position < position:
+                    position, missed = self._position, []
                     yield _event(position, "reset", b"{}")
-                for told in missed if len(missed) < MOST_MISSED else ():
+                for told in missed:
                     position = told.position
                     if not run or told.run == run:
                         yield told.event
                 if not missed and not await self._wait(position):
-                    yield b": still here\n\n"
+                    yield b": still here\n" + _place(position)
         finally:
             self.viewers -= 1
 
@@ -86,7 +90,7 @@ class Feed:
             return [told for told in self._news if told.position > position][:MOST_MISSED]
         try:
             found = await asyncio.to_thread(lambda: self._reader.read(lambda store: store.after(position, MOST_MISSED)))
-            return [_told(placed) for placed in found]
+            return [_told(placed) for placed in found if placed.position <= self._position]
         except StoreError:
             await asyncio.sleep(POLL_S)
             return []
@@ -105,6 +109,11 @@ class Feed:
 def _told(placed: Placed) -> _Told:
     data = as_json({"run": placed.run, **line(placed.record)})
     return _Told(placed.position, placed.run, _event(placed.position, "record", data))
+
+
+def _place(position: int) -> bytes:
+    """No event, but from where on to catch up for whoever is cut off before there is one."""
+    return b"id: %d\n\n" % max(position, 0)
 
 
 def _event(position: int, name: str, data: bytes) -> bytes:

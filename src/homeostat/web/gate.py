@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 
 from homeostat.web.answers import RefusalError, refused
-from homeostat.web.security import COOKIE, HEADERS, LARGEST_BODY, Person, Sessions, Tokens, own_host, same_origin
+from homeostat.web.security import HEADERS, LARGEST_BODY, Person, Sessions, Tokens, cookie, own_host, same_origin
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -66,7 +66,7 @@ class Gate:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
             return self._tokens.person(token.strip())
-        return self._sessions.person(request.cookies.get(COOKIE, ""))
+        return self._sessions.person(request.cookies.get(cookie(request.headers.get("host", "")), ""))
 
 
 def _too_large(headers: Headers) -> bool:

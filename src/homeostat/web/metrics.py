@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeostat.service.overview import HEALTHY
-from homeostat.store.protocol import Store
+from homeostat.store.protocol import KINDS, Store
 from homeostat.web.summary import summary
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -71,14 +71,14 @@ METRICS = (
         "homeostat_records_total",
         "counter",
         'records of the log, by kind: kind="action" counts actions, kind="alert" alerts',
-        lambda r: [({"kind": kind}, float(count)) for kind, count in r["counts"].items()],
+        lambda r: [({"kind": kind}, float(r["counts"][kind])) for kind in KINDS if kind in r["counts"]],
     ),
 )
 
 
 def exposition(store: Store) -> str:
-    infos = store.runs()[-MOST_RUNS:]
-    runs = [summary(store, info, time.time()) for info in infos]
+    infos = {info.name[:LONGEST_LABEL]: info for info in store.runs()[-MOST_RUNS:]}  # no two with one label
+    runs = [summary(store, info, time.time()) for info in infos.values()]
     lines: list[str] = []
     for metric in METRICS:
         lines += [f"# HELP {metric.name} {metric.meaning}", f"# TYPE {metric.name} {metric.kind}"]

@@ -6,12 +6,12 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from typing import Any
+from http.client import HTTPException
 from urllib.parse import urlsplit
 
 from homeostat.core.errors import ConfigError, StoreError
 from homeostat.store.protocol import ALERT, BEGINNING_S, DIAGNOSIS, ENGINE, SYMPTOM, Placed, Store
-from homeostat.web.alerts import Alerts, Shape, message
+from homeostat.web.alerts import MOST_ALERTS, Alert, Alerts, Shape, message
 from homeostat.web.answers import as_json
 from homeostat.web.reader import Reader
 
@@ -38,7 +38,7 @@ class Notifier:
         self._say, self._pause_s = say, pause_s
         self._alerts = Alerts()
         self._position: int | None = None
-        self._waiting: dict[str, dict[str, Any]] = {}
+        self._waiting: dict[str, list[Alert]] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="homeostat alerts", daemon=True)
 
@@ -66,7 +66,7 @@ class Notifier:
         except StoreError:
             return
         for run, alerts in self._alerts.changed().items():
-            self._waiting[run] = _joined(self._waiting.get(run), message(self._shape, run, alerts, self._dashboard))
+            self._waiting[run] = _joined(self._waiting.get(run, []), alerts)
 
     def _begin(self, store: Store) -> int:
         """What stood before us may still stand: every run is gone through from the last start of its manager."""
@@ -79,15 +79,19 @@ class Notifier:
         return position
 
     def _send(self) -> bool:
+        """Whether nothing waits any more. One message that is refused does not keep the others back."""
         for run in list(self._waiting):
             try:
-                self._post(as_json(self._waiting[run]))
-            except OSError as error:
-                code = f" with HTTP {error.code}" if isinstance(error, urllib.error.HTTPError) else ""
-                self._say(f"the webhook at {self._host} failed{code} ({type(error).__name__}); trying again later")
-                return False
-            del self._waiting[run]
-        return True
+                self._post(as_json(message(self._shape, run, self._waiting[run], self._dashboard)))
+            except (OSError, HTTPException) as error:
+                code = error.code if isinstance(error, urllib.error.HTTPError) else None
+                how = f" with HTTP {code}" if code is not None else ""
+                self._say(f"the webhook at {self._host} failed{how} ({type(error).__name__}); trying again later")
+                if code is None:
+                    return False
+            else:
+                del self._waiting[run]
+        return not self._waiting
 
     def _post(self, body: bytes) -> None:
         headers = {"content-type": "application/json", "user-agent": "homeostat"}
@@ -96,17 +100,11 @@ class Notifier:
             answer.read(1_000)
 
 
-def _joined(before: dict[str, Any] | None, after: dict[str, Any]) -> dict[str, Any]:
+def _joined(before: list[Alert], after: list[Alert]) -> list[Alert]:
     """An end that could not be told yet must not be lost when more happens."""
-    if before is None:
-        return after
-    known = [_identity(alert) for alert in after["alerts"]]
-    ended = [a for a in before["alerts"] if a["status"] == "resolved" and _identity(a) not in known]
-    return after | {"alerts": [*ended, *after["alerts"]]}
-
-
-def _identity(alert: dict[str, Any]) -> object:
-    return alert.get("fingerprint") or (alert["cause"], alert["component"])
+    known = {alert.key for alert in after}
+    ended = [alert for alert in before if not alert.firing and alert.key not in known]
+    return [*ended[-MOST_ALERTS:], *after]
 
 
 def _checked(url: str) -> str:

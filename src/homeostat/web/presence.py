@@ -6,6 +6,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from homeostat.core.errors import StoreError
 from homeostat.service.present import MATRICES, PRESENT
 from homeostat.store.protocol import Store
 
@@ -83,5 +84,5 @@ def matrices(store: Store, run: str) -> Matrices:
 def _loaded(store: Store, run: str, key: str, shape: type[_Shape]) -> _Shape:
     try:
         return shape.model_validate(store.load_state(run, key) or {})
-    except ValidationError:
+    except (StoreError, ValidationError):
         return shape()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from homeostat.web.series import MOST_BATCHES, row
 MOST_STORIES = 200
 # A batch that takes in a little less than the objective's rows is noise, not a breach.
 NEARLY = 0.95
+Holds = Callable[[Mapping[str, float]], bool]
 
 
 def report(store: Store, run: str) -> bytes:
@@ -56,30 +58,37 @@ def facts(batches: Sequence[Record], acts: Sequence[Record], objective: Mapping[
     """The run in a few numbers, each in words."""
     rows = [row(batch.body) for batch in batches]
     total_s = sum(_counted(each["span_s"]) for each in rows)
-    verdicts = Counter(str(act.body.get("verdict", "")) for act in acts if act.kind == OUTCOME)
+    verdicts = Counter(stories.clipped(act.body.get("verdict", ""), 40) for act in acts if act.kind == OUTCOME)
+    taken = sum(_counted(each["rows"]) for each in rows)
     told = {
         "Time covered": f"{span(total_s)} in {len(rows):,} batches",
-        "Rows processed": number(round(sum(_counted(each["rows"]) for each in rows))),
+        "Rows processed": number(round(taken) if math.isfinite(taken) else taken),
         "Kept up": _share(rows, _keeps_up, total_s),
     }
-    wanted_per_s, lag_s = objective.get("throughput_per_s"), objective.get("lag_s")
-    if wanted_per_s:
-        told[f"Objective of {number(wanted_per_s)} rows/s kept"] = _share(
-            rows,
-            lambda each: (
-                each["process_per_s"] >= NEARLY * min(wanted_per_s, _counted(each["arrival_per_s"]) or wanted_per_s)
-            ),
-            total_s,
-        )
-    if lag_s:
-        told[f"Objective of {span(lag_s)} lag kept"] = _share(
-            rows, lambda each: each["pending_rows"] <= lag_s * each["arrival_per_s"], total_s
-        )
+    told |= {
+        f"Objective of {name} kept": _share(rows, holds, total_s) for name, holds in _objectives(objective).items()
+    }
     workers_s = sum(_counted(each["workers"]) * _counted(each["span_s"]) for each in rows)
     told["Cost"] = f"{number(workers_s / 3600)} worker hours"
     told["Actions"] = str(sum(act.kind == ACTION for act in acts))
-    told["Verdicts"] = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()) or "none"
+    told["Verdicts"] = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common(10)) or "none"
     return told
+
+
+def _objectives(objective: Mapping[str, Any]) -> dict[str, Holds]:
+    """Each part of it, and whether a batch holds it."""
+    found: dict[str, Holds] = {}
+    if per_s := objective.get("throughput_per_s"):
+        found[f"{number(per_s)} rows/s"] = lambda each: (
+            each["process_per_s"] >= NEARLY * min(per_s, _counted(each["arrival_per_s"]) or per_s)
+        )
+    if lag_s := objective.get("lag_s"):
+        found[f"{span(lag_s)} lag"] = lambda each: each["lag_s"] <= lag_s
+    if latency_s := objective.get("latency_p95_s"):
+        found[f"{span(latency_s)} latency for 95 %"] = lambda each: each["latency_p95_s"] <= latency_s
+    if limit := objective.get("cost_limit"):
+        found[f"{number(limit)} workers at most"] = lambda each: each["workers"] <= limit
+    return found
 
 
 def _keeps_up(each: Mapping[str, float]) -> bool:
@@ -87,7 +96,7 @@ def _keeps_up(each: Mapping[str, float]) -> bool:
     return not behind(each["pending_rows"], each["arrival_per_s"], period_s)
 
 
-def _share(rows: Sequence[Mapping[str, float]], holds: Callable[[Mapping[str, float]], bool], total_s: float) -> str:
+def _share(rows: Sequence[Mapping[str, float]], holds: Holds, total_s: float) -> str:
     good_s = sum(_counted(each["span_s"]) for each in rows if holds(each))
     return f"{100 * good_s / total_s:.1f} % of the time" if total_s > 0 else "unknown"
 

@@ -18,7 +18,6 @@ from homeostat.core.errors import ConfigError
 Role = Literal["read", "operate"]
 ROLES: tuple[Role, ...] = ("read", "operate")
 SHORTEST_TOKEN = 16
-COOKIE = "homeostat"
 SESSION_S = 12 * 3600.0
 MOST_SESSIONS = 1_000
 LARGEST_BODY = 16 * 1024
@@ -119,6 +118,12 @@ class Sessions:
 
     def end(self, key: str) -> None:
         self._people.pop(key, None)
+
+
+def cookie(host: str) -> str:
+    """Browsers know no ports: without one in the name, two dashboards on a machine would sign each other out."""
+    port = host.rpartition(":")[2]
+    return f"homeostat-{port}" if port.isdigit() else "homeostat"
 
 
 def loopback(host: str) -> bool:

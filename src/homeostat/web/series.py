@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.core.findings import Record
+from homeostat.detectors.slo import lag_of, latency_of
 from homeostat.service.timeline import known
 from homeostat.store.protocol import ACTION, BATCH, Store
 
@@ -27,10 +28,15 @@ _PEAKS = (
     "trigger_s",
 )
 
+# Shown of a run whose objective names them.
+WANTED = ("lag_s", "latency_p95_s")
+
 Columns = dict[str, list[float | None]]
 
 
-def series(store: Store, run: str, last_s: float = math.inf, points: int = MOST_POINTS) -> dict[str, Any]:
+def series(
+    store: Store, run: str, last_s: float = math.inf, points: int = MOST_POINTS, wanted: Sequence[str] = ()
+) -> dict[str, Any]:
     """What happened in the last so many seconds of the run, and every action in that time."""
     newest = store.records(run, kinds=(BATCH,), limit=1, newest_first=True)
     ended_s = newest[0].at_s if newest else 0.0
@@ -39,18 +45,20 @@ def series(store: Store, run: str, last_s: float = math.inf, points: int = MOST_
     actions = store.records(run, kinds=(ACTION,), since_s=since_s, limit=500, newest_first=True)[::-1]
     return {
         "run": run,
-        "columns": columns(batches, points),
+        "columns": columns(batches, points, wanted),
         "actions": [{"id": action.id, "at_s": action.at_s, "text": action.text[:200]} for action in actions],
     }
 
 
-def columns(batches: Sequence[Record], points: int = MOST_POINTS) -> Columns:
+def columns(batches: Sequence[Record], points: int = MOST_POINTS, wanted: Sequence[str] = ()) -> Columns:
     """Batches in groups of equal size: rows are added up, rates averaged, of all else the largest is shown."""
     size = max(1, math.ceil(len(batches) / max(points, 1)))
     rows = [row(batch.body) for batch in batches]
     phases = [phase for phase in PHASES if any(phase in each for each in rows)]
-    phases += sorted({name for each in rows for name in each} - {*PHASES, *_MEANS, *_SUMS, *_PEAKS, "span_s"})[:5]
-    names = [*_MEANS, *_SUMS, *_PEAKS, *phases]
+    phases += sorted({name for each in rows for name in each} - {*PHASES, *_MEANS, *_SUMS, *_PEAKS, *WANTED, "span_s"})[
+        :5
+    ]
+    names = [*_MEANS, *_SUMS, *_PEAKS, *wanted, *phases]
     table: Columns = {"at_s": [batch.at_s for batch in batches[size - 1 :: size]]}
     groups = [rows[start : start + size] for start in range(0, len(rows), size)]
     if len(batches) % size:
@@ -70,13 +78,15 @@ def rates(batches: Sequence[Record]) -> tuple[list[float | None], list[float | N
 
 def latest(batch: Record) -> dict[str, float | None]:
     found = row(batch.body)
-    return {"at_s": batch.at_s} | {name: _rounded(found[name]) for name in (*_MEANS, *_SUMS, *_PEAKS)}
+    return {"at_s": batch.at_s} | {name: _rounded(found[name]) for name in (*_MEANS, *_SUMS, *_PEAKS, *WANTED)}
 
 
 def row(body: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of one batch; NaN for what is not known."""
     found = {name: known(body, name) for name in ("arrival_per_s", "rows", "span_s", *_PEAKS)}
     found["process_per_s"] = _per_s(body)
+    found["lag_s"] = lag_of(found["pending_rows"], found["arrival_per_s"])
+    found["latency_p95_s"] = latency_of(found["seconds"], found["trigger_s"], found["lag_s"])
     phases = body.get("phases_s")
     return found | ({name: known(phases, name) for name in phases} if isinstance(phases, dict) else {})
 

@@ -69,6 +69,7 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
         import uvicorn
 
         from homeostat.web.app import Dashboard
+        from homeostat.web.connections import Patient
         from homeostat.web.notify import Notifier
         from homeostat.web.pages import warm
         from homeostat.web.reader import Reader
@@ -95,6 +96,7 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
         timeout_graceful_shutdown=1,
         ssl_certfile=serving.certificate,
         ssl_keyfile=serving.key,
+        http=Patient,
         ws="none",
     )
     config.load()  # all that is needed for an answer, before anyone is told where to ask

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from homeostat.core.findings import Record
@@ -15,6 +15,7 @@ from homeostat.store.protocol import (
     DIAGNOSIS,
     FAILURE,
     OPERATOR,
+    ORDER,
     OUTCOME,
     PROPOSAL,
     RECEIPT,
@@ -27,6 +28,7 @@ from homeostat.store.words import moment, one_line
 TELLING = (ACTION, ADVICE, REJECTION, ALERT, OPERATOR, FAILURE)
 LONGEST_TEXT = 300
 MOST_STEPS = 12
+MOST_ORDERS = 5
 _STAGES = {
     SYMPTOM: "symptom",
     DIAGNOSIS: "diagnosis",
@@ -65,6 +67,12 @@ def story(store: Store, run: str, told: Record) -> dict[str, Any]:
     }
 
 
+def unanswered(store: Store, run: str) -> list[dict[str, Any]]:
+    """The newest orders that no manager has taken up."""
+    orders = store.records(run, kinds=(ORDER,), limit=MOST_ORDERS, newest_first=True)
+    return [line(order) for order in orders if len(store.chain(run, order.id)) == 1]
+
+
 def line(record: Record) -> dict[str, Any]:
     """A record as a line of a list: safe to show, however it was written."""
     return {
@@ -80,7 +88,7 @@ def line(record: Record) -> dict[str, Any]:
 
 def whole(record: Record) -> dict[str, Any]:
     """A record with everything there is in it."""
-    return asdict(record)
+    return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
 def clipped(text: object, longest: int = LONGEST_TEXT) -> str:

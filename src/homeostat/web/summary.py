@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from homeostat.core.errors import StoreError
 from homeostat.core.findings import Record
 from homeostat.service.overview import BEHIND, HEALTHY, STOPPED, UNKNOWN, query_state
 from homeostat.store.protocol import BATCH, RunInfo, Store
@@ -38,9 +39,12 @@ def info(store: Store, run: str) -> RunInfo | None:
 
 def summary(store: Store, info: RunInfo, now_s: float) -> dict[str, Any]:
     application, _, query = info.name.partition("/")
-    batches = store.records(info.name, kinds=(BATCH,), limit=SPARKLINE_POINTS, newest_first=True)[::-1]
     now = present(store, info.name)
-    state, reason = _health(batches, info, now_s)
+    try:
+        batches = store.records(info.name, kinds=(BATCH,), limit=SPARKLINE_POINTS, newest_first=True)[::-1]
+        state, reason = _health(batches, info, now_s)
+    except StoreError as error:  # one run that cannot be read hides no other
+        batches, state, reason = [], UNKNOWN, error.what
     processed, arrived = rates(batches)
     return {
         "run": info.name,

@@ -17,7 +17,7 @@ from homeostat.web import presence, stories, summary
 from homeostat.web.answers import RefusalError
 from homeostat.web.conditions import answer, conditions
 from homeostat.web.parameters import choice, text, whole
-from homeostat.web.series import MOST_BATCHES, MOST_POINTS, series
+from homeostat.web.series import MOST_BATCHES, MOST_POINTS, WANTED, series
 
 RUN = text("run", "the run, as the list names it", required=True, least=1)
 SPANS_S = {"15 min": 900.0, "1 h": 3_600.0, "6 h": 21_600.0, "1 d": 86_400.0, "7 d": 604_800.0, "all": math.inf}
@@ -60,6 +60,7 @@ def query(store: Store, asked: Asked) -> dict[str, Any]:
         "span": "all" if info.last_s - info.started_s <= SPANS_S[LONG] else LONG,
         "answer": answer(about, found),
         "conditions": [condition._asdict() for condition in found],
+        "unanswered": stories.unanswered(store, info.name),
         **stories.stories(store, info.name, 0, 20),
     }
 
@@ -67,7 +68,8 @@ def query(store: Store, asked: Asked) -> dict[str, Any]:
 def charts(store: Store, asked: Asked) -> dict[str, Any]:
     info = known_run(store, asked["run"])
     now = presence.present(store, info.name)
-    shown = series(store, info.name, SPANS_S[asked["last"]], asked["points"])
+    wanted = [name for name in WANTED if name in now.objective]
+    shown = series(store, info.name, SPANS_S[asked["last"]], asked["points"], wanted)
     return shown | {"objective": now.objective, "simulated": summary.simulated(info)}
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from homeostat.core.configuration import EXECUTORS, EXECUTORS_KNOB, Configuration, Knob
 from homeostat.core.errors import ConfigError
 from homeostat.models.application import ApplicationModel, Predicted
-from homeostat.models.planner import Goal, Steady, plan
+from homeostat.models.planner import Goal, plan
 from homeostat.models.replay import BatchModel
 from homeostat.service import questions
+from homeostat.service.traffic import traffic
 from homeostat.store.protocol import Store
 from homeostat.web.parameters import choice, number, text, whole
 from homeostat.web.views import RUN, known_run
@@ -24,17 +26,16 @@ MOST_PARTITIONS = 20_000
 MOST_SLIDERS = 12
 CURVE_POINTS = 16
 
-RATE = number("rate", "rows per second; the present load if left out", 0, MOST_ROWS_PER_S)
 PERFORMANCE = (
     RUN,
-    RATE,
+    number("rate", "rows per second; the present load if left out", 0, MOST_ROWS_PER_S),
     whole("executors", "so many; as many as there are if left out", 1, MOST_EXECUTORS),
     whole("partitions", "tasks of every stage that can be cut anew", 1, MOST_PARTITIONS),
     text("set", "any knobs, as parallelism.count=8,parallelism.split=4"),
 )
 PLANS = (
     RUN,
-    RATE,
+    number("rate", "rows per second that stay; a forecast, or the present load, if left out", 0, MOST_ROWS_PER_S),
     whole("confidence", "how sure it shall be that the objective holds, in per cent", 50, 99, 90),
     choice("horizon", "for how long it shall hold", tuple(HORIZONS_S), "30 min"),
     number("throughput", "rows per second to take at least; the application's own objective if left out", 0, 1e9),
@@ -83,11 +84,17 @@ def plans(store: Store, asked: Asked) -> dict[str, Any]:
             lag_s=asked["lag"],
             cost_limit=asked["cost"],
         )
-        rate = aimed.arrival_per_s if asked["rate"] is None else asked["rate"]
+        history = None
+        if asked["rate"] is None:
+            history = traffic(store, asked["run"])
+        else:
+            aimed = replace(aimed, arrival_per_s=asked["rate"])
         goal = Goal(asked["confidence"] / 100, HORIZONS_S[asked["horizon"]])
-        made = questions.plan_json(aimed, plan(aimed, arrivals=Steady(rate, aimed.variation), goal=goal))
+        arrivals, load = questions.coming(aimed, goal, history)
+        made = questions.plan_json(aimed, plan(aimed, arrivals=arrivals, goal=goal))
         after = asked["offset"] + asked["limit"]
         return made | {
+            "load": load,
             "at_s": float(model.at_s),
             "asked": {name: value for name, value in asked.items() if value is not None},
             "present": dict(model.configuration.as_json()),

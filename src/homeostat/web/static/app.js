@@ -2,6 +2,7 @@
 (() => {
   const PHASES = ["latestOffset", "walCommit", "queryPlanning", "getBatch", "addBatch", "commitOffsets", "commitBatch"];
   const STEPS_S = [1, 5, 10, 30, 60, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400, 604800];
+  const REFUSED_MS = 3000;
   const holder = document.getElementById("charts");
   const plots = [];
   let current = null;
@@ -68,6 +69,7 @@
     }
     const found = [[title, table[name], "--rate"]];
     const wanted = objective.throughput_per_s;
+    if (objective[name]) found.push(["objective", flat(objective[name]), "--objective", true]);
     if (wanted && (name === "process_per_s" || name === "arrival_per_s")) found.push(["objective", flat(wanted), "--objective", true]);
     if (name === "process_per_s" && table.arrival_per_s) found.push(["input rate", table.arrival_per_s, "--arrival", true]);
     if (name === "workers" && table.executors?.some((wanted) => wanted > 0)) found.push(["executors wanted", table.executors, "--objective", true]);
@@ -160,6 +162,17 @@
     foresee(shown.columns).then((told) => told && drawAll(current)).catch(() => {});
   };
 
+  // Where the keyboard was: the very same thing, or what stands in its place within the same named part.
+  const REACHED = "a, button, summary, select, [tabindex]";
+  const place = (part) => {
+    const focused = document.activeElement;
+    if (!part.contains(focused)) return () => null;
+    const named = focused.closest("[id]").id;
+    const inside = () => [...document.getElementById(named)?.querySelectorAll(REACHED) ?? []];
+    const at = inside().indexOf(focused);
+    return () => inside().find((each) => each.isEqualNode(focused)) ?? inside()[at];
+  };
+
   // The server renders; a page that has changed is taken over part by part, and what the reader opened stays open.
   const refresh = async () => {
     const answer = await ask(location.href);
@@ -171,9 +184,9 @@
       if (!next || part.contains(document.activeElement) && document.activeElement.matches("input")) continue;
       next.querySelectorAll("details").forEach((each) => { each.open = opened.has(each.id); });
       if (next.innerHTML === part.innerHTML) continue;
-      const focused = part.contains(document.activeElement) ? document.activeElement.closest("[id]")?.id : null;
+      const back = place(part);
       part.replaceChildren(...next.childNodes);
-      if (focused) document.getElementById(focused)?.querySelector("summary, a")?.focus();
+      back()?.focus({ preventScroll: true });
     }
     document.title = fresh.title;
     await chart();
@@ -210,20 +223,26 @@
     const run = document.querySelector("[data-run]")?.dataset.run;
     if (!state || !document.querySelector("[data-live]")) return;
     let source = null;
+    let again = 0;
+    // What happened between the page and its stream, or while there was none, is read when the stream is there. A
+    // browser tries again by itself after a lost connection, but not after a refusal.
     const open = () => {
+      clearTimeout(again);
       source = new EventSource(run ? `/events?${new URLSearchParams({ run })}` : "/events");
-      source.onopen = () => { state.textContent = "live"; };
-      source.onerror = () => { state.textContent = "connection lost, trying again"; };
+      source.onopen = () => { state.textContent = "live"; soon(); };
+      source.onerror = () => {
+        state.textContent = "connection lost, trying again";
+        if (source.readyState === EventSource.CLOSED) again = setTimeout(open, REFUSED_MS);
+      };
       source.addEventListener("reset", heard);
       source.addEventListener("record", heard);
     };
     open();
     // A browser has few connections to one server: a page that nobody looks at leaves its own to the others.
     document.addEventListener("visibilitychange", () => {
+      clearTimeout(again);
       source.close();
-      if (document.hidden) return;
-      open();
-      soon();
+      if (!document.hidden) open();
     });
     addEventListener("pagehide", () => source.close());
   };

@@ -1,0 +1,37 @@
+"""A run in a few numbers: what the report says of its objective."""
+
+from __future__ import annotations
+
+from homeostat.core.findings import JSON, Record
+from homeostat.web.report import facts
+
+
+def batch(number: int, **differs: JSON) -> Record:
+    body: dict[str, JSON] = {"rows": 1_000, "seconds": 4, "trigger_s": 10, "span_s": 10, "workers": 4}
+    body |= {"arrival_per_s": 100, "pending_rows": 100}
+    return Record(f"b-{number}", "batch", 1e9 + 10 * number, "", body=body | differs)
+
+
+BATCHES = [batch(0), batch(1, pending_rows=3_000, seconds=9), batch(2, workers=8), batch(3, rows=500)]
+
+
+def test_each_part_of_the_objective_is_judged_batch_by_batch() -> None:
+    objective = {"throughput_per_s": 100.0, "lag_s": 20.0, "latency_p95_s": 15.0, "cost_limit": 4.0}
+    told = facts(BATCHES, [], objective)
+    assert told["Objective of 100 rows/s kept"] == "75.0 % of the time"
+    assert told["Objective of 20 s lag kept"] == "75.0 % of the time"
+    assert told["Objective of 15 s latency for 95 % kept"] == "75.0 % of the time"
+    assert told["Objective of 4 workers at most kept"] == "75.0 % of the time"
+    assert told["Cost"] == "0.0556 worker hours"
+    assert told["Rows processed"] == "3,500"
+
+
+def test_without_an_objective_only_keeping_up_is_told() -> None:
+    told = facts(BATCHES, [], {})
+    assert [name for name in told if "bjective" in name] == []
+    assert told["Kept up"] == "75.0 % of the time"
+
+
+def test_numbers_of_no_sense_make_no_report_fail() -> None:
+    told = facts([batch(0, rows=1e308), batch(1, rows=1e308), batch(2, rows="many")], [], {"lag_s": 1e-300})
+    assert told["Rows processed"] == "infinite"
