@@ -53,6 +53,7 @@ def _check(spec: ComponentSpec) -> None:
     for name in ("selectivity", "zipf", "task_s", "key_s", "queue_s"):
         value: float = getattr(spec, name)
         require(isfinite(value) and value >= 0, f"{name} = {value:g} is not a number of at least 0")
+    require(spec.turn_s > 0, f"turn_s = {spec.turn_s:g} is not above 0")
     require(spec.keys >= 1, f"keys = {spec.keys} is below 1")
     require(spec.minimum >= 1, f"minimum = {spec.minimum} is below 1")
     within = spec.minimum <= spec.parallelism <= spec.maximum
