@@ -195,6 +195,15 @@ def test_a_hot_key_is_held_by_one_instance_until_it_is_spread() -> None:
     assert even.rows / even.run_s == pytest.approx([95.0] * 4)
 
 
+def test_after_a_turn_another_key_is_hot() -> None:
+    fault = FaultSpec("hot-key", component="count", share=0.7)
+    engine = Dataflow(line(50.0, SPLIT, replace(COUNT, turn_s=100.0), faults=(fault,)))
+    hot = [int(tick.tasks["count"].rows.argmax()) for tick in ticks(engine, 1000.0)]
+    turns = [set(hot[start + 1 : start + 10]) for start in range(0, 100, 10)]
+    assert all(len(turn) == 1 for turn in turns)
+    assert len(set.union(*turns)) > 2
+
+
 def test_a_hash_imbalance_leaves_instances_without_rows() -> None:
     fault = FaultSpec("hash-imbalance", component="count", stride=4, at_s=50.0, until_s=100.0)
     engine = Dataflow(line(80.0, SPLIT, COUNT, faults=(fault,)))

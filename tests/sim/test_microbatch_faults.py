@@ -107,6 +107,15 @@ def test_a_hot_key_makes_one_partition_large_until_it_is_spread() -> None:
     assert spread.flows[0].seconds < 0.8 * hot.flows[0].seconds
 
 
+def test_after_a_turn_another_key_is_hot_and_known_to_be_as_hot() -> None:
+    scenario = with_fault(FaultSpec("hot-key", component="count", share=0.5))
+    lines, count = scenario.components
+    engine = Microbatch(replace(scenario, components=(lines, replace(count, turn_s=120.0))))
+    seen = [one for one in observations(engine.wait(1200.0)) if "count" in one.tasks]
+    assert len({int(one.tasks["count"].rows.argmax()) for one in seen}) > 3
+    assert {round(one.keys["count"].share, 2) for one in seen} == {0.5}
+
+
 def test_spreading_keys_costs_a_little_where_nothing_is_hot() -> None:
     engine = Microbatch(SCENARIO)
     before = seen_after(engine, 39.0).tasks["count"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homeostat.sim.routing import largest_share, shares
+from homeostat.sim.routing import largest_share, shares, turn_at
 from homeostat.sim.spec import ComponentSpec
 
 SHUFFLED = ComponentSpec("split", inputs=("lines",))
@@ -46,6 +46,14 @@ def test_many_equal_keys_spread_well_and_few_leave_instances_empty() -> None:
 def test_frequent_keys_load_some_instances_more() -> None:
     zipf = ComponentSpec("count", keyed=True, keys=10_000, zipf=1.1)
     assert shares(zipf, 10).max() > 1.5 * shares(KEYED, 10).max()
+
+
+def test_in_another_turn_other_instances_have_the_frequent_keys() -> None:
+    spec = ComponentSpec("count", inputs=("lines",), keyed=True, keys=50, zipf=1.5, turn_s=60.0)
+    assert [turn_at(spec, t_s) for t_s in (0.0, 59.0, 60.0, 200.0)] == [0, 0, 1, 3]
+    busiest = {int(shares(spec, 8, hot_share=0.5, turn=turn).argmax()) for turn in range(20)}
+    assert len(busiest) > 4
+    assert shares(spec, 8, turn=3).sum() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("hot_share", [0.2, 0.5, 0.7])

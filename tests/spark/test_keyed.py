@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import DoubleType, LongType, StructField, StructType, TimestampType
 
 import homeostat as hs
 from homeostat.core.configuration import SPREAD, STATE_PARTITIONS, Knob, Value
@@ -83,6 +84,21 @@ def test_an_operator_gives_the_same_after_every_batch_under_any_sequence_of_spre
             state[word] = combined.peekValueState(STATE, word)
 
 
+def test_a_moment_and_a_whole_number_come_back_from_the_state_as_add_can_use_them() -> None:
+    """Spark gives back the local time of a TIMESTAMP, and nothing at all of a whole number in a DOUBLE."""
+    merging = Merging(
+        (datetime.fromtimestamp(0, UTC), 0),
+        lambda so_far, row: (max(so_far[0], row.at), so_far[1] + row.amount),
+        lambda one, other: (max(one[0], other[0]), one[1] + other[1]),
+    )
+    state = StructType([StructField("latest", TimestampType()), StructField("total", DoubleType())])
+    tester = TwsTester(_Processor(Operator(merging, ("word",), state, ("latest", "total")), combined=False))
+    for second in (5, 9, 7):
+        (found,) = tester.test("a", [Row(word="a", at=datetime.fromtimestamp(second, UTC), amount=2)])
+    assert (found.latest, found.total) == (datetime.fromtimestamp(9, UTC), 6)
+    assert tuple(tester.peekValueState(STATE, "a")) == (9_000_000, 6.0)
+
+
 def rows(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([("a", 1, [1])], "word STRING, amount BIGINT, many ARRAY<INT>")
 
@@ -97,7 +113,10 @@ def rows(spark: SparkSession) -> DataFrame:
         ({"finish": float}, 'keyed: finish has no columns (name them: result="mean DOUBLE")'),
         ({"result": "mean DOUBLE"}, "keyed: result has columns that nobody makes"),
         ({"spread": 0}, "keyed: spread = 0 is not a whole number of at least 1"),
+        ({"spread": 2.5}, "keyed: spread = 2.5 is not a whole number of at least 1"),
         ({"merge": operator.sub}, "keyed: zero is not neutral: merge(zero, "),
+        ({"add": lambda count, row: count + 0.5}, "keyed: state raises TypeError: count BIGINT cannot keep 0.5"),
+        ({"state": "n INT, total INT"}, "keyed: state raises TypeError: "),
         ({"add": lambda count, row: count + row.price}, "keyed: add raises "),
     ],
 )

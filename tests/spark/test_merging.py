@@ -79,6 +79,68 @@ def test_add_and_merge_must_agree() -> None:
         require_mergeable(Merging(0, lambda total, row: total + row + (total != 0), operator.add), (1, 2), "keyed")
 
 
+@pytest.mark.parametrize(
+    ("zero", "add", "merge", "found"),
+    [
+        (0, operator.add, lambda a, b: b and a + b, "zero is not neutral: merge("),
+        (None, lambda a, row: row if a is None else a + row, lambda a, b: b if a is None else a + b, "merge raises "),
+        # Right until there are more than five.
+        ((), lambda a, row: (*sorted((*a, row))[:5],), lambda a, b: (*sorted(a + b)[:9],), "add and merge do not "),
+        (0, operator.add, lambda a, b: a + b if a + b < 900 else 0, "merge is not associative: "),
+    ],
+)
+def test_what_goes_wrong_only_now_and_then_is_found(
+    zero: Any, add: Callable[[Any, Any], Any], merge: Callable[[Any, Any], Any], found: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        require_mergeable(Merging(zero, add, merge), (*NUMBERS, 300), "keyed")
+    assert refused.value.line.startswith(f"keyed: {found}")
+
+
+def test_every_sample_is_tried_however_many_there_are() -> None:
+    def largest_but_for_one(one: int, other: int) -> int:
+        return one if 777 in (one, other) else max(one, other)
+
+    require_mergeable(Merging(-1, max, largest_but_for_one), range(700), "keyed")
+    with pytest.raises(ConfigError, match=r"merge\(.*777.*\)"):
+        require_mergeable(Merging(-1, max, largest_but_for_one), range(800), "keyed")
+
+
+def test_rows_with_gaps_need_not_be_understood_but_must_not_change_the_result() -> None:
+    rows, gaps = [(1,), (2,), (5,)], [(None,)]
+
+    def last_gap_wins(total: int, row: tuple[int | None]) -> int:
+        return 0 if row[0] is None else total + row[0]
+
+    require_mergeable(Merging(0, lambda total, row: total + row[0], operator.add), rows, "keyed", perhaps=gaps)
+    require_mergeable(Merging(0, lambda total, row: total + (row[0] or 0), operator.add), rows, "keyed", perhaps=gaps)
+    require_mergeable(Merging(0, last_gap_wins, operator.add), rows, "keyed")
+    with pytest.raises(ConfigError, match=r"add and merge do not agree: add\(.*, \(None,\)\) is 0, merge"):
+        require_mergeable(Merging(0, last_gap_wins, operator.add), rows, "keyed", perhaps=gaps)
+
+
+def test_functions_that_change_what_they_are_given_are_accepted_if_they_return_it() -> None:
+    def grow_in_place(words: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+        for word, times in other.items():
+            words[word] = words.get(word, 0) + times
+        other.clear()
+        return words
+
+    shared: dict[str, int] = {}
+    require_mergeable(Merging(dict, grown, grow_in_place), NUMBERS, "keyed")
+    with pytest.raises(ConfigError, match=r"add returns nothing \(return what it has made\)"):
+        require_mergeable(Merging(dict, lambda words, row: words.update({row: 1}), grow_in_place), NUMBERS, "keyed")
+    with pytest.raises(ConfigError, match="zero is not neutral"):
+        require_mergeable(Merging(lambda: shared, grown, joined), NUMBERS, "keyed", kept=dict)
+
+
+def test_what_the_state_makes_of_a_part_must_be_understood_too() -> None:
+    tupled = Merging((), lambda kept, row: (*kept, row), operator.add, sorted)
+    require_mergeable(tupled, NUMBERS, "keyed", kept=tuple)
+    with pytest.raises(ConfigError, match="merge raises TypeError: can only concatenate"):
+        require_mergeable(tupled, NUMBERS, "keyed", kept=list)
+
+
 def test_functions_that_do_not_understand_the_samples_are_told_what_to_do() -> None:
     with pytest.raises(ConfigError) as refused:
         require_mergeable(Merging(0, lambda total, row: total + row["amount"], operator.add), NUMBERS, "keyed")

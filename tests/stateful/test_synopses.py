@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import homeostat as hs
 from homeostat.core.errors import ConfigError
+from homeostat.spark.merging import Merging, require_mergeable
 from homeostat.stateful.synopses import Synopsis
 
 PAGE = Path(__file__).parents[2] / "docs" / "states.md"
@@ -45,6 +46,12 @@ def test_in_which_parts_items_come_does_not_matter(
     chance.shuffle(parts)
     merged = reduce(synopsis.merge, (part_of(synopsis, part) for part in parts), synopsis.zero())
     assert shown(synopsis, merged) == shown(synopsis, together)
+
+
+@pytest.mark.parametrize("synopsis", EVERY, ids=lambda each: type(each).__name__)
+def test_each_may_be_the_functions_of_a_keyed_operator(synopsis: Synopsis[Any]) -> None:
+    merging = Merging(synopsis.zero, synopsis.add, synopsis.merge, lambda part: shown(synopsis, part))
+    require_mergeable(merging, range(-3, 9), "keyed", kept=bytearray)
 
 
 def test_a_large_distinct_count_is_the_same_to_the_digit_however_it_was_merged() -> None:

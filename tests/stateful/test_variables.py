@@ -1,7 +1,8 @@
-"""Lists and maps in state are like Python's own, whatever is done to them in one batch or over several."""
+"""Lists, maps and counts in state are like Python's own, whatever is done to them in one batch or over several."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ class Kept(hs.State):
     emits = "seen STRING"
     map = hs.Map(int, int)
     list = hs.List(int)
+    counts = hs.Counts(int)
 
     def on_rows(self, key: str, rows: Iterator[Any]) -> Iterator[tuple[Any, ...]]:
         for row in rows:
@@ -31,10 +33,19 @@ class Plain:
     def __init__(self) -> None:
         self.map: dict[int, int] = {}
         self.list: list[int] = []
+        self.counts: Counter[int] = Counter()
 
 
 def put(holder: Any, key: int, value: int) -> None:
     holder.map[key] = value
+
+
+def see(holder: Any, item: int, times: int) -> None:
+    holder.counts[item] += times
+
+
+def unsee(holder: Any, item: int) -> None:
+    del holder.counts[item]
 
 
 def assign(holder: Any, items: list[int]) -> None:
@@ -57,14 +68,20 @@ deeds: st.SearchStrategy[Deed] = st.one_of(
     st.dictionaries(small, small, max_size=2).map(lambda entries: lambda holder: assign_map(holder, entries)),
     st.just(lambda holder: assign_map(holder, {key: value + 1 for key, value in holder.map.items()})),
     st.just(lambda holder: holder.list.clear()),
+    st.tuples(small, st.integers(1, 3)).map(lambda pair: lambda holder: see(holder, *pair)),
+    small.map(lambda item: lambda holder: (holder.counts[item], item in holder.counts)),
+    small.map(lambda item: lambda holder: unsee(holder, item)),
+    small.map(lambda item: lambda holder: holder.counts.pop(item, 0)),
+    st.just(lambda holder: sorted(holder.counts.most_common())),
     st.just(lambda holder: (list(holder.list), len(holder.list), bool(holder.list))),
 )
 
 
 @given(st.lists(st.lists(deeds, max_size=8), max_size=4))
-def test_lists_and_maps_are_like_pythons(batches: list[list[Deed]]) -> None:
+def test_lists_maps_and_counts_are_like_pythons(batches: list[list[Deed]]) -> None:
     rehearsal, plain = Rehearsal(Kept(), key="key"), Plain()
     for batch in batches:
         seen = rehearsal.feed(*({"key": "a", "deed": deed} for deed in batch))
         assert seen == [(deed(plain),) for deed in batch]
-    assert (dict(rehearsal["a"].map), list(rehearsal["a"].list)) == (plain.map, plain.list)
+    kept = rehearsal["a"]
+    assert (dict(kept.map), list(kept.list), dict(kept.counts)) == (plain.map, plain.list, plain.counts)

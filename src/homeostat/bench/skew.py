@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -39,7 +39,7 @@ ROWS, WAIT_MS, TRIGGER_S = 16_000, 1.0, 2.0
 # More than anybody could take, so that every batch is full: throughput is then its rows over its seconds.
 LOAD_PER_S = 2.0 * SLOTS * 1000.0 / WAIT_MS
 TURNS = 4
-SIMULATED_S = 900.0
+SIMULATED_S, TURN_S = 900.0, 180.0
 SETTLED = 5
 LONGEST_S = 240.0
 UNTOUCHED = 12
@@ -71,15 +71,20 @@ def cases(exponents: Sequence[float]) -> list[Case]:
     return [*by_law, Case(f"hot {HOT:.0%}", hot=HOT)]
 
 
+def in_turn(case: Case) -> Case:
+    return replace(case, name=f"{case.name}, other keys in turn", turns=True)
+
+
 def measure(*, engines: Sequence[str], exponents: Sequence[float], tell: Tell) -> dict[str, Any]:
     """The numbers of `homeostat bench skew`."""
     found: dict[str, Any] = {}
     if "simulator" in engines:
         ideal_per_s = _unregulated_per_s(scenario_of(Case("even"), even=True))
-        found["simulator"] = {case.name: _simulated(case, ideal_per_s) for case in cases(exponents)}
+        both = [*cases(exponents), *map(in_turn, cases(exponents))]
+        found["simulator"] = {case.name: _simulated(case, ideal_per_s) for case in both}
     if "spark" in engines:
-        turning = Case(f"hot {HOT:.0%}, other keys in turn", hot=HOT, turns=True)
-        found["spark"] = _on_spark([*cases(exponents), turning], tell)
+        fixed = cases(exponents)
+        found["spark"] = _on_spark([*fixed, in_turn(fixed[-1])], tell)
     return found | {
         "setup": {"slots": SLOTS, "keys": KEYS, "rows_a_batch": ROWS, "wait_ms_a_row": WAIT_MS, "settings": SETTINGS},
         "machine": machine(),
@@ -129,6 +134,7 @@ def scenario_of(case: Case, *, even: bool = False) -> Scenario:
                 keyed=not even,
                 keys=KEYS,
                 zipf=case.zipf,
+                turn_s=TURN_S if case.turns else math.inf,
                 stateful=True,
             ),
         ),

@@ -46,7 +46,7 @@ class Dataflow:
         self._steps_per_tick = round(self._spec.tick_s / self._spec.step_s)
         self._steps = 0
         self._now_s = 0.0
-        self._faults_change_s = self._deployment.faults.next_change_s(0.0)
+        self._change_s = self._deployment.next_change_s(0.0)
         self._arrived_rows = 0.0
         self._was_down = False
         self._needed: tuple[float, dict[Knob, int]] = (NAN, {})
@@ -90,9 +90,9 @@ class Dataflow:
         start_s = self._time_s
         if self._steps % self._steps_per_tick == 0:
             self._deployment.next_tick()
-        if start_s + _ROUNDING_S >= self._faults_change_s:
+        if start_s + _ROUNDING_S >= self._change_s:
             self._deployment.refresh(start_s + _ROUNDING_S)
-            self._faults_change_s = self._deployment.faults.next_change_s(start_s + _ROUNDING_S)
+            self._change_s = self._deployment.next_change_s(start_s + _ROUNDING_S)
         self._steps += 1
         arrived = self._workload.rows_between(start_s, self._time_s)
         self._arrived_rows += arrived

@@ -22,7 +22,7 @@ from homeostat.core.observation import Array, IntArray, WorkerSample
 from homeostat.sim.faults import Faults
 from homeostat.sim.fluid import Fluid
 from homeostat.sim.processes import Processes
-from homeostat.sim.routing import shares
+from homeostat.sim.routing import shares, turn_at
 from homeostat.sim.spec import ComponentSpec, DataflowSpec, FaultSpec
 from homeostat.sim.streams import Ar1
 
@@ -67,6 +67,11 @@ class Deployment:
         for name, stage in self.fluid.stages.items():
             self._factors[name] = float(self._noise[name].next()[0])
             stage.set_capacity(self._capacity_rows[name] * self._factors[name])
+
+    def next_change_s(self, t_s: float) -> float:
+        """When a fault begins or ends or keys are replaced, next after `t_s`."""
+        turns_s = [(turn_at(spec, t_s) + 1) * spec.turn_s for spec in self._components]
+        return min(self.faults.next_change_s(t_s), *turns_s)
 
     def refresh(self, t_s: float) -> None:
         """Bring capacities, routes and workers in line with the configuration and the faults of this moment."""
@@ -166,6 +171,7 @@ class Deployment:
             self._spread(spec.name),
             self.faults.hot_share(spec.name, t_s),
             self.faults.stride(spec.name, t_s),
+            turn_at(spec, t_s),
         )
 
     def _choose_victims(self, t_s: float) -> None:

@@ -37,7 +37,7 @@ from homeostat.sim.layout import (
 )
 from homeostat.sim.offsets import Offsets
 from homeostat.sim.reports import Finished, observation
-from homeostat.sim.routing import heaviest_key
+from homeostat.sim.routing import heaviest_key, turn_at
 from homeostat.sim.scheduling import NOWHERE
 from homeostat.sim.slowness import Slowness
 from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Scenario
@@ -259,7 +259,9 @@ class Microbatch:
         component = self._scenario.components[len(batch.stages)]
         hot_share = self._faults.hot_share(component.name, self.now_s)
         stride = self._faults.stride(component.name, self.now_s)
-        routing = replace(self._routing(component), hot_share=hot_share, stride=stride)
+        routing = replace(
+            self._routing(component), hot_share=hot_share, stride=stride, turn=turn_at(component, self.now_s)
+        )
         planned = work(component, batch.rows[component.name], routing, self._spec.combine_overhead)
         noise = batch.slowness * self._slowness.tasks(component.name, batch.number, routing.partitions)
         stage = Stage(

@@ -17,16 +17,24 @@ Keys = NDArray[np.uint64]
 BLOCK = 1 << 16
 
 
-def shares(spec: ComponentSpec, parallelism: int, spread: int = 1, hot_share: float = 0.0, stride: int = 0) -> Array:
+def turn_at(spec: ComponentSpec, t_s: float) -> int:
+    """How often the keys have been replaced by others."""
+    return int(t_s // spec.turn_s)
+
+
+def shares(
+    spec: ComponentSpec, parallelism: int, spread: int = 1, hot_share: float = 0.0, stride: int = 0, turn: int = 0
+) -> Array:
     """The share of the component's input that each instance gets; they add up to 1 and are read-only.
 
     `hot_share` goes to one key, the others share what is left. `spread` salts every key over that many
     neighbouring instances. With a `stride` the keys are its multiples and the hash is plain modulo, so that a
-    parallelism with a common factor leaves instances empty; salting brings the good hash back.
+    parallelism with a common factor leaves instances empty; salting brings the good hash back. In each `turn` the
+    keys are others.
     """
     if not spec.keyed:
         return _even(parallelism)
-    return _keyed(spec.keys, spec.zipf, parallelism, min(spread, parallelism), hot_share, stride)
+    return _keyed(spec.keys, spec.zipf, parallelism, min(spread, parallelism), hot_share, stride, turn)
 
 
 @lru_cache(maxsize=65_536)
@@ -46,16 +54,17 @@ def _even(parallelism: int) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _keyed(keys: int, zipf: float, parallelism: int, spread: int, hot_share: float, stride: int) -> Array:
+def _keyed(keys: int, zipf: float, parallelism: int, spread: int, hot_share: float, stride: int, turn: int) -> Array:
     stride = stride if spread == 1 else 0
+    others = np.uint64(turn * keys)
     base = np.zeros(parallelism)
     has_hot = hot_share > 0 and keys > 1
     for names in _blocks(keys, first=1 if has_hot else 0):
-        base += np.bincount(_targets(names, parallelism, stride), _weights(names, zipf), minlength=parallelism)
+        base += np.bincount(_targets(names + others, parallelism, stride), _weights(names, zipf), minlength=parallelism)
     if has_hot:
-        others = base.sum()
-        base *= (1 - hot_share) / others if others > 0 else 0.0
-        base[_targets(np.zeros(1, dtype=np.uint64), parallelism, stride)] += hot_share
+        rest = base.sum()
+        base *= (1 - hot_share) / rest if rest > 0 else 0.0
+        base[_targets(np.array([others]), parallelism, stride)] += hot_share
     spread_out = sum((np.roll(base, salt) for salt in range(spread)), np.zeros(parallelism))
     return _read_only(spread_out / spread_out.sum())
 

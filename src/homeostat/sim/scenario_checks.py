@@ -13,7 +13,7 @@ from homeostat.units import format_duration
 
 DATAFLOW_KEYS = {"queue_s": "queue"}
 MICROBATCH_KEYS = {"combining": "combining", "task_s": "task", "key_s": "key", "stateful": "stateful"}
-KEYED_KEYS = {"keys": "keys", "zipf": "zipf"}
+KEYED_KEYS = {"keys": "keys", "zipf": "zipf", "turn_s": "turn"}
 KEYED_FAULTS = ("hot-key", "hash-imbalance")
 INSTANCE_FAULTS = ("slow-instance", "crash")
 MOST_STEPS = 100_000_000

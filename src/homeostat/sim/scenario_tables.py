@@ -92,6 +92,7 @@ class ComponentTable(Table):
     keyed: bool = optional()
     keys: Annotated[Count, Field(ge=1, le=MOST_KEYS)] = optional()
     zipf: Amount = optional()
+    turn_s: PositiveDuration = optional("turn")
     queue_s: PositiveDuration = optional("queue")
     minimum: Instances = optional()
     maximum: Instances = optional()

@@ -25,7 +25,8 @@ class ComponentSpec:
     """A stage. `rate_per_s` is what one healthy instance can take in (a source: can emit) per second of useful time.
 
     `parallelism` is the number of instances at the start: long-running ones in a dataflow, partitions (tasks) in a
-    micro-batch. A keyed component hashes `keys` keys with Zipf exponent `zipf` to its instances. `queue_s` is how
+    micro-batch. A keyed component hashes `keys` keys with Zipf exponent `zipf` to its instances; after every `turn_s`
+    they are others, so that another one is the most frequent. `queue_s` is how
     many seconds of work the queue before an instance holds (dataflow). `task_s` is the fixed cost of a task and
     `key_s` the cost of each updated key (micro-batch); `stateful` tasks prefer the worker that has their state. Where
     tasks merge rows of the same key before they send them, what a task sends grows with a power of its rows below 1:
@@ -42,6 +43,7 @@ class ComponentSpec:
     keyed: bool = False
     keys: int = 1000
     zipf: float = 0.0
+    turn_s: float = float("inf")
     queue_s: float = 10.0
     minimum: int = 1
     maximum: int = 1000

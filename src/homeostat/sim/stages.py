@@ -22,6 +22,7 @@ class Routing:
     spread: int = 1
     hot_share: float = 0.0
     stride: int = 0
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def stage_rows(
 
 def work(spec: ComponentSpec, rows: int, routing: Routing, combine_overhead: float = 0.0) -> Work:
     """Cut the rows into partitions and say how long each takes."""
-    share = shares(spec, routing.partitions, routing.spread, routing.hot_share, routing.stride)
+    share = shares(spec, routing.partitions, routing.spread, routing.hot_share, routing.stride, routing.turn)
     edges = np.floor(np.cumsum(share) * rows + 0.5)
     edges[-1] = rows
     per_task = np.diff(edges, prepend=0.0)

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from homeostat.core.errors import ConfigError
+from homeostat.spark import columns
 from homeostat.spark.merging import Merging, examples, require_mergeable
 from homeostat.spark.pipeline import Spread
 from homeostat.spark.progress import KEYS_METRIC
@@ -42,10 +43,15 @@ class Operator:
     results: tuple[str, ...]
 
     def packed(self, part: Any) -> tuple[Any, ...]:
-        return (part,) if len(self.state) == 1 else tuple(part)
+        return columns.packed(self.state, (part,) if len(self.state) == 1 else part)
 
     def unpacked(self, kept: Sequence[Any]) -> Any:
-        return kept[0] if len(self.state) == 1 else tuple(kept)
+        values = columns.unpacked(self.state, kept)
+        return values[0] if len(self.state) == 1 else values
+
+    def kept(self, part: Any) -> Any:
+        """As it comes back from the state."""
+        return self.unpacked(self.packed(part))
 
     def shown(self, key: Sequence[Any], part: Any, rows: int) -> Row:
         result = self.merging.result(part)
@@ -79,9 +85,14 @@ def keyed(
     """
     keys = (key,) if isinstance(key, str) else tuple(key)
     operator = _operator(rows, keys, Merging(zero, add, merge, finish), state, result)
-    require_mergeable(operator.merging, [Row(**each) for each in samples] or _made_up(rows.schema), _WHERE)
+    if samples:
+        require_mergeable(operator.merging, [Row(**each) for each in samples], _WHERE, kept=operator.kept)
+    else:
+        made_up = _made_up(rows.schema)
+        sparse = _sparse(made_up, operator.keys)
+        require_mergeable(operator.merging, made_up, _WHERE, perhaps=sparse, kept=operator.kept)
     instances, name = (spread.instances, spread.name) if isinstance(spread, Spread) else (spread, "")
-    if instances < 1:
+    if instances < 1 or instances % 1:
         raise ConfigError(f"spread = {instances!r} is not a whole number of at least 1", where=_WHERE)
     combined = instances > 1
     parts = _combined(rows, operator, instances) if combined else rows
@@ -129,6 +140,15 @@ def _made_up(schema: StructType) -> list[Row]:
     return [
         Row(**{name: next(values, None) for name, values in zip(schema.names, columns, strict=True)})
         for _ in range(_SAMPLES)
+    ]
+
+
+def _sparse(rows: Sequence[Row], keys: Sequence[str]) -> list[Row]:
+    """The same rows with nothing in every second column."""
+    chance = random.Random(2)
+    return [
+        Row(**{name: value if name in keys or chance.random() < 0.5 else None for name, value in row.asDict().items()})
+        for row in rows
     ]
 
 
@@ -187,7 +207,7 @@ class _Processor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         spare_the_collector()
-        self._state = handle.getValueState(STATE, self._operator.state)
+        self._state = handle.getValueState(STATE, columns.stored(self._operator.state))
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         operator, kept = self._operator, self._state.get()

@@ -6,16 +6,20 @@ import copy
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from homeostat.core.errors import ConfigError
 
 _TRIES = 60
-_MOST_ROWS = 4
+_MOST_ROWS = 12
 _CLOSE = 1e-9
 _FIX = "the order and the parts in which rows come must not matter"
+_UNDERSTOOD = "give rows that it understands: samples=[…]"
+_KEPT = "name columns that hold what add and merge return"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,12 @@ _LAWS = (
         "merge(zero, {a}) is {x} instead of {y}",
     ),
     _Law(
+        "zero is not neutral",
+        lambda m, a, b, c, row: m.merge(a, m.start()),
+        lambda m, a, b, c, row: a,
+        "merge({a}, zero) is {x} instead of {y}",
+    ),
+    _Law(
         "merge is not commutative",
         lambda m, a, b, c, row: m.merge(a, b),
         lambda m, a, b, c, row: m.merge(b, a),
@@ -78,46 +88,78 @@ _LAWS = (
 )
 
 
-def require_mergeable(merging: Merging, samples: Sequence[Any], where: str, seed: int = 1) -> None:
+class _NotUnderstoodError(ConfigError):
+    """Nothing can be said with these rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Functions that are tried on rows; `kept` is what the state makes of a part."""
+
+    merging: Merging
+    where: str
+    kept: Callable[[Any], Any]
+
+    def parts(self, rows: Sequence[Sequence[Any]]) -> list[Any]:
+        made = [self._tried(partial(self.merging.over, each), "add", each[0], _UNDERSTOOD) for each in rows]
+        if any(part is None for part in made) and self.merging.start() is not None:
+            raise _NotUnderstoodError("add returns nothing", where=self.where, fix="return what it has made")
+        return [self._tried(partial(self.kept, part), "state", part, _KEPT) for part in made]
+
+    def hold(self, law: _Law, parts: Sequence[Any], row: Any) -> None:
+        def way(go: Callable[[Merging, Any, Any, Any, Any], Any]) -> Any:
+            # They may change what they are given.
+            a, b, c = copy.deepcopy(parts)
+            return self.merging.result(self.kept(go(self.merging, a, b, c, row)))
+
+        told = dict(zip("abc", map(repr, parts), strict=True)) | {"row": repr(row)}
+        one = self._tried(lambda: way(law.one), "merge", parts[0], _UNDERSTOOD)
+        other = self._tried(lambda: way(law.other), "merge", parts[0], _UNDERSTOOD)
+        if not alike(one, other):
+            example = law.text.format(**told, x=repr(one), y=repr(other))
+            raise ConfigError(f"{law.name}: {example}", where=self.where, fix=_FIX)
+
+    def _tried(self, call: Callable[[], Any], name: str, given: Any, fix: str) -> Any:
+        try:
+            return call()
+        except Exception as error:
+            told = f"{name} raises {type(error).__name__}: {error} (tried with {given!r})"
+            raise _NotUnderstoodError(told, where=self.where, fix=fix) from error
+
+
+def require_mergeable(
+    merging: Merging,
+    samples: Sequence[Any],
+    where: str,
+    *,
+    perhaps: Sequence[Any] = (),
+    kept: Callable[[Any], Any] = lambda part: part,
+) -> None:
     """Refuses functions whose result depends on how rows are cut into parts, with the shortest example that was found.
 
+    Every sample is used. Rows in `perhaps` need not be understood, but if they are, the same must hold with them.
     Numbers need only be close: sums of fractions depend on their order in the last digits.
     """
-    chance = random.Random(seed)
-    tries: list[tuple[list[Any], Any]] = []
-    for number in range(_TRIES):
-        most = 1 + number * _MOST_ROWS // _TRIES
-        rows = [[chance.choice(samples) for _ in range(chance.randint(1, most))] for _ in range(3)]
-        parts = [_tried(partial(merging.over, each), "add", each[0], where) for each in rows]
-        tries.append((parts, chance.choice(samples)))
+    trial = _Trial(merging, where, kept)
+    tries = [(trial.parts(rows), row) for rows, row in _drawn(samples)]
     for law in _LAWS:
         for parts, row in tries:
-            _hold(law, merging, parts, row, where)
+            trial.hold(law, parts, row)
+    for rows, row in _drawn([*samples, *perhaps]) if perhaps else ():
+        with suppress(_NotUnderstoodError):
+            parts = trial.parts(rows)
+            for law in _LAWS:
+                trial.hold(law, parts, row)
 
 
-def _hold(law: _Law, merging: Merging, parts: Sequence[Any], row: Any, where: str) -> None:
-    def way(go: Callable[[Merging, Any, Any, Any, Any], Any]) -> Any:
-        # They may change what they are given.
-        a, b, c = copy.deepcopy(parts)
-        return merging.result(go(merging, a, b, c, row))
-
-    told = dict(zip("abc", map(repr, parts), strict=True)) | {"row": repr(row)}
-    one = _tried(lambda: way(law.one), "merge", parts[0], where)
-    other = _tried(lambda: way(law.other), "merge", parts[0], where)
-    if not alike(one, other):
-        example = law.text.format(**told, x=repr(one), y=repr(other))
-        raise ConfigError(f"{law.name}: {example}", where=where, fix=_FIX)
-
-
-def _tried(call: Callable[[], Any], name: str, given: Any, where: str) -> Any:
-    try:
-        return call()
-    except Exception as error:
-        raise ConfigError(
-            f"{name} raises {type(error).__name__}: {error} (tried with {given!r})",
-            where=where,
-            fix="give rows that it understands: samples=[…]",
-        ) from error
+def _drawn(samples: Sequence[Any]) -> Iterator[tuple[list[list[Any]], Any]]:
+    """The rows of three parts and one row more, the fewest first; each sample as often as any other."""
+    chance = random.Random(1)
+    dealt = chain.from_iterable(chance.sample(samples, len(samples)) for _ in count())
+    tries = max(_TRIES, len(samples) // 4)
+    for number in range(tries):
+        most = 1 + round(_MOST_ROWS * (number / tries) ** 2)
+        yield [[next(dealt) for _ in range(chance.randint(1, most))] for _ in range(3)], next(dealt)
 
 
 def alike(one: Any, other: Any) -> bool:
@@ -149,21 +191,25 @@ def _few_values() -> dict[str, Callable[[random.Random], Any]]:
 
     day = dt.date(2026, 1, 1)
     moment = dt.datetime(2026, 1, 1)
-    whole = {
-        kind: (lambda chance: chance.choice((0, 1, 2, 3, 5, 7, 11, -4, 100)))
-        for kind in ("byte", "short", "integer", "long")
-    }
-    return whole | {
-        "float": lambda chance: chance.choice((0.0, 1.0, 2.0, 5.0, -3.0, 0.5, 12.25)),
-        "double": lambda chance: chance.choice((0.0, 1.0, 2.0, 5.0, -3.0, 0.5, 12.25)),
-        "decimal": lambda chance: Decimal(chance.choice((0, 1, 3, 10, -2))),
-        "boolean": lambda chance: chance.random() < 0.5,
-        "string": lambda chance: chance.choice(("a", "b", "c", "some words", "")),
-        "binary": lambda chance: bytes([chance.randint(0, 3)]),
+    small = (0, 1, 2, 3, 5, 7, 11, -4, 100)
+    whole = dict.fromkeys(("short", "integer", "long"), _one_of(*small, 1000, -250))
+    fractions = dict.fromkeys(("float", "double"), _one_of(0.0, 1.0, 2.0, 5.0, -3.0, 0.5, 12.25, 1000.0, -250.0))
+    return {
+        **whole,
+        **fractions,
+        "byte": _one_of(*small),
+        "decimal": _one_of(*map(Decimal, (0, 1, 3, 10, -2, 100))),
+        "boolean": _one_of(True, False),
+        "string": _one_of("a", "b", "c", "some words", ""),
+        "binary": _one_of(b"", b"a", b"b"),
         "date": lambda chance: day + dt.timedelta(days=chance.randint(0, 30)),
-        "timestamp": lambda chance: moment + dt.timedelta(seconds=chance.randint(0, 1000)),
+        "timestamp": lambda chance: moment.replace(tzinfo=dt.UTC) + dt.timedelta(seconds=chance.randint(0, 1000)),
         "timestamp_ntz": lambda chance: moment + dt.timedelta(seconds=chance.randint(0, 1000)),
     }
+
+
+def _one_of(*values: Any) -> Callable[[random.Random], Any]:
+    return lambda chance: chance.choice(values)
 
 
 _FEW = _few_values()

@@ -181,5 +181,10 @@ class CountsCell(MapCell[K, int]):
     def __getitem__(self, key: K) -> int:
         return self.find(key) or 0
 
+    def __delitem__(self, key: K) -> None:
+        """As with Python's Counter: what was never seen may be forgotten."""
+        if self.find(key) is not None:
+            super().__delitem__(key)
+
     def most_common(self, n: int | None = None) -> list[tuple[K, int]]:
         return sorted(self.items(), key=lambda item: item[1], reverse=True)[:n]
