@@ -96,7 +96,7 @@ def test_a_moment_and_a_whole_number_come_back_from_the_state_as_add_can_use_the
     for second in (5, 9, 7):
         (found,) = tester.test("a", [Row(word="a", at=datetime.fromtimestamp(second, UTC), amount=2)])
     assert (found.latest, found.total) == (datetime.fromtimestamp(9, UTC), 6)
-    assert tuple(tester.peekValueState(STATE, "a")) == (9_000_000, 6.0)
+    assert tester.peekValueState(STATE, "a") == (9_000_000, 6.0)
 
 
 def rows(spark: SparkSession) -> DataFrame:
