@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from living import Living
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from serving import HOSTILE, OPERATE, READ, Served, serving
 
 from homeostat.bench.service import write_history
+from homeostat.service.orders import order
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.pages import link
 from homeostat.web.report import report
 
 AXE = Path(__file__).with_name("axe.min.js")
 SOON_MS = 2_000.0
+PATIENT_MS = 60_000.0
 QUERY = link("/query", run="app/words")
 PAGES = (
     "/",
@@ -109,6 +112,42 @@ def test_what_happens_appears_within_two_seconds_and_what_was_open_stays_open(pa
     words.step()
     expect(page.locator("#charts")).to_have_attribute("data-drawn", str(before + 1), timeout=SOON_MS)
     expect(page.locator("details.kind-action[open]")).to_have_count(1)
+
+
+def test_what_happens_between_the_page_and_its_stream_is_not_missed(page: Page, words: Living) -> None:
+    def slow(route: Route) -> None:
+        words.step()
+        route.continue_()
+
+    page.route("**/events*", slow, times=1)
+    before = len(words.store.records(words.run, kinds=("batch",)))
+    page.goto(QUERY)
+    expect(page.locator("#charts")).to_have_attribute("data-drawn", str(before + 1), timeout=PATIENT_MS)
+
+
+def test_a_stream_that_was_refused_is_asked_for_again(browser: Browser, served: Served, words: Living) -> None:
+    page = browser.new_page(base_url=served.url)
+    page.route("**/events*", lambda route: route.fulfill(status=503), times=1)
+    page.goto(QUERY)
+    expect(page.locator("#live")).to_have_text("connection lost, trying again", timeout=PATIENT_MS)
+    expect(page.locator("#live")).to_have_text("live", timeout=PATIENT_MS)
+    page.close()
+
+
+def test_the_keyboard_stays_where_it_was_when_the_page_changes(page: Page, words: Living) -> None:
+    page.goto(QUERY)
+    drawn(page)
+    expect(page.locator("#live")).to_have_text("live")
+    page.locator("details.kind-action summary").last.click()
+    link_inside = page.locator("details.kind-action[open] li a").last
+    link_inside.focus()
+    name = link_inside.inner_text()
+    for command in ("pause", "resume"):
+        words.store.append(words.run, [order(command, by="bob", now_s=time.time())])
+        words.step()
+        newest = page.locator("details.kind-operator summary").first
+        expect(newest).to_contain_text(f"bob: {command}", timeout=PATIENT_MS)
+        assert page.evaluate("document.activeElement.innerText") == name
 
 
 def test_an_operator_applies_and_the_action_appears_within_two_seconds(page: Page, words: Living) -> None:
