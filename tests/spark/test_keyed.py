@@ -96,7 +96,7 @@ def test_a_moment_and_a_whole_number_come_back_from_the_state_as_add_can_use_the
     for second in (5, 9, 7):
         (found,) = tester.test("a", [Row(word="a", at=datetime.fromtimestamp(second, UTC), amount=2)])
     assert (found.latest, found.total) == (datetime.fromtimestamp(9, UTC), 6)
-    assert tuple(tester.peekValueState(STATE, "a")) == (9_000_000, 6.0)
+    assert tester.peekValueState(STATE, "a") == (9_000_000, 6.0)
 
 
 def rows(spark: SparkSession) -> DataFrame:
@@ -207,6 +207,8 @@ def test_the_loop_sees_the_largest_key_and_the_knob_that_spreads_it(
         (load,) = with_keys()[-1].observation.keys.values()
         assert load.key == "hot"
         assert 0.3 < load.share < 0.7
+        assert len(load.next_rows) == 7
+        assert load.largest_rows > max(load.next_rows) > 0
         state = next(component for component in told.topology if component.spread is not None)
         assert (state.spread, state.keyed) == (SPREAD_KNOB, True)
         assert told.configuration[SPREAD_KNOB] == 1
