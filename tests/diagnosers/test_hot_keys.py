@@ -30,7 +30,11 @@ from homeostat.detectors.keys import EvenKeysDetector
 from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector
 from homeostat.detectors.uneven import UnevenPartitionsDetector
 from homeostat.diagnosers.evidence import EvidenceDiagnoser
+from homeostat.policies import registry
+from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.skew import AdjustSkewResolver, GatherResolver
+from homeostat.service.simulation import RunResult, simulate
+from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.testing import check_detector, check_diagnoser, check_resolver, instances, observations, view_of
 
 STATE, SPREADING = Knob(STATE_PARTITIONS, "words"), Knob(SPREAD, "words/count")
@@ -44,6 +48,8 @@ def view(
     rows: Sequence[float] = HOT,
     *,
     largest_key: float | None = None,
+    next_keys: Sequence[float] = (),
+    name: str = "hot",
     spread: int = 1,
     lines: Sequence[float] = EVEN,
     source_spread: int | None = None,
@@ -57,7 +63,7 @@ def view(
     flow = {"arrival_per_s": 230.0, "rows": sum(rows), "seconds": seconds, "trigger_s": 10.0}
     observed = observations(batches, tasks, executors=SLOTS, **flow)
     if largest_key is not None:
-        load = KeyLoad(sum(rows), largest_key * sum(rows), "hot")
+        load = KeyLoad(sum(rows), largest_key * sum(rows), name, tuple(share * sum(rows) for share in next_keys))
         observed = tuple(replace(one, keys={"words/count": load}) for one in observed)
     shape = Topology(
         (
@@ -100,13 +106,40 @@ def test_a_key_that_has_what_its_partition_has_too_much_is_hot() -> None:
     assert HASH_IMBALANCE not in found
     assert found[DATA_SKEW].evidence["share of the largest key"] == pytest.approx(0.66)
     assert found[DATA_SKEW].evidence["largest key"] == "hot"
+    assert "largest key hot, share of the largest key 0.66" in alert_about(found[DATA_SKEW]).message
+    assert "largest key" not in diagnosed(view(largest_key=0.66, name=""))[DATA_SKEW].evidence
+
+
+def test_two_hot_keys_that_share_a_partition_are_hot_and_not_the_hash() -> None:
+    found = diagnosed(view(largest_key=0.3, next_keys=[0.29, 0.01, 0.01]))
+
+    assert DATA_SKEW in found
+    assert HASH_IMBALANCE not in found
+
+
+def test_two_hot_keys_on_partitions_of_their_own_are_hot() -> None:
+    found = diagnosed(view([850.0, 850.0, *[100.0] * 6], largest_key=0.33, next_keys=[0.32, 0.01]))
+
+    assert DATA_SKEW in found
+    assert HASH_IMBALANCE not in found
 
 
 def test_many_keys_on_one_partition_are_the_hash() -> None:
-    found = diagnosed(view(largest_key=0.01))
+    found = diagnosed(view(largest_key=0.01, next_keys=[0.01] * 7))
 
     assert HASH_IMBALANCE in found
     assert DATA_SKEW not in found
+
+
+def test_where_an_operator_cannot_be_spread_its_keys_may_still_be_watched() -> None:
+    seen = view(largest_key=0.01, knob=None, next_keys=[0.01] * 7)
+    assert DATA_SKEW in diagnosed(seen)
+    assert "largest key" not in diagnosed(seen)[DATA_SKEW].evidence
+
+    read, counted = seen.topology.components
+    watched = replace(seen, topology=Topology((read, replace(counted, watched="words/count"))))
+    assert HASH_IMBALANCE in diagnosed(watched)
+    assert diagnosed(watched)[HASH_IMBALANCE].evidence["largest key"] == "hot"
 
 
 def test_partitions_of_the_source_that_get_more_rows_are_a_source_skew() -> None:
@@ -196,3 +229,56 @@ def test_rows_of_a_source_are_gathered_when_its_partitions_are_even_again() -> N
 )
 def test_otherwise_they_stay_as_they_are(seen: View) -> None:
     assert gathered(seen) == []
+
+
+# In the loop
+
+
+def simulated(source: ComponentSpec, count: ComponentSpec, *faults: FaultSpec) -> RunResult:
+    scenario = Scenario(
+        name="hot",
+        title="",
+        engine=MicrobatchSpec(executors=4, slots=2, max_executors=4),
+        duration_s=2700.0,
+        components=(source, count),
+        workload=WorkloadSpec(rate_per_s=1800.0, noise=Noise(0.05, 0.5)),
+        faults=faults,
+        service_noise=Noise(0.1, 0.5),
+        seed=3,
+    )
+    return simulate(scenario, registry.build("provisioning"))
+
+
+def source(rate_per_s: float, *, keyed: bool = False) -> ComponentSpec:
+    return ComponentSpec("lines", "source", parallelism=8, rate_per_s=rate_per_s, keyed=keyed, keys=100_000)
+
+
+def count(rate_per_s: float, turn_s: float = math.inf) -> ComponentSpec:
+    spec = ComponentSpec("count", inputs=("lines",), parallelism=16, rate_per_s=rate_per_s, turn_s=turn_s)
+    return replace(spec, keyed=True, keys=100_000, stateful=True)
+
+
+def taken(result: RunResult) -> list[tuple[str, str, bool]]:
+    return [(each.action, each.because, each.needless) for each in result.trajectory]
+
+
+def test_an_uneven_source_is_dealt_anew_as_long_as_it_is_uneven() -> None:
+    fault = FaultSpec("hot-key", at_s=300.0, until_s=1500.0, component="lines", share=0.5)
+    result = simulated(source(600.0, keyed=True), count(2000.0), fault)
+
+    assert taken(result) == [
+        ("adjust-skew: spread.lines = 8", "source-skew at lines", False),
+        ("gather: spread.lines = 1", "needless-spread at lines", False),
+    ]
+    assert result.trajectory[1].time_s > 1500.0
+
+
+def test_a_hot_key_that_is_another_one_every_three_minutes_is_spread_once_and_gathered_once() -> None:
+    fault = FaultSpec("hot-key", at_s=300.0, until_s=1500.0, component="count", share=0.4)
+    result = simulated(source(5000.0), count(500.0, turn_s=180.0), fault)
+
+    assert taken(result) == [
+        ("adjust-skew: spread.count = 8", "data-skew at count", False),
+        ("gather: spread.count = 1", "needless-spread at count", False),
+    ]
+    assert result.trajectory[1].time_s > 1500.0

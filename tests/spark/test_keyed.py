@@ -207,6 +207,8 @@ def test_the_loop_sees_the_largest_key_and_the_knob_that_spreads_it(
         (load,) = with_keys()[-1].observation.keys.values()
         assert load.key == "hot"
         assert 0.3 < load.share < 0.7
+        assert len(load.next_rows) == 7
+        assert load.largest_rows > max(load.next_rows) > 0
         state = next(component for component in told.topology if component.spread is not None)
         assert (state.spread, state.keyed) == (SPREAD_KNOB, True)
         assert told.configuration[SPREAD_KNOB] == 1

@@ -222,3 +222,14 @@ def test_what_spark_combines_itself_says_so() -> None:
     aggregate = book.components(prefixed=False)[-1]
     assert aggregate.spread is None
     assert "Spark combines the rows of a key" in aggregate.unspread
+
+
+def test_an_operator_that_cannot_be_spread_knows_where_its_keys_are_told() -> None:
+    book = NameBook("words", watches=("sessions",))
+    named(book, spread_stages(spread=False))
+    scan, state = book.components(prefixed=False)
+    assert (scan.watched, state.watched) == ("", "words/sessions")
+
+    keyed = NameBook("words", spreads=("count",), watches=("sessions",))
+    named(keyed, spread_stages(spread=False))
+    assert [component.watched for component in keyed.components(prefixed=False)] == ["", ""]

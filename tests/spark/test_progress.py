@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.core.observation import NAN, FlowSample
+from homeostat.core.observation import NAN, FlowSample, KeyLoad
 from homeostat.spark.offsets import row_number
 from homeostat.spark.progress import Arrivals, arrivals, flows, idle_flows, read_progress
 
@@ -147,3 +147,17 @@ def test_what_is_not_progress_is_refused(missing: str) -> None:
     broken = {name: value for name, value in KAFKA_35.items() if name != missing}
     with pytest.raises((KeyError, ValueError, TypeError)):
         read_progress(broken)
+
+
+def test_the_rows_of_the_largest_keys_are_read_as_far_as_they_are_told() -> None:
+    """Spark before 4.2 tells the largest alone, and a batch without rows has none."""
+    told = {"rows": 1000, "largest": 500, "key": "a", "most": "500 300 2"}
+    observed = {"homeostat new": told, "homeostat old": {**told, "most": None}, "homeostat idle": {"rows": None}}
+    keys = read_progress({**KAFKA_35, "observedMetrics": observed | {"mine": {"rows": 3}}}).keys
+
+    sketched = {"rows": 10, "top": '[{"item":"a","count":6},{"item":"b","count":3}]'}
+    assert read_progress({**KAFKA_35, "observedMetrics": {"homeostat own": sketched}}).keys == {
+        "own": KeyLoad(10, 6, "a", (3,))
+    }
+    assert keys == {"new": KeyLoad(1000, 500, "a", (300, 2)), "old": KeyLoad(1000, 500, "a")}
+    assert [load.hot_share(8) for load in keys.values()] == [0.8, 0.5]

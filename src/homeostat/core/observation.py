@@ -121,17 +121,23 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class KeyLoad:
-    """The rows of one keyed operator in one batch: how many there were, and how many of them had the largest key, which
-    was `key`."""
+    """The rows of one keyed operator in one batch: how many there were, how many of them had the largest key, which was
+    `key`, and how many the next ones had, as far as that is told."""
 
     rows: float
     largest_rows: float
     key: str = ""
+    next_rows: tuple[float, ...] = ()
 
     @property
     def share(self) -> float:
         """Of the largest key; NaN if nothing is known or nothing came."""
         return self.largest_rows / self.rows if self.rows > 0 else NAN
+
+    def hot_share(self, partitions: int) -> float:
+        """Of the largest key and of all that alone would fill half of a partition, were these even."""
+        hot = sum(rows for rows in self.next_rows if 2 * partitions * rows > self.rows)
+        return (self.largest_rows + hot) / self.rows if self.rows > 0 else NAN
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ class Component:
 
     Where that is a knob of the whole application (executors), `partitions` sets how many tasks the stage has. `spread`
     is the knob that takes its rows to more instances than their keys would; without one, `unspread` says why there is
-    none.
+    none, and `watched` under what name its keys are told, if they are.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Component:
     partitions: Knob | None = None
     spread: Knob | None = None
     unspread: str = ""
+    watched: str = ""
 
 
 @dataclass(frozen=True)

@@ -168,8 +168,10 @@ class View:
 
     def key_loads(self, component: str) -> tuple[KeyLoad, ...]:
         """Of the batches in the present configuration that had rows for it; none where its keys are not watched."""
-        knob = self.topology[component].spread if component in self.topology else None
-        scope = "" if knob is None else knob.scope
+        if component not in self.topology:
+            return ()
+        known = self.topology[component]
+        scope = known.watched if known.spread is None else known.spread.scope
         found = (digest.keys.get(scope) for digest in self.current)
         return tuple(load for load in found if load is not None and load.share >= 0)
 

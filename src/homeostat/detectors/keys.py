@@ -33,10 +33,9 @@ class EvenKeysDetector:
             if view.spread(component.name) < 2 or rows.shape[1] < 2:
                 continue
             many = _TIMES * self.sensitivity.least
-            if component.kind == "source":
+            over = [imbalance_of(load.share, rows.shape[1]) for load in view.key_loads(component.name)[-many:]]
+            if component.kind == "source" and not over:
                 over = [float(line.max() / line.mean()) for line in rows if line.sum() > 0]
-            else:
-                over = [imbalance_of(load.share, rows.shape[1]) for load in view.key_loads(component.name)[-many:]]
             if len(view.current) >= many and len(over) >= min(many, len(rows)) and max(over, default=2.0) <= _EVEN:
                 evidence = {"most over the mean, were they not spread": max(over), "partitions": float(rows.shape[1])}
                 yield Symptom(EVEN_KEYS, component.name, 0.0, evidence)

@@ -47,6 +47,7 @@ _LEAST_LAG = 1.15
 # How many times slower than its peers, over three observations, to be rather slow than not.
 _TELLING, _TELLING_PRESSED = 1.8, 1.5
 _WITHOUT_IT = "capacity without it"
+_UNEVEN = (DATA_SKEW, HASH_IMBALANCE)
 _SHOWN_BY = {SLOW_INSTANCE: SPEED_SKEW, HASH_IMBALANCE: UNEVEN}
 
 
@@ -113,11 +114,13 @@ class EvidenceDiagnoser:
         named = [cause for cause, score in scores.items() if score >= self.likely]
         for cause in named:
             source = found.get(_SHOWN_BY.get(cause, RATE_SKEW))
+            # What tells most comes first: an alert shows no more than a few.
+            keys, numbers = largest_key(view, name), _numbers(load)
             yield Diagnosis(
                 cause,
                 name,
                 scores[cause],
-                {"causes weighed": ranking, **_numbers(load), **largest_key(view, name)},
+                {"causes weighed": ranking, **(keys | numbers if cause in _UNEVEN else numbers | keys)},
                 symptoms,
                 source.instances if source is not None else (),
                 source.workers if source is not None else (),

@@ -21,16 +21,16 @@ _SEVERAL = 0.125
 def by_hash(view: View, component: str, symptom: Symptom) -> float:
     """How probable it is that the hash is to blame and no hot key.
 
-    Where the rows of the largest key are counted, they tell: what the largest partition has too much without it is the
-    hash's doing. Where only the keys were looked at: keys as uneven as the rows are, even keys are not. Otherwise only
-    the shape of the rows tells: a hot key makes one partition large and leaves none empty.
+    Where the rows of the largest keys are counted, they tell: what the largest partition has too much without the hot
+    ones is the hash's doing. Where only the keys were looked at: keys as uneven as the rows are, even keys are not.
+    Otherwise only the shape of the rows tells: a hot key makes one partition large and leaves none empty.
     """
     rows = typically(arrived_rows(view.window, component, _SEEN), 1)
     if len(rows) < 2 or not np.isfinite(rows).all() or rows.max() <= rows.mean():
         return _HARDLY
     loads = view.key_loads(component)[-_SEEN:]
     if loads:
-        return _by_largest_key(rows, float(np.median([load.share for load in loads])))
+        return _by_hot_keys(rows, float(np.median([load.hot_share(len(rows)) for load in loads])))
     keys = view.balance.imbalance.get(len(rows)) if view.balance is not None else None
     if keys is None:
         return _by_shape(view, component, rows, symptom)
@@ -41,11 +41,13 @@ def by_hash(view: View, component: str, symptom: Symptom) -> float:
 def largest_key(view: View, component: str) -> dict[str, float | str]:
     """What is known of it, as evidence."""
     loads = view.key_loads(component)[-_SEEN:]
-    share = float(np.median([load.share for load in loads])) if loads else 0.0
-    return {"share of the largest key": share, "largest key": loads[-1].key} if loads else {}
+    if not loads:
+        return {}
+    named = {"largest key": loads[-1].key} if loads[-1].key else {}
+    return {"share of the largest key": float(np.median([load.share for load in loads])), **named}
 
 
-def _by_largest_key(rows: Array, share: float) -> float:
+def _by_hot_keys(rows: Array, share: float) -> float:
     even = 1.0 / len(rows)
     largest = float(rows.max() / rows.sum())
     without = largest - share * (1.0 - even)

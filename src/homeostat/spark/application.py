@@ -318,7 +318,7 @@ class Application:
             if known is None or known.run_id != str(query.runId):
                 trigger_s = float(managed.values.get(Knob(TRIGGER_S, name), math.nan))
                 context = self._contexts.get(name)
-                asked = () if context is None else (context.names, context.spreads, context.rebalances)
+                asked = () if context is None else (context.names, context.spreads, context.rebalances, context.watches)
                 self._handles[name] = handle_of(query, name, trigger_s, *asked)
         return list(self._handles.values())
 

@@ -31,7 +31,8 @@ def _unknown() -> bool:
 class QueryHandle:
     """One run of a query. `recent_progress` gives what Spark remembers, newest first; `plan` the physical plan of its
     latest batch as text; `busy` whether it works on a batch now; `names` what its repartitions were called, `spreads`
-    what its keyed operators and `rebalances` what its sources, in the order in which they were asked for."""
+    what its keyed operators, `rebalances` what its sources and `watches` what the rows whose keys are sketched, in the
+    order in which they were asked for."""
 
     name: str
     run_id: str
@@ -42,6 +43,7 @@ class QueryHandle:
     names: tuple[str, ...] = ()
     spreads: tuple[str, ...] = ()
     rebalances: tuple[str, ...] = ()
+    watches: tuple[str, ...] = ()
     sources: tuple[SourceOptions, ...] = ()
 
 
@@ -52,6 +54,7 @@ def handle_of(
     names: Iterable[str] = (),
     spreads: Iterable[str] = (),
     rebalances: Iterable[str] = (),
+    watches: Iterable[str] = (),
 ) -> QueryHandle:
     """Make it once for each run: the sources are looked up in the plan."""
     return QueryHandle(
@@ -64,6 +67,7 @@ def handle_of(
         names=tuple(names),
         spreads=tuple(spreads),
         rebalances=tuple(rebalances),
+        watches=tuple(watches),
         sources=_sources(query),
     )
 

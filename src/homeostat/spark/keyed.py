@@ -20,10 +20,11 @@ from homeostat.spark.merging import Merging, examples, require_mergeable
 from homeostat.spark.pipeline import Spread
 from homeostat.spark.progress import KEYS_METRIC
 from homeostat.spark.pyworkers import spare_the_collector
+from homeostat.spark.watched import MOST_KEYS, key_text, version_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 STATE = "accumulator"
 PART, ROWS = "homeostat_part", "homeostat_rows"
@@ -229,12 +230,20 @@ class _Processor(StatefulProcessor):
 
 
 def _told(updated: DataFrame, operator: Operator, name: str) -> DataFrame:
-    """How many rows the batch had and how many of them the largest key: an operator sees all rows of a key together, so
-    that this takes one number of memory and a comparison per key."""
-    shown = f.concat_ws(", ", *(f.coalesce(f.col(key).cast("string"), f.lit("null")) for key in operator.keys))
+    """How many rows the batch had, and how many of them the largest keys: an operator sees all rows of a key together,
+    so that this takes a few numbers of memory and a comparison per key, and no sketch could tell it better."""
     return updated.observe(
         KEYS_METRIC + name,
         f.sum(ROWS).alias("rows"),
         f.max(ROWS).alias("largest"),
-        f.max_by(shown, f.col(ROWS)).alias("key"),
+        f.max_by(key_text(operator.keys), f.col(ROWS)).alias("key"),
+        *_most(updated.sparkSession.version),
     )
+
+
+def _most(version: str) -> list[Column]:
+    """The rows of the largest keys, from the first on, as one text; Spark before 4.2 cannot tell more than one."""
+    if version_of(version) < (4, 2):
+        return []
+    rows = f.col(ROWS)
+    return [f.array_join(f.max_by(rows.cast("string"), rows, MOST_KEYS), " ").alias("most")]

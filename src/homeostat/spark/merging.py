@@ -113,8 +113,8 @@ class _Trial:
             return self.merging.result(self.kept(go(self.merging, a, b, c, row)))
 
         told = dict(zip("abc", map(repr, parts), strict=True)) | {"row": repr(row)}
-        one = self._tried(lambda: way(law.one), "merge", parts[0], _UNDERSTOOD)
-        other = self._tried(lambda: way(law.other), "merge", parts[0], _UNDERSTOOD)
+        one = self._tried(lambda: way(law.one), "merge", parts[0], _FIX)
+        other = self._tried(lambda: way(law.other), "merge", parts[0], _FIX)
         if not alike(one, other):
             example = law.text.format(**told, x=repr(one), y=repr(other))
             raise ConfigError(f"{law.name}: {example}", where=self.where, fix=_FIX)

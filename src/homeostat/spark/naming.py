@@ -37,8 +37,13 @@ _STATE_WORDS = (
     ("WithState", _OWN_STATE),
     ("StateStore", _OWN_STATE),
 )
-_COMBINES_ITSELF = "Spark combines the rows of a key before it shuffles them, where the aggregate allows it"
-_CANNOT_MERGE = "it is not written with hs.keyed, so that nobody knows how to merge parts of its rows"
+_UNSPREAD = {
+    _AGGREGATE: "Spark combines the rows of a key before it shuffles them, where the aggregate allows it",
+    "join": "a join needs all rows of a key together, from both sides",
+    "dedupe": "whether a row came before is known only where all rows of its key are",
+    "limit": "a limit counts all rows in one place",
+}
+_CANNOT_MERGE = "it is not written with hs.keyed(…, spread=ctx.spread(…)): nobody knows how to merge parts of its rows"
 _NOT_REBALANCED = "its rows are not handed on by ctx.rebalanced, so that they stay where they were read"
 _PYTHON_WORDS = ("Python", "Pandas", "MapInArrow", "Generate", "MapElements", "MapPartitions")
 
@@ -90,13 +95,14 @@ class NameBook:
 
     `names` are those of its repartitions, in the order in which they were asked for. They are found again in the plan,
     and until that was seen by their position. `spreads` are those of its keyed operators, `rebalances` those of its
-    sources, both in the same order.
+    sources, `watches` those of the rows of other operators with state whose keys are sketched, all in the same order.
     """
 
     query: str
     names: tuple[str, ...] = ()
     spreads: tuple[str, ...] = ()
     rebalances: tuple[str, ...] = ()
+    watches: tuple[str, ...] = ()
     parts: dict[str, Part] = field(default_factory=dict)
     _exchanges: dict[str, Exchange] = field(default_factory=dict)
     _repartitions: dict[str, str] = field(default_factory=dict)
@@ -178,6 +184,7 @@ class NameBook:
                 partitions=self._partitions(part),
                 spread=self._spread(part),
                 unspread=_unspread(part),
+                watched=self._watched(part),
             )
             for part in self._from_sources_on()
         )
@@ -198,6 +205,12 @@ class NameBook:
             if len(signatures) == len(names) and part.signature in signatures:
                 return Knob(SPREAD, f"{self.query}/{names[signatures.index(part.signature)]}")
         return None
+
+    def _watched(self, part: Part) -> str:
+        others = [other.signature for other in self._from_sources_on() if other.state and self._spread(other) is None]
+        if len(others) != len(self.watches) or part.signature not in others:
+            return ""
+        return f"{self.query}/{self.watches[others.index(part.signature)]}"
 
     def source_names(self, count: int) -> tuple[str, ...]:
         """The component that reads each of so many sources, in the order of the plan."""
@@ -290,7 +303,7 @@ def _unspread(part: Part) -> str:
     """Why nothing can be done about hot keys of a stage that has no knob for it."""
     if not part.inputs:
         return _NOT_REBALANCED
-    return _COMBINES_ITSELF if part.state == _AGGREGATE else _CANNOT_MERGE
+    return _UNSPREAD.get(part.state, _CANNOT_MERGE)
 
 
 def _state_word(graph: StageGraph) -> str:

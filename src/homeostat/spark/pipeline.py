@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +69,7 @@ class Context:
         self.names: list[str] = []
         self.spreads: list[str] = []
         self.rebalances: list[str] = []
+        self.watches: list[str] = []
         self.asked: dict[Knob, Value] = {}
         self.formats: list[str] = []
 
@@ -110,12 +111,23 @@ class Context:
         self.names.append(name)
         return rows.repartition(spread)
 
+    def watched(self, rows: DataFrame, name: str, key: str | Sequence[str]) -> DataFrame:
+        """The same rows, of which the loop sees the largest keys: for an operator that is not written with hs.keyed."""
+        from homeostat.spark.watched import watched
+
+        self._check_name(name)
+        self.watches.append(name)
+        return watched(rows, name, (key,) if isinstance(key, str) else tuple(key))
+
     def _asked_for(self, kind: str, name: str, start: int) -> int:
-        if not name or "/" in name:
-            raise ConfigError(f"{name!r} cannot name a step", where=f"pipeline {self._query}", fix="use letters")
+        self._check_name(name)
         knob = Knob(kind, f"{self._query}/{name}")
         self.asked[knob] = int(self._values.get(knob, start))
         return int(self.asked[knob])
+
+    def _check_name(self, name: str) -> None:
+        if not name or "/" in name:
+            raise ConfigError(f"{name!r} cannot name a step", where=f"pipeline {self._query}", fix="use letters")
 
 
 def combine_name(spread: str) -> str:

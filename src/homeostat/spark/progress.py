@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from homeostat.spark.statestores import read_states
 
 Json = Mapping[str, Any]
 _BATCH_DURATION = "triggerExecution"
-KEYS_METRIC = "homeostat "  # and the name of the spread: what `hs.keyed` tells of its keys
+KEYS_METRIC = "homeostat "  # and the name of a spread or a watch: what is told of its keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +86,22 @@ def read_progress(progress: Json) -> Progress:
 
 
 def _keys(observed: Json) -> dict[str, KeyLoad]:
-    """By the name of the spread. A batch without rows has nothing but empty metrics."""
+    """By the name of the spread or the watch. A batch without rows has nothing but empty metrics."""
     return {
-        name.removeprefix(KEYS_METRIC): KeyLoad(float(told["rows"]), float(told["largest"]), str(told.get("key") or ""))
+        name.removeprefix(KEYS_METRIC): _key_load(told)
         for name, told in observed.items()
         if name.startswith(KEYS_METRIC) and told.get("rows") is not None
     }
+
+
+def _key_load(told: Json) -> KeyLoad:
+    """As a keyed operator counts them, or as a sketch does."""
+    if "top" in told:
+        top = json.loads(told["top"] or "[]") or [{"item": "", "count": 0}]
+        counts = [float(each["count"]) for each in top]
+        return KeyLoad(float(told["rows"]), counts[0], str(top[0]["item"]), tuple(counts[1:]))
+    most = tuple(map(float, str(told.get("most") or "").split()))
+    return KeyLoad(float(told["rows"]), float(told["largest"]), str(told.get("key") or ""), most[1:])
 
 
 def arrivals(progress: Progress) -> Arrivals:

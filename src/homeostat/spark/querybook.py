@@ -65,7 +65,7 @@ class QueryBook:
                         # Rows that are spread go through a stage more: it is another plan, with names of its own.
                         query.names = NameBook(handle.name)
                     query.names.names, query.names.rebalances = handle.names, handle.rebalances
-                    query.names.spreads = handle.spreads
+                    query.names.spreads, query.names.watches = handle.spreads, handle.watches
                     self._runs[handle.run_id] = Run(handle, query)
             return [self._runs[handle.run_id] for handle in handles]
 
