@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WaitUntil = Callable[[Callable[[], bool], str], None]
-ROWS, KEYS = 20_000, 10_000
+ROWS = KEYS = 40_000
 
 
 def context(spark: SparkSession, home: Path) -> Context:
