@@ -93,8 +93,8 @@ class CoolDown:
 class ConfirmShrink:
     """Shrink only what was wanted smaller all the time, and only to the largest value wanted meanwhile.
 
-    What is not confirmed holds up what is, since one change for all is better than two, but no longer than twice the
-    time. If anything was not measured in that time, the wish proves nothing. What is too large for a load that asks for more
+    What is not confirmed holds up what is, since one change for all is better than two, but for as long again at most.
+    If anything was not measured in that time, the wish proves nothing. What is too large for a load that asks for more
     elsewhere need not be wanted for long, since the load has not fallen; but all of it must have been measured, too.
     """
 
