@@ -199,6 +199,17 @@ def test_shrinking_is_confirmed_and_goes_only_as_low_as_was_wanted_all_the_time(
     assert ConfirmShrink(300.0).check(grown, GuardContext(here)) == grown
 
 
+def test_what_is_not_confirmed_holds_up_what_is_for_as_long_again_at_most() -> None:
+    both = wish({SPLIT: 2, COUNT: 4})
+
+    def checked(since_s: float) -> Proposal | str:
+        wishes = {SPLIT: Wish(590.0, 2), COUNT: Wish(since_s, 4)}
+        return ConfirmShrink(250.0).check(both, GuardContext(view(), shrink_wishes=wishes))
+
+    assert checked(110.0) == "parallelism.split: confirming for another 240 s"
+    assert values(checked(90.0)) == {COUNT: 4}
+
+
 @pytest.mark.parametrize("number", [31, 45, 59])
 @pytest.mark.parametrize("column", ["rows", "run_s", "pending_rows", "pressured_s", "arrival_per_s"])
 def test_a_wish_to_shrink_proves_nothing_if_anything_was_not_measured_meanwhile(column: str, number: int) -> None:

@@ -162,6 +162,32 @@ def test_the_headroom_is_what_the_noise_asks_for() -> None:
     assert target(1.0) == 0.5
 
 
+def test_few_observations_do_not_make_the_noise_larger_than_they_vary() -> None:
+    """The differences of eight values tell of more than twice the noise that there is."""
+    logs = np.random.default_rng(23).normal(0.0, 0.02, 8)
+    load = loads(chain(100.0 * np.exp(logs), count=8))["split"]
+
+    assert load.noise.sigma > 0.04
+    assert load.target == pytest.approx(math.exp(-2.5 * float(np.std(logs, ddof=1))))
+
+
+def test_a_level_that_moves_is_no_noise() -> None:
+    rng = np.random.default_rng(3)
+    noise = rng.normal(0.0, 0.02, 60)
+    steady, moving = (
+        loads(chain(100.0 * np.exp(logs), count=60))["split"] for logs in (noise, noise + np.linspace(0, 1, 60))
+    )
+
+    assert moving.target == pytest.approx(steady.target, rel=0.02)
+
+
+def test_an_engine_may_say_that_its_sources_keep_nothing() -> None:
+    view = chain()
+
+    assert replays(view)
+    assert not replays(replace(view, capabilities=replace(view.capabilities, replays=False)))
+
+
 @pytest.mark.parametrize(
     ("pressured_s", "pending_rows", "waits"),
     [(5.0, 0.0, False), (5.0, 300.0, True), (0.0, 0.0, True), (0.4, 0.0, True)],

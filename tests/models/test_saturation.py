@@ -57,6 +57,17 @@ def test_the_largest_share_of_a_keyed_component_saturates_first() -> None:
     assert KeyShares(2, 1.4).with_instances(1000) <= 1.5
 
 
+def test_the_spread_of_all_shares_tells_more_than_the_largest_one() -> None:
+    """100,000 keys on 28 instances: their shares spread by 1.7 %, be the largest out by twice or thrice that."""
+    lucky, unlucky = (KeyShares(28, imbalance, 0.0167).with_instances(30) for imbalance in (1.03, 1.05))
+    assert lucky == unlucky == pytest.approx(1.035, abs=0.002)
+    assert KeyShares(28, 1.05).with_instances(30) > unlucky
+
+
+def test_one_share_further_out_than_by_chance_counts_for_all() -> None:
+    assert KeyShares(28, 1.2, 0.04).with_instances(30) == KeyShares(28, 1.2).with_instances(30)
+
+
 def test_a_hot_key_keeps_its_share() -> None:
     hot = Operator("count", (), 4, 100.0, 1.0, KeyShares(4, 2.0))
     assert hot.saturation_per_s(4) == pytest.approx(hot.saturation_per_s(40)) == pytest.approx(200.0)

@@ -112,6 +112,47 @@ def test_noise_is_given_headroom() -> None:
     assert 13 <= proposal.patch.values[SPLIT] <= 17
 
 
+def live(view: View) -> View:
+    """The view of an engine that need not pause for another number of instances."""
+    knobs = {knob: replace(spec, live=True, apply_s=0.0) for knob, spec in view.capabilities.knobs.items()}
+    return replace(view, capabilities=replace(view.capabilities, knobs=knobs))
+
+
+def test_a_noisy_load_is_watched_before_all_is_stopped_for_it() -> None:
+    noisy = 1000.0 * np.exp(np.random.default_rng(8).normal(0.0, 0.02, 40))
+
+    def acts(observed: int) -> tuple[bool, bool]:
+        load = noisy[:observed]
+        return bool(up(stage(load, count=observed))), bool(down(stage(load / 20.0, count=observed)))
+
+    assert acts(5) == (False, False)
+    assert up(live(stage(noisy[:5], count=5)))
+    assert acts(6) == (True, False)
+    assert acts(30) == (True, True)
+
+
+def test_as_long_as_the_noise_is_roughly_known_a_redeployment_is_planned_with_less_headroom() -> None:
+    noisy = 1000.0 * np.exp(np.random.default_rng(8).normal(0.0, 0.2, 200))
+
+    def spared(observed: int) -> float:
+        view = stage(noisy[:observed], count=observed)
+        (whole,), (part,) = up(live(view)), up(view)
+        return whole.patch.values[SPLIT] - part.patch.values[SPLIT]
+
+    assert spared(8) >= 2
+    assert spared(200) <= 1
+
+
+def test_all_that_is_too_large_goes_in_one_redeployment_once_something_is_found_idle() -> None:
+    tasks = {"lines": instances(100.0, 0.01), "split": instances([25.0] * 4, 0.25), "count": instances([50.0] * 2, 0.1)}
+    view = view_of(observations(20, tasks, arrival_per_s=10.0))
+
+    (at_once,), (one_by_one,) = down(view), down(live(view))
+
+    assert at_once.patch.values == {SPLIT: 1, COUNT: 1}
+    assert one_by_one.patch.values == {SPLIT: 1}
+
+
 def test_a_backlog_is_worked_off_within_the_time_given() -> None:
     """Ten minutes' worth of rows in ten minutes takes twice the capacity, and a little for the pause of 30 s."""
     (proposal,) = up(stage(500.0, pending_rows=300_000.0))

@@ -116,12 +116,16 @@ class KnobSpec:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the engine can do here; `notes` holds the reason for everything it cannot."""
+    """What the engine can do here; `notes` holds the reason for everything it cannot.
+
+    Not `replays`: what its sources cannot deliver at once is lost, so that a pause leaves nothing to catch up with.
+    """
 
     knobs: Mapping[Knob, KnobSpec] = field(default_factory=dict)
     can_replace: bool = False
     replace_s: float = 0.0
     notes: Mapping[str, str] = field(default_factory=dict)
+    replays: bool = True
 
     def refusal(self, desired: Configuration) -> str:
         """Why this configuration cannot run; empty if it can. Knobs that are not here do not count."""

@@ -93,6 +93,7 @@ class CoolDown:
 class ConfirmShrink:
     """Shrink only what was wanted smaller all the time, and only to the largest value wanted meanwhile.
 
+    What is not confirmed holds up what is, since one change for all is better than two, but for as long again at most.
     If anything was not measured in that time, the wish proves nothing. What is too large for a load that asks for more
     elsewhere need not be wanted for long, since the load has not fallen; but all of it must have been measured, too.
     """
@@ -107,18 +108,25 @@ class ConfirmShrink:
         smaller = {knob: value for knob, value in paid.items() if value < now.get(knob, value)}
         if any(value > now.get(knob, value) for knob, value in paid.items()):
             return self._beside_growth(proposal, smaller, context)
-        for knob, value in smaller.items():
-            wish = context.shrink_wishes.get(knob)
-            if wish is None:
-                return f"{knob}: not yet confirmed"
-            left_s = wish.since_s + self.confirm_s - context.view.now_s
-            if left_s > 0:
-                return f"{knob}: confirming for another {left_s:.0f} s"
-            missing = context.view.missing_since(wish.since_s)
-            if missing and self.confirm_s > 0:
-                return f"{knob}: {missing} was missing while confirming"
-            values[knob] = min(max(value, wish.value), now[knob])
+        unproven = {knob: why for knob in smaller if (why := self._unproven(knob, context))}
+        proven = {knob: context.shrink_wishes[knob] for knob in smaller if knob not in unproven}
+        longest_s = max((context.view.now_s - wish.since_s for wish in proven.values()), default=0.0)
+        if unproven and longest_s < 2.0 * self.confirm_s:
+            return next(iter(unproven.values()))
+        values = {knob: value for knob, value in values.items() if knob not in unproven}
+        values |= {knob: min(max(values[knob], wish.value), now[knob]) for knob, wish in proven.items()}
         return with_values(proposal, values, context)
+
+    def _unproven(self, knob: Knob, context: GuardContext) -> str:
+        """Why it may not be made smaller yet."""
+        wish = context.shrink_wishes.get(knob)
+        if wish is None:
+            return f"{knob}: not yet confirmed"
+        left_s = wish.since_s + self.confirm_s - context.view.now_s
+        if left_s > 0:
+            return f"{knob}: confirming for another {left_s:.0f} s"
+        missing = context.view.missing_since(wish.since_s)
+        return f"{knob}: {missing} was missing while confirming" if missing and self.confirm_s > 0 else ""
 
     def _beside_growth(
         self, proposal: Proposal, smaller: Mapping[Knob, Value], context: GuardContext

@@ -28,6 +28,7 @@ PEAK_QUANTILE = 0.95
 _LEAST_MEASURED = 4
 _ALMOST_NOTHING = 1e-3
 _EMPTY_OVER = 3
+_LEAST_VALUES = 6
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ class Load:
     `offered_per_s` is what would reach it if nothing held it back, and `capacities_per_s` what it could take, per
     observation of the present configuration; `capacity_per_s` is the latter now, bounded by the instance with the most
     to do. `even_per_s` is what it could take with every instance at the typical speed and an even share. `instances`
-    is what the scaling knob counts (instances, or executors), `imbalance` the largest share of rows over the mean one.
-    `noise` is that of ln(offered ÷ capacity), whatever the configuration.
+    is what the scaling knob counts (instances, or executors), `imbalance` the largest share of rows over the mean one,
+    `spread` the standard deviation of all of them. `noise` is that of ln(offered ÷ capacity), whatever the
+    configuration.
     """
 
     component: str
@@ -49,6 +51,7 @@ class Load:
     imbalance: float
     complete: bool
     noise: Noise
+    spread: float = 0.0
 
     @property
     def capacity_per_s(self) -> float:
@@ -65,8 +68,14 @@ class Load:
     @property
     def target(self) -> float:
         """The utilisation to plan for: as much headroom as the variation asks for, so that it fits 99 % of the time;
-        none for a steady load."""
-        return max(_LEAST_TARGET, math.exp(-_HEADROOM_SIGMAS * self.noise.sigma))
+        none for a steady load.
+
+        The noise is read off differences, which do not mind a level that moves but need many values. A level that
+        moves can only widen what the values vary by altogether: where that is less, it is nearer.
+        """
+        logs = self.log_utilisation
+        varied = float(np.std(logs, ddof=1)) if len(logs) >= _LEAST_VALUES else math.inf
+        return max(_LEAST_TARGET, math.exp(-_HEADROOM_SIGMAS * min(self.noise.sigma, varied)))
 
     @property
     def known(self) -> bool:
@@ -119,12 +128,13 @@ def nothing_arrives(view: View) -> bool:
 
 
 def replays(view: View) -> bool:
-    """Whether what is not taken waits at the source. A source that is held back and has nothing waiting does not."""
+    """Whether what is not taken waits at the source. A source that is held back and has nothing waiting does not,
+    whatever the engine says of it."""
     for digest in view.history[-_SELECTIVITY_OVER:]:
         held = [c.pressured for c in digest.components.values() if math.isfinite(c.pressured)]
         if held and max(held) > 0.05 and digest.pending_rows == 0:
             return False
-    return True
+    return view.capabilities.replays
 
 
 def selectivities(view: View) -> dict[str, float]:
@@ -162,15 +172,17 @@ def _dataflow_load(view: View, name: str, offered: Array) -> Load:
     # The rate of one instance does not depend on how many there are: before rows come, what was seen earlier counts.
     seen = (d.components[name].instance_rate_per_s for d in reversed(view.history) if name in d.components)
     rates = np.array(list(islice((rate for rate in seen if math.isfinite(rate)), RECENT)))
+    imbalance, spread = _imbalance(arrived_rows(view.window, name, RECENT))
     return Load(
         component=name,
         instances=instances,
         offered_per_s=offered,
         capacities_per_s=capacities[len(digests) - len(view.current) :],
         even_per_s=instances * median(rates),
-        imbalance=_imbalance(arrived_rows(view.window, name, RECENT)),
+        imbalance=imbalance,
         complete=_complete(view),
         noise=_noise(digests, capacities),
+        spread=spread,
     )
 
 
@@ -198,13 +210,16 @@ def arrived_rows(window: Window, component: str, last: int) -> Array:
     return arrived
 
 
-def _imbalance(rows: Array) -> float:
+def _imbalance(rows: Array) -> tuple[float, float]:
+    """The largest share over the mean one, and the standard deviation of all of them."""
     if rows.size == 0 or not np.isfinite(rows).any():
-        return 1.0
+        return 1.0, 0.0
     seen = np.isfinite(rows).sum(axis=0)
     typical = np.nansum(rows, axis=0)[seen > 0] / seen[seen > 0]
     mean = float(typical.mean())
-    return max(1.0, float(typical.max()) / mean) if mean > 0 else 1.0
+    if mean <= 0 or len(typical) < 2:
+        return 1.0, 0.0
+    return max(1.0, float(typical.max()) / mean), float(typical.std(ddof=1)) / mean
 
 
 def _complete(view: View) -> bool:
@@ -263,14 +278,16 @@ def _batch_load(view: View) -> dict[str, Load]:
         return {name: Load(name, 0, np.empty(0), np.empty(0), NAN, 1.0, False, Noise(0.0, 0.0))}
     digests = view.history[-max(_BATCH_NOISE_OVER, len(view.current)) :]
     capacities = capacities_per_s(view, digests)
+    imbalance, spread = _imbalance(arrived_rows(view.window, typical.bottleneck, RECENT))
     load = Load(
         component=typical.bottleneck,
         instances=int(view.parallelism(typical.bottleneck)),
         offered_per_s=view.flow("arrival_per_s"),
         capacities_per_s=capacities[len(digests) - len(view.current) :],
         even_per_s=typical.capacity_per_s(view.current[-1].trigger_s, typical.even_row_s),
-        imbalance=_imbalance(arrived_rows(view.window, typical.bottleneck, RECENT)),
+        imbalance=imbalance,
         complete=_complete(view),
         noise=_noise(digests, capacities),
+        spread=spread,
     )
     return {typical.bottleneck: load}

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from statistics import NormalDist
 
 import numpy as np
 
@@ -22,18 +23,21 @@ from homeostat.models.capacity import RECENT, Load, level, loads, measured_capac
 _EVEN = 1.5
 _ROUNDING = 1e-6
 _RATES_OVER = 30
+_BY_CHANCE = 3.5
 
 
 @dataclass(frozen=True, slots=True)
 class KeyShares:
     """How uneven a keyed component's rows are: the largest share over the mean one, now and with other numbers.
 
-    As many keys as explain it now would be as uneven as √(2 · ln p · p ÷ keys) with p instances; a hot key keeps its
-    share. With one instance nothing is known of the others.
+    Keys that a hash deals out to p instances leave their shares with a standard deviation of √(p ÷ keys); the `spread`
+    of all shares tells that better than the largest one, which counts where it is unknown (0) or one instance is
+    further out than by chance. A hot key keeps its share. With one instance nothing is known of the others.
     """
 
     instances: int
     imbalance: float
+    spread: float = 0.0
 
     @property
     def known(self) -> bool:
@@ -51,9 +55,15 @@ class KeyShares:
             return self.imbalance
         if self.hot:
             return max(1.0, count * self.imbalance / self.instances)
-        per_key = (self.imbalance - 1.0) ** 2 / (math.log(self.instances) * self.instances)
+        above = self.imbalance - 1.0
+        spread = self.spread if above <= _BY_CHANCE * self.spread else above / _largest_of(self.instances)
         # Far from what was measured it is not believed: more than this would be a hot key, which would have shown.
-        return min(_EVEN, 1.0 + math.sqrt(per_key * math.log(count) * count))
+        return min(_EVEN, 1.0 + _largest_of(count) * spread * math.sqrt(count / self.instances))
+
+
+def _largest_of(count: int) -> float:
+    """How many standard deviations the largest of so many normal values is above their mean, as Blom has it."""
+    return NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +190,7 @@ def _operator(view: View, load: Load, selectivity: float) -> Operator:
         instances=load.instances,
         rate_per_s=median(rates[:RECENT]) if len(rates) else NAN,
         selectivity=selectivity if math.isfinite(selectivity) or not last else 1.0,
-        shares=KeyShares(load.instances, load.imbalance) if component.keyed else None,
+        shares=KeyShares(load.instances, load.imbalance, load.spread) if component.keyed else None,
         measured=measured_capacities(view, load.component) if component.keyed else {},
         error=spread(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0,
         noise=load.noise.sigma,

@@ -31,6 +31,7 @@ from homeostat.resolvers.paper import scale_up_target
 from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
 
 _NO_GAIN = 1e-3
+_LEAST_TO_GROW, _LEAST_TO_SHRINK = 6, 30
 _PAUSE_WEIGHT = 1.0 / 600.0
 _MENDED_ELSEWHERE = (DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW, SLOW_INSTANCE)
 
@@ -52,6 +53,8 @@ class ScaleUpResolver:
             return
         skewed = frozenset(d.component for d in diagnoses if d.cause in _MENDED_ELSEWHERE)
         needs = self.sizing.needs(view, skewed, last=since_onset(short, 60))
+        if _too_early(view, needs, _LEAST_TO_GROW):
+            return
         needs = [need for each in needs if (need := self._trusted(view, each, short)) is not None]
         wanted = [n for n in within_bounds(view, needs) if _grows(view, n)]
         if wanted:
@@ -108,9 +111,19 @@ class ScaleDownResolver:
         floor = view.objective.throughput_per_s or 0.0
         named = {d.component for d in idle}
         needs = self.sizing.needs(view, floor_per_s=floor, last=since_onset(idle, 60))
-        wanted = [n for n in needs if n.component in named and view.spec(n.knob).clip(n.instances) < n.present]
-        if wanted:
-            yield scaling(view, SCALE_DOWN, idle, wanted)
+        smaller = [need for need in needs if view.spec(need.knob).clip(need.instances) < need.present]
+        if _too_early(view, smaller, _LEAST_TO_SHRINK) or not any(need.component in named for need in smaller):
+            return
+        # One redeployment for all: what is idle by less would be found idle too, only later, and cost another one.
+        wanted = [need for need in smaller if need.component in named or not view.spec(need.knob).live]
+        yield scaling(view, SCALE_DOWN, idle, wanted)
+
+
+def _too_early(view: View, needs: Sequence[Need], least: int) -> bool:
+    """A redeployment stops everything: before it the noise must be known, which headroom is planned by."""
+    stops = any(not view.spec(need.knob).live for need in needs)
+    noisy = any(load.noise.sigma > 0 for load in loads(view).values())
+    return stops and noisy and len(view.history) < least
 
 
 def _grows(view: View, need: Need) -> bool:

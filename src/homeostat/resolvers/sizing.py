@@ -31,6 +31,7 @@ _ALMOST_NOTHING = 1e-6
 _NOTABLE = 0.1
 _TASKS_PER_SLOT = 2
 _MOST_TIMES, _MORE = 4, 8
+_ROUGH = 5.0
 
 Cut = Callable[[int], Mapping[str, int]]
 
@@ -92,7 +93,18 @@ class Sizing:
             waiting = waiting if math.isfinite(waiting) else 0.0
             extra = (waiting / arrival + pause_s) / self.catch_up_s
         floor = max(1.0, floor_per_s / arrival) if arrival > 0 else 1.0
-        return max(1.0 / load.target, 1.0 + extra) * floor
+        return max(1.0 / _planned(view, load), 1.0 + extra) * floor
+
+
+def _planned(view: View, load: Load) -> float:
+    """The utilisation to plan for: less headroom while the noise is roughly known, where it takes a redeployment.
+
+    Trouble begins at half of the headroom only, so that a little less needs no second step. An instance too many does.
+    """
+    if view.spec(view.topology[load.component].scaled_by).live:
+        return load.target
+    seen = len(view.history)
+    return math.pow(load.target, seen / (seen + _ROUGH))
 
 
 def within_bounds(view: View, needs: Sequence[Need]) -> list[Need]:
@@ -118,7 +130,7 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
         return None
     component = view.topology[load.component]
     exact = wanted_per_s * (1.0 if even else load.imbalance) / rate
-    shares = KeyShares(load.instances, load.imbalance)
+    shares = KeyShares(load.instances, load.imbalance, load.spread)
     if component.keyed and not even and not shares.hot:
         for _ in range(_ROUNDS):
             exact = wanted_per_s * shares.with_instances(math.ceil(exact - _ROUNDING)) / rate

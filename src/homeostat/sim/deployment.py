@@ -218,7 +218,7 @@ def _capabilities(components: tuple[ComponentSpec, ...], engine: DataflowSpec) -
         )
         if spec.keyed:
             knobs[Knob(SPREAD, spec.name)] = KnobSpec(1, spec.maximum)
-    return Capabilities(knobs, can_replace=True, replace_s=engine.replace_s)
+    return Capabilities(knobs, can_replace=True, replace_s=engine.replace_s, replays=engine.replayable)
 
 
 def _check_targets(faults: tuple[FaultSpec, ...]) -> None:
