@@ -23,7 +23,11 @@ class GuardSettings(Table):
     )
     cooldown: Duration = Field(default=60.0, description="least time between two actions on one query")
     cooldown_shrink: Duration = Field(default=300.0, description="least time between an action and a shrinking one")
-    confirm: Duration = Field(default=300.0, description="how long something must be wanted smaller before it is")
+    confirm: Duration = Field(
+        default=300.0,
+        description="how long something must be wanted smaller before it is; what is not wanted for so long yet holds "
+        "up what is, for as long again at most",
+    )
 
     @model_validator(mode="after")
     def _shrinking_waits(self) -> GuardSettings:
