@@ -6,16 +6,15 @@ import asyncio
 import json
 import math
 import re
-import socket
 import sqlite3
 import time
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 from living import Living
-from serving import HOSTILE, OPERATE, READ, Served, serving
+from serving import HOSTILE, Served, serving
 
 from homeostat.bench.service import write_history
 from homeostat.bench.viewers import Viewer
@@ -341,32 +340,6 @@ def test_without_batches_there_is_no_traffic_to_forecast(client: httpx.Client) -
     assert (answer.status_code, answer.json()["error"]["fix"]) == (404, "let it run for a while")
 
 
-@pytest.mark.parametrize("token", ["", READ, "wrong"])
-def test_orders_need_the_role(served: Served, words: Living, token: str) -> None:
-    with served.client(token) as client:
-        origin = {"origin": served.url}
-        answer = client.post("/orders.json", json={"run": "app/words", "command": "pause"}, headers=origin)
-        assert answer.status_code == 403
-    words.step()
-    assert words.manager.state.paused == ""
-
-
-def test_a_browser_signs_in_with_a_token_and_gets_a_cookie_that_scripts_cannot_read(served: Served) -> None:
-    with served.client() as client:
-        headers = {"origin": served.url}
-        wrong = client.post("/session", data={"token": "wrong", "next": "/"}, headers=headers)
-        assert (wrong.status_code, "set-cookie" in wrong.headers) == (403, False)
-        right = client.post("/session", data={"token": OPERATE, "next": "//evil.example"}, headers=headers)
-        assert (right.status_code, right.headers["location"]) == (303, "/")
-        cookie = right.headers["set-cookie"].lower()
-        assert "httponly" in cookie
-        assert "samesite=strict" in cookie
-        assert OPERATE not in cookie
-        assert "alice · operate" in client.get("/", headers={"accept": "text/html"}).text
-        assert client.post("/session/end", headers=headers).status_code == 303
-        assert "alice" not in client.get("/", headers={"accept": "text/html"}).text
-
-
 def test_a_presence_without_its_shape_is_not_shown(log: Path, client: httpx.Client) -> None:
     store = SqliteStore(log)
     store.append("app/odd", [Record("s-1", "symptom", 1e9, "seen")])
@@ -374,86 +347,3 @@ def test_a_presence_without_its_shape_is_not_shown(log: Path, client: httpx.Clie
     store.close()
     shown = client.get("/query.json", params={"run": "app/odd"}).json()
     assert (shown["present"]["mode"], shown["present"]["components"]) == ("", [])
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [{"origin": "http://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}],
-)
-def test_changes_from_other_pages_are_refused(alice: httpx.Client, headers: dict[str, str]) -> None:
-    answer = alice.post("/orders.json", json={"run": "app/words", "command": "pause"}, headers=headers)
-    assert answer.status_code == 403
-
-
-def test_a_foreign_name_for_this_machine_is_refused(client: httpx.Client) -> None:
-    assert client.get("/index.json", headers={"host": "rebound.example:80"}).status_code == 403
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        (b"", 400),
-        (b"{", 400),
-        (b"[" * 10_000, 400),
-        (b'{"run": "app/words", "command": "drop"}', 400),
-        (b'{"run": "app/words", "command": "pause", "more": 1}', 400),
-        (b'{"run": "nowhere", "command": "pause"}', 404),
-        (b" " * 20_000, 413),
-    ],
-)
-def test_orders_of_no_sense_are_refused(alice: httpx.Client, body: bytes, status: int) -> None:
-    assert alice.post("/orders.json", content=body).status_code == status
-
-
-def test_a_body_without_a_length_is_bounded_too(alice: httpx.Client) -> None:
-    assert alice.post("/orders.json", content=(b" " * 1_000 for _ in range(100))).status_code == 413
-
-
-@pytest.mark.parametrize(
-    ("sent", "answered"),
-    [
-        ("", b""),
-        ("GET /index.json HTT", b""),
-        ("GET /index.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\nGET", b"HTTP/1.1 200 OK"),
-        ("POST /session HTTP/1.1\r\nhost: 127.0.0.1\r\n{own}content-length: 9\r\n\r\nnext", b"HTTP/1.1 408"),
-    ],
-)
-def test_who_never_finishes_asking_is_let_go(
-    served: Served, monkeypatch: pytest.MonkeyPatch, sent: str, answered: bytes
-) -> None:
-    monkeypatch.setattr("homeostat.web.connections.ASKED_WITHIN_S", 0.2)
-    monkeypatch.setattr("homeostat.web.app.BODY_WITHIN_S", 0.2)
-    where = ("127.0.0.1", int(served.url.rpartition(":")[2]))
-    with socket.create_connection(where, timeout=30.0) as silent:
-        silent.sendall(sent.format(own="origin: http://127.0.0.1\r\n").encode())
-        received = b"".join(iter(lambda: silent.recv(65_536), b""))
-    assert received.startswith(answered)
-    assert bool(received) == bool(answered)
-
-
-def test_silent_connections_shut_nobody_out(served: Served, client: httpx.Client) -> None:
-    where = ("127.0.0.1", int(served.url.rpartition(":")[2]))
-    with ExitStack() as open_:
-        for _ in range(300):
-            open_.enter_context(socket.create_connection(where))
-        assert client.get("/index.json").status_code == 200
-
-
-def test_elsewhere_than_on_this_machine_everything_needs_a_token(log: Path, words: Living) -> None:
-    with serving(log, local=False) as found:
-        with found.client() as client:
-            for path in ("/index.json", "/metrics", "/openapi.json", "/events"):
-                assert client.get(path).status_code == 401
-            page = client.get("/query?run=app/words", headers={"accept": "text/html"})
-            assert (page.status_code, page.headers["location"]) == (303, "/sign-in?next=/query%3Frun%3Dapp/words")
-        with found.client(READ) as client:
-            assert client.get("/index.json").status_code == 200
-            assert client.post("/orders.json", json={"run": "app/words", "command": "pause"}).status_code == 403
-        with found.client(OPERATE) as client:
-            assert client.get("/index.json").status_code == 200
-
-
-def test_no_page_and_no_answer_holds_a_token(served: Served) -> None:
-    with served.client(OPERATE) as client:
-        for path in ("/", "/query?run=app/words", "/query.json?run=app/words", "/openapi.json", "/metrics"):
-            assert OPERATE not in client.get(path).text

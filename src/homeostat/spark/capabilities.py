@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,8 @@ from homeostat.core.configuration import (
     Knob,
     KnobSpec,
 )
+from homeostat.releases import release
+from homeostat.state import rescale
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from homeostat.spark.queries import ManagedQuery
 
 SENSING_SINCE = (3, 5)
-RESCALE_SINCE = (4, 2)
 # Seconds until an executor is useful, and until a query is back, as seen on a small cluster.
 EXECUTOR_S, RESTART_S, REPLACE_S = 10.0, 10.0, 20.0
 _MOST_EXECUTORS = 1000
@@ -74,9 +74,8 @@ class Surroundings:
     hands_off: bool = False
 
     @property
-    def release(self) -> tuple[int, int]:
-        major, minor = re.findall(r"\d+", self.version)[:2]
-        return int(major), int(minor)
+    def release(self) -> tuple[int, ...]:
+        return release(self.version)
 
     @property
     def manager(self) -> str:
@@ -209,8 +208,8 @@ def _spec(kind: str, live: bool) -> KnobSpec:
 
 def _rescale(here: Surroundings, query: ManagedQuery) -> Finding:
     what = f"{query.name}: state partitions"
-    if here.release < RESCALE_SINCE:
-        return Finding(what, False, f"Spark {here.version}, needed is {'.'.join(map(str, RESCALE_SINCE))}")
+    if here.release < rescale.SINCE:
+        return Finding(what, False, f"Spark {here.version}, needed is {'.'.join(map(str, rescale.SINCE))}")
     if not here.rocksdb:
         return Finding(what, False, "only the state of the RocksDB provider can be repartitioned")
     if not query.stateful:

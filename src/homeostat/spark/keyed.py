@@ -15,12 +15,13 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from homeostat.core.errors import ConfigError
+from homeostat.releases import release
 from homeostat.spark import columns
 from homeostat.spark.merging import Merging, examples, require_mergeable
 from homeostat.spark.pipeline import Spread
 from homeostat.spark.progress import KEYS_METRIC
 from homeostat.spark.pyworkers import spare_the_collector
-from homeostat.spark.watched import MOST_KEYS, key_text, version_of
+from homeostat.spark.watched import MOST_KEYS, key_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -243,7 +244,7 @@ def _told(updated: DataFrame, operator: Operator, name: str) -> DataFrame:
 
 def _most(version: str) -> list[Column]:
     """The rows of the largest keys, from the first on, as one text; Spark before 4.2 cannot tell more than one."""
-    if version_of(version) < (4, 2):
+    if release(version) < (4, 2):
         return []
     rows = f.col(ROWS)
     return [f.array_join(f.max_by(rows.cast("string"), rows, MOST_KEYS), " ").alias("most")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from homeostat.core.errors import ConfigError
+from homeostat.releases import release
 from homeostat.spark.progress import KEYS_METRIC
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def watched(rows: DataFrame, name: str, keys: Sequence[str]) -> DataFrame:
         if key not in rows.columns:
             raise ConfigError(f"there is no column {key!r}", where=where, fix=f"one of {', '.join(rows.columns)}")
     version = rows.sparkSession.version
-    if version_of(version) < _SINCE:
+    if release(version) < _SINCE:
         raise ConfigError(
             f"Spark {version} has no sketch of the largest keys", where=where, fix="use Spark 4.1 or later"
         )
@@ -35,7 +36,3 @@ def watched(rows: DataFrame, name: str, keys: Sequence[str]) -> DataFrame:
 
 def key_text(keys: Sequence[str]) -> Column:
     return f.concat_ws(", ", *(f.coalesce(f.col(key).cast("string"), f.lit("null")) for key in keys))
-
-
-def version_of(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")[:2]))

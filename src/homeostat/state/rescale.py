@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.reasons import first_line
+from homeostat.releases import release
 from homeostat.state import filesink, rawstate, restoring, savepoints
 from homeostat.state.checkpoint import PROVIDER, Checkpoint
 from homeostat.state.damage import require_sound
@@ -89,7 +90,7 @@ def say_nothing(text: str) -> None:
 
 def refusal(checkpoint: Checkpoint, spark_version: str) -> str:
     """Why this state cannot be repartitioned here; empty if it can."""
-    if tuple(int(number) for number in re.findall(r"\d+", spark_version)[:2]) < SINCE:
+    if release(spark_version) < SINCE:
         return f"Spark {spark_version} cannot repartition state, {'.'.join(map(str, SINCE))} and later can"
     batch = checkpoint.batches().finished
     if batch < 0:

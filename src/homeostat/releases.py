@@ -1,0 +1,13 @@
+"""Which release of Spark this is: what it can do depends on it."""
+
+from __future__ import annotations
+
+import re
+
+
+def release(version: str) -> tuple[int, ...]:
+    """
+    >>> release("4.3.0"), release("4.0.0-preview2") < (4, 2)
+    ((4, 3), True)
+    """
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
