@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,8 @@ def test_control_keeps_what_is_not_given(control: Path) -> None:
     assert ControlFile(str(control)).read() == Control(500, ((10.0, 2.0),))
     write_control(control, rows_per_trigger=float("inf"))
     assert ControlFile(str(control)).read() == Control(0, ((10.0, 2.0),))
+    write_control(control, first_share=0.5)
+    assert ControlFile(str(control)).read() == Control(0, ((10.0, 2.0),), 0.5)
     assert list(control.parent.iterdir()) == [control]
 
 
@@ -48,7 +51,10 @@ def test_load_steps_add_up(control: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"rows_per_trigger": -1}', '{"rows_per_trigger": "many"}', '{"load": [[5]]}', '{"load": 3}'],
+    [
+        *("", "{", "[]", '{"rows_per_trigger": -1}', '{"rows_per_trigger": "many"}', '{"load": [[5]]}', '{"load": 3}'),
+        *('{"first_share": 2}', '{"first_share": "most"}', '{"first_share": []}'),
+    ],
 )
 def test_a_garbled_or_missing_control_file_changes_nothing(control: Path, text: str) -> None:
     followed = ControlFile(str(control))
@@ -74,6 +80,8 @@ def test_control_refuses_a_load_that_makes_no_sense(control: Path) -> None:
         ({"partitions": "0"}, "partitions"),
         ({"rowsPerTrigger": "-5"}, "rowsPerTrigger"),
         ({"start": "noon"}, "start"),
+        ({"firstShare": "1.5"}, "firstShare"),
+        ({"firstShare": "most"}, "firstShare"),
     ],
 )
 def test_options_are_checked(options: dict[str, str], message: str) -> None:
@@ -149,6 +157,25 @@ def test_partitions_cut_a_batch_evenly(rows: int, sizes: list[int]) -> None:
     offsets = [{"row": row, "started_s": LONG_AGO_S} for row in (100, 100 + rows)]
     parts = reader(profile=FINISHED, partitions="3").partitions(offsets[0], offsets[1])
     assert [part.stop - part.start for part in parts] == sizes
+
+
+@pytest.mark.parametrize(
+    ("partitions", "share", "sizes"),
+    [(3, "0.7", [70, 15, 15]), (3, "1", [100]), (2, "0.5", [50, 50]), (1, "0.7", [100]), (3, "0", [33, 33, 34])],
+)
+def test_the_first_partition_may_hold_more_than_the_others(partitions: int, share: str, sizes: list[int]) -> None:
+    stream = reader(profile=FINISHED, partitions=str(partitions), firstShare=share)
+    parts = stream.partitions({"row": 0, "started_s": LONG_AGO_S}, {"row": 100, "started_s": LONG_AGO_S})
+    assert [part.stop - part.start for part in parts] == sizes
+    assert (parts[0].start, parts[-1].stop) == (0, 100)
+    assert all(before.stop == after.start for before, after in pairwise(parts))
+
+
+def test_the_control_file_evens_out_the_partitions(control: Path) -> None:
+    stream = reader(profile=FINISHED, partitions="2", firstShare="0.9", control=control)
+    write_control(control, first_share=0)
+    parts = stream.partitions({"row": 0, "started_s": LONG_AGO_S}, {"row": 100, "started_s": LONG_AGO_S})
+    assert [part.stop - part.start for part in parts] == [50, 50]
 
 
 def test_rows_hold_their_number_word_and_arrival() -> None:

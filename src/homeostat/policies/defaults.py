@@ -131,6 +131,7 @@ def latency(settings: Settings) -> Policy:
         Goal(planning.confidence, planning.horizon, settings.loop.catch_up),
         ScaleUpResolver(sizing, planning.largest_error),
         ScaleDownResolver(sizing),
+        ScaleAheadResolver(sizing, planning.largest_error),
         cost_gives_way=not held,
     )
     return replace(
@@ -139,10 +140,10 @@ def latency(settings: Settings) -> Policy:
         resolvers=(
             ReplaceSlowResolver(),
             AdjustSkewResolver(),
+            GatherResolver(),
             RebalanceResolver(),
             AdmitMoreResolver(),
             retune,
-            ScaleAheadResolver(sizing, planning.largest_error),
             Alert(_TOLD),
         ),
         guards=tuple(guard for guard in made.guards if held or not isinstance(guard, CostLimit)),

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from homeostat.core.findings import OVER_PROVISIONED, RISE_AHEAD, SCALE_UP, STATE_RISKS, Diagnosis, Proposal
+from homeostat.core.findings import (
+    NEEDLESS_SPREAD,
+    OVER_PROVISIONED,
+    RISE_AHEAD,
+    SCALE_UP,
+    STATE_RISKS,
+    Diagnosis,
+    Proposal,
+)
 from homeostat.core.view import View
 from homeostat.resolvers.scale import scaling
 from homeostat.resolvers.sizing import Sizing, within_bounds
 
-_NO_TROUBLE = frozenset({RISE_AHEAD, OVER_PROVISIONED, *STATE_RISKS})
+NO_TROUBLE = frozenset({RISE_AHEAD, OVER_PROVISIONED, NEEDLESS_SPREAD, *STATE_RISKS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +32,9 @@ class ScaleAheadResolver:
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         ahead = tuple(d for d in diagnoses if d.cause == RISE_AHEAD)
-        if not ahead or any(d.cause not in _NO_TROUBLE for d in diagnoses):
+        if not ahead or any(d.cause not in NO_TROUBLE for d in diagnoses):
             return
-        expected = max(float(diagnosis.evidence["expected"]) for diagnosis in ahead)
-        needs = within_bounds(view, self.sizing.needs(view, floor_per_s=expected))
+        needs = within_bounds(view, self.sizing.needs(view, floor_per_s=expected_per_s(ahead)))
         doubted = {name for name, trust in view.trust.items() if trust.error > self.most_error}
         wanted = [
             need
@@ -36,3 +43,8 @@ class ScaleAheadResolver:
         ]
         if wanted:
             yield scaling(view, SCALE_UP, ahead, wanted)
+
+
+def expected_per_s(ahead: Sequence[Diagnosis]) -> float:
+    """The load that is forecast; 0 if none is."""
+    return max((float(diagnosis.evidence["expected"]) for diagnosis in ahead), default=0.0)

@@ -14,11 +14,11 @@ from homeostat.core.findings import (
     HASH_IMBALANCE,
     OVER_PROVISIONED,
     RETUNE,
+    RISE_AHEAD,
     SCALE_DOWN,
     SCALE_UP,
     SLO_UNMET,
     SLOW_INSTANCE,
-    STATE_RISKS,
     UNDER_PROVISIONED,
     Diagnosis,
     Prediction,
@@ -29,6 +29,7 @@ from homeostat.models.application import ApplicationModel, application_model
 from homeostat.models.capacity import level
 from homeostat.models.planner import Goal, Plan, Steady, plan
 from homeostat.models.replay import BatchModel
+from homeostat.resolvers.ahead import NO_TROUBLE, ScaleAheadResolver, expected_per_s
 from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import since_onset
@@ -40,8 +41,8 @@ _LOOKED_BACK = 60
 
 @dataclass(frozen=True, slots=True)
 class RetuneResolver:
-    """Plans for the load there is, with its variation; where the model may not be relied upon, or is missing, it
-    leaves sizing to `up` and `down`.
+    """Plans for the load there is, with its variation, or for a higher one that is forecast; where the model may not
+    be relied upon, or is missing, it leaves sizing to `up`, `down` and `ahead`.
 
     `cost_gives_way`: an objective that cannot be held within the cost limit is held beyond it.
     """
@@ -49,27 +50,34 @@ class RetuneResolver:
     goal: Goal = Goal()
     up: ScaleUpResolver = ScaleUpResolver()
     down: ScaleDownResolver = ScaleDownResolver()
+    ahead: ScaleAheadResolver = ScaleAheadResolver()
     cost_gives_way: bool = False
     name: str = "retune"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         short = tuple(d for d in diagnoses if d.cause in (UNDER_PROVISIONED, SLO_UNMET))
-        idle = tuple(d for d in diagnoses if d.cause == OVER_PROVISIONED)
-        others = any(d.cause in (DATA_SKEW, HASH_IMBALANCE, SLOW_INSTANCE) for d in diagnoses)
-        troubled = any(d.cause != OVER_PROVISIONED and d.cause not in STATE_RISKS for d in diagnoses)
-        if not short and (not idle or troubled):
+        troubled = any(d.cause not in NO_TROUBLE for d in diagnoses)
+        rising = () if troubled else tuple(d for d in diagnoses if d.cause == RISE_AHEAD)
+        idle = () if troubled or rising else tuple(d for d in diagnoses if d.cause == OVER_PROVISIONED)
+        because = short or rising or idle
+        if not because:
             return
+        others = any(d.cause in (DATA_SKEW, HASH_IMBALANCE, SLOW_INSTANCE) for d in diagnoses)
         model = None if others else application_model(view)
         if model is None or not self._reliable(view):
-            yield from self.up.resolve(view, diagnoses)
-            yield from self.down.resolve(view, diagnoses)
+            for resolver in (self.up, self.down, self.ahead):
+                yield from resolver.resolve(view, diagnoses)
             return
         if self.cost_gives_way:
             model = replace(model, objective=replace(model.objective, cost_limit=None))
-        made = plan(model, arrivals=Steady(_rate_per_s(view, short or idle), model.variation), goal=self.goal)
+        rate = max(_rate_per_s(view, because), expected_per_s(rising))
+        made = plan(model, arrivals=Steady(rate, model.variation), goal=self.goal)
+        dearer = made.best.cost - made.present.cost
         if short:
             yield from self._more(model, made, short)
-        elif made.present.cost - made.best.cost >= _LEAST_SAVING and made.chosen is not None:
+        elif rising and dearer > 0:
+            yield self._changed(model, made, rising)
+        elif idle and -dearer >= _LEAST_SAVING and made.chosen is not None:
             yield self._proposal(model, made, idle, SCALE_DOWN)
 
     def _reliable(self, view: View) -> bool:
@@ -77,11 +85,14 @@ class RetuneResolver:
 
     def _more(self, model: ApplicationModel, made: Plan, short: tuple[Diagnosis, ...]) -> Iterator[Proposal]:
         if made.patch:
-            only_executors = all(knob.kind == EXECUTORS for knob in made.patch.values)
-            grows = made.best.cost > made.present.cost
-            yield self._proposal(model, made, short, SCALE_UP if only_executors and grows else RETUNE)
+            yield self._changed(model, made, short)
         if made.chosen is None:
             yield alert_about(short[0], f"nothing holds the objective; the closest {made.best.lost}")
+
+    def _changed(self, model: ApplicationModel, made: Plan, because: tuple[Diagnosis, ...]) -> Proposal:
+        only_executors = all(knob.kind == EXECUTORS for knob in made.patch.values)
+        grows = made.best.cost > made.present.cost
+        return self._proposal(model, made, because, SCALE_UP if only_executors and grows else RETUNE)
 
     def _proposal(self, model: ApplicationModel, made: Plan, because: tuple[Diagnosis, ...], kind: str) -> Proposal:
         paid, then = made.present.cost, made.best.cost

@@ -21,11 +21,13 @@ from homeostat.spark.profile import Load, Profile, checked_load
 class Control:
     """`rows_per_trigger` is the most rows a batch takes (None: as the option says, 0: unlimited).
 
-    `load` holds pairs (seconds since the source's start, factor): see Profile.rows_until.
+    `load` holds pairs (seconds since the source's start, factor): see Profile.rows_until. `first_share` of a batch's
+    rows are in its first partition (None: as the option says, 0: as many as in the others).
     """
 
     rows_per_trigger: int | None = None
     load: Load = ()
+    first_share: float | None = None
 
 
 class ControlFile:
@@ -42,7 +44,11 @@ class ControlFile:
 
 
 def write_control(
-    path: str | Path, *, rows_per_trigger: float | None = None, load: Sequence[Sequence[float]] | None = None
+    path: str | Path,
+    *,
+    rows_per_trigger: float | None = None,
+    load: Sequence[Sequence[float]] | None = None,
+    first_share: float | None = None,
 ) -> None:
     """Tell the source that follows this file; what is not given stays as it is. A reader never sees half a file."""
     with _changing(Path(path)) as values:
@@ -50,6 +56,8 @@ def write_control(
             values["rows_per_trigger"] = int(rows_per_trigger) if isfinite(rows_per_trigger) else 0
         if load is not None:
             values["load"] = checked_load(load)
+        if first_share is not None:
+            values["first_share"] = _share(first_share)
 
 
 def add_load_step(path: str | Path, from_s: float, factor: float) -> None:
@@ -91,7 +99,15 @@ def _parse(text: str) -> Control:
     rows = values.get("rows_per_trigger")
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 0):
         raise ValueError(f"rows_per_trigger = {rows!r}")
-    return Control(rows, checked_load(values.get("load", ())))
+    share = values.get("first_share")
+    return Control(rows, checked_load(values.get("load", ())), None if share is None else _share(share))
+
+
+def _share(value: float | str) -> float:
+    share = float(value)
+    if not 0 <= share <= 1:
+        raise ValueError(f"first_share = {value!r}")
+    return share
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +119,7 @@ class Feed:
     rows_per_trigger: int
     control: str
     start_s: float | None
+    first_share: float = 0.0
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Feed:
@@ -115,6 +132,7 @@ class Feed:
             rows_per_trigger=_whole(given, "rowsPerTrigger", 0, at_least=0),
             control=given.get("control", ""),
             start_s=_moment(given),
+            first_share=_first_share(given),
         )
 
     @property
@@ -122,6 +140,15 @@ class Feed:
         """The most rows the next batch may take. What the control file says wins over the option."""
         told = self._told.rows_per_trigger
         return (self.rows_per_trigger if told is None else told) or inf
+
+    def cut(self, first: int, rows: int) -> list[int]:
+        """Where the partitions of a batch begin and end."""
+        told, count = self._told.first_share, self.partitions
+        share = self.first_share if told is None else told
+        if share == 0 or count == 1:
+            return [first + rows * number // count for number in range(count + 1)]
+        own = round(share * rows)
+        return [first, *(first + own + (rows - own) * number // (count - 1) for number in range(count))]
 
     def latest_row(self, now_s: float, started_s: float) -> int:
         """The rows that have arrived by now."""
@@ -154,6 +181,15 @@ def _whole(options: Mapping[str, str], name: str, default: int, *, at_least: int
     if not text.isdecimal() or int(text) < at_least:
         raise ConfigError(f"{name} = {text!r} is not a whole number of at least {at_least}", where="homeostat source")
     return int(text)
+
+
+def _first_share(options: Mapping[str, str]) -> float:
+    try:
+        return _share(options.get("firstshare", "0"))
+    except ValueError as error:
+        raise ConfigError(
+            f"firstShare = {options['firstshare']!r} is not between 0 and 1", where="homeostat source"
+        ) from error
 
 
 def _moment(options: Mapping[str, str]) -> float | None:

@@ -96,8 +96,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Rows]:
         first, rows, started_s = start["row"], end["row"] - start["row"], end["started_s"]
-        count = self._feed.partitions
-        edges = [first + rows * number // count for number in range(count + 1)] if rows > 0 else []
+        edges = self._feed.cut(first, rows) if rows > 0 else []
         now_s = time.time()
         arrived_s = [self._feed.arrival_s(edge, now_s, started_s) for edge in edges]
         cut = zip(edges, edges[1:], arrived_s, arrived_s[1:], strict=False)

@@ -41,7 +41,8 @@ class WordCount:
     """`wait_ms` for each row; with `keyed` in a stage behind a hash of the words (no partial aggregation before it),
     so that a hot word makes one task slow; with `own_state` where `hs.keyed` counts the words. `burn` works instead of
     waiting: always the same work, about as long as the wait on a core of its own, so that whatever takes the CPU away
-    shows. `hang_file`: the sink waits while it exists. `start_s`: when the profile's time begins, if not with the first
+    shows. `first_share` of the rows are in the first partition of the source, behind which they can be dealt anew.
+    `hang_file`: the sink waits while it exists. `start_s`: when the profile's time begins, if not with the first
     batch."""
 
     profile: str
@@ -56,6 +57,7 @@ class WordCount:
     source_partitions: int = 8
     state_partitions: int = 4
     rows_per_trigger: int | None = None
+    first_share: float = 0.0
     hang_file: str = ""
     start_s: float | None = None
 
@@ -85,8 +87,10 @@ def pipeline_of(spec: WordCount) -> Pipeline:
         start["rows_per_trigger"] = spec.rows_per_trigger
 
     def build(ctx: Context) -> Any:
-        source = ctx.read_stream("homeostat").option("profile", spec.profile)
+        source = ctx.read_stream("homeostat").option("profile", spec.profile).option("firstShare", spec.first_share)
         rows = (source if spec.start_s is None else source.option("start", repr(spec.start_s))).load()
+        if spec.first_share:
+            rows = ctx.rebalanced(rows, "deal")
         counts = _own_count(rows, spec, ctx) if spec.own_state else _count(rows, spec)
         return counts.writeStream.outputMode("update").foreachBatch(_sink(spec))
 

@@ -1,0 +1,71 @@
+"""What the latency policy plans for: the load there is, or the one that is forecast."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from homeostat.core.configuration import EXECUTORS_KNOB, Capabilities, KnobSpec
+from homeostat.core.findings import OVER_PROVISIONED, RISE_AHEAD, SCALE_UP, SLOW_INSTANCE, Diagnosis, Proposal
+from homeostat.core.objective import Objective
+from homeostat.core.trust import Trust
+from homeostat.core.view import View
+from homeostat.resolvers.retune import RetuneResolver
+from homeostat.testing import instances, observations, view_of
+
+LOAD_PER_S, TRIGGER_S, EXECUTORS, TASKS = 1_000.0, 4.0, 4, 16
+
+
+def batches() -> View:
+    """2 ms a row in 16 tasks on 4 executors: a batch of 4,000 rows takes 2 of the 4 seconds of its trigger."""
+    rows = LOAD_PER_S * TRIGGER_S
+    task_s = 0.002 * rows / TASKS
+    tasks = {
+        "lines": instances([rows / TASKS] * TASKS, 0.001, finish_s=0.001),
+        "count": instances([rows / TASKS] * TASKS, task_s, finish_s=task_s),
+    }
+    observed = observations(
+        20,
+        tasks,
+        span_s=TRIGGER_S,
+        executors=EXECUTORS,
+        arrival_per_s=LOAD_PER_S,
+        rows=rows,
+        seconds=2.2,
+        trigger_s=TRIGGER_S,
+        pending_rows=0.0,
+    )
+    knobs = {EXECUTORS_KNOB: KnobSpec(1, 40, cost=1.0)}
+    view = view_of(observed, values={EXECUTORS_KNOB: EXECUTORS}, capabilities=Capabilities(knobs))
+    return replace(view, objective=Objective(latency_p95_s=8.0))
+
+
+def planned(expected_per_s: float, *others: Diagnosis, view: View | None = None) -> list[Proposal]:
+    ahead = Diagnosis(RISE_AHEAD, "count", 0.9, {"expected": expected_per_s})
+    return list(RetuneResolver().resolve(view or batches(), [ahead, *others]))
+
+
+def test_a_rise_that_is_forecast_is_planned_for_by_what_holds_the_latency_then() -> None:
+    (proposal,) = planned(2_000.0)
+    assert proposal.kind == SCALE_UP
+    assert proposal.patch.values[EXECUTORS_KNOB] > EXECUTORS
+    assert proposal.prediction is not None
+    assert "for 2,000 rows/s, p95 latency" in proposal.prediction.text
+    (larger,) = planned(3_000.0)
+    assert larger.patch.values[EXECUTORS_KNOB] > proposal.patch.values[EXECUTORS_KNOB]
+
+
+@pytest.mark.parametrize("expected_per_s", [LOAD_PER_S, 0.2 * LOAD_PER_S])
+def test_nothing_is_given_back_ahead_of_a_fall(expected_per_s: float) -> None:
+    assert planned(expected_per_s) == []
+    assert planned(expected_per_s, Diagnosis(OVER_PROVISIONED, "count")) == []
+
+
+def test_trouble_that_is_there_goes_first() -> None:
+    assert planned(2_000.0, Diagnosis(SLOW_INSTANCE, "count")) == []
+
+
+def test_a_model_that_was_wrong_sizes_nothing_ahead() -> None:
+    doubted = replace(batches(), trust={"count": Trust(0.9, 3), "lines": Trust(0.9, 3)})
+    assert planned(2_000.0, view=doubted) == []

@@ -1,0 +1,82 @@
+"""Source skew on real Spark: rows behind uneven partitions of a source are dealt anew as long as these are uneven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, Knob
+from homeostat.core.findings import ADJUST_SKEW, GATHER, NEEDLESS_SPREAD, SOURCE_SKEW
+from homeostat.service.trial import Trial, TrialResult
+from homeostat.sim.spec import WorkloadSpec
+from homeostat.spark.control import write_control
+from homeostat.spark.profile import Profile
+from homeostat.spark.wordcount import NAME, specification
+from homeostat.store.protocol import ACTION, OUTCOME
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.usefixtures("two_executors")
+
+SLOTS = 4
+TRIGGER_S, LOAD_PER_S, FIRST_SHARE = 3.0, 1_400.0, 0.7
+DEALT = Knob(SPREAD, f"{NAME}/deal")
+LONGEST_S = 300.0  # it ends as soon as the loop has judged what it did
+QUICK = {
+    "loop": {"settle": "10 s", "patience": "10 s", "catch_up": "1 min"},
+    "guards": {"cooldown": "5 s", "cooldown_shrink": "1 h", "confirm": "5 s"},
+}
+
+Run = Callable[[int], TrialResult]
+
+
+@pytest.fixture
+def run(spark: SparkSession, tmp_path: Path) -> Run:
+    """Until so many actions are judged; once the first is, the source's partitions are even."""
+    spec = specification(
+        Profile(WorkloadSpec("constant", LOAD_PER_S), keys=200),
+        tmp_path / "ledger",
+        trigger_s=TRIGGER_S,
+        executors=SLOTS,
+        source_partitions=SLOTS,
+        first_share=FIRST_SHARE,
+        rows_per_trigger=round(2 * TRIGGER_S * LOAD_PER_S),
+    )
+    trial = Trial(spark, tmp_path / "application", spec, settings=QUICK)
+
+    def judged(actions: int, trial: Trial) -> bool:
+        outcomes = len(trial.records(OUTCOME))
+        if outcomes:
+            write_control(trial.application.control(NAME), first_share=0.0)
+        return outcomes >= actions
+
+    return lambda actions: trial.run(LONGEST_S, until=partial(judged, actions))
+
+
+def done(result: TrialResult) -> list[tuple[str, str]]:
+    return [(str(record.body["kind"]), str(record.body["cause"])) for record in result.of(ACTION)]
+
+
+def test_the_rows_of_an_uneven_source_are_dealt_to_all_slots(run: Run) -> None:
+    result = run(1)
+
+    assert done(result) == [(ADJUST_SKEW, SOURCE_SKEW)]
+    assert result.verdicts == ["helped"]
+    assert result.final[DEALT] == result.final[EXECUTORS_KNOB] == SLOTS
+    assert result.rows > 0
+    assert result.differences == ()
+
+
+@pytest.mark.soak
+def test_they_stay_where_they_are_read_when_it_is_even_again(run: Run) -> None:
+    result = run(2)
+
+    assert done(result) == [(ADJUST_SKEW, SOURCE_SKEW), (GATHER, NEEDLESS_SPREAD)]
+    assert result.final[DEALT] == 1
+    assert result.rows > 0
+    assert result.differences == ()
