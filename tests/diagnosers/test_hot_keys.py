@@ -9,7 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, STATE_PARTITIONS, Capabilities, Knob, KnobSpec
+from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
+    SOURCE_PARTITIONS,
+    SPREAD,
+    STATE_PARTITIONS,
+    Capabilities,
+    Knob,
+    KnobSpec,
+)
 from homeostat.core.findings import (
     ADJUST_SKEW,
     ALERT,
@@ -38,7 +46,7 @@ from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, 
 from homeostat.testing import check_detector, check_diagnoser, check_resolver, instances, observations, view_of
 
 STATE, SPREADING = Knob(STATE_PARTITIONS, "words"), Knob(SPREAD, "words/count")
-DEALING = Knob(SPREAD, "words/lines")
+DEALING, READING = Knob(SPREAD, "words/lines"), Knob(SOURCE_PARTITIONS, "words")
 HOT, EVEN = [1600.0, *[100.0] * 7], [287.5] * 8
 ROW_S = 0.01
 SLOTS = 8
@@ -53,6 +61,8 @@ def view(
     spread: int = 1,
     lines: Sequence[float] = EVEN,
     source_spread: int | None = None,
+    source_partitions: int = 8,
+    state_partitions: int = 8,
     knob: Knob | None = SPREADING,
     batches: int = 14,
 ) -> View:
@@ -67,17 +77,30 @@ def view(
         observed = tuple(replace(one, keys={"words/count": load}) for one in observed)
     shape = Topology(
         (
-            Component("lines", "source", EXECUTORS_KNOB, query="words", spread=DEALING if source_spread else None),
+            Component(
+                "lines",
+                "source",
+                EXECUTORS_KNOB,
+                query="words",
+                partitions=READING,
+                spread=DEALING if source_spread else None,
+            ),
             Component("count", "operator", EXECUTORS_KNOB, ("lines",), "words", True, STATE, knob, "it cannot merge"),
         )
     )
     knobs = {
         EXECUTORS_KNOB: KnobSpec(1, SLOTS, cost=1.0),
-        STATE: KnobSpec(1, 100, live=False, apply_s=30.0),
+        STATE: KnobSpec(1, 1000, live=False, apply_s=30.0),
+        READING: KnobSpec(1, 1000, live=False, apply_s=10.0),
         SPREADING: KnobSpec(1, 1000, live=False, apply_s=10.0),
         DEALING: KnobSpec(1, 1000, live=False, apply_s=10.0),
     }
-    values = {STATE: 8, SPREADING: spread, DEALING: source_spread or 1}
+    values = {
+        STATE: state_partitions,
+        READING: source_partitions,
+        SPREADING: spread,
+        DEALING: source_spread or 1,
+    }
     return view_of(observed, topology=shape, values=values, capabilities=Capabilities(knobs))
 
 
@@ -149,6 +172,29 @@ def test_partitions_of_the_source_that_get_more_rows_are_a_source_skew() -> None
     assert DATA_SKEW not in found
 
 
+@pytest.mark.parametrize("lines", [[2300.0], [1150.0, 1150.0]])
+def test_a_source_that_is_empty_but_for_a_partition_or_two_is_skewed(lines: list[float]) -> None:
+    seen = view(EVEN, lines=lines, source_spread=1)
+    assert SOURCE_SKEW in diagnosed(seen, "lines")
+
+    (proposal,) = AdjustSkewResolver().resolve(seen, [Diagnosis(SOURCE_SKEW, "lines")])
+    assert dict(proposal.patch.values) == {DEALING: SLOTS}
+    assert SOURCE_SKEW not in diagnosed(view(EVEN, lines=lines, source_partitions=len(lines)), "lines")
+
+
+def test_partitions_of_the_source_without_a_row_in_tiny_batches_are_chance() -> None:
+    assert SOURCE_SKEW not in diagnosed(view(EVEN, lines=[2.0, 2.0, 2.0]), "lines")
+
+
+def test_keys_that_fall_together_show_also_where_a_hot_one_is_spread() -> None:
+    """What comes to the partitions then are parts that were added up before, of which a hot key has no more."""
+    crowded = [400.0, 400.0, *[50.0] * 6]
+    found = diagnosed(view(crowded, largest_key=0.5, next_keys=[0.01] * 7, spread=SLOTS))
+
+    assert HASH_IMBALANCE in found
+    assert DATA_SKEW not in found
+
+
 # What is done
 
 
@@ -215,6 +261,13 @@ def test_rows_are_gathered_when_no_key_is_hot_any_more() -> None:
 def test_rows_of_a_source_are_gathered_when_its_partitions_are_even_again() -> None:
     assert gathered(view(EVEN, source_spread=SLOTS)) == [{DEALING: 1}]
     assert gathered(view(EVEN, lines=HOT, source_spread=SLOTS)) == []
+    assert gathered(view(EVEN, lines=[1150.0, 1150.0], source_spread=SLOTS)) == []
+
+
+def test_rows_of_few_even_keys_on_many_partitions_are_gathered() -> None:
+    many = [20.0] * 200
+    assert gathered(view(many, largest_key=1 / 200, spread=SLOTS, state_partitions=200)) == [{SPREADING: 1}]
+    assert gathered(view(many, largest_key=0.05, spread=SLOTS, state_partitions=200)) == []
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import arrived_rows
 
 _LEAST_ROWS = 1.0
+_ROWS_THAT_TELL = 10.0  # a partition of a batch with fewer may be empty by chance
 _FEW = 8
 _LEAST_TASKS = 3
 _LONGEST = 6
@@ -92,7 +93,23 @@ class RateSkewDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         least = self.sensitivity.least
-        yield from _apart(view, self, RATE_SKEW, "rows over peers", lambda c: arrived_rows(view.window, c, least))
+
+        def rows(component: str) -> Array:
+            return with_empty_partitions(view, component, arrived_rows(view.window, component, least))
+
+        yield from _apart(view, self, RATE_SKEW, "rows over peers", rows)
+
+
+def with_empty_partitions(view: View, component: str, rows: Array) -> Array:
+    """Partitions of a source for which nothing came have no task: they count as well, or a source of which all rows
+    are in one partition would look even."""
+    known = view.topology[component]
+    if known.kind != "source" or known.partitions is None or not view.micro_batch:
+        return rows
+    missing = int(view.configuration.get(known.partitions, 0)) - rows.shape[1]
+    if missing <= 0 or not rows.size or np.nanmean(rows) < _ROWS_THAT_TELL:
+        return rows
+    return np.pad(rows, ((0, 0), (0, missing)))
 
 
 @dataclass(frozen=True, slots=True)

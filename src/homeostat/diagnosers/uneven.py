@@ -23,13 +23,14 @@ def by_hash(view: View, component: str, symptom: Symptom) -> float:
 
     Where the rows of the largest keys are counted, they tell: what the largest partition has too much without the hot
     ones is the hash's doing. Where only the keys were looked at: keys as uneven as the rows are, even keys are not.
-    Otherwise only the shape of the rows tells: a hot key makes one partition large and leaves none empty.
+    Otherwise only the shape of the rows tells: a hot key makes one partition large and leaves none empty. Where rows
+    are added up before they come to a partition, no key is hot there any more.
     """
     rows = typically(arrived_rows(view.window, component, _SEEN), 1)
     if len(rows) < 2 or not np.isfinite(rows).all() or rows.max() <= rows.mean():
         return _HARDLY
     loads = view.key_loads(component)[-_SEEN:]
-    if loads:
+    if loads and not _added_up_before(view, component):
         return _by_hot_keys(rows, float(np.median([load.hot_share(len(rows)) for load in loads])))
     keys = view.balance.imbalance.get(len(rows)) if view.balance is not None else None
     if keys is None:
@@ -55,7 +56,7 @@ def _by_hot_keys(rows: Array, share: float) -> float:
 
 
 def _by_shape(view: View, component: str, rows: Array, symptom: Symptom) -> float:
-    if view.spread(component) > 1:
+    if view.spread(component) > 1 and not _added_up_before(view, component):
         return _HARDLY  # several are large because a hot key was spread over them
     busy = rows[rows > _EMPTY * rows.mean()]
     if len(busy) > 1 and len(busy) <= (1.0 - _MANY_EMPTY) * len(rows):
@@ -64,3 +65,7 @@ def _by_shape(view: View, component: str, rows: Array, symptom: Symptom) -> floa
     if len(high) >= max(2.0, _SEVERAL * len(rows)):
         return 0.7 if high.max() <= _ALIKE * high.min() else 0.55
     return 0.1
+
+
+def _added_up_before(view: View, component: str) -> bool:
+    return view.micro_batch and view.spread(component) > 1

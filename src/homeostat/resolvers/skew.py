@@ -64,7 +64,10 @@ class AdjustSkewResolver:
         if wanted <= view.configuration.get(knob, 1):
             return None
         stage = batch.stages[diagnosis.component]
-        even_s = waves_of(stage.partitions, batch.slots) * stage.mean_s
+        if diagnosis.cause == SOURCE_SKEW:
+            even_s = stage.partitions * stage.mean_s / wanted
+        else:
+            even_s = waves_of(stage.partitions, batch.slots) * stage.mean_s
         now_s, after_s = batch.seconds, batch.seconds - stage.span_s + even_s
         if after_s > (1.0 - _LEAST_GAIN) * now_s:
             return None
