@@ -172,6 +172,12 @@ def test_partitions_of_the_source_that_get_more_rows_are_a_source_skew() -> None
     assert DATA_SKEW not in found
 
 
+def test_a_skew_is_seen_as_soon_as_the_pressure_that_it_makes() -> None:
+    """Three batches tell of a pressure; had the skew needed a fourth, executors would have been added meanwhile."""
+    assert set(diagnosed(view(batches=3, largest_key=0.66))) == {DATA_SKEW}
+    assert set(diagnosed(view(EVEN, lines=HOT, batches=3), "lines")) == {SOURCE_SKEW}
+
+
 @pytest.mark.parametrize("lines", [[2300.0], [1150.0, 1150.0]])
 def test_a_source_that_is_empty_but_for_a_partition_or_two_is_skewed(lines: list[float]) -> None:
     seen = view(EVEN, lines=lines, source_spread=1)

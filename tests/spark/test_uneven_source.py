@@ -28,7 +28,7 @@ TRIGGER_S, LOAD_PER_S, FIRST_SHARE = 3.0, 1_400.0, 0.7
 DEALT = Knob(SPREAD, f"{NAME}/deal")
 LONGEST_S = 300.0  # it ends as soon as the loop has judged what it did
 QUICK = {
-    "loop": {"settle": "10 s", "patience": "10 s", "catch_up": "1 min"},
+    "loop": {"settle": "20 s", "patience": "30 s", "catch_up": "1 min"},
     "guards": {"cooldown": "5 s", "cooldown_shrink": "1 h", "confirm": "5 s"},
 }
 

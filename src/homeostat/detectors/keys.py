@@ -42,7 +42,7 @@ class EvenKeysDetector:
             parts = _telling_parts(view, rows.shape[1])
             over = [imbalance_of(load.share, parts) for load in view.key_loads(component.name)[-many:]]
             if component.kind == "source" and not over:
-                over = [float(line.max() / line.mean()) for line in rows if line.sum() > 0]
+                over = [float(line.max() / line.mean()) for line in rows[-many:] if line.sum() > 0]
             if len(view.current) >= many and len(over) >= min(many, len(rows)) and max(over, default=2.0) <= _EVEN:
                 evidence = {"most over the mean, were they not spread": max(over), "partitions": float(rows.shape[1])}
                 yield Symptom(EVEN_KEYS, component.name, 0.0, evidence)

@@ -129,7 +129,8 @@ def _apart(
     view: View, detector: RateSkewDetector | PendingSkewDetector, kind: str, label: str, read: Read
 ) -> Iterator[Symptom]:
     sensitivity = detector.sensitivity
-    if len(view.window) <= sensitivity.least:
+    # What came to a queue is seen in how it grows: that takes one observation more.
+    if len(view.window) < sensitivity.least + (0 if view.micro_batch else 1):
         return
     for component in view.topology.names:
         matrix = read(component)

@@ -200,9 +200,14 @@ def measured_capacities(view: View, name: str) -> dict[int, float]:
 
 
 def arrived_rows(window: Window, component: str, last: int) -> Array:
-    """Rows that came to each instance in each of the last observations, whether taken or left in its queue."""
+    """Rows that came to each instance in each of the last observations, whether taken or left in its queue.
+
+    Where instances have no queues, as in batches, all that came was taken.
+    """
     recent = window.last(last + 1)
     rows, pending = recent.tasks(component, "rows"), recent.tasks(component, "pending_rows")
+    if not np.isfinite(pending).any():
+        return rows[-last:]
     if len(recent) < 2:
         return rows
     growth = np.diff(pending, axis=0)

@@ -101,6 +101,8 @@ def _general(directory: Path) -> dict[str, str]:
         "spark.sql.ui.retainedExecutions": "100",
         "spark.ui.port": "0",
         "spark.ui.showConsoleProgress": "false",
+        # Rows of an uneven source that are dealt to all executors would be read where most of them were written.
+        "spark.shuffle.reduceLocality.enabled": "false",
         # An executor that is gone without a word is noticed within half a minute, not two.
         "spark.executor.heartbeatInterval": "2s",
         "spark.storage.blockManagerHeartbeatTimeoutMs": "30000",
