@@ -10,6 +10,7 @@ import pytest
 
 import homeostat as hs
 from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.stateful.types import column_names
 from homeostat.testing import Rehearsal
 
 
@@ -20,12 +21,31 @@ from homeostat.testing import Rehearsal
         ({"time": "lunch"}, "Broken.time: 'lunch' is no time"),
         ({"wake": hs.Count()}, "Broken.wake: a variable cannot have this name"),
         ({"on_rows": lambda self, key, rows: None}, "Broken: no columns come out"),
+        ({"emits": "user, n BIGINT"}, "emits: 'user' is no column (a name and a type, as \"user STRING\")"),
+        ({"emits": "STRUCT<user: STRING>"}, "emits: 'STRUCT<user: STRING>' is no column"),
+        ({"emits": "user STRING,"}, "emits: '' is no column"),
     ],
 )
 def test_a_class_that_cannot_run_is_refused_when_it_is_defined(body: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError) as refused:
         type("Broken", (hs.State,), body)
     assert complaint in refused.value.line
+
+
+@pytest.mark.parametrize(
+    ("emits", "names"),
+    [
+        ("user STRING, n BIGINT", ("user", "n")),
+        ("user:STRING,n:BIGINT", ("user", "n")),
+        ("user : STRING, n: BIGINT NOT NULL", ("user", "n")),
+        ("`my col` STRING, `a, b`BIGINT, `a``b` INT", ("my col", "a, b", "a`b")),
+        ("at STRUCT<x: INT, y: ARRAY<MAP<STRING, DECIMAL(9, 2)>>>, n INT", ("at", "n")),
+        ("""user STRING COMMENT 'so, it\\'s <', n INT COMMENT "(", m INT""", ("user", "n", "m")),
+        ("größe\n  DOUBLE", ("größe",)),
+    ],
+)
+def test_columns_that_come_out_have_the_names_that_spark_gives_them(emits: str, names: tuple[str, ...]) -> None:
+    assert column_names(emits) == names
 
 
 @pytest.mark.parametrize(

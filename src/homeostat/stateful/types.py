@@ -22,6 +22,9 @@ COLUMNS: Mapping[type, str] = {
     date: "DATE",
     datetime: "BIGINT",  # microseconds: of a TIMESTAMP Spark gives back the local time, in autumn for two moments
 }
+# A column as Spark writes it: a comma between quotes or brackets ends none.
+_PIECE = re.compile(r"""`(?:[^`]|``)*`|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|.""", re.DOTALL)
+_NAMED = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+)\b)\s*:?\s*\w")
 
 
 class Codec(Generic[T]):
@@ -54,13 +57,25 @@ def ddl(columns: Mapping[str, type]) -> str:
 
 def column_names(ddl: str) -> tuple[str, ...]:
     """
-    >>> column_names("user STRING, prices MAP<STRING, DECIMAL(9, 2)>")
-    ('user', 'prices')
+    >>> column_names("user STRING, `to pay`: MAP<STRING, DECIMAL(9, 2)>, n:BIGINT")
+    ('user', 'to pay', 'n')
     """
-    nested = re.compile(r"<[^<>]*>|\([^()]*\)")
-    while nested.search(ddl):
-        ddl = nested.sub("", ddl)
-    return tuple(column.split()[0].strip("`:") for column in ddl.split(",") if column.strip())
+    columns, depth = [""], 0
+    for piece in _PIECE.findall(ddl):
+        depth += (piece in "<(") - (piece in ">)")
+        if piece == "," and not depth:
+            columns.append("")
+        else:
+            columns[-1] += piece
+    return tuple(map(_name, columns))
+
+
+def _name(column: str) -> str:
+    found = _NAMED.match(column)
+    if found is None:
+        raise ConfigError(f"{column.strip()!r} is no column", where="emits", fix='a name and a type, as "user STRING"')
+    quoted, plain = found.groups()
+    return plain or quoted.replace("``", "`")
 
 
 def _column(kind: type) -> str:
