@@ -64,6 +64,7 @@ class Careless(hs.State):
     emits = "n BIGINT"
     n = hs.Count()
     at = hs.Value(datetime)
+    hashes = hs.Counts(int)
 
     def on_rows(self, key: str, rows: Iterator[Any]) -> Iterator[tuple[Any, ...]]:
         for row in rows:
@@ -79,9 +80,20 @@ def wrongly(does: Any) -> None:
     Rehearsal(Careless(), key="key").feed({"key": "a", "does": does})
 
 
+def test_the_largest_and_the_smallest_number_of_64_bits_are_kept() -> None:
+    rehearsal = Rehearsal(Careless(), key="key")
+    for number in (2**63 - 1, -(2**63)):
+        rehearsal.feed({"key": "a", "does": lambda state, n=number: state.hashes.update({n: n}) or ()})
+    assert dict(rehearsal["a"].hashes) == {2**63 - 1: 2**63 - 1, -(2**63): -(2**63)}
+
+
 def test_mistakes_are_told_as_they_are_made() -> None:
     with pytest.raises(TypeError, match="state of int cannot keep 'many'"):
         wrongly(lambda state: setattr(state, "n", "many"))
+    with pytest.raises(TypeError, match="state of int cannot keep 9223372036854775808"):
+        wrongly(lambda state: setattr(state, "n", 2**63))
+    with pytest.raises(TypeError, match="state of int cannot keep -9223372036854775809"):
+        wrongly(lambda state: state.hashes.update({-(2**63) - 1: 1}))
     with pytest.raises(HomeostatError, match="Careless sets a timer and has no on_timer"):
         wrongly(lambda state: state.wake("1 s"))
     with pytest.raises(HomeostatError, match="Careless asks for the time and is told none"):
