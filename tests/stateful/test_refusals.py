@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -56,6 +58,22 @@ def test_a_time_to_live_is_a_duration(ttl: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as refused:
         hs.Count(ttl=ttl)
     assert complaint in refused.value.line
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind"),
+    [
+        (lambda: hs.Value(list[str]), "list[str]"),
+        (lambda: hs.Value(int | None), "int | None"),  # type: ignore[arg-type]
+        (lambda: hs.Map(str, list[int]), "list[int]"),
+        (lambda: hs.List(namedtuple("Point", "x y")), f"<class '{__name__}.Point'>"),
+        (lambda: hs.Counts(Decimal), "<class 'decimal.Decimal'>"),
+    ],
+)
+def test_a_kind_that_cannot_be_kept_is_refused_where_it_is_declared(declared: Any, kind: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        declared()
+    assert refused.value.line.startswith(f"cannot keep {kind} in state (use bool, int, ")
 
 
 class Careless(hs.State):

@@ -33,7 +33,7 @@ class Codec(Generic[T]):
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
-        self._named = issubclass(kind, tuple) and hasattr(kind, "_fields")
+        self._named = _is_named_tuple(kind)
         self._columns = _fields(kind) if self._named else {"value": kind}
         self.ddl = ddl(self._columns)
 
@@ -86,9 +86,13 @@ def _column(kind: type) -> str:
     return COLUMNS[kind]
 
 
+def _is_named_tuple(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
 def _fields(kind: type) -> dict[str, type]:
-    hints = get_type_hints(kind)
-    return {name: _present(hints[name]) for name in getattr(kind, "_fields")}  # noqa: B009 - a NamedTuple by then
+    hints = get_type_hints(kind)  # a collections.namedtuple has none
+    return {name: _present(hints.get(name, kind)) for name in getattr(kind, "_fields")}  # noqa: B009 - a NamedTuple by then
 
 
 def _present(hint: Any) -> Any:
