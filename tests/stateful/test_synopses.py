@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import sys
 from collections.abc import Iterable
@@ -52,6 +53,18 @@ def test_in_which_parts_items_come_does_not_matter(
 def test_each_may_be_the_functions_of_a_keyed_operator(synopsis: Synopsis[Any]) -> None:
     merging = Merging(synopsis.zero, synopsis.add, synopsis.merge, lambda part: shown(synopsis, part))
     require_mergeable(merging, range(-3, 9), "keyed", kept=bytearray)
+
+
+def test_the_bytes_of_a_synopsis_may_be_the_result_if_it_is_told_what_they_mean() -> None:
+    visitors = hs.Distinct()
+    merging = Merging(visitors.zero, visitors.add, visitors.merge)
+    with pytest.raises(ConfigError) as refused:
+        require_mergeable(merging, range(9), "keyed")
+    assert refused.value.line.startswith("keyed: merge is not commutative: merge(b'")
+    assert refused.value.line.endswith("(if these bytes mean the same, say what they mean: compare=…)")
+    require_mergeable(merging, range(9), "keyed", compare=lambda part: shown(visitors, part))
+    with pytest.raises(ConfigError, match=r"keyed: compare raises TypeError: .* \(it must understand every result\)"):
+        require_mergeable(merging, range(9), "keyed", compare=operator.neg)
 
 
 def test_a_large_distinct_count_is_the_same_to_the_digit_however_it_was_merged() -> None:

@@ -78,6 +78,7 @@ def keyed(
     result: str = "",
     spread: int | Spread = 1,
     samples: Sequence[Mapping[str, Any]] = (),
+    compare: Callable[[Any], Any] = lambda result: result,
     output_mode: str = "update",
 ) -> DataFrame:
     """For every key what its rows add up to so far: the key's columns and those of `result`.
@@ -88,7 +89,8 @@ def keyed(
 
     With a `spread` above 1 the rows of a batch are first added up on so many instances, whatever their keys, and only
     what came out is merged into the state of each key. In which parts rows come must not matter, which is tried on
-    `samples` (or on made-up rows) when the query is built; what fails is refused with an example.
+    `samples` (or on made-up rows) when the query is built; what fails is refused with an example. `compare` says what
+    of a result must be the same, where not all of it need be: the bytes of a synopsis depend on the order of its items.
     """
     keys = (key,) if isinstance(key, str) else tuple(key)
     operator = _operator(rows, keys, Merging(zero, add, merge, finish), state, result)
@@ -100,6 +102,7 @@ def keyed(
         perhaps=_sparse(made_up, operator.keys),
         kept=operator.kept,
         told=operator.told,
+        compare=compare,
     )
     instances, name = _instances(spread), spread.name if isinstance(spread, Spread) else ""
     combined = instances > 1

@@ -21,6 +21,8 @@ _UNDERSTOOD = "give rows that it understands: samples=[…]"
 _KEPT = "name columns that hold what add and merge return"
 _FINISHED = "it must understand whatever add and merge return"
 _TOLD = "name columns that hold what finish returns"
+_COMPARED = "it must understand every result"
+_MEANING = "if these bytes mean the same, say what they mean: compare=…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,13 @@ class _NotUnderstoodError(ConfigError):
 @dataclass(frozen=True, slots=True)
 class _Trial:
     """Functions that are tried on rows; `kept` is what the state makes of a part, `told` what columns make of a
-    result."""
+    result, `compare` what of it must be the same."""
 
     merging: Merging
     where: str
     kept: Callable[[Any], Any]
     told: Callable[[Any], Any]
+    compare: Callable[[Any], Any]
 
     def parts(self, rows: Sequence[Sequence[Any]]) -> list[Any]:
         made = [self._named(_UNDERSTOOD).over(each) for each in rows]
@@ -113,14 +116,20 @@ class _Trial:
         def way(go: Callable[[Merging, Any, Any, Any, Any], Any]) -> Any:
             # They may change what they are given.
             a, b, c = copy.deepcopy(parts)
-            kept = self._tried(self.kept, "state", _KEPT)(go(self._named(_FIX), a, b, c, row))
-            return self._tried(self.told, "result", _TOLD)(self._tried(self.merging.result, "finish", _FINISHED)(kept))
+            return self._seen(go(self._named(_FIX), a, b, c, row))
 
         one, other = way(law.one), way(law.other)
         if not alike(one, other):
             told = dict(zip("abc", map(repr, parts), strict=True)) | {"row": repr(row)}
             example = law.text.format(**told, x=repr(one), y=repr(other))
-            raise ConfigError(f"{law.name}: {example}", where=self.where, fix=_FIX)
+            fix = _MEANING if isinstance(one, bytes | bytearray) else _FIX
+            raise ConfigError(f"{law.name}: {example}", where=self.where, fix=fix)
+
+    def _seen(self, part: Any) -> Any:
+        """What comes of it."""
+        kept = self._tried(self.kept, "state", _KEPT)(part)
+        result = self._tried(self.merging.result, "finish", _FINISHED)(kept)
+        return self._tried(self.compare, "compare", _COMPARED)(self._tried(self.told, "result", _TOLD)(result))
 
     def _named(self, fix: str) -> Merging:
         """The functions, each of which says its name if it fails."""
@@ -146,13 +155,15 @@ def require_mergeable(
     perhaps: Sequence[Any] = (),
     kept: Callable[[Any], Any] = lambda part: part,
     told: Callable[[Any], Any] = lambda result: result,
+    compare: Callable[[Any], Any] = lambda result: result,
 ) -> None:
     """Refuses functions whose result depends on how rows are cut into parts, with the shortest example that was found.
 
     Every sample is used. Rows in `perhaps` need not be understood, but if they are, the same must hold with them.
-    Numbers need only be close: sums of fractions depend on their order in the last digits.
+    Results are the same if `compare` makes the same of them. Numbers need only be close: sums of fractions depend on
+    their order in the last digits.
     """
-    trial = _Trial(merging, where, kept, told)
+    trial = _Trial(merging, where, kept, told, compare)
     tries = [(trial.parts(rows), row) for rows, row in _drawn(samples)]
     for law in _LAWS:
         for parts, row in tries:
