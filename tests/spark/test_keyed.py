@@ -30,6 +30,7 @@ from homeostat.spark.profile import Profile
 from homeostat.spark.queries import ManagedQuery
 from homeostat.spark.waiting import Deadline
 from homeostat.spark.wordcount import NAME, pipeline_of, specification
+from homeostat.stateful.onspark import PROVIDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -182,6 +183,13 @@ def test_what_cannot_work_is_refused_when_it_is_built(
     with pytest.raises(ConfigError) as refused:
         hs.keyed(rows(spark), **(wanted | given))
     assert refused.value.line.startswith(complaint)
+
+
+def test_another_state_store_is_refused_when_it_is_built(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    with pytest.raises(ConfigError, match="keyed: Spark keeps state that users write in RocksDB only"):
+        hs.keyed(rows(session), key="word", zero=0, add=lambda n, row: n + 1, merge=operator.add, state="n BIGINT")
 
 
 def test_without_a_spread_the_plan_has_no_step_more(spark: SparkSession) -> None:

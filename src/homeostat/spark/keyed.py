@@ -22,6 +22,7 @@ from homeostat.spark.pipeline import Spread
 from homeostat.spark.progress import KEYS_METRIC
 from homeostat.spark.pyworkers import spare_the_collector
 from homeostat.spark.watched import MOST_KEYS, key_text
+from homeostat.stateful.onspark import require_rocksdb
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,6 +93,7 @@ def keyed(
     `samples` (or on made-up rows) when the query is built; what fails is refused with an example. `compare` says what
     of a result must be the same, where not all of it need be: the bytes of a synopsis depend on the order of its items.
     """
+    require_rocksdb(rows.sparkSession, _WHERE)
     keys = (key,) if isinstance(key, str) else tuple(key)
     operator = _operator(rows, keys, Merging(zero, add, merge, finish), state, result)
     made_up = [] if samples else _made_up(rows.schema)
