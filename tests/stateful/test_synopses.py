@@ -92,6 +92,14 @@ def test_nothing_is_there_before_anything_is_added_and_none_adds_nothing() -> No
     assert hs.HeavyHitters(str).read(b"").top() == []
 
 
+def test_what_a_distinct_count_cannot_tell_apart_is_left_out_or_refused() -> None:
+    visitors = hs.Distinct()
+    assert shown(visitors, part_of(visitors, ["", "ann", ""])) == 1
+    assert shown(visitors, part_of(visitors, [2**63 - 1, 2**63 - 2, -(2**63)])) == 3
+    with pytest.raises(TypeError, match="a distinct count cannot keep 9223372036854775808"):
+        visitors.add(visitors.zero(), 2**63)
+
+
 def test_a_smaller_error_takes_more_memory() -> None:
     for kind in (hs.Distinct, hs.Quantiles, lambda error: hs.HeavyHitters(str, error)):
         sizes = [kind(error).memory_bytes for error in (0.1, 0.03, 0.01)]

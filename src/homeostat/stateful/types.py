@@ -22,7 +22,7 @@ COLUMNS: Mapping[type, str] = {
     date: "DATE",
     datetime: "BIGINT",  # microseconds: of a TIMESTAMP Spark gives back the local time, in autumn for two moments
 }
-_LONG = range(-(2**63), 2**63)  # of a larger int Spark keeps NULL
+LONG = range(-(2**63), 2**63)  # of a larger int Spark keeps NULL
 # A column as Spark writes it: a comma between quotes or brackets ends none.
 _PIECE = re.compile(r"""`(?:[^`]|``)*`|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|.""", re.DOTALL)
 _NAMED = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+)\b)\s*:?\s*\w")
@@ -109,7 +109,7 @@ def _fitting(kind: type, value: Any) -> Any:
         value = value.item()
     if kind is datetime and isinstance(value, datetime):
         return (value.astimezone(UTC) - EPOCH) // MICROSECOND
-    if value is None or (type(value) is kind and (kind is not int or value in _LONG)):
+    if value is None or (type(value) is kind and (kind is not int or value in LONG)):
         return value
     if kind is float and type(value) is int:
         return float(value)
