@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import pickle
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.events import Observed
 from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark.application import Application
-from homeostat.spark.keyed import STATE, Operator, _adder, _instances, _Processor
+from homeostat.spark.keyed import PART, STATE, Operator, _adder, _instances, _Processor
 from homeostat.spark.ledger import check, committed_rows, recorded_rows
 from homeostat.spark.merging import Merging, require_mergeable
 from homeostat.spark.pipeline import Context, Pipeline, Spread
@@ -116,6 +117,24 @@ def test_moments_in_a_list_are_those_of_rows_in_every_batch_and_under_any_spread
         (found,) = tester.test("a", [part])
     assert found.seen == sorted(moments)
     assert tester.peekValueState(STATE, "a") == ([5_000_000, 7_000_000, 9_000_000],)
+
+
+def test_rows_are_added_up_by_several_columns_of_any_simple_type_and_by_null() -> None:
+    merging = Merging(0, lambda total, row: total + row.amount, operator.add)
+    count = StructType([StructField("total", LongType())])
+    moment, day = datetime.fromtimestamp(5, UTC), date(2026, 1, 1)
+    keys = [(day, moment), (None, moment), (day, moment), (None, None), (None, moment)]
+    taken = pa.RecordBatch.from_pydict(
+        {
+            "day": pa.array([day for day, _ in keys], pa.date32()),
+            "at": pa.array([at for _, at in keys], pa.timestamp("us", "Asia/Tokyo")),
+            "amount": [1, 2, 4, 8, 16],
+        }
+    )
+    (out,) = _adder(Operator(merging, ("day", "at"), count, count))(iter([taken]))
+    assert out.schema.types[:2] == taken.schema.types[:2]
+    found = {(row["day"], row["at"]): pickle.loads(row[PART]) for row in out.to_pylist()}
+    assert found == {(day, moment): 5, (None, moment): 18, (None, None): 8}
 
 
 @pytest.mark.parametrize(
