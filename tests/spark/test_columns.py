@@ -27,7 +27,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from homeostat.spark.columns import packed, stored, unpacked
+from homeostat.spark.columns import fitted, packed, stored, unpacked
+
+POINT = StructType([StructField("x", LongType()), StructField("at", TimestampType())])
 
 
 def column(kind: DataType) -> StructType:
@@ -64,6 +66,12 @@ def test_what_fits_is_kept(kind: DataType, given: Any, kept: Any) -> None:
         (DoubleType(), True, "kept DOUBLE cannot keep True"),
         (ArrayType(LongType()), {1}, "kept ARRAY<BIGINT> cannot keep {1}"),
         (TimestampType(), 7, "kept TIMESTAMP cannot keep 7"),
+        (StringType(), 7, "kept STRING cannot keep 7"),
+        (ArrayType(StringType()), ["a", 7], "kept ARRAY<STRING> cannot keep ['a', 7]"),
+        (MapType(StringType(), LongType()), {None: 7}, "kept MAP<STRING,BIGINT> cannot keep {None: 7}"),
+        (DateType(), datetime(2026, 1, 1, 5), "kept DATE cannot keep datetime.datetime(2026, 1, 1, 5, 0)"),
+        (POINT, (1,), "kept STRUCT<X:BIGINT,AT:TIMESTAMP> cannot keep (1,)"),
+        (POINT, {"x": 1, "When": None}, "kept STRUCT<X:BIGINT,AT:TIMESTAMP> cannot keep {'x': 1, 'When': None}"),
     ],
 )
 def test_what_does_not_fit_is_refused(kind: DataType, given: Any, told: str) -> None:
@@ -78,6 +86,23 @@ def test_a_moment_is_kept_whatever_its_clock_shows() -> None:
     assert stored(moments) == column(LongType())
     assert unpacked(moments, packed(moments, (east,))) == (east.astimezone(UTC),)
     assert unpacked(moments, packed(moments, (None,))) == (None,)
+
+
+def test_what_lies_in_others_comes_back_as_it_would_by_itself() -> None:
+    east = datetime(2026, 10, 25, 2, 30, 0, 1, timezone(timedelta(hours=2)))
+    same = east.astimezone(UTC)
+    moments = column(ArrayType(TimestampType()))
+    assert stored(moments) == column(ArrayType(LongType()))
+    assert fitted(moments, ([east, None],)) == ([same, None],)
+    named = column(MapType(StringType(), ArrayType(POINT)))
+    assert stored(named) == column(
+        MapType(StringType(), ArrayType(StructType([StructField("x", LongType()), StructField("at", LongType())])))
+    )
+    (found,) = fitted(named, ({"a": ({"at": east, "x": 1}, (2, None), None)},))
+    assert found == {"a": [(1, same), (2, None), None]}
+    assert [point.x for point in found["a"][:2]] == [1, 2]
+    binary = column(ArrayType(BinaryType()))
+    assert [type(each) for each in unpacked(binary, ([bytearray(b"a")],))[0]] == [bytes]
 
 
 def test_there_must_be_a_value_for_each_column() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import pickle
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
-from pyspark.sql.types import DoubleType, LongType, StructField, StructType, TimestampType
+from pyspark.sql.types import ArrayType, DoubleType, LongType, StructField, StructType, TimestampType
 
 import homeostat as hs
 from homeostat.core.configuration import SPREAD, STATE_PARTITIONS, Knob, Value
@@ -22,14 +23,15 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.events import Observed
 from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark.application import Application
-from homeostat.spark.keyed import STATE, Operator, _adder, _Processor
+from homeostat.spark.keyed import PART, STATE, Operator, _adder, _instances, _Processor
 from homeostat.spark.ledger import check, committed_rows, recorded_rows
-from homeostat.spark.merging import Merging
+from homeostat.spark.merging import Merging, require_mergeable
 from homeostat.spark.pipeline import Context, Pipeline, Spread
 from homeostat.spark.profile import Profile
 from homeostat.spark.queries import ManagedQuery
 from homeostat.spark.waiting import Deadline
 from homeostat.spark.wordcount import NAME, pipeline_of, specification
+from homeostat.stateful.onspark import PROVIDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +42,7 @@ WaitUntil = Callable[[Callable[[], bool], str], None]
 LIMIT_S = 240.0
 PROFILE = Profile(WorkloadSpec("constant", rate_per_s=150.0), keys=12, zipf=0.0, hot=((0, 0.5),))
 TWO_NUMBERS = StructType([StructField("times", LongType()), StructField("total", LongType())])
+MEAN = StructType([StructField("times", LongType()), StructField("mean", DoubleType())])
 SPREAD_KNOB, STATE_KNOB = Knob(SPREAD, f"{NAME}/count"), Knob(STATE_PARTITIONS, NAME)
 
 
@@ -69,7 +72,7 @@ def test_an_operator_gives_the_same_after_every_batch_under_any_sequence_of_spre
         lambda one, other: (one[0] + other[0], one[1] + other[1]),
         lambda so_far: (so_far[0], so_far[1] / so_far[0]),
     )
-    operator = Operator(merging, ("word",), TWO_NUMBERS, ("times", "mean"))
+    operator = Operator(merging, ("word",), TWO_NUMBERS, MEAN)
     plain = TwsTester(_Processor(operator, combined=False))
     state: dict[str, Any] = {}
     for batch, spread in zip(batches, spreads, strict=False):
@@ -92,11 +95,76 @@ def test_a_moment_and_a_whole_number_come_back_from_the_state_as_add_can_use_the
         lambda one, other: (max(one[0], other[0]), one[1] + other[1]),
     )
     state = StructType([StructField("latest", TimestampType()), StructField("total", DoubleType())])
-    tester = TwsTester(_Processor(Operator(merging, ("word",), state, ("latest", "total")), combined=False))
+    tester = TwsTester(_Processor(Operator(merging, ("word",), state, state), combined=False))
     for second in (5, 9, 7):
         (found,) = tester.test("a", [Row(word="a", at=datetime.fromtimestamp(second, UTC), amount=2)])
     assert (found.latest, found.total) == (datetime.fromtimestamp(9, UTC), 6)
     assert tester.peekValueState(STATE, "a") == (9_000_000, 6.0)
+
+
+def test_moments_in_a_list_are_those_of_rows_in_every_batch_and_under_any_spread() -> None:
+    def seen(so_far: list[datetime], row: Any) -> list[datetime]:
+        return sorted({*so_far, row.amount})
+
+    merging = Merging(list, seen, lambda one, other: sorted({*one, *other}))
+    state = StructType([StructField("seen", ArrayType(TimestampType()))])
+    operator = Operator(merging, ("word",), state, state)
+    tester = TwsTester(_Processor(operator, combined=True))
+    moments = [datetime.fromtimestamp(second, UTC) for second in (5, 9, 7)]
+    for moment in moments:
+        taken = pa.RecordBatch.from_pydict({"word": ["a"], "amount": [moment]})
+        (part,) = (Row(**each) for out in _adder(operator)(iter([taken])) for each in out.to_pylist())
+        (found,) = tester.test("a", [part])
+    assert found.seen == sorted(moments)
+    assert tester.peekValueState(STATE, "a") == ([5_000_000, 7_000_000, 9_000_000],)
+
+
+def test_rows_are_added_up_by_several_columns_of_any_simple_type_and_by_null() -> None:
+    merging = Merging(0, lambda total, row: total + row.amount, operator.add)
+    count = StructType([StructField("total", LongType())])
+    moment, day = datetime.fromtimestamp(5, UTC), date(2026, 1, 1)
+    keys = [(day, moment), (None, moment), (day, moment), (None, None), (None, moment)]
+    taken = pa.RecordBatch.from_pydict(
+        {
+            "day": pa.array([day for day, _ in keys], pa.date32()),
+            "at": pa.array([at for _, at in keys], pa.timestamp("us", "Asia/Tokyo")),
+            "amount": [1, 2, 4, 8, 16],
+        }
+    )
+    (out,) = _adder(Operator(merging, ("day", "at"), count, count))(iter([taken]))
+    assert out.schema.types[:2] == taken.schema.types[:2]
+    found = {(row["day"], row["at"]): pickle.loads(row[PART]) for row in out.to_pylist()}
+    assert found == {(day, moment): 5, (None, moment): 18, (None, None): 8}
+
+
+@pytest.mark.parametrize(
+    ("finish", "result", "complaint"),
+    [
+        (lambda s: s[1] / s[0], MEAN, "result raises TypeError: 1.0 is not one value for each of times, mean (tried"),
+        (lambda s: "ab", MEAN, "result raises TypeError: 'ab' is not one value for each of times, mean (tried with"),
+        (lambda s: s[1] / s[0], StructType(MEAN.fields[:1]), "result raises TypeError: times BIGINT cannot keep 1.0"),
+        (lambda s: s[1] / 0, MEAN, "finish raises ZeroDivisionError: division by zero (tried with (1, 1))"),
+    ],
+)
+def test_what_finish_returns_must_fit_the_result(
+    finish: Callable[[Any], Any], result: StructType, complaint: str
+) -> None:
+    merging = Merging(
+        (0, 0),
+        lambda so_far, row: (so_far[0] + 1, so_far[1] + row),
+        lambda one, other: (one[0] + other[0], one[1] + other[1]),
+        finish,
+    )
+    operator = Operator(merging, ("word",), TWO_NUMBERS, result)
+    with pytest.raises(ConfigError) as refused:
+        require_mergeable(merging, [1], "keyed", kept=operator.kept, told=operator.told)
+    assert refused.value.line.startswith(f"keyed: {complaint}")
+
+
+@pytest.mark.parametrize("spread", [0, 2.5, 2.0, "8", True, None, Spread(0, "count")])
+def test_a_spread_is_a_whole_number(spread: Any) -> None:
+    with pytest.raises(ConfigError, match=r"keyed: spread = .* is not a whole number of at least 1"):
+        _instances(spread)
 
 
 def rows(spark: SparkSession) -> DataFrame:
@@ -112,10 +180,11 @@ def rows(spark: SparkSession) -> DataFrame:
         ({"state": "word STRING"}, "keyed: 'word' is a key and a result"),
         ({"finish": float}, 'keyed: finish has no columns (name them: result="mean DOUBLE")'),
         ({"result": "mean DOUBLE"}, "keyed: result has columns that nobody makes"),
-        ({"spread": 0}, "keyed: spread = 0 is not a whole number of at least 1"),
-        ({"spread": 2.5}, "keyed: spread = 2.5 is not a whole number of at least 1"),
+        ({"spread": 2.0}, "keyed: spread = 2.0 is not a whole number of at least 1"),
         ({"merge": operator.sub}, "keyed: zero is not neutral: merge(zero, "),
         ({"add": lambda count, row: count + 0.5}, "keyed: state raises TypeError: count BIGINT cannot keep 0.5"),
+        ({"state": "count STRING"}, "keyed: state raises TypeError: count STRING cannot keep "),
+        ({"finish": str, "result": "n BIGINT"}, "keyed: result raises TypeError: n BIGINT cannot keep '"),
         ({"state": "n INT, total INT"}, "keyed: state raises TypeError: "),
         ({"add": lambda count, row: count + row.price}, "keyed: add raises "),
     ],
@@ -133,6 +202,13 @@ def test_what_cannot_work_is_refused_when_it_is_built(
     with pytest.raises(ConfigError) as refused:
         hs.keyed(rows(spark), **(wanted | given))
     assert refused.value.line.startswith(complaint)
+
+
+def test_another_state_store_is_refused_when_it_is_built(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    with pytest.raises(ConfigError, match="keyed: Spark keeps state that users write in RocksDB only"):
+        hs.keyed(rows(session), key="word", zero=0, add=lambda n, row: n + 1, merge=operator.add, state="n BIGINT")
 
 
 def test_without_a_spread_the_plan_has_no_step_more(spark: SparkSession) -> None:

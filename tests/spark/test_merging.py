@@ -141,6 +141,16 @@ def test_what_the_state_makes_of_a_part_must_be_understood_too() -> None:
         require_mergeable(tupled, NUMBERS, "keyed", kept=list)
 
 
+def test_the_function_that_fails_is_named() -> None:
+    def added(total: int, row: int) -> int:
+        return total + row if total < 3 else total / 0  # type: ignore[return-value]
+
+    with pytest.raises(ConfigError, match=r"keyed: finish raises ZeroDivisionError: division by zero \(tried with 1\)"):
+        require_mergeable(Merging(0, operator.add, operator.add, lambda total: total / 0), (1,), "keyed")
+    with pytest.raises(ConfigError, match=r"keyed: add raises ZeroDivisionError: division by zero \(tried with 3, 3\)"):
+        require_mergeable(Merging(0, added, operator.add), (3,), "keyed")
+
+
 def test_functions_that_do_not_understand_the_samples_are_told_what_to_do() -> None:
     with pytest.raises(ConfigError) as refused:
         require_mergeable(Merging(0, lambda total, row: total + row["amount"], operator.add), NUMBERS, "keyed")

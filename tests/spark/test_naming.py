@@ -216,6 +216,20 @@ def test_a_source_knows_the_knob_that_deals_its_rows_anew() -> None:
     assert "hs.keyed" in state.unspread
 
 
+def test_a_keyed_operator_beside_one_of_another_kind_is_not_told_to_be_what_it_is() -> None:
+    scan = spread_stages(spread=False)[0]
+    keyed = from_scopes(
+        [(3, "b", "Exchange"), (4, "c", "TransformWithStateInPySpark"), (5, "d", "Exchange")], reads=[2]
+    )
+    state = from_scopes([(6, "d", "Exchange"), (7, "e", "TransformWithStateInPySpark")], reads=[5])
+    book = NameBook("words", spreads=("count",))
+    named(book, [scan, RanStage(2, 1, keyed), RanStage(3, 1, state)])
+    for component in book.components(prefixed=False)[1:]:
+        assert component.spread is None
+        assert "this query has 2 of both for 1 of ctx.spread" in component.unspread
+        assert "not written with" not in component.unspread
+
+
 def test_what_spark_combines_itself_says_so() -> None:
     book = book_of("wordcount")
     named(book, batches("wordcount")[0])

@@ -147,7 +147,7 @@ def _processor(rows: DataFrame) -> DataFrame:
 
 
 def _keyed(rows: DataFrame) -> DataFrame:
-    """Each time with another spread, which must not matter."""
+    """Each time with another spread, which must not matter; which one follows from the seed."""
     return hs.keyed(
         rows.select("word", "amount"),
         key="word",
@@ -228,6 +228,7 @@ def read_state(spark: SparkSession, place: Place) -> dict[str, list[str]]:
 def live(place: Place, seed: int, life: int, kind: str, *, last: bool) -> None:
     spark = _session(place.home / f"spark-{life}")
     chance = random.Random(f"{seed}/{life}")
+    random.seed(f"{seed}/{life}")
     place.note("up")
     rescale.finish(spark, place.checkpoint, tell=place.note)
     if place.fed:
@@ -332,6 +333,7 @@ def play(spark: SparkSession, home: Path, seed: int, kind: str, sink: str, kills
     for place in (real, reference):
         place.home.mkdir()
     reference.feed(FILES)
+    random.seed(seed)
     with ThreadPoolExecutor(1) as beside:
         undisturbed = beside.submit(run_query, spark, reference, kind)
         kill_and_start_again(real, seed, kind, kills, home / "driver.log")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import sys
 from collections.abc import Iterable
@@ -54,6 +55,18 @@ def test_each_may_be_the_functions_of_a_keyed_operator(synopsis: Synopsis[Any]) 
     require_mergeable(merging, range(-3, 9), "keyed", kept=bytearray)
 
 
+def test_the_bytes_of_a_synopsis_may_be_the_result_if_it_is_told_what_they_mean() -> None:
+    visitors = hs.Distinct()
+    merging = Merging(visitors.zero, visitors.add, visitors.merge)
+    with pytest.raises(ConfigError) as refused:
+        require_mergeable(merging, range(9), "keyed")
+    assert refused.value.line.startswith("keyed: merge is not commutative: merge(b'")
+    assert refused.value.line.endswith("(if these bytes mean the same, say what they mean: compare=…)")
+    require_mergeable(merging, range(9), "keyed", compare=lambda part: shown(visitors, part))
+    with pytest.raises(ConfigError, match=r"keyed: compare raises TypeError: .* \(it must understand every result\)"):
+        require_mergeable(merging, range(9), "keyed", compare=operator.neg)
+
+
 def test_a_large_distinct_count_is_the_same_to_the_digit_however_it_was_merged() -> None:
     visitors = hs.Distinct()
     whole = part_of(visitors, range(60_000))
@@ -77,6 +90,14 @@ def test_nothing_is_there_before_anything_is_added_and_none_adds_nothing() -> No
         assert not summary.changed
     assert hs.Quantiles().read(b"").at(0.5) is None
     assert hs.HeavyHitters(str).read(b"").top() == []
+
+
+def test_what_a_distinct_count_cannot_tell_apart_is_left_out_or_refused() -> None:
+    visitors = hs.Distinct()
+    assert shown(visitors, part_of(visitors, ["", "ann", ""])) == 1
+    assert shown(visitors, part_of(visitors, [2**63 - 1, 2**63 - 2, -(2**63)])) == 3
+    with pytest.raises(TypeError, match="a distinct count cannot keep 9223372036854775808"):
+        visitors.add(visitors.zero(), 2**63)
 
 
 def test_a_smaller_error_takes_more_memory() -> None:

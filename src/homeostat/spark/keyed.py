@@ -22,6 +22,7 @@ from homeostat.spark.pipeline import Spread
 from homeostat.spark.progress import KEYS_METRIC
 from homeostat.spark.pyworkers import spare_the_collector
 from homeostat.spark.watched import MOST_KEYS, key_text
+from homeostat.stateful.onspark import require_rocksdb
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +43,7 @@ class Operator:
     merging: Merging
     keys: tuple[str, ...]
     state: StructType
-    results: tuple[str, ...]
+    result: StructType
 
     def packed(self, part: Any) -> tuple[Any, ...]:
         return columns.packed(self.state, (part,) if len(self.state) == 1 else part)
@@ -55,10 +56,15 @@ class Operator:
         """As it comes back from the state."""
         return self.unpacked(self.packed(part))
 
+    def told(self, result: Any) -> Any:
+        """As it comes out: of one column in `result` the value, of several a tuple."""
+        values = columns.fitted(self.result, (result,) if len(self.result) == 1 else result)
+        return values[0] if len(self.result) == 1 else values
+
     def shown(self, key: Sequence[Any], part: Any, rows: int) -> Row:
-        result = self.merging.result(part)
-        values = (result,) if len(self.results) == 1 else tuple(result)
-        return Row(**dict(zip((*self.keys, *self.results, ROWS), (*key, *values, rows), strict=True)))
+        result = self.told(self.merging.result(part))
+        values = (result,) if len(self.result) == 1 else result
+        return Row(**dict(zip((*self.keys, *self.result.names, ROWS), (*key, *values, rows), strict=True)))
 
 
 def keyed(
@@ -73,6 +79,7 @@ def keyed(
     result: str = "",
     spread: int | Spread = 1,
     samples: Sequence[Mapping[str, Any]] = (),
+    compare: Callable[[Any], Any] = lambda result: result,
     output_mode: str = "update",
 ) -> DataFrame:
     """For every key what its rows add up to so far: the key's columns and those of `result`.
@@ -83,22 +90,26 @@ def keyed(
 
     With a `spread` above 1 the rows of a batch are first added up on so many instances, whatever their keys, and only
     what came out is merged into the state of each key. In which parts rows come must not matter, which is tried on
-    `samples` (or on made-up rows) when the query is built; what fails is refused with an example.
+    `samples` (or on made-up rows) when the query is built; what fails is refused with an example. `compare` says what
+    of a result must be the same, where not all of it need be: the bytes of a synopsis depend on the order of its items.
     """
+    require_rocksdb(rows.sparkSession, _WHERE)
     keys = (key,) if isinstance(key, str) else tuple(key)
     operator = _operator(rows, keys, Merging(zero, add, merge, finish), state, result)
-    if samples:
-        require_mergeable(operator.merging, [Row(**each) for each in samples], _WHERE, kept=operator.kept)
-    else:
-        made_up = _made_up(rows.schema)
-        sparse = _sparse(made_up, operator.keys)
-        require_mergeable(operator.merging, made_up, _WHERE, perhaps=sparse, kept=operator.kept)
-    instances, name = (spread.instances, spread.name) if isinstance(spread, Spread) else (spread, "")
-    if instances < 1 or instances % 1:
-        raise ConfigError(f"spread = {instances!r} is not a whole number of at least 1", where=_WHERE)
+    made_up = [] if samples else _made_up(rows.schema)
+    require_mergeable(
+        operator.merging,
+        [Row(**each) for each in samples] or made_up,
+        _WHERE,
+        perhaps=_sparse(made_up, operator.keys),
+        kept=operator.kept,
+        told=operator.told,
+        compare=compare,
+    )
+    instances, name = _instances(spread), spread.name if isinstance(spread, Spread) else ""
     combined = instances > 1
     parts = _combined(rows, operator, instances) if combined else rows
-    schema = _output(rows, operator, result or state)
+    schema = _output(rows, operator)
     updated = parts.groupBy(*keys).transformWithState(_Processor(operator, combined), schema, output_mode, "None")
     return (updated if not name else _told(updated, operator, name)).drop(ROWS)
 
@@ -114,10 +125,10 @@ def _operator(rows: DataFrame, keys: tuple[str, ...], merging: Merging, state: s
         if rows.schema[name].dataType.typeName() in ("array", "map", "struct", "variant"):
             raise ConfigError(f"{name!r} is no simple column", where=_WHERE, fix=_SIMPLE)
     kept = _columns(rows, state)
-    shown = _columns(rows, result or state).names
-    if twice := set(keys) & set(shown):
+    shown = _columns(rows, result or state)
+    if twice := set(keys) & set(shown.names):
         raise ConfigError(f"{min(twice)!r} is a key and a result", where=_WHERE, fix="give the result another name")
-    return Operator(merging, keys, kept, tuple(shown))
+    return Operator(merging, keys, kept, shown)
 
 
 def _columns(rows: DataFrame, ddl: str) -> StructType:
@@ -130,9 +141,16 @@ def _columns(rows: DataFrame, ddl: str) -> StructType:
     return columns
 
 
-def _output(rows: DataFrame, operator: Operator, result: str) -> StructType:
+def _output(rows: DataFrame, operator: Operator) -> StructType:
     fields = [rows.schema[name] for name in operator.keys]
-    return StructType([*fields, *_columns(rows, result).fields, StructField(ROWS, LongType())])
+    return StructType([*fields, *operator.result.fields, StructField(ROWS, LongType())])
+
+
+def _instances(spread: int | Spread) -> int:
+    instances = spread.instances if isinstance(spread, Spread) else spread
+    if type(instances) is not int or instances < 1:
+        raise ConfigError(f"spread = {instances!r} is not a whole number of at least 1", where=_WHERE)
+    return instances
 
 
 def _made_up(schema: StructType) -> list[Row]:
@@ -175,7 +193,7 @@ def _adder(operator: Operator) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 
         def emitted() -> pa.RecordBatch:
             keys = [pa.array(column, kind) for column, kind in zip(zip(*parts, strict=True), types, strict=True)]
-            pickled = pa.array([pickle.dumps(part) for part in parts.values()], pa.binary())
+            pickled = pa.array([pickle.dumps(operator.kept(part)) for part in parts.values()], pa.binary())
             rows = pa.array([counts[key] for key in parts], pa.int64())
             return pa.RecordBatch.from_arrays([*keys, pickled, rows], names=[*operator.keys, PART, ROWS])
 

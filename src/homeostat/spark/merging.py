@@ -7,8 +7,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any, NamedTuple
 
@@ -20,6 +19,10 @@ _CLOSE = 1e-9
 _FIX = "the order and the parts in which rows come must not matter"
 _UNDERSTOOD = "give rows that it understands: samples=[…]"
 _KEPT = "name columns that hold what add and merge return"
+_FINISHED = "it must understand whatever add and merge return"
+_TOLD = "name columns that hold what finish returns"
+_COMPARED = "it must understand every result"
+_MEANING = "if these bytes mean the same, say what they mean: compare=…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,37 +97,54 @@ class _NotUnderstoodError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """Functions that are tried on rows; `kept` is what the state makes of a part."""
+    """Functions that are tried on rows; `kept` is what the state makes of a part, `told` what columns make of a
+    result, `compare` what of it must be the same."""
 
     merging: Merging
     where: str
     kept: Callable[[Any], Any]
+    told: Callable[[Any], Any]
+    compare: Callable[[Any], Any]
 
     def parts(self, rows: Sequence[Sequence[Any]]) -> list[Any]:
-        made = [self._tried(partial(self.merging.over, each), "add", each[0], _UNDERSTOOD) for each in rows]
+        made = [self._named(_UNDERSTOOD).over(each) for each in rows]
         if any(part is None for part in made) and self.merging.start() is not None:
             raise _NotUnderstoodError("add returns nothing", where=self.where, fix="return what it has made")
-        return [self._tried(partial(self.kept, part), "state", part, _KEPT) for part in made]
+        return [self._tried(self.kept, "state", _KEPT)(part) for part in made]
 
     def hold(self, law: _Law, parts: Sequence[Any], row: Any) -> None:
         def way(go: Callable[[Merging, Any, Any, Any, Any], Any]) -> Any:
             # They may change what they are given.
             a, b, c = copy.deepcopy(parts)
-            return self.merging.result(self.kept(go(self.merging, a, b, c, row)))
+            return self._seen(go(self._named(_FIX), a, b, c, row))
 
-        told = dict(zip("abc", map(repr, parts), strict=True)) | {"row": repr(row)}
-        one = self._tried(lambda: way(law.one), "merge", parts[0], _FIX)
-        other = self._tried(lambda: way(law.other), "merge", parts[0], _FIX)
+        one, other = way(law.one), way(law.other)
         if not alike(one, other):
+            told = dict(zip("abc", map(repr, parts), strict=True)) | {"row": repr(row)}
             example = law.text.format(**told, x=repr(one), y=repr(other))
-            raise ConfigError(f"{law.name}: {example}", where=self.where, fix=_FIX)
+            fix = _MEANING if isinstance(one, bytes | bytearray) else _FIX
+            raise ConfigError(f"{law.name}: {example}", where=self.where, fix=fix)
 
-    def _tried(self, call: Callable[[], Any], name: str, given: Any, fix: str) -> Any:
-        try:
-            return call()
-        except Exception as error:
-            told = f"{name} raises {type(error).__name__}: {error} (tried with {given!r})"
-            raise _NotUnderstoodError(told, where=self.where, fix=fix) from error
+    def _seen(self, part: Any) -> Any:
+        """What comes of it."""
+        kept = self._tried(self.kept, "state", _KEPT)(part)
+        result = self._tried(self.merging.result, "finish", _FINISHED)(kept)
+        return self._tried(self.compare, "compare", _COMPARED)(self._tried(self.told, "result", _TOLD)(result))
+
+    def _named(self, fix: str) -> Merging:
+        """The functions, each of which says its name if it fails."""
+        add, merge = self._tried(self.merging.add, "add", fix), self._tried(self.merging.merge, "merge", fix)
+        return replace(self.merging, add=add, merge=merge)
+
+    def _tried(self, call: Callable[..., Any], name: str, fix: str) -> Callable[..., Any]:
+        def tried(*given: Any) -> Any:
+            try:
+                return call(*given)
+            except Exception as error:
+                told = f"{name} raises {type(error).__name__}: {error} (tried with {', '.join(map(repr, given))})"
+                raise _NotUnderstoodError(told, where=self.where, fix=fix) from error
+
+        return tried
 
 
 def require_mergeable(
@@ -134,13 +154,16 @@ def require_mergeable(
     *,
     perhaps: Sequence[Any] = (),
     kept: Callable[[Any], Any] = lambda part: part,
+    told: Callable[[Any], Any] = lambda result: result,
+    compare: Callable[[Any], Any] = lambda result: result,
 ) -> None:
     """Refuses functions whose result depends on how rows are cut into parts, with the shortest example that was found.
 
     Every sample is used. Rows in `perhaps` need not be understood, but if they are, the same must hold with them.
-    Numbers need only be close: sums of fractions depend on their order in the last digits.
+    Results are the same if `compare` makes the same of them. Numbers need only be close: sums of fractions depend on
+    their order in the last digits.
     """
-    trial = _Trial(merging, where, kept)
+    trial = _Trial(merging, where, kept, told, compare)
     tries = [(trial.parts(rows), row) for rows, row in _drawn(samples)]
     for law in _LAWS:
         for parts, row in tries:

@@ -44,6 +44,10 @@ _UNSPREAD = {
     "limit": "a limit counts all rows in one place",
 }
 _CANNOT_MERGE = "it is not written with hs.keyed(…, spread=ctx.spread(…)): nobody knows how to merge parts of its rows"
+_OTHERS_AMONG = (
+    "operators of hs.keyed are told apart from others with state of their own by their order alone, "
+    "and this query has {processors} of both for {spreads} of ctx.spread"
+)
 _NOT_REBALANCED = "its rows are not handed on by ctx.rebalanced, so that they stay where they were read"
 _PYTHON_WORDS = ("Python", "Pandas", "MapInArrow", "Generate", "MapElements", "MapPartitions")
 
@@ -183,7 +187,7 @@ class NameBook:
                 keyed=part.keyed,
                 partitions=self._partitions(part),
                 spread=self._spread(part),
-                unspread=_unspread(part),
+                unspread=self._unspread(part),
                 watched=self._watched(part),
             )
             for part in self._from_sources_on()
@@ -198,13 +202,23 @@ class NameBook:
 
     def _spread(self, part: Part) -> Knob | None:
         """Operators, and sources, are told apart by their order, so that all of them must be known."""
-        parts = self._from_sources_on()
-        sources = [other.signature for other in parts if not other.inputs]
-        processors = [other.signature for other in parts if other.state == _OWN_STATE]
-        for signatures, names in ((sources, self.rebalances), (processors, self.spreads)):
+        sources = [other.signature for other in self._from_sources_on() if not other.inputs]
+        for signatures, names in ((sources, self.rebalances), (self._processors(), self.spreads)):
             if len(signatures) == len(names) and part.signature in signatures:
                 return Knob(SPREAD, f"{self.query}/{names[signatures.index(part.signature)]}")
         return None
+
+    def _processors(self) -> list[str]:
+        return [part.signature for part in self._from_sources_on() if part.state == _OWN_STATE]
+
+    def _unspread(self, part: Part) -> str:
+        """Why nothing can be done about hot keys of a stage that has no knob for it."""
+        if not part.inputs:
+            return _NOT_REBALANCED
+        processors, spreads = len(self._processors()), len(self.spreads)
+        if part.state == _OWN_STATE and spreads and processors != spreads:
+            return _OTHERS_AMONG.format(processors=processors, spreads=spreads)
+        return _UNSPREAD.get(part.state, _CANNOT_MERGE)
 
     def _watched(self, part: Part) -> str:
         others = [other.signature for other in self._from_sources_on() if other.state and self._spread(other) is None]
@@ -297,13 +311,6 @@ def _hashed(words: Sequence[str]) -> str:
 def _operators(graph: StageGraph) -> list[str]:
     words = [_WORD.match(operator.name) for operator in graph.operators]
     return [word.group() for word in words if word and word.group() not in _ADAPTIVE]
-
-
-def _unspread(part: Part) -> str:
-    """Why nothing can be done about hot keys of a stage that has no knob for it."""
-    if not part.inputs:
-        return _NOT_REBALANCED
-    return _UNSPREAD.get(part.state, _CANNOT_MERGE)
 
 
 def _state_word(graph: StageGraph) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from copy import copy
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.group import GroupedData
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
@@ -24,13 +24,17 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def over(state: State, grouped: GroupedData) -> DataFrame:
-    if grouped.session.conf.get(PROVIDER) != ROCKSDB:
+def require_rocksdb(session: SparkSession, where: str) -> None:
+    if session.conf.get(PROVIDER) != ROCKSDB:
         raise ConfigError(
             "Spark keeps state that users write in RocksDB only",
-            where=type(state).__name__,
+            where=where,
             fix=f'spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
         )
+
+
+def over(state: State, grouped: GroupedData) -> DataFrame:
+    require_rocksdb(grouped.session, type(state).__name__)
     return grouped.transformWithState(Processor(state), state.emits, "Append", time_mode(type(state)))
 
 

@@ -173,5 +173,7 @@ def _check(cls: type[State]) -> None:
                 where=f"{name}.{kind.name}",
                 fix="clear it in on_timer",
             )
-    if cls.on_rows is not State.on_rows and not cls.emits:
+    if cls.emits:
+        column_names(cls.emits)
+    elif cls.on_rows is not State.on_rows:
         raise ConfigError("no columns come out", where=name, fix='name them: emits = "user STRING, clicks BIGINT"')

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from homeostat.core.errors import ConfigError
+from homeostat.stateful.types import LONG
 
 T = TypeVar("T", bound=str | int)
 
@@ -40,6 +41,10 @@ class DistinctSummary:
         self._sketch = made
 
     def add(self, item: str | int | float | None) -> None:
+        """An empty text adds nothing either, which is how DataSketches has it everywhere."""
+        if isinstance(item, int) and item not in LONG:
+            # It would be taken for a float, as would others near it.
+            raise TypeError(f"a distinct count cannot keep {item!r}")
         if item is not None:
             self._sketch.update(item)
             self.changed = True

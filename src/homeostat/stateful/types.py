@@ -22,6 +22,10 @@ COLUMNS: Mapping[type, str] = {
     date: "DATE",
     datetime: "BIGINT",  # microseconds: of a TIMESTAMP Spark gives back the local time, in autumn for two moments
 }
+LONG = range(-(2**63), 2**63)  # of a larger int Spark keeps NULL
+# A column as Spark writes it: a comma between quotes or brackets ends none.
+_PIECE = re.compile(r"""`(?:[^`]|``)*`|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|.""", re.DOTALL)
+_NAMED = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+)\b)\s*:?\s*\w")
 
 
 class Codec(Generic[T]):
@@ -29,7 +33,7 @@ class Codec(Generic[T]):
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
-        self._named = issubclass(kind, tuple) and hasattr(kind, "_fields")
+        self._named = _is_named_tuple(kind)
         self._columns = _fields(kind) if self._named else {"value": kind}
         self.ddl = ddl(self._columns)
 
@@ -54,13 +58,25 @@ def ddl(columns: Mapping[str, type]) -> str:
 
 def column_names(ddl: str) -> tuple[str, ...]:
     """
-    >>> column_names("user STRING, prices MAP<STRING, DECIMAL(9, 2)>")
-    ('user', 'prices')
+    >>> column_names("user STRING, `to pay`: MAP<STRING, DECIMAL(9, 2)>, n:BIGINT")
+    ('user', 'to pay', 'n')
     """
-    nested = re.compile(r"<[^<>]*>|\([^()]*\)")
-    while nested.search(ddl):
-        ddl = nested.sub("", ddl)
-    return tuple(column.split()[0].strip("`:") for column in ddl.split(",") if column.strip())
+    columns, depth = [""], 0
+    for piece in _PIECE.findall(ddl):
+        depth += (piece in "<(") - (piece in ">)")
+        if piece == "," and not depth:
+            columns.append("")
+        else:
+            columns[-1] += piece
+    return tuple(map(_name, columns))
+
+
+def _name(column: str) -> str:
+    found = _NAMED.match(column)
+    if found is None:
+        raise ConfigError(f"{column.strip()!r} is no column", where="emits", fix='a name and a type, as "user STRING"')
+    quoted, plain = found.groups()
+    return plain or quoted.replace("``", "`")
 
 
 def _column(kind: type) -> str:
@@ -70,9 +86,13 @@ def _column(kind: type) -> str:
     return COLUMNS[kind]
 
 
+def _is_named_tuple(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
 def _fields(kind: type) -> dict[str, type]:
-    hints = get_type_hints(kind)
-    return {name: _present(hints[name]) for name in getattr(kind, "_fields")}  # noqa: B009 - a NamedTuple by then
+    hints = get_type_hints(kind)  # a collections.namedtuple has none
+    return {name: _present(hints.get(name, kind)) for name in getattr(kind, "_fields")}  # noqa: B009 - a NamedTuple by then
 
 
 def _present(hint: Any) -> Any:
@@ -89,7 +109,7 @@ def _fitting(kind: type, value: Any) -> Any:
         value = value.item()
     if kind is datetime and isinstance(value, datetime):
         return (value.astimezone(UTC) - EPOCH) // MICROSECOND
-    if value is None or type(value) is kind:
+    if value is None or (type(value) is kind and (kind is not int or value in LONG)):
         return value
     if kind is float and type(value) is int:
         return float(value)
