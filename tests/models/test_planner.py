@@ -21,6 +21,7 @@ from homeostat.core.configuration import (
     Patch,
 )
 from homeostat.core.objective import Objective
+from homeostat.core.observation import Array
 from homeostat.core.topology import Component, Topology
 from homeostat.models.application import ApplicationModel
 from homeostat.models.forecast import Forecast
@@ -30,12 +31,20 @@ from homeostat.models.taskcost import TaskCost
 
 STATE = Knob(STATE_PARTITIONS, "main")
 TRIGGER = Knob(TRIGGER_S, "main")
+STEADY = np.zeros(3)
 
 
-def batches(objective: Objective | None = None, *, executors: int = 3, backlog: float = 0.0) -> ApplicationModel:
-    """A millisecond a row in 48 tasks, half a second of driver; a trigger of 10 s."""
+def batches(
+    objective: Objective | None = None,
+    *,
+    executors: int = 3,
+    backlog: float = 0.0,
+    trigger_s: float = 10.0,
+    common: Array = STEADY,
+) -> ApplicationModel:
+    """A millisecond a row in 48 tasks, half a second of driver; `common` is ln of what whole batches had in common."""
     stage = Stage("count", TaskCost(0.0, 0.001, slowing=0.0), np.full(48, 1 / 48), 1.0, np.zeros((3, 48)))
-    model = BatchModel((stage,), np.full(3, 0.5), np.zeros(3), 1, Setup(executors, 10.0))
+    model = BatchModel((stage,), np.full(3, 0.5), common, 1, Setup(executors, trigger_s))
     knobs = {
         EXECUTORS_KNOB: KnobSpec(1, 40, apply_s=10.0, cost=1.0),
         STATE: KnobSpec(1, 1000, live=False, apply_s=30.0),
@@ -44,7 +53,7 @@ def batches(objective: Objective | None = None, *, executors: int = 3, backlog: 
     return ApplicationModel(
         at_s=0.0,
         topology=Topology((Component("count", "source", EXECUTORS_KNOB, partitions=STATE),)),
-        configuration=Configuration({EXECUTORS_KNOB: executors, STATE: 48, TRIGGER: 10.0}),
+        configuration=Configuration({EXECUTORS_KNOB: executors, STATE: 48, TRIGGER: trigger_s}),
         capabilities=Capabilities(knobs),
         objective=objective or Objective(),
         performance=model,
@@ -75,6 +84,24 @@ def test_every_candidate_that_lost_says_why() -> None:
     assert "takes 3,000 of 6,000 rows/s" in reasons[3]
     assert "outlast their trigger" in reasons[6] or "takes" in reasons[6]
     assert "costs" in reasons[8]
+
+
+def test_without_a_trigger_batches_that_follow_each_other_have_to_take_the_load() -> None:
+    # Whole waves of 48 tasks: 6 slots take just 6,000 rows/s, 7 slots 6,857.
+    made = plan(batches(trigger_s=0.0), arrivals=Steady(6_000.0))
+    assert chosen(made) == {EXECUTORS_KNOB: 7, STATE: 48, TRIGGER: 0.0}
+    assert "takes 3,000 of 6,000 rows/s" in made.present.lost
+    assert chosen(plan(batches(trigger_s=0.0), arrivals=Steady(500.0)))[EXECUTORS_KNOB] == 1
+
+
+def test_without_a_trigger_the_load_is_taken_with_the_wanted_confidence() -> None:
+    noisy = batches(trigger_s=0.0, common=np.linspace(-0.3, 0.3, 24))
+    even, sure = (plan(noisy, arrivals=Steady(6_000.0), goal=Goal(confidence=c)) for c in (0.5, 0.9))
+    assert chosen(sure)[EXECUTORS_KNOB] > chosen(even)[EXECUTORS_KNOB]
+    reasons = {int(c.configuration[EXECUTORS_KNOB]): c.lost for c in sure.candidates}
+    assert reasons[int(chosen(sure)[EXECUTORS_KNOB]) - 1] == "takes less than 6,000 rows/s in more than 10%"
+    largest = noisy.predict(noisy.configuration, 2_000.0).saturation_per_s
+    assert largest.low < largest.middle < largest.high
 
 
 def test_more_confidence_plans_for_more_of_a_load_that_varies() -> None:

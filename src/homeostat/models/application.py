@@ -23,7 +23,7 @@ from homeostat.core.view import View
 from homeostat.models.capacity import backlog_rows, level, replays
 from homeostat.models.fitting import batch_model
 from homeostat.models.noise import fit
-from homeostat.models.performance import Performance, Range, catch_up_s, predict, tail_s
+from homeostat.models.performance import Performance, Range, catch_up_s, predict, sure_per_s, tail_s
 from homeostat.models.replay import BatchModel, Setup
 from homeostat.models.saturation import FlowModel, flow_model
 
@@ -150,9 +150,10 @@ def _behind(waiting: float, rate_per_s: float, performance: BatchModel | FlowMod
 
 
 def holds_in_time(model: BatchModel, setup: Setup, rate_per_s: float, confidence: float) -> bool:
-    """Whether a batch of one trigger's rows ends within it, with this confidence."""
+    """Whether a batch of one trigger's rows ends within it, with this confidence; without a trigger, whether batches
+    that follow each other take it all."""
     if setup.trigger_s <= 0:
-        return True
+        return rate_per_s < sure_per_s(model, rate_per_s, setup, confidence)
     rows = rate_per_s * setup.trigger_s
     return rows <= setup.rows_bound and tail_s(model, rows, setup, confidence) <= setup.trigger_s
 

@@ -85,7 +85,9 @@ def predict(model: BatchModel, rate_per_s: float, setup: Setup, variation: float
         batch_s=_range(durations_s),
         period_s=period_s if stable else max(trigger_s, quantile(durations_s, 0.5)),
         throughput_per_s=min(rate_per_s, most),
-        saturation_per_s=_saturation_per_s(model, setup, factors, most),
+        saturation_per_s=_saturation_per_s(
+            model, setup, factors if setup.trigger_s > 0 else _range(durations_s / model.plain_s(rows, setup))
+        ),
         most_per_s=most,
         stable=stable,
         lag_s=quantile(durations_s, 0.5) if stable else math.inf,
@@ -113,8 +115,7 @@ def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows:
     if backlog_rows <= 0:
         return 0.0
     trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
-    rows = min(max(rate_per_s * trigger_s, 1.0), setup.rows_bound)
-    factor = float(np.median(model.durations_s(rows, setup))) / model.plain_s(rows, setup)
+    factor = _usual_factor(model, rate_per_s, setup)
     if rate_per_s >= _most_per_s(model, setup, factor):
         return math.inf
     usual = _GONE * rate_per_s * _period_s(model, rate_per_s, setup, factor)
@@ -142,6 +143,22 @@ def tail_s(model: BatchModel, rows: float, setup: Setup, share: float) -> float:
     return quantile(model.durations_s(rows, setup), share)
 
 
+def sure_per_s(model: BatchModel, rate_per_s: float, setup: Setup, share: float) -> float:
+    """The rate that batches as long as they like take in this share of the cases, as noisy as those at `rate_per_s`."""
+    factor = _usual_factor(model, rate_per_s, setup)
+    most = _most_per_s(model, setup, factor)
+    if rate_per_s >= most:
+        return most
+    rows = min(rate_per_s * _period_s(model, rate_per_s, setup, factor), setup.rows_bound)
+    return _most_per_s(model, setup, tail_s(model, rows, setup, share) / model.plain_s(rows, setup))
+
+
+def _usual_factor(model: BatchModel, rate_per_s: float, setup: Setup) -> float:
+    """How many times longer than without noise a batch of one trigger's rows takes."""
+    rows = min(max(rate_per_s * max(setup.trigger_s, _SHORTEST_PERIOD_S), 1.0), setup.rows_bound)
+    return float(np.median(model.durations_s(rows, setup))) / model.plain_s(rows, setup)
+
+
 def _period_s(model: BatchModel, rate_per_s: float, setup: Setup, factor: float) -> float:
     """The time between two batches where each takes what arrived during the one before."""
     trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
@@ -155,11 +172,11 @@ def _period_s(model: BatchModel, rate_per_s: float, setup: Setup, factor: float)
     return period_s
 
 
-def _saturation_per_s(model: BatchModel, setup: Setup, factors: Range, most_per_s: float) -> Range:
+def _saturation_per_s(model: BatchModel, setup: Setup, factors: Range) -> Range:
     """The rate λ with T(λ·B) = B for each trigger B; without one, what the longest batches take."""
-    if setup.trigger_s <= 0:
-        return Range(most_per_s, most_per_s, most_per_s)
     every = (factors.high, factors.middle, factors.low)
+    if setup.trigger_s <= 0:
+        return Range(*(_most_per_s(model, setup, factor) for factor in every))
     rows = [min(_rows_within(model, setup, setup.trigger_s / factor), setup.rows_bound) for factor in every]
     low, middle, high = (each / setup.trigger_s for each in rows)
     return Range(low, middle, high)

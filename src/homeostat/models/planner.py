@@ -320,17 +320,10 @@ def _wrong(
     question: Question, configuration: Configuration, predicted: Predicted, catch_up_s: float, cost: float
 ) -> str:
     """Why it does not do; empty if it does."""
-    model, goal, objective = question.model, question.goal, question.model.objective
-    if not predicted.stable:
-        return f"takes {predicted.most_per_s:,.0f} of {question.rate_per_s:,.0f} rows/s"
-    if isinstance(model.performance, BatchModel):
-        setup = model.setup(configuration)
-        if not holds_in_time(model.performance, setup, question.rate_per_s, goal.confidence):
-            if question.rate_per_s * setup.trigger_s > setup.rows_bound:
-                return f"at most {setup.rows_bound:,.0f} rows of each trigger are let in"
-            return (
-                f"batches would outlast their trigger of {setup.trigger_s:g} s in more than {1 - goal.confidence:.0%}"
-            )
+    goal, objective = question.goal, question.model.objective
+    too_slow = _too_slow(question, configuration, predicted)
+    if too_slow:
+        return too_slow
     if objective.latency_p95_s is not None and predicted.latency_s.get("p95", math.nan) > objective.latency_p95_s:
         return f"p95 latency {predicted.latency_s['p95']:.1f} s is above {objective.latency_p95_s:g} s"
     if objective.lag_s is not None and predicted.lag_s > objective.lag_s:
@@ -340,6 +333,23 @@ def _wrong(
     if catch_up_s > goal.catch_up_s:
         return f"the backlog would take {_span(catch_up_s)} to be gone"
     return ""
+
+
+def _too_slow(question: Question, configuration: Configuration, predicted: Predicted) -> str:
+    """Why the load is not taken, with the wanted confidence; empty if it is."""
+    model, rate, confidence = question.model, question.rate_per_s, question.goal.confidence
+    if not predicted.stable:
+        return f"takes {predicted.most_per_s:,.0f} of {rate:,.0f} rows/s"
+    if not isinstance(model.performance, BatchModel):
+        return ""
+    setup = model.setup(configuration)
+    if holds_in_time(model.performance, setup, rate, confidence):
+        return ""
+    if rate * setup.trigger_s > setup.rows_bound:
+        return f"at most {setup.rows_bound:,.0f} rows of each trigger are let in"
+    if setup.trigger_s <= 0:
+        return f"takes less than {rate:,.0f} rows/s in more than {1 - confidence:.0%}"
+    return f"batches would outlast their trigger of {setup.trigger_s:g} s in more than {1 - confidence:.0%}"
 
 
 def _chosen(question: Question, present: Candidate, candidates: Sequence[Candidate]) -> Plan:
