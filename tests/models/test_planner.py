@@ -12,6 +12,7 @@ import pytest
 from homeostat.bench import planning
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
+    PARALLELISM,
     STATE_PARTITIONS,
     TRIGGER_S,
     Capabilities,
@@ -132,6 +133,34 @@ def test_a_latency_objective_shortens_the_trigger_and_pays_for_it() -> None:
     assert quick.chosen.predicted.latency_s["p95"] <= 6.0
     assert chosen(quick)[TRIGGER] < 10.0
     assert quick.chosen.cost >= plain.best.cost
+
+
+def test_a_lag_objective_holds_with_the_wanted_confidence() -> None:
+    """A batch takes 7.2 s as a rule, and up to 9.4 s in 90 % of the cases."""
+    noisy = batches(Objective(lag_s=8.0), common=np.linspace(-0.4, 0.4, 24))
+    assert noisy.predict(noisy.configuration, 2_000.0).lag_s < 8.0
+    assert plan(noisy, goal=Goal(confidence=0.5)).patch.values == {}
+    sure = plan(noisy)
+    assert sure.present.lost.startswith("lag of up to 9.")
+    assert chosen(sure)[EXECUTORS_KNOB] > 3 or chosen(sure)[TRIGGER] < 10.0
+
+
+@pytest.mark.parametrize(("wanted", "what"), [(Objective(latency_p95_s=0.1), "latency"), (Objective(lag_s=5.0), "lag")])
+def test_an_objective_that_cannot_be_predicted_is_not_said_to_hold(wanted: Objective, what: str) -> None:
+    made = plan(replace(planning.dataflow(3, 200), objective=wanted))
+    assert made.chosen is None
+    assert {each.lost for each in made.candidates} == {f"has a {what} that cannot be predicted"}
+    assert made.best.predicted.unknown == (f"the {what} of a dataflow: only how much it takes is predicted",)
+
+
+def test_a_dataflow_has_to_hold_with_the_wanted_confidence_too() -> None:
+    """200 instances of 1,000 rows/s each, but the uneven ones take 190,476, known to 1 %."""
+    model = replace(planning.dataflow(3, 200), arrival_per_s=190_000.0)
+    even, sure = (plan(model, goal=Goal(confidence=c, catch_up_s=math.inf)) for c in (0.5, 0.9))
+    assert even.present.predicted.stable
+    assert even.present.lost == ""
+    assert sure.present.lost == "takes 188,051 of 190,000 rows/s with 90% confidence"
+    assert chosen(sure)[Knob(PARALLELISM, "c1")] > 200
 
 
 def test_where_nothing_holds_the_closest_is_told_with_what_is_wrong() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from homeostat.models.saturation import FlowModel, flow_model
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """A configuration at a rate. What an engine does not have is NaN: a dataflow has no batches.
+    """A configuration at a rate. What an engine does not have is NaN: a dataflow has no batches, of so many `rows`.
 
     `limit` says what no further instance would help against, `unknown` what had to be assumed.
     """
@@ -44,6 +44,7 @@ class Predicted:
     latency_s: Mapping[str, float] = field(default_factory=dict)
     lag_s: float = NAN
     most_per_s: float = NAN
+    rows: float = NAN
     limit: str = ""
     parts_s: Mapping[str, float] = field(default_factory=dict)
     utilisation: Mapping[str, float] = field(default_factory=dict)
@@ -74,9 +75,16 @@ class ApplicationModel:
     def predict(self, configuration: Configuration, rate_per_s: float) -> Predicted:
         """Everything about it."""
         if isinstance(self.performance, FlowModel):
-            return _flow(self.performance, self.topology, configuration, rate_per_s)
-        found = predict(self.performance, rate_per_s, self.setup(configuration), self.variation)
-        return _batches(found, configuration)
+            found = _flow(self.performance, self.instances(configuration), configuration, rate_per_s)
+            return replace(found, unknown=(*found.unknown, *_unpredicted(self.objective)))
+        batches = predict(self.performance, rate_per_s, self.setup(configuration), self.variation)
+        return _batches(batches, configuration)
+
+    def lag_s(self, configuration: Configuration, predicted: Predicted, share: float) -> float:
+        """What its lag, the time of a batch, does not exceed in this share of the cases."""
+        if not isinstance(self.performance, BatchModel) or not predicted.stable:
+            return predicted.lag_s
+        return tail_s(self.performance, predicted.rows, self.setup(configuration), share)
 
     def catch_up_s(self, configuration: Configuration, rate_per_s: float, backlog_rows: float) -> float:
         """How long until a backlog is gone; infinite if it never is."""
@@ -86,6 +94,11 @@ class ApplicationModel:
         if backlog_rows <= 0:
             return 0.0
         return backlog_rows / spare_per_s if spare_per_s > 0 else math.inf
+
+    def instances(self, configuration: Configuration) -> dict[str, int]:
+        """Of each component that has a number of its own."""
+        scaled = (component for component in self.topology if component.scaled_by in configuration.values)
+        return {component.name: int(configuration[component.scaled_by]) for component in scaled}
 
     def setup(self, configuration: Configuration) -> Setup:
         """The configuration as a batch sees it."""
@@ -173,14 +186,21 @@ def _batches(found: Performance, configuration: Configuration) -> Predicted:
         latency_s=found.latency_s,
         lag_s=found.lag_s,
         most_per_s=found.most_per_s,
+        rows=found.rows,
         limit=limit,
         parts_s=path.parts_s,
         unknown=found.unknown,
     )
 
 
-def _flow(model: FlowModel, topology: Topology, configuration: Configuration, rate_per_s: float) -> Predicted:
-    counts = {c.name: int(configuration[c.scaled_by]) for c in topology if c.scaled_by in configuration.values}
+def _unpredicted(objective: Objective) -> Iterator[str]:
+    """What is asked of a dataflow and cannot be told."""
+    wanted = {"latency": objective.latency_p95_s, "lag": objective.lag_s}
+    for name in (name for name, limit_s in wanted.items() if limit_s is not None):
+        yield f"the {name} of a dataflow: only how much it takes is predicted"
+
+
+def _flow(model: FlowModel, counts: Mapping[str, int], configuration: Configuration, rate_per_s: float) -> Predicted:
     found = model.predict(rate_per_s, counts)
     bottleneck = next((o for o in model.operators if o.name == found.bottleneck), None)
     off = 1.28 * bottleneck.error if bottleneck is not None else 0.0

@@ -321,13 +321,9 @@ def _wrong(
 ) -> str:
     """Why it does not do; empty if it does."""
     goal, objective = question.goal, question.model.objective
-    too_slow = _too_slow(question, configuration, predicted)
-    if too_slow:
-        return too_slow
-    if objective.latency_p95_s is not None and predicted.latency_s.get("p95", math.nan) > objective.latency_p95_s:
-        return f"p95 latency {predicted.latency_s['p95']:.1f} s is above {objective.latency_p95_s:g} s"
-    if objective.lag_s is not None and predicted.lag_s > objective.lag_s:
-        return f"lag {predicted.lag_s:.1f} s is above {objective.lag_s:g} s"
+    late = _too_slow(question, configuration, predicted) or _too_late(question, configuration, predicted)
+    if late:
+        return late
     if objective.cost_limit is not None and cost > objective.cost_limit:
         return f"costs {cost:g} instances, {objective.cost_limit:g} are allowed"
     if catch_up_s > goal.catch_up_s:
@@ -340,8 +336,9 @@ def _too_slow(question: Question, configuration: Configuration, predicted: Predi
     model, rate, confidence = question.model, question.rate_per_s, question.goal.confidence
     if not predicted.stable:
         return f"takes {predicted.most_per_s:,.0f} of {rate:,.0f} rows/s"
-    if not isinstance(model.performance, BatchModel):
-        return ""
+    if isinstance(model.performance, FlowModel):
+        sure = model.performance.sure_per_s(confidence, model.instances(configuration))
+        return f"takes {sure:,.0f} of {rate:,.0f} rows/s with {confidence:.0%} confidence" if sure < rate else ""
     setup = model.setup(configuration)
     if holds_in_time(model.performance, setup, rate, confidence):
         return ""
@@ -350,6 +347,24 @@ def _too_slow(question: Question, configuration: Configuration, predicted: Predi
     if setup.trigger_s <= 0:
         return f"takes less than {rate:,.0f} rows/s in more than {1 - confidence:.0%}"
     return f"batches would outlast their trigger of {setup.trigger_s:g} s in more than {1 - confidence:.0%}"
+
+
+def _too_late(question: Question, configuration: Configuration, predicted: Predicted) -> str:
+    """Why rows wait longer than the objective allows, as far as can be told; empty if they do not."""
+    model, objective = question.model, question.model.objective
+    if objective.latency_p95_s is not None:
+        late_s = predicted.latency_s.get("p95", math.nan)
+        if math.isnan(late_s):
+            return "has a latency that cannot be predicted"
+        if late_s > objective.latency_p95_s:
+            return f"p95 latency {late_s:.1f} s is above {objective.latency_p95_s:g} s"
+    if objective.lag_s is not None:
+        lag_s = model.lag_s(configuration, predicted, question.goal.confidence)
+        if math.isnan(lag_s):
+            return "has a lag that cannot be predicted"
+        if lag_s > objective.lag_s:
+            return f"lag of up to {lag_s:.1f} s is above {objective.lag_s:g} s"
+    return ""
 
 
 def _chosen(question: Question, present: Candidate, candidates: Sequence[Candidate]) -> Plan:

@@ -139,8 +139,7 @@ class FlowModel:
     def predict(self, rate_per_s: float, parallelism: Mapping[str, int] | None = None) -> FlowPerformance:
         """The composition of all saturation points, mapped back to the sources."""
         counts = {o.name: (parallelism or {}).get(o.name, o.instances) for o in self.operators}
-        each = self.offered(1.0)
-        limits = {o.name: o.saturation_per_s(counts[o.name]) / each[o.name] for o in self.operators if each[o.name] > 0}
+        limits = self._limits_per_s(counts)
         bottleneck = min(limits, key=lambda name: limits[name], default="")
         saturation = limits.get(bottleneck, math.inf)
         offered = self.offered(rate_per_s)
@@ -158,6 +157,18 @@ class FlowModel:
                 if o.shares is not None and not o.shares.known and counts[o.name] != o.instances
             ),
         )
+
+    def sure_per_s(self, confidence: float, parallelism: Mapping[str, int]) -> float:
+        """The load that every component takes with this confidence."""
+        z, counts = NormalDist().inv_cdf(confidence), {o.name: o.instances for o in self.operators} | dict(parallelism)
+        limits, errors = self._limits_per_s(counts), {o.name: o.error for o in self.operators}
+        sure = (limit * math.exp(-z * errors[name]) for name, limit in limits.items())
+        return min(sure, default=math.inf) * (1 + _ROUNDING)
+
+    def _limits_per_s(self, counts: Mapping[str, int]) -> dict[str, float]:
+        """The load at which each component saturates."""
+        each = self.offered(1.0)
+        return {o.name: o.saturation_per_s(counts[o.name]) / each[o.name] for o in self.operators if each[o.name] > 0}
 
 
 def flow_model(view: View) -> FlowModel | None:
