@@ -135,6 +135,30 @@ def test_a_latency_objective_shortens_the_trigger_and_pays_for_it() -> None:
     assert quick.chosen.cost >= plain.best.cost
 
 
+@pytest.mark.parametrize("trigger_s", [60.0, 600.0])
+def test_a_trigger_far_from_what_the_objective_needs_is_found_in_one_step(trigger_s: float) -> None:
+    made = plan(batches(Objective(latency_p95_s=3.0), trigger_s=trigger_s))
+    assert made.chosen is not None
+    assert made.chosen.predicted.latency_s["p95"] <= 3.0
+
+
+def test_tasks_that_cost_more_than_their_rows_are_made_fewer() -> None:
+    """48 tasks of 0.5 s each on at most 2 slots take 12 s whatever their rows; 24 of them 6 s."""
+    model = batches(executors=2)
+    assert isinstance(model.performance, BatchModel)
+    (stage,) = model.performance.stages
+    dear = replace(stage, cost=TaskCost(0.5, 0.0001, slowing=0.0))
+    made = plan(
+        replace(
+            model,
+            performance=replace(model.performance, stages=(dear,)),
+            capabilities=Capabilities({**model.capabilities.knobs, EXECUTORS_KNOB: KnobSpec(1, 2, cost=1.0)}),
+        ),
+        goal=Goal(catch_up_s=math.inf),
+    )
+    assert chosen(made)[STATE] == 24
+
+
 def test_a_lag_objective_holds_with_the_wanted_confidence() -> None:
     """A batch takes 7.2 s as a rule, and up to 9.4 s in 90 % of the cases."""
     noisy = batches(Objective(lag_s=8.0), common=np.linspace(-0.4, 0.4, 24))

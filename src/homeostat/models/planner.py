@@ -32,8 +32,10 @@ CATCH_UP_S = 600.0
 SMALLEST = "the smallest"
 
 _LOOKED_AHEAD = 4
-_TRIGGERS = (1.0, 0.5, 0.25, 2.0)
-_CUTS = (1, 2, 4)
+_TRIGGERS = (0.5, 0.25, 2.0)
+# A row waits for up to a trigger, and then for a batch that may take as long.
+_TRIGGERS_OF_WANTED = (0.75, 0.5, 0.25)
+_CUTS = (2, 4, 0.5)
 _SHORTEST_TRIGGER_S = 1.0
 _TROUBLE = 0.005
 
@@ -238,7 +240,7 @@ def _batch_configurations(question: Question, batches: BatchModel) -> Iterator[C
                 if spec.minimum <= executors <= spec.maximum:
                     yield base.patched(Patch({EXECUTORS_KNOB: executors}))
             if _in_time(question, batches, base, fewest):
-                break  # cutting the stages finer would only cost more
+                break  # cutting the stages anew would only cost more
 
 
 def _fewest_executors(question: Question, batches: BatchModel, base: Configuration, low: int, high: int) -> int:
@@ -258,32 +260,31 @@ def _in_time(question: Question, batches: BatchModel, base: Configuration, execu
 
 
 def _trigger_choices(question: Question) -> Iterator[dict[Knob, Value]]:
-    """As it is; with an objective for lag or latency also shorter and longer ones."""
+    """As it is; with an objective for lag or latency also shorter and longer ones, and such as suit what it asks."""
     model = question.model
     yield {}
-    wanted = model.objective.latency_p95_s or model.objective.lag_s
-    if wanted is None:
+    wanted = [each for each in (model.objective.latency_p95_s, model.objective.lag_s) if each is not None]
+    if not wanted:
         return
     for knob, spec in model.capabilities.knobs.items():
         now_s = model.configuration.values.get(knob)
         if knob.kind == TRIGGER_S and now_s:
-            for factor in _TRIGGERS[1:]:
-                trigger_s = float(spec.clip(round(max(_SHORTEST_TRIGGER_S, now_s * factor), 1)))
-                if trigger_s != now_s:
-                    yield {knob: trigger_s}
+            lengths_s = [now_s * factor for factor in _TRIGGERS] + [min(wanted) * part for part in _TRIGGERS_OF_WANTED]
+            choices = {float(spec.clip(round(max(_SHORTEST_TRIGGER_S, each_s), 1))) for each_s in lengths_s}
+            yield from ({knob: trigger_s} for trigger_s in sorted(choices - {now_s}))
 
 
 def _partition_choices(question: Question) -> Iterator[dict[Knob, Value]]:
-    """As they are, and cut finer: a stage with fewer tasks than slots leaves slots idle."""
+    """As they are, cut finer, as a stage with fewer tasks than slots leaves slots idle, or coarser, as each costs."""
     model = question.model
     yield {}
-    for cut in _CUTS[1:]:
-        finer: dict[Knob, Value] = {}
+    for cut in _CUTS:
+        others: dict[Knob, Value] = {}
         for knob in model.partition_knobs():
             if knob in model.configuration.values:
-                finer[knob] = int(model.capabilities.knobs[knob].clip(cut * model.configuration[knob]))
-        if finer and any(value != model.configuration[knob] for knob, value in finer.items()):
-            yield finer
+                others[knob] = int(model.capabilities.knobs[knob].clip(cut * model.configuration[knob]))
+        if others and any(value != model.configuration[knob] for knob, value in others.items()):
+            yield others
 
 
 def _admission(question: Question, batches: BatchModel, trigger: dict[Knob, Value]) -> dict[Knob, Value]:
