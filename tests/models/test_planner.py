@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -220,6 +221,26 @@ def test_a_scheduler_of_ones_own_proposes_and_is_judged_like_ours() -> None:
     theirs = [c for c in made.candidates if c.proposer == "thrifty"]
     assert len(theirs) == 1
     assert theirs[0].predicted.stable
+
+
+class Nameless:
+    """First asks for more than there can be, then fails."""
+
+    def propose(self, question: Question) -> Iterator[Configuration]:
+        yield question.model.configuration.patched(Patch({EXECUTORS_KNOB: 5}))
+        yield question.model.configuration.patched(Patch({EXECUTORS_KNOB: 99}))
+        raise LookupError("no more\nideas")
+
+
+def test_what_was_proposed_in_vain_is_told_and_the_others_go_on() -> None:
+    broken: Any = Nameless()
+    made = plan(batches(), arrivals=Steady(6_000.0), proposers=[broken, Thrifty()])
+    assert [(each.proposer, each.why) for each in made.refused] == [
+        ("Nameless", "executors.app = 99 is outside its bounds 1 to 40"),
+        ("Nameless", "raised LookupError: no more ideas"),
+    ]
+    assert {"Nameless", "thrifty"} <= {each.proposer for each in made.candidates}
+    assert chosen(made)[EXECUTORS_KNOB] == 7
 
 
 def test_all_components_of_a_dataflow_are_sized_at_once() -> None:

@@ -236,6 +236,8 @@ def _print_plan(model: ApplicationModel, made: Plan, load: str) -> None:
     left = len(made.candidates) - SHOWN
     if left > 0:
         print(f"… and {left} more (--json has all)")
+    for refused in made.refused:
+        print(f"refused of {refused.proposer}: {refused.why}")
     print(made.best.predicted.limit)
     _print_doubts(model, made.best.predicted)
 

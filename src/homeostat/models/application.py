@@ -15,6 +15,9 @@ from homeostat.core.configuration import (
     Capabilities,
     Configuration,
     Knob,
+    Restart,
+    SetLive,
+    diff,
 )
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN
@@ -94,6 +97,20 @@ class ApplicationModel:
         if backlog_rows <= 0:
             return 0.0
         return backlog_rows / spare_per_s if spare_per_s > 0 else math.inf
+
+    def pause_s(self, configuration: Configuration) -> float:
+        """Until all of it is up; restarts are merged into one."""
+        return self._taken_s(configuration, SetLive, Restart)
+
+    def behind_rows(self, configuration: Configuration, rate_per_s: float) -> float:
+        """What waits once the configuration is up: what waits now, and what arrives while nothing is taken."""
+        return self.backlog_rows + rate_per_s * self._taken_s(configuration, Restart) if self.replays else 0.0
+
+    def _taken_s(self, configuration: Configuration, *kinds: type[SetLive | Restart]) -> float:
+        """By all steps to a configuration that are of these kinds."""
+        steps, knobs = diff(self.configuration, configuration, self.capabilities), self.capabilities.knobs
+        chosen = (step for step in steps if isinstance(step, SetLive | Restart) and isinstance(step, kinds))
+        return sum(max(knobs[knob].apply_s for knob in step.values) for step in chosen)
 
     def instances(self, configuration: Configuration) -> dict[str, int]:
         """Of each component that has a number of its own."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from statistics import NormalDist
 from typing import Protocol
 
@@ -16,10 +17,7 @@ from homeostat.core.configuration import (
     Configuration,
     Knob,
     Patch,
-    Restart,
-    SetLive,
     Value,
-    diff,
 )
 from homeostat.models.application import ApplicationModel, Predicted, holds_in_time
 from homeostat.models.forecast import Forecast
@@ -38,6 +36,8 @@ _TRIGGERS_OF_WANTED = (0.75, 0.5, 0.25)
 _CUTS = (2, 4, 0.5)
 _SHORTEST_TRIGGER_S = 1.0
 _TROUBLE = 0.005
+
+_Key = tuple[tuple[Knob, Value], ...]
 
 
 class Arrivals(Protocol):
@@ -101,9 +101,18 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """What a proposer of one's own proposed in vain, and why; without a configuration, what came of asking it."""
+
+    proposer: str
+    why: str
+    configuration: Configuration | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """`rate_per_s` is the load that was planned for. `chosen` is None where nothing holds the objective; `best` then
-    comes closest."""
+    comes closest. `refused` could not be judged."""
 
     rate_per_s: float
     goal: Goal
@@ -111,6 +120,7 @@ class Plan:
     chosen: Candidate | None
     best: Candidate
     candidates: tuple[Candidate, ...]
+    refused: tuple[Refused, ...] = ()
 
     @property
     def patch(self) -> Patch:
@@ -133,8 +143,8 @@ class Question:
         """The configuration with its prediction, its costs, and what is wrong with it."""
         model, rate = self.model, self.rate_per_s
         predicted = self.predict(configuration)
-        pause_s = _pause_s(model, configuration)
-        catch_up_s = model.catch_up_s(configuration, rate, behind_rows(model, configuration, rate))
+        pause_s = model.pause_s(configuration)
+        catch_up_s = model.catch_up_s(configuration, rate, model.behind_rows(configuration, rate))
         cost = model.capabilities.cost(configuration)
         return Candidate(
             predicted,
@@ -145,11 +155,6 @@ class Question:
             spent=cost * (self.goal.horizon_s + pause_s + min(catch_up_s, self.goal.horizon_s)),
             lost=_wrong(self, configuration, predicted, catch_up_s, cost),
         )
-
-
-def behind_rows(model: ApplicationModel, configuration: Configuration, rate_per_s: float) -> float:
-    """What waits once the configuration is up: what waits now, and what arrives while it comes."""
-    return model.backlog_rows + rate_per_s * _standstill_s(model, configuration) if model.replays else 0.0
 
 
 class Proposer(Protocol):
@@ -173,13 +178,36 @@ def plan(
     coming = arrivals or Steady(model.arrival_per_s, model.variation)
     question = Question(model, planned_rate(model, coming, goal), goal)
     present = question.judge(model.configuration, "present")
-    found: dict[tuple[tuple[Knob, Value], ...], Candidate] = {_key(model.configuration): present}
-    for proposer in (*proposers, Smallest()):
-        for configuration in proposer.propose(question):
-            refusal = model.capabilities.refusal(configuration)
-            if not refusal and _key(configuration) not in found:
-                found[_key(configuration)] = question.judge(configuration, proposer.name)
-    return _chosen(question, present, tuple(found.values()))
+    found: dict[_Key, Candidate] = {_key(model.configuration): present}
+    refused: list[Refused] = []
+    theirs = (_unfailing(question, proposer, found) for proposer in proposers)
+    for outcome in chain(*theirs, _judged(question, Smallest(), found)):
+        if isinstance(outcome, Refused):
+            refused.append(outcome)
+        else:
+            found[_key(outcome.configuration)] = outcome
+    return replace(_chosen(question, present, tuple(found.values())), refused=tuple(refused))
+
+
+def _unfailing(question: Question, proposer: Proposer, known: Container[_Key]) -> Iterator[Candidate | Refused]:
+    """One of the user's own that fails leaves the others alone."""
+    try:
+        yield from _judged(question, proposer, known)
+    except Exception as error:
+        yield Refused(_name(proposer), f"raised {type(error).__name__}: {' '.join(str(error).split())}")
+
+
+def _judged(question: Question, proposer: Proposer, known: Container[_Key]) -> Iterator[Candidate | Refused]:
+    for configuration in proposer.propose(question):
+        refusal = question.model.capabilities.refusal(configuration)
+        if refusal:
+            yield Refused(_name(proposer), refusal, configuration)
+        elif _key(configuration) not in known:
+            yield question.judge(configuration, _name(proposer))
+
+
+def _name(proposer: Proposer) -> str:
+    return str(getattr(proposer, "name", "") or type(proposer).__name__)
 
 
 def planned_rate(model: ApplicationModel, arrivals: Arrivals, goal: Goal) -> float:
@@ -300,23 +328,6 @@ def _admission(question: Question, batches: BatchModel, trigger: dict[Knob, Valu
     return rows
 
 
-def _pause_s(model: ApplicationModel, configuration: Configuration) -> float:
-    """Until all of it is up; restarts are merged into one."""
-    steps = diff(model.configuration, configuration, model.capabilities)
-    knobs = model.capabilities.knobs
-    taken_s = [
-        max(knobs[knob].apply_s for knob in step.values) for step in steps if isinstance(step, SetLive | Restart)
-    ]
-    return sum(taken_s)
-
-
-def _standstill_s(model: ApplicationModel, configuration: Configuration) -> float:
-    """The part of it in which nothing is taken."""
-    steps = diff(model.configuration, configuration, model.capabilities)
-    knobs = model.capabilities.knobs
-    return sum(max(knobs[knob].apply_s for knob in step.values) for step in steps if isinstance(step, Restart))
-
-
 def _wrong(
     question: Question, configuration: Configuration, predicted: Predicted, catch_up_s: float, cost: float
 ) -> str:
@@ -404,7 +415,7 @@ def _told(candidate: Candidate, best: Candidate) -> Candidate:
     return replace(candidate, lost=dearer)
 
 
-def _key(configuration: Configuration) -> tuple[tuple[Knob, Value], ...]:
+def _key(configuration: Configuration) -> _Key:
     return tuple(sorted(configuration.values.items()))
 
 
