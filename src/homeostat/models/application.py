@@ -26,7 +26,7 @@ from homeostat.core.view import View
 from homeostat.models.capacity import backlog_rows, level, replays
 from homeostat.models.fitting import batch_model
 from homeostat.models.noise import fit
-from homeostat.models.performance import Performance, Range, catch_up_s, predict, sure_per_s, tail_s
+from homeostat.models.performance import Performance, Range, catch_up_s, predict
 from homeostat.models.replay import BatchModel, Setup
 from homeostat.models.saturation import FlowModel, flow_model
 
@@ -82,12 +82,6 @@ class ApplicationModel:
             return replace(found, unknown=(*found.unknown, *_unpredicted(self.objective)))
         batches = predict(self.performance, rate_per_s, self.setup(configuration), self.variation)
         return _batches(batches, configuration)
-
-    def lag_s(self, configuration: Configuration, predicted: Predicted, share: float) -> float:
-        """What its lag, the time of a batch, does not exceed in this share of the cases."""
-        if not isinstance(self.performance, BatchModel) or not predicted.stable:
-            return predicted.lag_s
-        return tail_s(self.performance, predicted.rows, self.setup(configuration), share)
 
     def catch_up_s(self, configuration: Configuration, rate_per_s: float, backlog_rows: float) -> float:
         """How long until a backlog is gone; infinite if it never is."""
@@ -177,15 +171,6 @@ def _behind(waiting: float, rate_per_s: float, performance: BatchModel | FlowMod
     if isinstance(performance, FlowModel):
         return waiting
     return max(0.0, waiting - rate_per_s * max(performance.setup.trigger_s, 1.0))
-
-
-def holds_in_time(model: BatchModel, setup: Setup, rate_per_s: float, confidence: float) -> bool:
-    """Whether a batch of one trigger's rows ends within it, with this confidence; without a trigger, whether batches
-    that follow each other take it all."""
-    if setup.trigger_s <= 0:
-        return rate_per_s < sure_per_s(model, rate_per_s, setup, confidence)
-    rows = rate_per_s * setup.trigger_s
-    return rows <= setup.rows_bound and tail_s(model, rows, setup, confidence) <= setup.trigger_s
 
 
 def _batches(found: Performance, configuration: Configuration) -> Predicted:

@@ -19,8 +19,9 @@ from homeostat.core.configuration import (
     Patch,
     Value,
 )
-from homeostat.models.application import ApplicationModel, Predicted, holds_in_time
+from homeostat.models.application import ApplicationModel, Predicted
 from homeostat.models.forecast import Forecast
+from homeostat.models.holding import holds_in_time, too_late, too_slow
 from homeostat.models.replay import BatchModel
 from homeostat.models.saturation import FlowModel
 
@@ -153,7 +154,7 @@ class Question:
             pause_s,
             catch_up_s,
             spent=cost * (self.goal.horizon_s + pause_s + min(catch_up_s, self.goal.horizon_s)),
-            lost=_wrong(self, configuration, predicted, catch_up_s, cost),
+            lost=_wrong(self, predicted, catch_up_s, cost),
         )
 
 
@@ -328,54 +329,16 @@ def _admission(question: Question, batches: BatchModel, trigger: dict[Knob, Valu
     return rows
 
 
-def _wrong(
-    question: Question, configuration: Configuration, predicted: Predicted, catch_up_s: float, cost: float
-) -> str:
+def _wrong(question: Question, predicted: Predicted, catch_up_s: float, cost: float) -> str:
     """Why it does not do; empty if it does."""
     goal, objective = question.goal, question.model.objective
-    late = _too_slow(question, configuration, predicted) or _too_late(question, configuration, predicted)
+    late = too_slow(question.model, predicted, goal.confidence) or too_late(question.model, predicted, goal.confidence)
     if late:
         return late
     if objective.cost_limit is not None and cost > objective.cost_limit:
         return f"costs {cost:g} instances, {objective.cost_limit:g} are allowed"
     if catch_up_s > goal.catch_up_s:
         return f"the backlog would take {_span(catch_up_s)} to be gone"
-    return ""
-
-
-def _too_slow(question: Question, configuration: Configuration, predicted: Predicted) -> str:
-    """Why the load is not taken, with the wanted confidence; empty if it is."""
-    model, rate, confidence = question.model, question.rate_per_s, question.goal.confidence
-    if not predicted.stable:
-        return f"takes {predicted.most_per_s:,.0f} of {rate:,.0f} rows/s"
-    if isinstance(model.performance, FlowModel):
-        sure = model.performance.sure_per_s(confidence, model.instances(configuration))
-        return f"takes {sure:,.0f} of {rate:,.0f} rows/s with {confidence:.0%} confidence" if sure < rate else ""
-    setup = model.setup(configuration)
-    if holds_in_time(model.performance, setup, rate, confidence):
-        return ""
-    if rate * setup.trigger_s > setup.rows_bound:
-        return f"at most {setup.rows_bound:,.0f} rows of each trigger are let in"
-    if setup.trigger_s <= 0:
-        return f"takes less than {rate:,.0f} rows/s in more than {1 - confidence:.0%}"
-    return f"batches would outlast their trigger of {setup.trigger_s:g} s in more than {1 - confidence:.0%}"
-
-
-def _too_late(question: Question, configuration: Configuration, predicted: Predicted) -> str:
-    """Why rows wait longer than the objective allows, as far as can be told; empty if they do not."""
-    model, objective = question.model, question.model.objective
-    if objective.latency_p95_s is not None:
-        late_s = predicted.latency_s.get("p95", math.nan)
-        if math.isnan(late_s):
-            return "has a latency that cannot be predicted"
-        if late_s > objective.latency_p95_s:
-            return f"p95 latency {late_s:.1f} s is above {objective.latency_p95_s:g} s"
-    if objective.lag_s is not None:
-        lag_s = model.lag_s(configuration, predicted, question.goal.confidence)
-        if math.isnan(lag_s):
-            return "has a lag that cannot be predicted"
-        if lag_s > objective.lag_s:
-            return f"lag of up to {lag_s:.1f} s is above {objective.lag_s:g} s"
     return ""
 
 
