@@ -267,8 +267,7 @@ def _candidate_row(model: ApplicationModel, made: Plan, candidate: Candidate) ->
 def _caught_up(model: ApplicationModel, candidate: Candidate) -> str:
     if model.backlog_rows <= 0:
         return "-"
-    done_s = model.at_s + candidate.pause_s + candidate.catch_up_s
-    return f"at {clock(done_s)}" if math.isfinite(done_s) else "never"
+    return f"at {clock(model.at_s + candidate.done_s)}" if math.isfinite(candidate.done_s) else "never"
 
 
 def _assigned(model: ApplicationModel, assignments: Sequence[str]) -> dict[Knob, Value]:

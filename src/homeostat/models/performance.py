@@ -125,9 +125,10 @@ def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows:
         gained = setup.rows_bound - rate_per_s * full_s
         full = math.floor(max(0.0, waiting - max(setup.rows_bound, usual)) / gained)
         waiting, spent_s = waiting - full * gained, full * full_s
+    batches: list[tuple[float, float]] = []
     for _ in range(_MOST_ROUNDS):
         if waiting <= usual:
-            break
+            return spent_s
         rows = min(waiting, setup.rows_bound)
         took_s = max(trigger_s, factor * model.plain_s(rows, setup))
         gained = rows - rate_per_s * took_s
@@ -135,7 +136,29 @@ def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows:
             return math.inf
         spent_s += took_s * min(1.0, (waiting - usual) / gained)
         waiting -= gained
-    return spent_s
+        batches.append((rows, took_s))
+    return spent_s + _dwindling_s(rate_per_s, waiting, usual, *batches[-2:])
+
+
+def _dwindling_s(
+    rate_per_s: float, waiting: float, gone: float, before: tuple[float, float], last: tuple[float, float]
+) -> float:
+    """How much longer until no more than `gone` waits, where every batch takes all of it and leaves what arrives
+    meanwhile.
+
+    The time of a batch is taken for the line through the latest two, (rows, seconds) each: then what waits beyond the
+    usual shrinks by the same factor each time.
+    """
+    row_s = (before[1] - last[1]) / (before[0] - last[0])
+    left = rate_per_s * row_s
+    if not 0.0 < left < 1.0:
+        return 0.0 if left <= 0.0 else math.inf
+    usual = rate_per_s * (last[1] - row_s * last[0]) / (1.0 - left)
+    beyond, gone = waiting - usual, max(gone, _GONE * usual)
+    if waiting <= gone:
+        return 0.0
+    batches = math.log((gone - usual) / beyond) / math.log(left)
+    return (batches * usual + (beyond - (gone - usual)) * left / (1.0 - left)) / rate_per_s
 
 
 def tail_s(model: BatchModel, rows: float, setup: Setup, share: float) -> float:

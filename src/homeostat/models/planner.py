@@ -100,6 +100,11 @@ class Candidate:
     def configuration(self) -> Configuration:
         return self.predicted.configuration
 
+    @property
+    def done_s(self) -> float:
+        """Until it is up and has caught up."""
+        return self.pause_s + self.catch_up_s
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
