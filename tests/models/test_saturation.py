@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from homeostat.models.saturation import FlowModel, KeyShares, Operator, flow_model
@@ -84,6 +86,12 @@ def test_how_uneven_keys_are_is_unknown_from_one_instance() -> None:
     model = chain(operator("lines", 1000.0), Operator("count", ("lines",), 1, 100.0, 1.0, KeyShares(1, 1.0)))
     assert model.predict(100.0).unknown == ()
     assert "unknown" in model.predict(100.0, {"count": 4}).unknown[0]
+
+
+def test_more_instances_than_were_ever_seen_are_said_to_be_unknown() -> None:
+    model = chain(operator("lines", 1000.0), replace(operator("split", 100.0, "lines", count=2), most=4))
+    assert model.predict(100.0, {"split": 4}).unknown == ()
+    assert "what more instances than were seen do to split is unknown" in model.predict(100.0, {"split": 5}).unknown[0]
 
 
 def test_nothing_measured_is_no_model() -> None:

@@ -26,7 +26,7 @@ from homeostat.core.view import View
 from homeostat.models.capacity import backlog_rows, level, replays
 from homeostat.models.fitting import batch_model
 from homeostat.models.noise import fit
-from homeostat.models.performance import Performance, Range, catch_up_s, predict
+from homeostat.models.performance import Performance, Range, catch_up_s, predict, unseen_executors
 from homeostat.models.replay import BatchModel, Setup
 from homeostat.models.saturation import FlowModel, flow_model
 
@@ -164,6 +164,15 @@ def application_model(view: View) -> ApplicationModel | None:
         replays=replays(view),
         errors={name: trust.off for name, trust in view.trust.items()},
     )
+
+
+def unseen(view: View, instances: Mapping[str, int]) -> tuple[str, ...]:
+    """What sizing components for so many instances, or executors, takes for granted."""
+    if not view.micro_batch:
+        flow = flow_model(view)
+        return tuple(flow.unseen(instances)) if flow is not None else ()
+    batches = batch_model(view)
+    return tuple(unseen_executors(batches, max(instances.values()))) if batches is not None else ()
 
 
 def _behind(waiting: float, rate_per_s: float, performance: BatchModel | FlowModel) -> float:

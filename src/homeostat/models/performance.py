@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -258,16 +258,25 @@ def _range(ordered: Array) -> Range:
     return Range(quantile(ordered, INTERVAL[0]), quantile(ordered, 0.5), quantile(ordered, INTERVAL[1]))
 
 
+def unseen_executors(model: BatchModel, executors: int) -> Iterator[str]:
+    """What a prediction for so many executors takes for granted."""
+    blind = [stage.name for stage in model.stages if not stage.cost.scaling_known]
+    if blind and executors != model.setup.executors:
+        yield (
+            f"what other numbers of executors do to {', '.join(blind)} is unknown until one was seen: "
+            "taken for work that waits and does not share a CPU"
+        )
+    beyond = {s.name: s.cost.up_to_executors for s in model.stages if executors > s.cost.up_to_executors}
+    if beyond:
+        yield (
+            f"what more than {min(beyond.values()):g} executors do to {', '.join(beyond)} was never seen: "
+            "taken to go on as up to there"
+        )
+
+
 def _unknown(model: BatchModel, rows: float, setup: Setup) -> tuple[str, ...]:
     """What the prediction had to assume."""
-    found = []
-    if setup.executors != model.setup.executors:
-        blind = [stage.name for stage in model.stages if not stage.cost.scaling_known]
-        if blind:
-            found.append(
-                f"what other numbers of executors do to {', '.join(blind)} is unknown until one was seen: "
-                "taken for work that waits and does not share a CPU"
-            )
+    found = list(unseen_executors(model, setup.executors))
     low, high = model.rows_seen
     if not low / _FAR <= rows <= _FAR * high:
         found.append(f"batches of {rows:,.0f} rows are far from the {low:,.0f} to {high:,.0f} that were seen")
