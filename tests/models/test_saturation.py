@@ -50,6 +50,12 @@ def test_throughput_is_linear_up_to_the_first_saturation_point_and_flat_beyond()
     assert (then.bottleneck, then.throughput_per_s) == ("sink", 400.0)
 
 
+def test_what_is_just_enough_but_for_rounding_is_enough() -> None:
+    model = chain(operator("lines", 100.0 * (1 - 1e-9)))
+    assert model.operators[0].fewest(2_000.0) == 20
+    assert model.predict(2_000.0, {"lines": 20}).stable
+
+
 def test_the_largest_share_of_a_keyed_component_saturates_first() -> None:
     keyed = Operator("count", (), 4, 100.0, 1.0, KeyShares(4, 1.25))
     assert keyed.saturation_per_s(4) == pytest.approx(320.0)

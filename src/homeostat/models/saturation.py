@@ -119,7 +119,7 @@ class FlowPerformance:
 
     @property
     def stable(self) -> bool:
-        return self.rate_per_s <= self.saturation_per_s
+        return self.rate_per_s <= self.saturation_per_s * (1 + _ROUNDING)
 
 
 @dataclass(frozen=True, slots=True)
