@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import datetime
 
 SECONDS = {
     "ms": 0.001,
@@ -21,6 +22,7 @@ SECONDS = {
     "days": 86_400.0,
 }
 MULTIPLES = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+_DATES_S = 1e8  # above it, seconds since 1970; below, since the start of a run
 ROWS = ("row", "tuple", "record", "event", "sentence", "word", "bid")
 
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
@@ -186,3 +188,18 @@ def shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.10g}"
     return repr(value) if isinstance(value, str) else f"{value}"
+
+
+def clock(seconds: float) -> str:
+    """Time since a start; of a real clock, which counts from 1970, the local time of day.
+
+    >>> clock(4210)
+    '1:10:10'
+    """
+    if seconds > _DATES_S:
+        return f"{datetime.fromtimestamp(seconds):%H:%M:%S}"
+    whole = round(seconds)
+    sign = "-" if whole < 0 else ""
+    minutes, second = divmod(abs(whole), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{sign}{hours}:{minute:02d}:{second:02d}"

@@ -78,6 +78,25 @@ def test_a_plan_tells_why_the_others_lost(homeostat: Homeostat, batches: Path) -
     assert found["change"]["executors.app"] > 4
 
 
+GREEDY = """\
+from homeostat.core.configuration import EXECUTORS_KNOB, Patch
+
+
+class Greedy:
+    def propose(self, question):
+        yield question.model.configuration.patched(Patch({EXECUTORS_KNOB: 99}))
+        raise RuntimeError("nothing else to offer")
+"""
+
+
+def test_a_plan_tells_what_a_scheduler_of_ones_own_proposed_in_vain(homeostat: Homeostat, batches: Path) -> None:
+    Path("greedy.py").write_text(GREEDY, encoding="utf-8")
+    ran = homeostat("plan", "--scenario", batches, "--proposer", "greedy:Greedy")
+    assert ran.code == 0
+    assert "refused of Greedy: executors.app = 99 is outside its bounds" in ran.out
+    assert "refused of Greedy: raised RuntimeError: nothing else to offer" in ran.out
+
+
 def test_a_plan_that_cannot_be_is_unhealthy(homeostat: Homeostat, batches: Path) -> None:
     ran = homeostat("plan", "--scenario", batches, "--rate", "3k", "--cost-limit", 2)
     assert ran.code == 3

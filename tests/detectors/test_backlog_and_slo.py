@@ -71,11 +71,12 @@ def slo(
     count: int = 20,
     throughput_per_s: float | None = None,
     lag_s: float | None = None,
+    latency_p95_s: float | None = None,
 ) -> list[Symptom]:
     rows = 10.0 * np.broadcast_to(np.asarray(rows_per_s, dtype=np.float64), (count,))
     tasks = {"lines": instances(1000.0, 1.0)}
     observed = observations(count, tasks, rows=rows, pending_rows=pending_rows, arrival_per_s=arrival_per_s)
-    objective = Objective(throughput_per_s=throughput_per_s, lag_s=lag_s)
+    objective = Objective(throughput_per_s=throughput_per_s, lag_s=lag_s, latency_p95_s=latency_p95_s)
     return list(SloDetector().detect(view_of(observed, objective=objective)))
 
 
@@ -148,3 +149,9 @@ def test_an_objective_is_unknown_without_its_metric() -> None:
 
     assert [s.kind for s in (*throughput, *lag, *stuck)] == [UNKNOWN] * 3
     assert [s.evidence["missing"] for s in (*throughput, *lag, *stuck)] == ["throughput", "lag_s", "lag_s"]
+
+
+def test_the_latency_of_a_dataflow_is_unknown() -> None:
+    (symptom,) = slo(latency_p95_s=1.0)
+
+    assert (symptom.kind, symptom.evidence["missing"]) == (UNKNOWN, "latency_p95_s")

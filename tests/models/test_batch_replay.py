@@ -67,6 +67,13 @@ def test_the_critical_path_tells_where_more_executors_end_to_help() -> None:
     assert busy_driver.seconds == pytest.approx(6.0)
 
 
+def test_the_critical_path_is_as_slow_as_the_batches_are() -> None:
+    slower = replace(model(), pace=1.4)
+    path = slower.critical_path(12_000, SETUP)
+    assert path.seconds == pytest.approx(slower.plain_s(12_000, replace(SETUP, executors=path.executors)))
+    assert path.parts_s == pytest.approx({DRIVER: 0.5, "count": 1.4})
+
+
 def test_tasks_that_share_a_cpu_gain_nothing_from_more_executors() -> None:
     burning = replace(stage(), cost=TaskCost(0.0, 0.001, at_executors=3.0, slowing=1.0))
     assert model(burning).expected_s(12_000, replace(SETUP, executors=6)) == pytest.approx(4.5)
@@ -152,9 +159,23 @@ def test_a_backlog_is_worked_off_batch_by_batch() -> None:
     assert math.isinf(catch_up_s(model(), 1_600.0, bound, 1_000.0))
 
 
+def test_a_backlog_that_dwindles_slowly_takes_its_time() -> None:
+    """At 2,900 of 3,000 rows/s each batch leaves almost as much as it took; 43,500 rows always wait in the end."""
+    waiting, spent_s = 1_000_000.0 + 29_000.0, 0.0
+    while waiting > 1.1 * 43_500.0:
+        took_s = 0.5 + waiting / 3_000.0
+        spent_s, waiting = spent_s + took_s, 2_900.0 * took_s
+    assert catch_up_s(model(), 2_900.0, SETUP, 1_000_000.0) == pytest.approx(spent_s, rel=0.01)
+
+
 def test_what_was_never_seen_is_said() -> None:
     blind = model(replace(stage(), cost=TaskCost(0.0, 0.001)))
     assert predict(blind, 1_000.0, SETUP).unknown == ()
     assert "unknown until" in predict(blind, 1_000.0, replace(SETUP, executors=6)).unknown[0]
+    known = model(replace(stage(), cost=TaskCost(0.0, 0.001, slowing=0.2, up_to_executors=4.0)))
+    assert predict(known, 1_000.0, replace(SETUP, executors=4)).unknown == ()
+    assert predict(known, 1_000.0, replace(SETUP, executors=6)).unknown == (
+        "what more than 4 executors do to count was never seen: taken to go on as up to there",
+    )
     seen = replace(model(), rows_seen=(1_000.0, 2_000.0))
     assert "far from" in predict(seen, 2_000.0, SETUP).unknown[-1]

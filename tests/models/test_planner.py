@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from homeostat.bench import planning
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
+    PARALLELISM,
     STATE_PARTITIONS,
     TRIGGER_S,
     Capabilities,
@@ -21,6 +23,7 @@ from homeostat.core.configuration import (
     Patch,
 )
 from homeostat.core.objective import Objective
+from homeostat.core.observation import Array
 from homeostat.core.topology import Component, Topology
 from homeostat.models.application import ApplicationModel
 from homeostat.models.forecast import Forecast
@@ -30,12 +33,20 @@ from homeostat.models.taskcost import TaskCost
 
 STATE = Knob(STATE_PARTITIONS, "main")
 TRIGGER = Knob(TRIGGER_S, "main")
+STEADY = np.zeros(3)
 
 
-def batches(objective: Objective | None = None, *, executors: int = 3, backlog: float = 0.0) -> ApplicationModel:
-    """A millisecond a row in 48 tasks, half a second of driver; a trigger of 10 s."""
+def batches(
+    objective: Objective | None = None,
+    *,
+    executors: int = 3,
+    backlog: float = 0.0,
+    trigger_s: float = 10.0,
+    common: Array = STEADY,
+) -> ApplicationModel:
+    """A millisecond a row in 48 tasks, half a second of driver; `common` is ln of what whole batches had in common."""
     stage = Stage("count", TaskCost(0.0, 0.001, slowing=0.0), np.full(48, 1 / 48), 1.0, np.zeros((3, 48)))
-    model = BatchModel((stage,), np.full(3, 0.5), np.zeros(3), 1, Setup(executors, 10.0))
+    model = BatchModel((stage,), np.full(3, 0.5), common, 1, Setup(executors, trigger_s))
     knobs = {
         EXECUTORS_KNOB: KnobSpec(1, 40, apply_s=10.0, cost=1.0),
         STATE: KnobSpec(1, 1000, live=False, apply_s=30.0),
@@ -44,7 +55,7 @@ def batches(objective: Objective | None = None, *, executors: int = 3, backlog: 
     return ApplicationModel(
         at_s=0.0,
         topology=Topology((Component("count", "source", EXECUTORS_KNOB, partitions=STATE),)),
-        configuration=Configuration({EXECUTORS_KNOB: executors, STATE: 48, TRIGGER: 10.0}),
+        configuration=Configuration({EXECUTORS_KNOB: executors, STATE: 48, TRIGGER: trigger_s}),
         capabilities=Capabilities(knobs),
         objective=objective or Objective(),
         performance=model,
@@ -77,6 +88,24 @@ def test_every_candidate_that_lost_says_why() -> None:
     assert "costs" in reasons[8]
 
 
+def test_without_a_trigger_batches_that_follow_each_other_have_to_take_the_load() -> None:
+    # Whole waves of 48 tasks: 6 slots take just 6,000 rows/s, 7 slots 6,857.
+    made = plan(batches(trigger_s=0.0), arrivals=Steady(6_000.0))
+    assert chosen(made) == {EXECUTORS_KNOB: 7, STATE: 48, TRIGGER: 0.0}
+    assert "takes 3,000 of 6,000 rows/s" in made.present.lost
+    assert chosen(plan(batches(trigger_s=0.0), arrivals=Steady(500.0)))[EXECUTORS_KNOB] == 1
+
+
+def test_without_a_trigger_the_load_is_taken_with_the_wanted_confidence() -> None:
+    noisy = batches(trigger_s=0.0, common=np.linspace(-0.3, 0.3, 24))
+    even, sure = (plan(noisy, arrivals=Steady(6_000.0), goal=Goal(confidence=c)) for c in (0.5, 0.9))
+    assert chosen(sure)[EXECUTORS_KNOB] > chosen(even)[EXECUTORS_KNOB]
+    reasons = {int(c.configuration[EXECUTORS_KNOB]): c.lost for c in sure.candidates}
+    assert reasons[int(chosen(sure)[EXECUTORS_KNOB]) - 1] == "takes less than 6,000 rows/s in more than 10%"
+    largest = noisy.predict(noisy.configuration, 2_000.0).saturation_per_s
+    assert largest.low < largest.middle < largest.high
+
+
 def test_more_confidence_plans_for_more_of_a_load_that_varies() -> None:
     load = Steady(5_000.0, variation=0.2)
     sure, surer = (plan(batches(), arrivals=load, goal=Goal(confidence=c)) for c in (0.5, 0.99))
@@ -105,6 +134,58 @@ def test_a_latency_objective_shortens_the_trigger_and_pays_for_it() -> None:
     assert quick.chosen.predicted.latency_s["p95"] <= 6.0
     assert chosen(quick)[TRIGGER] < 10.0
     assert quick.chosen.cost >= plain.best.cost
+
+
+@pytest.mark.parametrize("trigger_s", [60.0, 600.0])
+def test_a_trigger_far_from_what_the_objective_needs_is_found_in_one_step(trigger_s: float) -> None:
+    made = plan(batches(Objective(latency_p95_s=3.0), trigger_s=trigger_s))
+    assert made.chosen is not None
+    assert made.chosen.predicted.latency_s["p95"] <= 3.0
+
+
+def test_tasks_that_cost_more_than_their_rows_are_made_fewer() -> None:
+    """48 tasks of 0.5 s each on at most 2 slots take 12 s whatever their rows; 24 of them 6 s."""
+    model = batches(executors=2)
+    assert isinstance(model.performance, BatchModel)
+    (stage,) = model.performance.stages
+    dear = replace(stage, cost=TaskCost(0.5, 0.0001, slowing=0.0))
+    made = plan(
+        replace(
+            model,
+            performance=replace(model.performance, stages=(dear,)),
+            capabilities=Capabilities({**model.capabilities.knobs, EXECUTORS_KNOB: KnobSpec(1, 2, cost=1.0)}),
+        ),
+        goal=Goal(catch_up_s=math.inf),
+    )
+    assert chosen(made)[STATE] == 24
+
+
+def test_a_lag_objective_holds_with_the_wanted_confidence() -> None:
+    """A batch takes 7.2 s as a rule, and up to 9.4 s in 90 % of the cases."""
+    noisy = batches(Objective(lag_s=8.0), common=np.linspace(-0.4, 0.4, 24))
+    assert noisy.predict(noisy.configuration, 2_000.0).lag_s < 8.0
+    assert plan(noisy, goal=Goal(confidence=0.5)).patch.values == {}
+    sure = plan(noisy)
+    assert sure.present.lost.startswith("lag of up to 9.")
+    assert chosen(sure)[EXECUTORS_KNOB] > 3 or chosen(sure)[TRIGGER] < 10.0
+
+
+@pytest.mark.parametrize(("wanted", "what"), [(Objective(latency_p95_s=0.1), "latency"), (Objective(lag_s=5.0), "lag")])
+def test_an_objective_that_cannot_be_predicted_is_not_said_to_hold(wanted: Objective, what: str) -> None:
+    made = plan(replace(planning.dataflow(3, 200), objective=wanted))
+    assert made.chosen is None
+    assert {each.lost for each in made.candidates} == {f"has a {what} that cannot be predicted"}
+    assert made.best.predicted.unknown == (f"the {what} of a dataflow: only how much it takes is predicted",)
+
+
+def test_a_dataflow_has_to_hold_with_the_wanted_confidence_too() -> None:
+    """200 instances of 1,000 rows/s each, but the uneven ones take 190,476, known to 1 %."""
+    model = replace(planning.dataflow(3, 200), arrival_per_s=190_000.0)
+    even, sure = (plan(model, goal=Goal(confidence=c, catch_up_s=math.inf)) for c in (0.5, 0.9))
+    assert even.present.predicted.stable
+    assert even.present.lost == ""
+    assert sure.present.lost == "takes 188,051 of 190,000 rows/s with 90% confidence"
+    assert chosen(sure)[Knob(PARALLELISM, "c1")] > 200
 
 
 def test_where_nothing_holds_the_closest_is_told_with_what_is_wrong() -> None:
@@ -140,6 +221,26 @@ def test_a_scheduler_of_ones_own_proposes_and_is_judged_like_ours() -> None:
     theirs = [c for c in made.candidates if c.proposer == "thrifty"]
     assert len(theirs) == 1
     assert theirs[0].predicted.stable
+
+
+class Nameless:
+    """First asks for more than there can be, then fails."""
+
+    def propose(self, question: Question) -> Iterator[Configuration]:
+        yield question.model.configuration.patched(Patch({EXECUTORS_KNOB: 5}))
+        yield question.model.configuration.patched(Patch({EXECUTORS_KNOB: 99}))
+        raise LookupError("no more\nideas")
+
+
+def test_what_was_proposed_in_vain_is_told_and_the_others_go_on() -> None:
+    broken: Any = Nameless()
+    made = plan(batches(), arrivals=Steady(6_000.0), proposers=[broken, Thrifty()])
+    assert [(each.proposer, each.why) for each in made.refused] == [
+        ("Nameless", "executors.app = 99 is outside its bounds 1 to 40"),
+        ("Nameless", "raised LookupError: no more ideas"),
+    ]
+    assert {"Nameless", "thrifty"} <= {each.proposer for each in made.candidates}
+    assert chosen(made)[EXECUTORS_KNOB] == 7
 
 
 def test_all_components_of_a_dataflow_are_sized_at_once() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from homeostat.models.saturation import FlowModel, KeyShares, Operator, flow_model
@@ -48,6 +50,12 @@ def test_throughput_is_linear_up_to_the_first_saturation_point_and_flat_beyond()
     assert (then.bottleneck, then.throughput_per_s) == ("sink", 400.0)
 
 
+def test_what_is_just_enough_but_for_rounding_is_enough() -> None:
+    model = chain(operator("lines", 100.0 * (1 - 1e-9)))
+    assert model.operators[0].fewest(2_000.0) == 20
+    assert model.predict(2_000.0, {"lines": 20}).stable
+
+
 def test_the_largest_share_of_a_keyed_component_saturates_first() -> None:
     keyed = Operator("count", (), 4, 100.0, 1.0, KeyShares(4, 1.25))
     assert keyed.saturation_per_s(4) == pytest.approx(320.0)
@@ -84,6 +92,12 @@ def test_how_uneven_keys_are_is_unknown_from_one_instance() -> None:
     model = chain(operator("lines", 1000.0), Operator("count", ("lines",), 1, 100.0, 1.0, KeyShares(1, 1.0)))
     assert model.predict(100.0).unknown == ()
     assert "unknown" in model.predict(100.0, {"count": 4}).unknown[0]
+
+
+def test_more_instances_than_were_ever_seen_are_said_to_be_unknown() -> None:
+    model = chain(operator("lines", 1000.0), replace(operator("split", 100.0, "lines", count=2), most=4))
+    assert model.predict(100.0, {"split": 4}).unknown == ()
+    assert "what more instances than were seen do to split is unknown" in model.predict(100.0, {"split": 5}).unknown[0]
 
 
 def test_nothing_measured_is_no_model() -> None:

@@ -100,6 +100,15 @@ def test_a_word_count_at_one_and_one_is_sized_ten_and_twenty_in_one_step() -> No
     assert proposal.component == "count"
 
 
+def test_what_was_never_seen_is_told_with_the_size() -> None:
+    """Neither more instances of a dataflow nor other numbers of executors."""
+    (flow,), (batch,) = up(word_count(), Diagnosis(UNDER_PROVISIONED, "count")), up(batches(120.0))
+    assert flow.prediction is not None
+    assert "unknown: what more instances than were seen do to split, count is unknown" in flow.prediction.text
+    assert batch.prediction is not None
+    assert "unknown: what other numbers of executors do to lines, split is unknown" in batch.prediction.text
+
+
 def test_nothing_is_scaled_up_that_is_not_short() -> None:
     assert up(word_count(), Diagnosis(SLOW_INSTANCE, "split"), IDLE) == []
     assert up(stage(350.0)) == []

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from homeostat.core.configuration import EXECUTORS_KNOB, Capabilities, KnobSpec
-from homeostat.core.findings import OVER_PROVISIONED, RISE_AHEAD, SCALE_UP, SLOW_INSTANCE, Diagnosis, Proposal
+from homeostat.core.findings import (
+    OVER_PROVISIONED,
+    RISE_AHEAD,
+    SCALE_UP,
+    SLOW_INSTANCE,
+    UNDER_PROVISIONED,
+    Diagnosis,
+    Proposal,
+)
 from homeostat.core.objective import Objective
 from homeostat.core.trust import Trust
 from homeostat.core.view import View
@@ -17,7 +26,7 @@ from homeostat.testing import instances, observations, view_of
 LOAD_PER_S, TRIGGER_S, EXECUTORS, TASKS = 1_000.0, 4.0, 4, 16
 
 
-def batches() -> View:
+def batches(pending_rows: float = 0.0, apply_s: float = 0.0) -> View:
     """2 ms a row in 16 tasks on 4 executors: a batch of 4,000 rows takes 2 of the 4 seconds of its trigger."""
     rows = LOAD_PER_S * TRIGGER_S
     task_s = 0.002 * rows / TASKS
@@ -34,9 +43,9 @@ def batches() -> View:
         rows=rows,
         seconds=2.2,
         trigger_s=TRIGGER_S,
-        pending_rows=0.0,
+        pending_rows=pending_rows,
     )
-    knobs = {EXECUTORS_KNOB: KnobSpec(1, 40, cost=1.0)}
+    knobs = {EXECUTORS_KNOB: KnobSpec(1, 40, apply_s=apply_s, cost=1.0)}
     view = view_of(observed, values={EXECUTORS_KNOB: EXECUTORS}, capabilities=Capabilities(knobs))
     return replace(view, objective=Objective(latency_p95_s=8.0))
 
@@ -60,6 +69,26 @@ def test_a_rise_that_is_forecast_is_planned_for_by_what_holds_the_latency_then()
 def test_nothing_is_given_back_ahead_of_a_fall(expected_per_s: float) -> None:
     assert planned(expected_per_s) == []
     assert planned(expected_per_s, Diagnosis(OVER_PROVISIONED, "count")) == []
+
+
+def test_when_a_backlog_will_be_gone_is_told_by_the_clock_the_time_to_get_there_included() -> None:
+    def told(apply_s: float) -> tuple[int, int, int, int]:
+        view = batches(pending_rows=2_000_000.0, apply_s=apply_s)
+        (proposal,) = RetuneResolver().resolve(view, [Diagnosis(UNDER_PROVISIONED, "count")])
+        assert proposal.prediction is not None
+        clock = r"0:(\d\d):(\d\d)"
+        found = re.search(
+            rf"caught up at {clock} with (\d+) executors, at {clock} with (\d+)", proposal.prediction.text
+        )
+        assert found is not None
+        minute, second, executors, later, after, fewer = map(int, found.groups())
+        assert executors == proposal.patch.values[EXECUTORS_KNOB]
+        return 60 * minute + second, executors, 60 * later + after, fewer
+
+    soon_s, executors, late_s, fewer = told(apply_s=0.0)
+    assert soon_s < late_s
+    assert executors > fewer
+    assert told(apply_s=30.0)[0] == pytest.approx(soon_s + 30, abs=1)
 
 
 def test_trouble_that_is_there_goes_first() -> None:

@@ -236,6 +236,8 @@ def _print_plan(model: ApplicationModel, made: Plan, load: str) -> None:
     left = len(made.candidates) - SHOWN
     if left > 0:
         print(f"… and {left} more (--json has all)")
+    for refused in made.refused:
+        print(f"refused of {refused.proposer}: {refused.why}")
     print(made.best.predicted.limit)
     _print_doubts(model, made.best.predicted)
 
@@ -265,8 +267,7 @@ def _candidate_row(model: ApplicationModel, made: Plan, candidate: Candidate) ->
 def _caught_up(model: ApplicationModel, candidate: Candidate) -> str:
     if model.backlog_rows <= 0:
         return "-"
-    done_s = model.at_s + candidate.pause_s + candidate.catch_up_s
-    return f"at {clock(done_s)}" if math.isfinite(done_s) else "never"
+    return f"at {clock(model.at_s + candidate.done_s)}" if math.isfinite(candidate.done_s) else "never"
 
 
 def _assigned(model: ApplicationModel, assignments: Sequence[str]) -> dict[Knob, Value]:

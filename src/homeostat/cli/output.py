@@ -6,10 +6,11 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from homeostat.units import clock as clock
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +29,6 @@ KIND_STYLES = {
     "failure": "red",
     "change": "bold blue",
 }
-_DATES_S = 1e8  # above it, seconds since 1970; below, since the start of a run
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -103,18 +103,3 @@ def _print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], ri
             for cell, width, column in zip(line, widths, columns, strict=True)
         ]
         print("  ".join(cells).rstrip())
-
-
-def clock(seconds: float) -> str:
-    """Time since a start; of a real clock, which counts from 1970, the local time of day.
-
-    >>> clock(4210)
-    '1:10:10'
-    """
-    if seconds > _DATES_S:
-        return f"{datetime.fromtimestamp(seconds):%H:%M:%S}"
-    whole = round(seconds)
-    sign = "-" if whole < 0 else ""
-    minutes, second = divmod(abs(whole), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{sign}{hours}:{minute:02d}:{second:02d}"

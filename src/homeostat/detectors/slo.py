@@ -35,8 +35,8 @@ class SloDetector:
             lags = np.array([lag_of(d.pending_rows, d.arrival_per_s) for d in view.current])
             yield from self._judge(np.where(lags > 0, lags, 1e-9) / lag_s, np.isfinite(lags), "lag_s", lag_s)
         latency_s = view.objective.latency_p95_s
-        if latency_s is not None and view.micro_batch:
-            took_s = np.array([latency_p95_s(d) for d in view.current])
+        if latency_s is not None:
+            took_s = np.array([latency_p95_s(d) if view.micro_batch else NAN for d in view.current])
             yield from self._judge(took_s / latency_s, np.isfinite(took_s), "latency_p95_s", latency_s)
 
     def _judge(self, excess: Array, known: Array, what: str, wanted: float) -> Iterator[Symptom]:

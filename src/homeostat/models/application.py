@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from homeostat.core.configuration import (
     Capabilities,
     Configuration,
     Knob,
+    Restart,
+    SetLive,
+    diff,
 )
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN
@@ -23,14 +26,14 @@ from homeostat.core.view import View
 from homeostat.models.capacity import backlog_rows, level, replays
 from homeostat.models.fitting import batch_model
 from homeostat.models.noise import fit
-from homeostat.models.performance import Performance, Range, catch_up_s, predict, tail_s
+from homeostat.models.performance import Performance, Range, catch_up_s, predict, unseen_executors
 from homeostat.models.replay import BatchModel, Setup
 from homeostat.models.saturation import FlowModel, flow_model
 
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """A configuration at a rate. What an engine does not have is NaN: a dataflow has no batches.
+    """A configuration at a rate. What an engine does not have is NaN: a dataflow has no batches, of so many `rows`.
 
     `limit` says what no further instance would help against, `unknown` what had to be assumed.
     """
@@ -44,6 +47,7 @@ class Predicted:
     latency_s: Mapping[str, float] = field(default_factory=dict)
     lag_s: float = NAN
     most_per_s: float = NAN
+    rows: float = NAN
     limit: str = ""
     parts_s: Mapping[str, float] = field(default_factory=dict)
     utilisation: Mapping[str, float] = field(default_factory=dict)
@@ -74,9 +78,10 @@ class ApplicationModel:
     def predict(self, configuration: Configuration, rate_per_s: float) -> Predicted:
         """Everything about it."""
         if isinstance(self.performance, FlowModel):
-            return _flow(self.performance, self.topology, configuration, rate_per_s)
-        found = predict(self.performance, rate_per_s, self.setup(configuration), self.variation)
-        return _batches(found, configuration)
+            found = _flow(self.performance, self.instances(configuration), configuration, rate_per_s)
+            return replace(found, unknown=(*found.unknown, *_unpredicted(self.objective)))
+        batches = predict(self.performance, rate_per_s, self.setup(configuration), self.variation)
+        return _batches(batches, configuration)
 
     def catch_up_s(self, configuration: Configuration, rate_per_s: float, backlog_rows: float) -> float:
         """How long until a backlog is gone; infinite if it never is."""
@@ -86,6 +91,25 @@ class ApplicationModel:
         if backlog_rows <= 0:
             return 0.0
         return backlog_rows / spare_per_s if spare_per_s > 0 else math.inf
+
+    def pause_s(self, configuration: Configuration) -> float:
+        """Until all of it is up; restarts are merged into one."""
+        return self._taken_s(configuration, SetLive, Restart)
+
+    def behind_rows(self, configuration: Configuration, rate_per_s: float) -> float:
+        """What waits once the configuration is up: what waits now, and what arrives while nothing is taken."""
+        return self.backlog_rows + rate_per_s * self._taken_s(configuration, Restart) if self.replays else 0.0
+
+    def _taken_s(self, configuration: Configuration, *kinds: type[SetLive | Restart]) -> float:
+        """By all steps to a configuration that are of these kinds."""
+        steps, knobs = diff(self.configuration, configuration, self.capabilities), self.capabilities.knobs
+        chosen = (step for step in steps if isinstance(step, SetLive | Restart) and isinstance(step, kinds))
+        return sum(max(knobs[knob].apply_s for knob in step.values) for step in chosen)
+
+    def instances(self, configuration: Configuration) -> dict[str, int]:
+        """Of each component that has a number of its own."""
+        scaled = (component for component in self.topology if component.scaled_by in configuration.values)
+        return {component.name: int(configuration[component.scaled_by]) for component in scaled}
 
     def setup(self, configuration: Configuration) -> Setup:
         """The configuration as a batch sees it."""
@@ -142,19 +166,20 @@ def application_model(view: View) -> ApplicationModel | None:
     )
 
 
+def unseen(view: View, instances: Mapping[str, int]) -> tuple[str, ...]:
+    """What sizing components for so many instances, or executors, takes for granted."""
+    if not view.micro_batch:
+        flow = flow_model(view)
+        return tuple(flow.unseen(instances)) if flow is not None else ()
+    batches = batch_model(view)
+    return tuple(unseen_executors(batches, max(instances.values()))) if batches is not None else ()
+
+
 def _behind(waiting: float, rate_per_s: float, performance: BatchModel | FlowModel) -> float:
     """What waits beyond the rows of one batch, which always wait when one ends."""
     if isinstance(performance, FlowModel):
         return waiting
     return max(0.0, waiting - rate_per_s * max(performance.setup.trigger_s, 1.0))
-
-
-def holds_in_time(model: BatchModel, setup: Setup, rate_per_s: float, confidence: float) -> bool:
-    """Whether a batch of one trigger's rows ends within it, with this confidence."""
-    if setup.trigger_s <= 0:
-        return True
-    rows = rate_per_s * setup.trigger_s
-    return rows <= setup.rows_bound and tail_s(model, rows, setup, confidence) <= setup.trigger_s
 
 
 def _batches(found: Performance, configuration: Configuration) -> Predicted:
@@ -172,14 +197,21 @@ def _batches(found: Performance, configuration: Configuration) -> Predicted:
         latency_s=found.latency_s,
         lag_s=found.lag_s,
         most_per_s=found.most_per_s,
+        rows=found.rows,
         limit=limit,
         parts_s=path.parts_s,
         unknown=found.unknown,
     )
 
 
-def _flow(model: FlowModel, topology: Topology, configuration: Configuration, rate_per_s: float) -> Predicted:
-    counts = {c.name: int(configuration[c.scaled_by]) for c in topology if c.scaled_by in configuration.values}
+def _unpredicted(objective: Objective) -> Iterator[str]:
+    """What is asked of a dataflow and cannot be told."""
+    wanted = {"latency": objective.latency_p95_s, "lag": objective.lag_s}
+    for name in (name for name, limit_s in wanted.items() if limit_s is not None):
+        yield f"the {name} of a dataflow: only how much it takes is predicted"
+
+
+def _flow(model: FlowModel, counts: Mapping[str, int], configuration: Configuration, rate_per_s: float) -> Predicted:
     found = model.predict(rate_per_s, counts)
     bottleneck = next((o for o in model.operators if o.name == found.bottleneck), None)
     off = 1.28 * bottleneck.error if bottleneck is not None else 0.0

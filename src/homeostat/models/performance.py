@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,7 +85,9 @@ def predict(model: BatchModel, rate_per_s: float, setup: Setup, variation: float
         batch_s=_range(durations_s),
         period_s=period_s if stable else max(trigger_s, quantile(durations_s, 0.5)),
         throughput_per_s=min(rate_per_s, most),
-        saturation_per_s=_saturation_per_s(model, setup, factors, most),
+        saturation_per_s=_saturation_per_s(
+            model, setup, factors if setup.trigger_s > 0 else _range(durations_s / model.plain_s(rows, setup))
+        ),
         most_per_s=most,
         stable=stable,
         lag_s=quantile(durations_s, 0.5) if stable else math.inf,
@@ -113,8 +115,7 @@ def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows:
     if backlog_rows <= 0:
         return 0.0
     trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
-    rows = min(max(rate_per_s * trigger_s, 1.0), setup.rows_bound)
-    factor = float(np.median(model.durations_s(rows, setup))) / model.plain_s(rows, setup)
+    factor = _usual_factor(model, rate_per_s, setup)
     if rate_per_s >= _most_per_s(model, setup, factor):
         return math.inf
     usual = _GONE * rate_per_s * _period_s(model, rate_per_s, setup, factor)
@@ -124,9 +125,10 @@ def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows:
         gained = setup.rows_bound - rate_per_s * full_s
         full = math.floor(max(0.0, waiting - max(setup.rows_bound, usual)) / gained)
         waiting, spent_s = waiting - full * gained, full * full_s
+    batches: list[tuple[float, float]] = []
     for _ in range(_MOST_ROUNDS):
         if waiting <= usual:
-            break
+            return spent_s
         rows = min(waiting, setup.rows_bound)
         took_s = max(trigger_s, factor * model.plain_s(rows, setup))
         gained = rows - rate_per_s * took_s
@@ -134,12 +136,50 @@ def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows:
             return math.inf
         spent_s += took_s * min(1.0, (waiting - usual) / gained)
         waiting -= gained
-    return spent_s
+        batches.append((rows, took_s))
+    return spent_s + _dwindling_s(rate_per_s, waiting, usual, *batches[-2:])
+
+
+def _dwindling_s(
+    rate_per_s: float, waiting: float, gone: float, before: tuple[float, float], last: tuple[float, float]
+) -> float:
+    """How much longer until no more than `gone` waits, where every batch takes all of it and leaves what arrives
+    meanwhile.
+
+    The time of a batch is taken for the line through the latest two, (rows, seconds) each: then what waits beyond the
+    usual shrinks by the same factor each time.
+    """
+    row_s = (before[1] - last[1]) / (before[0] - last[0])
+    left = rate_per_s * row_s
+    if not 0.0 < left < 1.0:
+        return 0.0 if left <= 0.0 else math.inf
+    usual = rate_per_s * (last[1] - row_s * last[0]) / (1.0 - left)
+    beyond, gone = waiting - usual, max(gone, _GONE * usual)
+    if waiting <= gone:
+        return 0.0
+    batches = math.log((gone - usual) / beyond) / math.log(left)
+    return (batches * usual + (beyond - (gone - usual)) * left / (1.0 - left)) / rate_per_s
 
 
 def tail_s(model: BatchModel, rows: float, setup: Setup, share: float) -> float:
     """What a batch of so many rows does not exceed, in this share of the cases."""
     return quantile(model.durations_s(rows, setup), share)
+
+
+def sure_per_s(model: BatchModel, rate_per_s: float, setup: Setup, share: float) -> float:
+    """The rate that batches as long as they like take in this share of the cases, as noisy as those at `rate_per_s`."""
+    factor = _usual_factor(model, rate_per_s, setup)
+    most = _most_per_s(model, setup, factor)
+    if rate_per_s >= most:
+        return most
+    rows = min(rate_per_s * _period_s(model, rate_per_s, setup, factor), setup.rows_bound)
+    return _most_per_s(model, setup, tail_s(model, rows, setup, share) / model.plain_s(rows, setup))
+
+
+def _usual_factor(model: BatchModel, rate_per_s: float, setup: Setup) -> float:
+    """How many times longer than without noise a batch of one trigger's rows takes."""
+    rows = min(max(rate_per_s * max(setup.trigger_s, _SHORTEST_PERIOD_S), 1.0), setup.rows_bound)
+    return float(np.median(model.durations_s(rows, setup))) / model.plain_s(rows, setup)
 
 
 def _period_s(model: BatchModel, rate_per_s: float, setup: Setup, factor: float) -> float:
@@ -155,11 +195,11 @@ def _period_s(model: BatchModel, rate_per_s: float, setup: Setup, factor: float)
     return period_s
 
 
-def _saturation_per_s(model: BatchModel, setup: Setup, factors: Range, most_per_s: float) -> Range:
+def _saturation_per_s(model: BatchModel, setup: Setup, factors: Range) -> Range:
     """The rate λ with T(λ·B) = B for each trigger B; without one, what the longest batches take."""
-    if setup.trigger_s <= 0:
-        return Range(most_per_s, most_per_s, most_per_s)
     every = (factors.high, factors.middle, factors.low)
+    if setup.trigger_s <= 0:
+        return Range(*(_most_per_s(model, setup, factor) for factor in every))
     rows = [min(_rows_within(model, setup, setup.trigger_s / factor), setup.rows_bound) for factor in every]
     low, middle, high = (each / setup.trigger_s for each in rows)
     return Range(low, middle, high)
@@ -218,16 +258,25 @@ def _range(ordered: Array) -> Range:
     return Range(quantile(ordered, INTERVAL[0]), quantile(ordered, 0.5), quantile(ordered, INTERVAL[1]))
 
 
+def unseen_executors(model: BatchModel, executors: int) -> Iterator[str]:
+    """What a prediction for so many executors takes for granted."""
+    blind = [stage.name for stage in model.stages if not stage.cost.scaling_known]
+    if blind and executors != model.setup.executors:
+        yield (
+            f"what other numbers of executors do to {', '.join(blind)} is unknown until one was seen: "
+            "taken for work that waits and does not share a CPU"
+        )
+    beyond = {s.name: s.cost.up_to_executors for s in model.stages if executors > s.cost.up_to_executors}
+    if beyond:
+        yield (
+            f"what more than {min(beyond.values()):g} executors do to {', '.join(beyond)} was never seen: "
+            "taken to go on as up to there"
+        )
+
+
 def _unknown(model: BatchModel, rows: float, setup: Setup) -> tuple[str, ...]:
     """What the prediction had to assume."""
-    found = []
-    if setup.executors != model.setup.executors:
-        blind = [stage.name for stage in model.stages if not stage.cost.scaling_known]
-        if blind:
-            found.append(
-                f"what other numbers of executors do to {', '.join(blind)} is unknown until one was seen: "
-                "taken for work that waits and does not share a CPU"
-            )
+    found = list(unseen_executors(model, setup.executors))
     low, high = model.rows_seen
     if not low / _FAR <= rows <= _FAR * high:
         found.append(f"batches of {rows:,.0f} rows are far from the {low:,.0f} to {high:,.0f} that were seen")

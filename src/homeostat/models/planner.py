@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from statistics import NormalDist
 from typing import Protocol
 
@@ -16,13 +17,11 @@ from homeostat.core.configuration import (
     Configuration,
     Knob,
     Patch,
-    Restart,
-    SetLive,
     Value,
-    diff,
 )
-from homeostat.models.application import ApplicationModel, Predicted, holds_in_time
+from homeostat.models.application import ApplicationModel, Predicted
 from homeostat.models.forecast import Forecast
+from homeostat.models.holding import holds_in_time, too_late, too_slow
 from homeostat.models.replay import BatchModel
 from homeostat.models.saturation import FlowModel
 
@@ -32,10 +31,14 @@ CATCH_UP_S = 600.0
 SMALLEST = "the smallest"
 
 _LOOKED_AHEAD = 4
-_TRIGGERS = (1.0, 0.5, 0.25, 2.0)
-_CUTS = (1, 2, 4)
+_TRIGGERS = (0.5, 0.25, 2.0)
+# A row waits for up to a trigger, and then for a batch that may take as long.
+_TRIGGERS_OF_WANTED = (0.75, 0.5, 0.25)
+_CUTS = (2, 4, 0.5)
 _SHORTEST_TRIGGER_S = 1.0
 _TROUBLE = 0.005
+
+_Key = tuple[tuple[Knob, Value], ...]
 
 
 class Arrivals(Protocol):
@@ -97,11 +100,25 @@ class Candidate:
     def configuration(self) -> Configuration:
         return self.predicted.configuration
 
+    @property
+    def done_s(self) -> float:
+        """Until it is up and has caught up."""
+        return self.pause_s + self.catch_up_s
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What a proposer of one's own proposed in vain, and why; without a configuration, what came of asking it."""
+
+    proposer: str
+    why: str
+    configuration: Configuration | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """`rate_per_s` is the load that was planned for. `chosen` is None where nothing holds the objective; `best` then
-    comes closest."""
+    comes closest. `refused` could not be judged."""
 
     rate_per_s: float
     goal: Goal
@@ -109,6 +126,7 @@ class Plan:
     chosen: Candidate | None
     best: Candidate
     candidates: tuple[Candidate, ...]
+    refused: tuple[Refused, ...] = ()
 
     @property
     def patch(self) -> Patch:
@@ -131,8 +149,8 @@ class Question:
         """The configuration with its prediction, its costs, and what is wrong with it."""
         model, rate = self.model, self.rate_per_s
         predicted = self.predict(configuration)
-        pause_s = _pause_s(model, configuration)
-        catch_up_s = model.catch_up_s(configuration, rate, behind_rows(model, configuration, rate))
+        pause_s = model.pause_s(configuration)
+        catch_up_s = model.catch_up_s(configuration, rate, model.behind_rows(configuration, rate))
         cost = model.capabilities.cost(configuration)
         return Candidate(
             predicted,
@@ -141,13 +159,8 @@ class Question:
             pause_s,
             catch_up_s,
             spent=cost * (self.goal.horizon_s + pause_s + min(catch_up_s, self.goal.horizon_s)),
-            lost=_wrong(self, configuration, predicted, catch_up_s, cost),
+            lost=_wrong(self, predicted, catch_up_s, cost),
         )
-
-
-def behind_rows(model: ApplicationModel, configuration: Configuration, rate_per_s: float) -> float:
-    """What waits once the configuration is up: what waits now, and what arrives while it comes."""
-    return model.backlog_rows + rate_per_s * _standstill_s(model, configuration) if model.replays else 0.0
 
 
 class Proposer(Protocol):
@@ -171,13 +184,36 @@ def plan(
     coming = arrivals or Steady(model.arrival_per_s, model.variation)
     question = Question(model, planned_rate(model, coming, goal), goal)
     present = question.judge(model.configuration, "present")
-    found: dict[tuple[tuple[Knob, Value], ...], Candidate] = {_key(model.configuration): present}
-    for proposer in (*proposers, Smallest()):
-        for configuration in proposer.propose(question):
-            refusal = model.capabilities.refusal(configuration)
-            if not refusal and _key(configuration) not in found:
-                found[_key(configuration)] = question.judge(configuration, proposer.name)
-    return _chosen(question, present, tuple(found.values()))
+    found: dict[_Key, Candidate] = {_key(model.configuration): present}
+    refused: list[Refused] = []
+    theirs = (_unfailing(question, proposer, found) for proposer in proposers)
+    for outcome in chain(*theirs, _judged(question, Smallest(), found)):
+        if isinstance(outcome, Refused):
+            refused.append(outcome)
+        else:
+            found[_key(outcome.configuration)] = outcome
+    return replace(_chosen(question, present, tuple(found.values())), refused=tuple(refused))
+
+
+def _unfailing(question: Question, proposer: Proposer, known: Container[_Key]) -> Iterator[Candidate | Refused]:
+    """One of the user's own that fails leaves the others alone."""
+    try:
+        yield from _judged(question, proposer, known)
+    except Exception as error:
+        yield Refused(_name(proposer), f"raised {type(error).__name__}: {' '.join(str(error).split())}")
+
+
+def _judged(question: Question, proposer: Proposer, known: Container[_Key]) -> Iterator[Candidate | Refused]:
+    for configuration in proposer.propose(question):
+        refusal = question.model.capabilities.refusal(configuration)
+        if refusal:
+            yield Refused(_name(proposer), refusal, configuration)
+        elif _key(configuration) not in known:
+            yield question.judge(configuration, _name(proposer))
+
+
+def _name(proposer: Proposer) -> str:
+    return str(getattr(proposer, "name", "") or type(proposer).__name__)
 
 
 def planned_rate(model: ApplicationModel, arrivals: Arrivals, goal: Goal) -> float:
@@ -238,7 +274,7 @@ def _batch_configurations(question: Question, batches: BatchModel) -> Iterator[C
                 if spec.minimum <= executors <= spec.maximum:
                     yield base.patched(Patch({EXECUTORS_KNOB: executors}))
             if _in_time(question, batches, base, fewest):
-                break  # cutting the stages finer would only cost more
+                break  # cutting the stages anew would only cost more
 
 
 def _fewest_executors(question: Question, batches: BatchModel, base: Configuration, low: int, high: int) -> int:
@@ -258,32 +294,31 @@ def _in_time(question: Question, batches: BatchModel, base: Configuration, execu
 
 
 def _trigger_choices(question: Question) -> Iterator[dict[Knob, Value]]:
-    """As it is; with an objective for lag or latency also shorter and longer ones."""
+    """As it is; with an objective for lag or latency also shorter and longer ones, and such as suit what it asks."""
     model = question.model
     yield {}
-    wanted = model.objective.latency_p95_s or model.objective.lag_s
-    if wanted is None:
+    wanted = [each for each in (model.objective.latency_p95_s, model.objective.lag_s) if each is not None]
+    if not wanted:
         return
     for knob, spec in model.capabilities.knobs.items():
         now_s = model.configuration.values.get(knob)
         if knob.kind == TRIGGER_S and now_s:
-            for factor in _TRIGGERS[1:]:
-                trigger_s = float(spec.clip(round(max(_SHORTEST_TRIGGER_S, now_s * factor), 1)))
-                if trigger_s != now_s:
-                    yield {knob: trigger_s}
+            lengths_s = [now_s * factor for factor in _TRIGGERS] + [min(wanted) * part for part in _TRIGGERS_OF_WANTED]
+            choices = {float(spec.clip(round(max(_SHORTEST_TRIGGER_S, each_s), 1))) for each_s in lengths_s}
+            yield from ({knob: trigger_s} for trigger_s in sorted(choices - {now_s}))
 
 
 def _partition_choices(question: Question) -> Iterator[dict[Knob, Value]]:
-    """As they are, and cut finer: a stage with fewer tasks than slots leaves slots idle."""
+    """As they are, cut finer, as a stage with fewer tasks than slots leaves slots idle, or coarser, as each costs."""
     model = question.model
     yield {}
-    for cut in _CUTS[1:]:
-        finer: dict[Knob, Value] = {}
+    for cut in _CUTS:
+        others: dict[Knob, Value] = {}
         for knob in model.partition_knobs():
             if knob in model.configuration.values:
-                finer[knob] = int(model.capabilities.knobs[knob].clip(cut * model.configuration[knob]))
-        if finer and any(value != model.configuration[knob] for knob, value in finer.items()):
-            yield finer
+                others[knob] = int(model.capabilities.knobs[knob].clip(cut * model.configuration[knob]))
+        if others and any(value != model.configuration[knob] for knob, value in others.items()):
+            yield others
 
 
 def _admission(question: Question, batches: BatchModel, trigger: dict[Knob, Value]) -> dict[Knob, Value]:
@@ -299,42 +334,12 @@ def _admission(question: Question, batches: BatchModel, trigger: dict[Knob, Valu
     return rows
 
 
-def _pause_s(model: ApplicationModel, configuration: Configuration) -> float:
-    """Until all of it is up; restarts are merged into one."""
-    steps = diff(model.configuration, configuration, model.capabilities)
-    knobs = model.capabilities.knobs
-    taken_s = [
-        max(knobs[knob].apply_s for knob in step.values) for step in steps if isinstance(step, SetLive | Restart)
-    ]
-    return sum(taken_s)
-
-
-def _standstill_s(model: ApplicationModel, configuration: Configuration) -> float:
-    """The part of it in which nothing is taken."""
-    steps = diff(model.configuration, configuration, model.capabilities)
-    knobs = model.capabilities.knobs
-    return sum(max(knobs[knob].apply_s for knob in step.values) for step in steps if isinstance(step, Restart))
-
-
-def _wrong(
-    question: Question, configuration: Configuration, predicted: Predicted, catch_up_s: float, cost: float
-) -> str:
+def _wrong(question: Question, predicted: Predicted, catch_up_s: float, cost: float) -> str:
     """Why it does not do; empty if it does."""
-    model, goal, objective = question.model, question.goal, question.model.objective
-    if not predicted.stable:
-        return f"takes {predicted.most_per_s:,.0f} of {question.rate_per_s:,.0f} rows/s"
-    if isinstance(model.performance, BatchModel):
-        setup = model.setup(configuration)
-        if not holds_in_time(model.performance, setup, question.rate_per_s, goal.confidence):
-            if question.rate_per_s * setup.trigger_s > setup.rows_bound:
-                return f"at most {setup.rows_bound:,.0f} rows of each trigger are let in"
-            return (
-                f"batches would outlast their trigger of {setup.trigger_s:g} s in more than {1 - goal.confidence:.0%}"
-            )
-    if objective.latency_p95_s is not None and predicted.latency_s.get("p95", math.nan) > objective.latency_p95_s:
-        return f"p95 latency {predicted.latency_s['p95']:.1f} s is above {objective.latency_p95_s:g} s"
-    if objective.lag_s is not None and predicted.lag_s > objective.lag_s:
-        return f"lag {predicted.lag_s:.1f} s is above {objective.lag_s:g} s"
+    goal, objective = question.goal, question.model.objective
+    late = too_slow(question.model, predicted, goal.confidence) or too_late(question.model, predicted, goal.confidence)
+    if late:
+        return late
     if objective.cost_limit is not None and cost > objective.cost_limit:
         return f"costs {cost:g} instances, {objective.cost_limit:g} are allowed"
     if catch_up_s > goal.catch_up_s:
@@ -378,7 +383,7 @@ def _told(candidate: Candidate, best: Candidate) -> Candidate:
     return replace(candidate, lost=dearer)
 
 
-def _key(configuration: Configuration) -> tuple[tuple[Knob, Value], ...]:
+def _key(configuration: Configuration) -> _Key:
     return tuple(sorted(configuration.values.items()))
 
 

@@ -225,7 +225,7 @@ class BatchModel:
         enough = self._enough(rows, setup, most)
         then = replace(setup, executors=enough)
         parts_s = {DRIVER: self.usual_driver_s}
-        parts_s |= {stage.name: float(stage.tasks_s(rows, then).max()) for stage in self.stages}
+        parts_s |= {stage.name: self.pace * float(stage.tasks_s(rows, then).max()) for stage in self.stages}
         blame = max(parts_s, key=lambda name: parts_s[name])
         return CriticalPath(enough, parts_s, blame, self._why(blame, setup, most) + self._sharing())
 

@@ -8,7 +8,7 @@ largest share saturates first.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import NormalDist
@@ -69,7 +69,8 @@ def _largest_of(count: int) -> float:
 @dataclass(frozen=True, slots=True)
 class Operator:
     """`rate_per_s` is what one instance can take, `error` its relative standard error, `noise` the standard deviation
-    of ln(load ÷ capacity). `measured` is what the whole component could take with other numbers of instances.
+    of ln(load ÷ capacity). `measured` is what the whole component could take with other numbers of instances, `most`
+    the largest number it ever ran with, 0 if that is the present one.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Operator:
     measured: Mapping[int, float] = field(default_factory=dict)
     error: float = 0.0
     noise: float = 0.0
+    most: int = 0
 
     def saturation_per_s(self, instances: int) -> float:
         """What it can take with so many instances: as measured, where it ever ran with them."""
@@ -117,7 +119,7 @@ class FlowPerformance:
 
     @property
     def stable(self) -> bool:
-        return self.rate_per_s <= self.saturation_per_s
+        return self.rate_per_s <= self.saturation_per_s * (1 + _ROUNDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +141,7 @@ class FlowModel:
     def predict(self, rate_per_s: float, parallelism: Mapping[str, int] | None = None) -> FlowPerformance:
         """The composition of all saturation points, mapped back to the sources."""
         counts = {o.name: (parallelism or {}).get(o.name, o.instances) for o in self.operators}
-        each = self.offered(1.0)
-        limits = {o.name: o.saturation_per_s(counts[o.name]) / each[o.name] for o in self.operators if each[o.name] > 0}
+        limits = self._limits_per_s(counts)
         bottleneck = min(limits, key=lambda name: limits[name], default="")
         saturation = limits.get(bottleneck, math.inf)
         offered = self.offered(rate_per_s)
@@ -152,12 +153,33 @@ class FlowModel:
             bottleneck=bottleneck,
             offered_per_s=offered,
             utilisation={name: rate_per_s / limit for name, limit in limits.items()},
-            unknown=tuple(
-                f"how uneven the keys of {o.name} are is unknown: it has one instance"
-                for o in self.operators
-                if o.shares is not None and not o.shares.known and counts[o.name] != o.instances
-            ),
+            unknown=tuple(self.unseen(counts)),
         )
+
+    def unseen(self, counts: Mapping[str, int]) -> Iterator[str]:
+        """What a prediction for so many instances takes for granted."""
+        scaled = [o for o in self.operators if counts.get(o.name, o.instances) != o.instances]
+        for operator in scaled:
+            if operator.shares is not None and not operator.shares.known:
+                yield f"how uneven the keys of {operator.name} are is unknown: it has one instance"
+        beyond = [o.name for o in scaled if counts[o.name] > max(o.most, o.instances)]
+        if beyond:
+            yield (
+                f"what more instances than were seen do to {', '.join(beyond)} is unknown: "
+                "each is taken to add as much as those there were"
+            )
+
+    def sure_per_s(self, confidence: float, parallelism: Mapping[str, int]) -> float:
+        """The load that every component takes with this confidence."""
+        z, counts = NormalDist().inv_cdf(confidence), {o.name: o.instances for o in self.operators} | dict(parallelism)
+        limits, errors = self._limits_per_s(counts), {o.name: o.error for o in self.operators}
+        sure = (limit * math.exp(-z * errors[name]) for name, limit in limits.items())
+        return min(sure, default=math.inf) * (1 + _ROUNDING)
+
+    def _limits_per_s(self, counts: Mapping[str, int]) -> dict[str, float]:
+        """The load at which each component saturates."""
+        each = self.offered(1.0)
+        return {o.name: o.saturation_per_s(counts[o.name]) / each[o.name] for o in self.operators if each[o.name] > 0}
 
 
 def flow_model(view: View) -> FlowModel | None:
@@ -182,6 +204,7 @@ def _operator(view: View, load: Load, selectivity: float) -> Operator:
     component = view.topology[load.component]
     seen = (d.components[load.component] for d in reversed(view.history) if load.component in d.components)
     rates = np.array(list(islice((c.instance_rate_per_s for c in seen if c.instance_rate_per_s > 0), _RATES_OVER)))
+    seen_in = (d for d in view.history if d.epoch >= 0 and load.component in d.components)
     logs = np.log(rates)
     last = not view.topology.downstream(load.component)
     return Operator(
@@ -194,4 +217,5 @@ def _operator(view: View, load: Load, selectivity: float) -> Operator:
         measured=measured_capacities(view, load.component) if component.keyed else {},
         error=spread(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0,
         noise=load.noise.sigma,
+        most=max((d.components[load.component].instances for d in seen_in), default=0),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
 import numpy as np
@@ -52,8 +52,9 @@ class TaskCost:
     """A task takes (task_s + row_s · rows + key_s · updated keys) · (executors ÷ `at_executors`)^slowing.
 
     `slowing` is 0 where tasks do not mind how many run beside them (they wait), towards 1 where they share what there
-    is (they burn CPU), and NaN until a change of the executors has shown it. `error` is the relative standard error of
-    a typical task's predicted time. Not `separable`: rows hardly varied, so only the sum of the parts is known.
+    is (they burn CPU), and NaN until a change of the executors has shown it; `up_to_executors` were seen then. `error`
+    is the relative standard error of a typical task's predicted time. Not `separable`: rows hardly varied, so only the
+    sum of the parts is known.
     """
 
     task_s: float
@@ -63,6 +64,7 @@ class TaskCost:
     slowing: float = math.nan
     error: float = 0.0
     separable: bool = True
+    up_to_executors: float = math.nan
 
     @property
     def scaling_known(self) -> bool:
@@ -91,7 +93,7 @@ def fit(samples: Samples) -> TaskCost | None:
         factor = (samples.executors / at_executors) ** slowing
         cost = _without_scaling(_with_seconds(samples, samples.seconds / factor), at_executors)
         slowing = float(np.clip(_slowing(samples, cost), 0.0, 1.0))
-    return TaskCost(cost.task_s, cost.row_s, cost.key_s, at_executors, slowing, cost.error, cost.separable)
+    return replace(cost, slowing=slowing, up_to_executors=float(samples.executors.max()))
 
 
 def residuals(cost: TaskCost, rows: Array, keys: Array, seconds: Array, executors: float) -> Array:

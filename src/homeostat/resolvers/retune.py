@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from homeostat.core.configuration import EXECUTORS
+from homeostat.core.configuration import EXECUTORS, EXECUTORS_KNOB
 from homeostat.core.findings import (
     DATA_SKEW,
     HASH_IMBALANCE,
@@ -27,12 +27,13 @@ from homeostat.core.findings import (
 from homeostat.core.view import View
 from homeostat.models.application import ApplicationModel, application_model
 from homeostat.models.capacity import level
-from homeostat.models.planner import Goal, Plan, Steady, plan
+from homeostat.models.planner import Candidate, Goal, Plan, Steady, plan
 from homeostat.models.replay import BatchModel
 from homeostat.resolvers.ahead import NO_TROUBLE, ScaleAheadResolver, expected_per_s
 from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import since_onset
+from homeostat.units import clock
 
 _PAUSE_WEIGHT = 1.0 / 3000.0
 _LEAST_SAVING = 1.0
@@ -104,7 +105,7 @@ class RetuneResolver:
             because,
             made.patch,
             component=component,
-            prediction=Prediction(_gain(model, made), model.topology.names, _told(made)),
+            prediction=Prediction(_gain(model, made), model.topology.names, _told(model.at_s, made)),
             benefit=max(severity, 0.2) if kind != SCALE_DOWN else -more,
             cost=0.02 * max(more, 0.0) + _PAUSE_WEIGHT * made.best.pause_s,
         )
@@ -128,19 +129,22 @@ def _gain(model: ApplicationModel, made: Plan) -> float:
     return math.log(performance.expected_s(rows, now) / performance.expected_s(rows, then))
 
 
-def _told(made: Plan) -> str:
-    """What is expected, and how long it takes to catch up with it and with what lost to it by a little."""
+def _told(at_s: float, made: Plan) -> str:
+    """What is expected, and when it will have caught up with it and with the next fewer instances."""
     best = made.best
     late_s = best.predicted.latency_s.get("p95", math.nan)
     parts = [f"for {made.rate_per_s:,.0f} rows/s"]
     if math.isfinite(late_s):
         parts.append(f"p95 latency {late_s:.1f} s")
     if best.catch_up_s > 0:
-        after_s = f"{best.catch_up_s:.0f} s" if math.isfinite(best.catch_up_s) else "no end of time"
-        parts.append(f"caught up after {after_s} with {best.cost:g} instances")
-    others = sorted(
-        {(c.cost, c.catch_up_s) for c in made.candidates if 0 < c.catch_up_s < math.inf and c.cost < best.cost}
-    )
-    if others:
-        parts.append(f"after {others[-1][1]:.0f} s with {others[-1][0]:g}")
+        unit = "executors" if EXECUTORS_KNOB in best.configuration.values else "instances"
+        parts.append(f"caught up {_caught_up(at_s, best)} {unit}")
+        fewer = [c for c in made.candidates if c.cost < best.cost and math.isfinite(c.catch_up_s)]
+        if fewer:
+            parts.append(_caught_up(at_s, max(fewer, key=lambda c: (c.cost, -c.done_s))))
     return ", ".join(parts + [f"unknown: {note}" for note in best.predicted.unknown])
+
+
+def _caught_up(at_s: float, candidate: Candidate) -> str:
+    when = f"at {clock(at_s + candidate.done_s)}" if math.isfinite(candidate.done_s) else "never"
+    return f"{when} with {candidate.configuration.get(EXECUTORS_KNOB, candidate.cost):g}"

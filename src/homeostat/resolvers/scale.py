@@ -24,6 +24,7 @@ from homeostat.core.findings import (
     Proposal,
 )
 from homeostat.core.view import View
+from homeostat.models.application import unseen
 from homeostat.models.capacity import loads, speed_up
 from homeostat.resolvers.admission import rows_wanted
 from homeostat.resolvers.alert import alert_about
@@ -164,13 +165,14 @@ def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequen
     more = (view.capabilities.cost(after) - paid) / paid if paid else 0.0
     pause_s = max(view.spec(knob).apply_s for knob in patch.values)
     severity = max((d.symptoms[0].severity for d in because if d.symptoms), default=0.5)
-    text = ", ".join(f"{n.component} needs {n.exact:.2f}, has {n.present}" + _noted(n) for n in ordered)
+    sized = [f"{n.component} needs {n.exact:.2f}, has {n.present}" + _noted(n) for n in ordered]
+    doubts = [f"unknown: {note}" for note in unseen(view, {n.component: n.instances for n in needs})]
     return Proposal(
         kind,
         because,
         patch,
         component=first.component,
-        prediction=Prediction(gain, tuple(n.component for n in ordered), text),
+        prediction=Prediction(gain, tuple(n.component for n in ordered), ", ".join(sized + doubts)),
         benefit=max(severity, 0.2) if kind == SCALE_UP else -more,
         cost=0.02 * max(more, 0.0) + _PAUSE_WEIGHT * pause_s * 0.2,
     )

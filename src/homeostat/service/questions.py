@@ -10,7 +10,7 @@ from homeostat.core.configuration import Configuration, Knob, Patch, Value
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
 from homeostat.models.application import ApplicationModel, Predicted
-from homeostat.models.planner import Arrivals, Candidate, Forecasted, Goal, Plan, Steady
+from homeostat.models.planner import Arrivals, Candidate, Forecasted, Goal, Plan, Refused, Steady
 
 Wanted = dict[Knob, Value]
 History = tuple[Array, Array]  # moments, and the rows per second that arrived then
@@ -96,6 +96,7 @@ def plan_json(model: ApplicationModel, made: Plan) -> dict[str, Any]:
         "errors": dict(model.errors),
         "best": _candidate_json(made.best),
         "candidates": [_candidate_json(each) for each in made.candidates],
+        "refused": [_refused_json(each) for each in made.refused],
     }
 
 
@@ -109,6 +110,12 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
         "instance_seconds": candidate.spent,
         "lost": candidate.lost,
     }
+
+
+def _refused_json(refused: Refused) -> dict[str, Any]:
+    configuration = refused.configuration
+    wanted = None if configuration is None else dict(configuration.as_json())
+    return {"proposed_by": refused.proposer, "why": refused.why, "configuration": wanted}
 
 
 def _known(model: ApplicationModel) -> str:
