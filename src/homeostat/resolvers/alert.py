@@ -70,8 +70,8 @@ TEXTS = {
         "set another number of state partitions: `homeostat state rescale --preview` shows how the keys would fall",
     ),
     SLO_UNMET: Text(
-        "The throughput objective is not met",
-        "give the sources more parallelism or a higher bound, or lower the objective",
+        "The objective is not met",
+        "raise the bound that keeps it from being held (parallelism, rows per trigger, cost), or lower the objective",
     ),
     SOURCE_LIMITED: Text(
         "Fewer rows arrive than the objective asks for",
