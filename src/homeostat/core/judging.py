@@ -117,7 +117,9 @@ def _close(
     commands: list[Command],
 ) -> State:
     text = f"{action.command.id} {outcome.verdict}" + (f": {outcome.reason}" if outcome.reason else "")
-    trust = learned(state.trust, action.proposal.component, outcome)
+    trust = state.trust
+    for name in _relied_upon(action):
+        trust = learned(trust, name, outcome)
     known = trust.get(action.proposal.component)
     id = book.write(
         "outcome",
@@ -157,6 +159,12 @@ def _close(
     if outcome.verdict in ("harmful", "failed") and action.proposal.reversible:
         return _take_back(state, action, id, book, commands)
     return state
+
+
+def _relied_upon(action: ActiveAction) -> tuple[str, ...]:
+    """The components that the prediction was about: which of them it was wrong about, one outcome cannot tell."""
+    prediction = action.proposal.prediction
+    return (prediction.touched if prediction is not None else ()) or (action.proposal.component,)
 
 
 def _take_back(state: State, action: ActiveAction, because: str, book: Book, commands: list[Command]) -> State:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeostat.core.arbiter import RankedArbiter
-from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, MEMORY_PRESSURE, SOURCE_LIMITED, STATE_RISKS
+from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, MEMORY_PRESSURE, SLO_UNMET, SOURCE_LIMITED, STATE_RISKS
 from homeostat.core.guards import (
     Bounds,
     ConfirmShrink,
@@ -51,7 +51,7 @@ from homeostat.resolvers.skew import AdjustSkewResolver, GatherResolver
 from homeostat.settings import GuardSettings, Settings
 
 _REGRET_S = 1800.0
-_TOLD = frozenset({EXTERNAL, SOURCE_LIMITED, INCONCLUSIVE, MEMORY_PRESSURE, *STATE_RISKS})
+_TOLD = frozenset({EXTERNAL, SOURCE_LIMITED, SLO_UNMET, INCONCLUSIVE, MEMORY_PRESSURE, *STATE_RISKS})
 
 
 def sensitivity(settings: Settings) -> Sensitivity:
@@ -107,7 +107,7 @@ def provisioning(settings: Settings) -> Policy:
             RebalanceResolver(),
             AdmitMoreResolver(),
             ScaleUpResolver(sizing, settings.planning.largest_error),
-            ScaleDownResolver(sizing),
+            ScaleDownResolver(sizing, settings.planning.largest_error),
             ScaleAheadResolver(sizing, settings.planning.largest_error),
             Alert(_TOLD),
         ),
@@ -130,7 +130,7 @@ def latency(settings: Settings) -> Policy:
     retune = RetuneResolver(
         Goal(planning.confidence, planning.horizon, settings.loop.catch_up),
         ScaleUpResolver(sizing, planning.largest_error),
-        ScaleDownResolver(sizing),
+        ScaleDownResolver(sizing, planning.largest_error),
         ScaleAheadResolver(sizing, planning.largest_error),
         gives_way=planning.gives_way,
     )
