@@ -55,5 +55,5 @@ def _predicted(view: View, knob: Knob, bound: float, wanted: int) -> Prediction:
     """The same rows take the same time: more of them are let in, and that must not make each of them dearer."""
     trigger_s = max(view.current[-1].trigger_s if view.current else math.nan, 1.0)
     touched = tuple(component.name for component in view.topology if component.query == knob.scope)
-    text = f"batches of up to {wanted:,} rows instead of {bound:,.0f}, {wanted / trigger_s:,.0f} rows/s if they end in time"
-    return Prediction(0.0, touched, text)
+    more = f"batches of up to {wanted:,} rows instead of {bound:,.0f}"
+    return Prediction(0.0, touched, f"{more}, {wanted / trigger_s:,.0f} rows/s if they end in time")
