@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
+from homeostat.core.objective import GivesWay
 from homeostat.strict import ContradictionError, Document, Duration, PositiveDuration, Share, Table
 
 Factor = Annotated[float, Field(gt=1)]
@@ -69,8 +70,10 @@ class PlanningSettings(Table):
     ahead: bool = Field(
         default=True, description="whether to act ahead of a rise of the load, where its forecast is worth it"
     )
-    gives_way: Literal["latency", "cost"] = Field(
-        default="latency", description="what is given up where latency cannot be held within the cost limit"
+    gives_way: GivesWay = Field(
+        default="latency",
+        description="what is given up where latency, throughput and the cost limit cannot be held together; of the "
+        "throughput only what it asks for beyond what arrives",
     )
 
 

@@ -48,6 +48,7 @@ class Once:
     also_from_s: float = 1e9
     gain: float = 0.7
     knob: Knob = SPLIT
+    touched: tuple[str, ...] = ("split",)
     name: str = "once"
 
     def detect(self, view: View) -> Iterable[Symptom]:
@@ -63,7 +64,7 @@ class Once:
         if view.now_s >= 10.0 * APPLIED_AT:
             for diagnosis in diagnoses[:1]:
                 patch = Patch({self.knob: 4})
-                yield Proposal("grow", (diagnosis,), patch, "split", Prediction(self.gain, ("split",)))
+                yield Proposal("grow", (diagnosis,), patch, "split", Prediction(self.gain, self.touched))
 
 
 def run(
@@ -94,6 +95,12 @@ def test_what_harmed_or_failed_is_taken_back_and_not_repeated_for_a_while(after_
 def test_after_its_rest_it_is_tried_again() -> None:
     played = run(measured(0.1, 0.1, 60))
     assert played.texts("action") == ["grow: parallelism.split = 4", "revert: parallelism.split = 2"] * 2
+
+
+def test_an_error_is_charged_to_every_component_that_the_prediction_was_about() -> None:
+    played = run(measured(0.1, 0.05), Once(touched=("split", "count")))
+    assert played.state.trust.keys() == {"split", "count"}
+    assert played.state.trust["split"] == played.state.trust["count"]
 
 
 def test_the_first_measurement_after_an_action_does_not_count() -> None:

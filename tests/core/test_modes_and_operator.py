@@ -10,7 +10,17 @@ import pytest
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.cycle import step
 from homeostat.core.events import Notify, Observed, Operator
-from homeostat.core.findings import ALERT, REPLACE, Diagnosis, Outcome, Prediction, Proposal, Symptom, Verdict
+from homeostat.core.findings import (
+    ALERT,
+    REPLACE,
+    RISE_AHEAD,
+    Diagnosis,
+    Outcome,
+    Prediction,
+    Proposal,
+    Symptom,
+    Verdict,
+)
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Observation
 from homeostat.core.outcome import Trial
@@ -98,6 +108,32 @@ def test_earn_acts_once_its_advice_has_proved_right_three_times() -> None:
     assert played.texts("outcome")[:3] == [f"v-{n} was right: the problem stayed" for n in (1, 2, 3)]
     doubtful = run("earn", trouble=Trouble(pauses_s=((60.0, 90.0), (180.0, 220.0), (300.0, 350.0), (430.0, 480.0))))
     assert doubtful.actions == (), "what goes away by itself earns nothing"
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """The same forecast again and again: within the minute more than 20 rows/s will come."""
+
+    name: str = "foretold"
+
+    def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterable[Diagnosis]:
+        yield Diagnosis(RISE_AHEAD, "split", 0.9, {"expected": 30.0, "seconds ahead": 40.0, "can be taken": 20.0})
+
+
+@pytest.mark.parametrize(
+    ("then_per_s", "said"), [(25.0, "right: the load has come"), (10.0, "not needed: the load has not come")]
+)
+def test_advice_about_a_rise_is_scored_by_the_load_that_came_and_not_by_the_forecast(
+    then_per_s: float, said: str
+) -> None:
+    arrivals = [10.0 if number < 12 else then_per_s for number in range(150)]
+    seen = observations(150, TASKS, arrival_per_s=arrivals)
+    foretold = Policy("test", (), (Foretold(),), (Grow(),), judge=Says("helped"), settle_s=60.0)
+    played = play(foretold, ENGINE, seen, mode="earn")
+    first = next(record for record in played.records if record.kind == "outcome")
+    assert first.text == f"v-1 was {said}"
+    assert first.at_s == 290.0, "40 s ahead, three minutes in which it may come, and one until that is known"
+    assert bool(played.actions) == (then_per_s > 20.0)
 
 
 def test_regulate_acts() -> None:

@@ -58,6 +58,8 @@ def test_a_rise_is_told_when_there_is_just_time_to_act() -> None:
     (symptom,) = seen(Says(300.0, 600.0, NOW_S + 120.0))
     assert symptom.evidence["expected"] == pytest.approx(660.0)
     assert symptom.evidence["seconds ahead"] == 30.0
+    assert float(symptom.evidence["arrival"]) < float(symptom.evidence["can be taken"])
+    assert float(symptom.evidence["can be taken"]) < float(symptom.evidence["expected"])
     assert symptom.evidence["forecast by"] == "stated"
 
 

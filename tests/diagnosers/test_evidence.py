@@ -80,6 +80,7 @@ def named(found: Sequence[Diagnosis]) -> list[tuple[str, str]]:
     return [(d.cause, d.component) for d in found]
 
 
+TOO_FEW = Symptom(SLO_VIOLATION, "", 0.8, {"objective": 500.0, "throughput": 100.0})
 ONE_SLOW = instances([250.0] * 4, [2.5, 10.0, 2.5, 2.5])
 ONE_HOT = instances([1000.0, 250.0, 250.0, 250.0], [10.0, 2.5, 2.5, 2.5])
 
@@ -208,10 +209,29 @@ def test_nothing_is_over_provisioned_while_there_is_trouble(trouble: Symptom) ->
 
 
 def test_an_objective_beyond_what_arrives_is_limited_by_the_source() -> None:
-    (diagnosis,) = diagnose(view(arrival_per_s=100.0, throughput_per_s=500.0), Symptom(SLO_VIOLATION, "", 0.8))
+    (diagnosis,) = diagnose(view(arrival_per_s=100.0, throughput_per_s=500.0), TOO_FEW)
 
     assert (diagnosis.cause, diagnosis.component) == (SOURCE_LIMITED, "")
     assert diagnosis.evidence == {"arrival": 100.0, "objective": 500.0}
+
+
+def test_too_little_that_arrives_excuses_the_throughput_but_not_the_latency() -> None:
+    seen = view(arrival_per_s=100.0, throughput_per_s=500.0)
+    late = Symptom(SLO_VIOLATION, "", 0.5, {"objective": 10.0, "latency_p95_s": 20.0})
+
+    starved, slow = diagnose(seen, TOO_FEW, late)
+
+    assert (starved.cause, starved.symptoms) == (SOURCE_LIMITED, (TOO_FEW,))
+    assert (slow.cause, slow.symptoms, slow.evidence["latency_p95_s"]) == (SLO_UNMET, (late,), 20.0)
+
+
+def test_all_objectives_that_are_missed_are_told_the_worst_first() -> None:
+    lagging = Symptom(SLO_VIOLATION, "", 0.2, {"objective": 5.0, "lag_s": 6.0})
+    late = Symptom(SLO_VIOLATION, "", 0.5, {"objective": 10.0, "latency_p95_s": 20.0})
+
+    (diagnosis,) = diagnose(view(), lagging, late)
+
+    assert diagnosis.symptoms == (late, lagging)
 
 
 @pytest.mark.parametrize("arrival_per_s", [500.0, NAN])

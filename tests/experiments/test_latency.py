@@ -49,7 +49,7 @@ def scenario(executors: int, objective: Objective) -> Scenario:
 
 @cache
 def run(cost_limit: float | None = None, gives_way: str = "latency") -> tuple[RunResult, float, tuple[Record, ...]]:
-    """The run, the share of the time in which the p95 latency was held, and the actions."""
+    """The run, the share of the time in which the p95 latency was held, and the actions and alerts."""
     made = scenario(EXECUTORS, Objective(latency_p95_s=WANTED_S, cost_limit=cost_limit))
     seen: dict[float, Digest] = {}
 
@@ -59,7 +59,13 @@ def run(cost_limit: float | None = None, gives_way: str = "latency") -> tuple[Ru
     store = MemoryStore()
     built = registry.build("latency", {**SETTINGS, "planning": {"gives_way": gives_way}})
     result = simulate(made, built, store=store, run="x", on_step=look)
-    return result, held(seen.values()), tuple(store.records("x", kinds=("action",)))
+    return result, held(seen.values()), tuple(store.records("x", kinds=("action", "alert")))
+
+
+def said(records: Iterable[Record], kind: str) -> list[str]:
+    """What the alerts, or the predictions of the actions, say."""
+    chosen = [record for record in records if record.kind == kind]
+    return [record.text if kind == "alert" else str(record.body.get("prediction", "")) for record in chosen]
 
 
 def held(digests: Iterable[Digest]) -> float:
@@ -79,7 +85,8 @@ def unregulated(executors: int) -> list[Digest]:
 
 
 def test_the_latency_is_held_at_lower_cost_than_the_smallest_static_configuration_that_holds_it() -> None:
-    result, in_time, actions = run()
+    result, in_time, records = run()
+    actions = [record for record in records if record.kind == "action"]
     assert in_time >= 0.9
     assert result.as_json()["instance_seconds"] < smallest_static() * result.truth[-1].at_s
     assert {record.body["kind"] for record in actions} >= {"scale-down"}
@@ -87,14 +94,20 @@ def test_the_latency_is_held_at_lower_cost_than_the_smallest_static_configuratio
 
 
 def test_a_plan_says_what_it_expects() -> None:
-    _, _, actions = run()
-    texts = [str(record.body["prediction"]["text"]) for record in actions if "prediction" in record.body]  # type: ignore[index,call-overload]
-    assert any("p95 latency" in text for text in texts)
+    _, _, records = run()
+    assert any("p95 latency" in text for text in said(records, "action"))
 
 
-@pytest.mark.parametrize(("gives_way", "most"), [("latency", 3), ("cost", 20)])
-def test_what_gives_way_is_configured(gives_way: str, most: int) -> None:
-    result, _, _ = run(cost_limit=3.0, gives_way=gives_way)
+@pytest.mark.parametrize(
+    ("gives_way", "most", "kind", "sentence"),
+    [
+        ("latency", 3, "alert", "latency gives way to the cost limit of 3"),
+        ("cost", 20, "action", "the cost limit of 3 gives way"),
+    ],
+)
+def test_what_gives_way_is_configured_and_explained(gives_way: str, most: int, kind: str, sentence: str) -> None:
+    result, _, records = run(cost_limit=3.0, gives_way=gives_way)
+    assert any(sentence in text for text in said(records, kind))
     largest = max(sample.values[EXECUTORS_KNOB] for sample in result.truth)
     assert largest <= most
     assert (largest > EXECUTORS) == (gives_way == "cost")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from homeostat.core.findings import Diagnosis, Proposal
+from homeostat.core.objective import Objective
 from homeostat.core.policy import Policy
 from homeostat.core.view import View
 from homeostat.policies import registry
@@ -20,7 +21,9 @@ from homeostat.store.memory import MemoryStore
 SETTINGS = {"guards": {"cooldown": "30 s"}}
 
 
-def scenario(engine: DataflowSpec | MicrobatchSpec, faults: tuple[FaultSpec, ...] = ()) -> Scenario:
+def scenario(
+    engine: DataflowSpec | MicrobatchSpec, faults: tuple[FaultSpec, ...] = (), objective: Objective | None = None
+) -> Scenario:
     """A word count that is well sized; a dataflow's load doubles after half an hour."""
     dataflow = isinstance(engine, DataflowSpec)
     steps = ((0.0, 300.0), (1_800.0, 600.0)) if dataflow and not faults else ()
@@ -36,6 +39,7 @@ def scenario(engine: DataflowSpec | MicrobatchSpec, faults: tuple[FaultSpec, ...
         workload=WorkloadSpec("steps" if steps else "constant", 300.0, steps=steps, noise=Noise(0.03, 0.5)),
         service_noise=Noise(0.03, 0.5),
         faults=faults,
+        objective=objective or Objective(),
     )
 
 
@@ -85,17 +89,28 @@ def test_a_model_that_is_wrong_by_a_factor_of_three_is_given_up_and_said_so() ->
     assert any(isinstance(error, float) and error > 0.5 for error in errors)
 
 
-@pytest.mark.parametrize("engine", [DataflowSpec(), MicrobatchSpec(executors=5)], ids=["dataflow", "microbatch"])
-def test_capacity_that_suddenly_halves_is_made_up_for(engine: DataflowSpec | MicrobatchSpec) -> None:
+CASES = {
+    "dataflow": (DataflowSpec(), "provisioning", Objective()),
+    "microbatch": (MicrobatchSpec(executors=5), "provisioning", Objective()),
+    "latency": (MicrobatchSpec(executors=5), "latency", Objective(latency_p95_s=30.0)),
+}
+
+
+@pytest.mark.parametrize(("engine", "policy", "objective"), CASES.values(), ids=CASES)
+def test_capacity_that_suddenly_halves_is_made_up_for(
+    engine: DataflowSpec | MicrobatchSpec, policy: str, objective: Objective
+) -> None:
     faults = tuple(FaultSpec("slow-host", at_s=2_000.0, host=f"host-{n}", factor=2.0) for n in range(4))
-    result = simulate(scenario(engine, faults), registry.build("provisioning", SETTINGS))
+    result = simulate(scenario(engine, faults, objective), registry.build(policy, SETTINGS))
     assert healthy_at_the_end(result)
     assert len(result.trajectory) <= 6
 
 
-@pytest.mark.parametrize("engine", [DataflowSpec(), MicrobatchSpec(executors=5)], ids=["dataflow", "microbatch"])
-def test_a_poisoned_history_leads_nowhere_bad(engine: DataflowSpec | MicrobatchSpec) -> None:
+@pytest.mark.parametrize(("engine", "policy", "objective"), CASES.values(), ids=CASES)
+def test_a_poisoned_history_leads_nowhere_bad(
+    engine: DataflowSpec | MicrobatchSpec, policy: str, objective: Objective
+) -> None:
     faults = (FaultSpec("garbage-metrics", at_s=300.0, until_s=3_000.0, share=0.3),)
-    result = simulate(scenario(engine, faults), registry.build("provisioning", SETTINGS))
+    result = simulate(scenario(engine, faults, objective), registry.build(policy, SETTINGS))
     assert healthy_at_the_end(result)
     assert max(result.final_parallelism.values()) <= 24

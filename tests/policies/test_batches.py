@@ -60,6 +60,17 @@ def test_a_bound_on_rows_that_holds_the_rate_down_is_raised_and_no_executor_is_a
     assert kinds[0] == ADMIT_MORE
 
 
+def test_a_raised_bound_says_what_it_expects_and_is_judged_by_that() -> None:
+    view = full_batches(arrival_per_s=550.0, seconds=0.5)
+    played = play(POLICY, view, view.window.observations)
+
+    action = next(r for r in played.records if r.kind == "action")
+    expected = "batches of up to 2,200 rows instead of 1,000, 1,100 rows/s if they end in time"
+    assert action.body["prediction"] == {"gain": 0.0, "touched": ["lines", "count"], "text": expected}
+    outcome = next(r for r in played.records if r.kind == "outcome")
+    assert outcome.body["action"] == action.id
+
+
 def test_full_batches_that_take_too_long_are_not_the_bounds_fault() -> None:
     view = full_batches(arrival_per_s=550.0, seconds=2.6)
     played = play(POLICY, view, view.window.observations)

@@ -249,7 +249,7 @@ def test_an_objective_out_of_reach_is_told(think: Think) -> None:
         throughput_per_s=400.0,
         bounds={source: KnobSpec(1, 1)},
     )
-    assert only(at_bound).message.startswith("The throughput objective is not met at source")
+    assert only(at_bound).message.startswith("The objective is not met at source")
     assert "parallelism.source is at its bound of 1" in only(at_bound).message
     too_little = think(throughput_paper(), {}, arrival_per_s=100.0, throughput_per_s=400.0)
     assert (only(too_little).kind, only(too_little).cause) == ("alert", "source-limited")

@@ -21,6 +21,7 @@ from homeostat.core.findings import (
     SCALE_DOWN,
     SCALE_UP,
     SLO_UNMET,
+    SLO_VIOLATION,
     SLOW_INSTANCE,
     SOURCE_LIMITED,
     SPEED_SKEW,
@@ -31,6 +32,7 @@ from homeostat.core.findings import (
 )
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array, TaskSample
+from homeostat.core.trust import Trust
 from homeostat.core.view import View
 from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.replace import ReplaceSlowResolver
@@ -230,6 +232,50 @@ def test_executors_for_a_hot_task_are_those_that_its_rows_would_need_if_they_wer
     (proposal,) = up(view, SHORT, skewed)
     assert proposal.patch.values == {Knob(EXECUTORS, "app"): 12}
     assert max(p.patch.values.get(Knob(EXECUTORS, "app"), 0) for p in up(view)) > 12
+
+
+DOUBTED = {"split": Trust(0.9, 3)}
+
+
+@pytest.mark.parametrize(("throughput_per_s", "left"), [(None, 3), (380.0, None)])
+def test_a_model_that_was_wrong_does_not_size_what_is_given_back(
+    throughput_per_s: float | None, left: int | None
+) -> None:
+    """Four of which one would do go down to three, by the paper's step, and not below what the objective needs."""
+    view = replace(stage(20.0, objective=Objective(throughput_per_s=throughput_per_s)), trust=DOUBTED)
+    found = down(view)
+
+    assert [p.patch.values for p in found] == ([{SPLIT: left}] if left else [])
+    assert all(
+        p.prediction and "predictions were off by 146% here, so by a fixed step" in p.prediction.text for p in found
+    )
+
+
+def test_what_is_not_idle_is_not_given_back_beside_it_where_the_model_was_wrong() -> None:
+    tasks = {"lines": instances(100.0, 0.01), "split": instances([25.0] * 4, 0.25), "count": instances([50.0] * 2, 0.1)}
+    view = replace(view_of(observations(20, tasks, arrival_per_s=10.0)), trust={"count": Trust(0.9, 3)})
+    (proposal,) = down(view)
+
+    assert proposal.patch.values == {SPLIT: 1}
+
+
+def test_an_objective_missed_without_pressure_is_a_reason_to_grow_where_the_model_was_wrong() -> None:
+    late = Diagnosis(SLO_UNMET, symptoms=(Symptom(SLO_VIOLATION, "", 0.5, {"latency_p95_s": 20.0}),))
+    (proposal,) = up(replace(stage(350.0), trust=DOUBTED), late)
+
+    assert proposal.patch.values == {SPLIT: 8}
+    assert proposal.prediction is not None
+    assert "so by what the objective is missed by, 50%" in proposal.prediction.text
+
+
+def test_an_objective_that_stays_missed_is_told() -> None:
+    late = Diagnosis(SLO_UNMET)
+    since = {(SLO_UNMET, ""): 0.0}
+    told = Alert(frozenset({SLO_UNMET}), patience_s=100.0)
+
+    assert list(told.resolve(replace(stage(350.0), now_s=99.0, standing_since_s=since), [late])) == []
+    (alert,) = told.resolve(replace(stage(350.0), now_s=100.0, standing_since_s=since), [late])
+    assert alert.message.startswith("The objective is not met at the application")
 
 
 def test_idle_instances_are_given_back_in_one_step() -> None:

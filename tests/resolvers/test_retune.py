@@ -9,15 +9,19 @@ import pytest
 
 from homeostat.core.configuration import EXECUTORS_KNOB, Capabilities, KnobSpec
 from homeostat.core.findings import (
+    ALERT,
     OVER_PROVISIONED,
     RISE_AHEAD,
     SCALE_UP,
+    SLO_UNMET,
+    SLO_VIOLATION,
     SLOW_INSTANCE,
     UNDER_PROVISIONED,
     Diagnosis,
     Proposal,
+    Symptom,
 )
-from homeostat.core.objective import Objective
+from homeostat.core.objective import GivesWay, Objective
 from homeostat.core.trust import Trust
 from homeostat.core.view import View
 from homeostat.resolvers.retune import RetuneResolver
@@ -93,6 +97,50 @@ def test_when_a_backlog_will_be_gone_is_told_by_the_clock_the_time_to_get_there_
 
 def test_trouble_that_is_there_goes_first() -> None:
     assert planned(2_000.0, Diagnosis(SLOW_INSTANCE, "count")) == []
+
+
+LATE = Diagnosis(SLO_UNMET, "", 0.8, symptoms=(Symptom(SLO_VIOLATION, "", 0.5),))
+
+
+def held(gives_way: GivesWay, **objective: float) -> tuple[list[Proposal], str]:
+    """What is proposed once the latency is missed, and what it says."""
+    view = replace(batches(), objective=Objective(latency_p95_s=8.0, **objective))
+    found = list(RetuneResolver(gives_way=gives_way).resolve(view, [LATE]))
+    return found, " ".join(p.message or (p.prediction.text if p.prediction else "") for p in found)
+
+
+def test_a_throughput_objective_is_planned_for_together_with_the_latency() -> None:
+    (proposal,), text = held("latency", throughput_per_s=2_000.0)
+    assert proposal.patch.values[EXECUTORS_KNOB] > EXECUTORS
+    assert text.startswith("for 2,000 rows/s, p95 latency")
+
+
+def test_what_gives_way_is_said() -> None:
+    (alone,), text = held("latency", throughput_per_s=3_000.0)
+    needed = alone.patch.values[EXECUTORS_KNOB]
+    assert "gives way" not in text
+
+    (closest, told), _ = held("latency", throughput_per_s=3_000.0, cost_limit=7.0)
+    assert closest.patch.values == {EXECUTORS_KNOB: 7}
+    assert told.kind == ALERT
+    said = f"latency gives way to the cost limit of 7: {needed:g} instances would hold it"
+    assert closest.prediction is not None
+    assert closest.prediction.text.endswith(said)
+    assert said in told.message
+
+    (dearer,), text = held("cost", throughput_per_s=3_000.0, cost_limit=7.0)
+    assert dearer.patch.values[EXECUTORS_KNOB] == needed
+    assert text.endswith("the cost limit of 7 gives way")
+
+
+def test_a_throughput_that_gives_way_is_held_as_far_as_rows_arrive() -> None:
+    wanted = Objective(latency_p95_s=8.0, throughput_per_s=3_000.0, cost_limit=8.0)
+    ahead = Diagnosis(RISE_AHEAD, "count", 0.9, {"expected": 1_500.0})
+    (proposal,) = RetuneResolver(gives_way="throughput").resolve(replace(batches(), objective=wanted), [ahead])
+    assert EXECUTORS < proposal.patch.values[EXECUTORS_KNOB] <= 8
+    assert proposal.prediction is not None
+    assert proposal.prediction.text.startswith("for 1,500 rows/s")
+    assert proposal.prediction.text.endswith("the throughput of 3,000 rows/s gives way to what arrives")
 
 
 def test_a_model_that_was_wrong_sizes_nothing_ahead() -> None:

@@ -13,11 +13,12 @@ from homeostat.core.book import Book, describe_proposal, proposal_json
 from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, diff
 from homeostat.core.digest import Digest
 from homeostat.core.events import Apply, Command
-from homeostat.core.findings import ALERT, JSON, REVERT, Proposal
+from homeostat.core.findings import ALERT, JSON, REVERT, RISE_AHEAD, RISE_SEEN_S, Proposal
 from homeostat.core.guards import GuardContext, Wish
 from homeostat.core.memory import ActionKey, Context
 from homeostat.core.policy import Policy
 from homeostat.core.state import EARN_AFTER, ActiveAction, Advice, State, since
+from homeostat.core.traffic import MINUTE_S
 from homeostat.core.view import View
 
 _ACTIVE_PAUSE_S = 60.0
@@ -103,8 +104,25 @@ def _take(policy: Policy, state: State, proposal: Proposal, scope: str, book: Bo
         because=[proposal.id],
         body=proposal_json(proposal),
     )
-    advice = Advice(id, proposal.cause, proposal.component, book.now_s + policy.settle_s)
+    advice = _advice(policy, id, proposal, book.now_s)
     return replace(state, advice=(*state.advice, advice), advised={**state.advised, id: proposal})
+
+
+def _advice(policy: Policy, id: str, proposal: Proposal, now_s: float) -> Advice:
+    """Due when the problem has had its time to go away; ahead of a rise, when that should have come and been seen."""
+    if proposal.cause != RISE_AHEAD:
+        return Advice(id, proposal.cause, proposal.component, now_s + policy.settle_s, now_s)
+    evidence = proposal.because[0].evidence
+    ahead_s = float(evidence.get("seconds ahead", 0.0)) + RISE_SEEN_S + MINUTE_S
+    awaited = evidence.get("can be taken")
+    return Advice(
+        id,
+        proposal.cause,
+        proposal.component,
+        now_s + max(ahead_s, policy.settle_s),
+        now_s,
+        float(awaited) if awaited is not None else None,
+    )
 
 
 def apply(state: State, proposal: Proposal, scope: str, book: Book, commands: list[Command]) -> State:

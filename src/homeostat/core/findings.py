@@ -45,6 +45,8 @@ SOURCE_LIMITED = "source-limited"
 EXTERNAL = "external-bound"
 ADMISSION_LIMITED = "admission-limited"
 RISE_AHEAD = "rise-ahead"
+# For how long after an action ahead of it could have taken effect a rise is looked for.
+RISE_SEEN_S = 180.0
 INCONCLUSIVE = "inconclusive"
 UNBOUNDED_STATE = "unbounded-state"
 MEMORY_PRESSURE = "memory-pressure"

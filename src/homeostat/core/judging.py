@@ -24,7 +24,7 @@ from homeostat.core.findings import (
 from homeostat.core.memory import MemoryEntry
 from homeostat.core.outcome import Trial
 from homeostat.core.policy import Policy
-from homeostat.core.state import ActiveAction, State
+from homeostat.core.state import ActiveAction, Advice, State
 from homeostat.core.trust import learned
 from homeostat.core.view import View
 
@@ -117,7 +117,9 @@ def _close(
     commands: list[Command],
 ) -> State:
     text = f"{action.command.id} {outcome.verdict}" + (f": {outcome.reason}" if outcome.reason else "")
-    trust = learned(state.trust, action.proposal.component, outcome)
+    trust = state.trust
+    for name in _relied_upon(action):
+        trust = learned(trust, name, outcome)
     known = trust.get(action.proposal.component)
     id = book.write(
         "outcome",
@@ -159,6 +161,12 @@ def _close(
     return state
 
 
+def _relied_upon(action: ActiveAction) -> tuple[str, ...]:
+    """The components that the prediction was about: which of them it was wrong about, one outcome cannot tell."""
+    prediction = action.proposal.prediction
+    return (prediction.touched if prediction is not None else ()) or (action.proposal.component,)
+
+
 def _take_back(state: State, action: ActiveAction, because: str, book: Book, commands: list[Command]) -> State:
     reason = state.paused or ("only observing" if state.mode == "observe" else "")
     if not reason:
@@ -175,16 +183,16 @@ def _take_back(state: State, action: ActiveAction, because: str, book: Book, com
 
 
 def score_advice(state: State, book: Book) -> State:
-    """Advice was right if the problem it addressed did not go away by itself; about a rise, if it has come."""
+    """Advice was right if the problem it addressed did not go away by itself; about a rise, if it has come: that it is
+    still forecast proves nothing."""
     due = [a for a in state.advice if book.now_s >= a.due_s]
     earned = state.earned
     for advice in due:
-        causes = (RISE_AHEAD, UNDER_PROVISIONED) if advice.cause == RISE_AHEAD else (advice.cause,)
-        right = any((cause, advice.component) in state.diagnoses for cause in causes)
+        right, why = _came(state, advice) if advice.cause == RISE_AHEAD else _stayed(state, advice)
         earned = earned + 1 if right else max(0, earned - 1)
         book.write(
             "outcome",
-            f"{advice.id} was {'right: the problem stayed' if right else 'not needed: the problem went away'}",
+            f"{advice.id} was {'right' if right else 'not needed'}: {why}",
             id=book.next_id("u"),
             component=advice.component,
             because=[advice.id],
@@ -193,3 +201,15 @@ def score_advice(state: State, book: Book) -> State:
     if not due:
         return state
     return replace(state, earned=earned, advice=tuple(a for a in state.advice if a not in due))
+
+
+def _stayed(state: State, advice: Advice) -> tuple[bool, str]:
+    right = (advice.cause, advice.component) in state.diagnoses
+    return right, "the problem stayed" if right else "the problem went away"
+
+
+def _came(state: State, advice: Advice) -> tuple[bool, str]:
+    highest = state.traffic.highest_per_s(advice.given_s)
+    enough = advice.awaited_per_s is not None and highest >= advice.awaited_per_s
+    right = enough or (UNDER_PROVISIONED, advice.component) in state.diagnoses
+    return right, "the load has come" if right else "the load has not come"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+GivesWay = Literal["latency", "cost", "throughput"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,15 @@ class ActiveAction:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """An action that was not taken, to be scored at `due_s`: did the problem stay without it?"""
+    """An action that was not taken, to be scored at `due_s`: did the problem stay without it? Ahead of a rise: did
+    `awaited_per_s` come, since `given_s`?"""
 
     id: str
     cause: str
     component: str
     due_s: float
+    given_s: float = 0.0
+    awaited_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

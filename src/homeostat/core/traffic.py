@@ -30,6 +30,11 @@ class Traffic:
         count = min(len(self.per_s), max(0, math.floor(at_s / MINUTE_S + _EDGE) - self.first))
         return Traffic(self.first, self.per_s[:count])
 
+    def highest_per_s(self, start_s: float) -> float:
+        """Of the whole minutes since then; NaN if none was seen."""
+        seen = self.per_s[max(0, math.ceil(start_s / MINUTE_S - _EDGE) - self.first) :]
+        return max((rate for rate in seen if math.isfinite(rate)), default=math.nan)
+
     def after(self, at_s: float, span_s: float, arrival_per_s: float) -> Traffic:
         """With an observation of the last `span_s` more. One that comes late, or does not know, adds nothing."""
         minute = math.floor(at_s / MINUTE_S - _EDGE)

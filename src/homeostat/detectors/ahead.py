@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from homeostat.core.findings import FORECAST_RISE, Symptom
+from homeostat.core.findings import FORECAST_RISE, RISE_SEEN_S, Symptom
 from homeostat.core.view import View
 from homeostat.models.ahead import Coming, Forecasts, coming, forecast_of
 from homeostat.models.capacity import Load, level, loads
 
-_SEEN_IN_TIME_S = 180.0
 _HELD_S = 600.0
 _THINKING = 2.0
 _BEYOND = 1.2
@@ -38,17 +37,17 @@ class RiseDetector:
         # What is far from anything that ever came is not worth a forecast.
         if not math.isfinite(lead_s) or not any(_BEYOND * rate > least for rate in reversed(view.traffic.per_s)):
             return
-        found = coming(view, lead_s + _SEEN_IN_TIME_S + _HELD_S, self.confidence, self.forecasts)
+        found = coming(view, lead_s + RISE_SEEN_S + _HELD_S, self.confidence, self.forecasts)
         if found is None:
             return
         due_s = view.now_s + lead_s
         for load in known:
             limit, line = most[load.component], math.sqrt(load.target)
             before = _highest(found.between(view.now_s - found.step_s, due_s), line)
-            soon = _highest(found.between(due_s, due_s + _SEEN_IN_TIME_S), line)
+            soon = _highest(found.between(due_s, due_s + RISE_SEEN_S), line)
             if before <= limit < soon and soon > arrival:
-                then = _highest(found.between(due_s, due_s + _SEEN_IN_TIME_S + _HELD_S), load.target)
-                yield _rise(load, arrival, then, soon / limit, lead_s, found)
+                then = _highest(found.between(due_s, due_s + RISE_SEEN_S + _HELD_S), load.target)
+                yield _rise(load, arrival, then, soon, limit, lead_s, found)
 
 
 def _most_per_s(load: Load, arrival: float) -> float:
@@ -57,16 +56,19 @@ def _most_per_s(load: Load, arrival: float) -> float:
     return arrival * math.sqrt(load.target) * load.capacity_per_s / level(load.offered_per_s)
 
 
-def _rise(load: Load, arrival: float, expected: float, excess: float, lead_s: float, found: Coming) -> Symptom:
+def _rise(
+    load: Load, arrival: float, expected: float, soon: float, limit: float, lead_s: float, found: Coming
+) -> Symptom:
     evidence: dict[str, float | str] = {
         "arrival": arrival,
         "expected": expected,
         "seconds ahead": lead_s,
-        "over what was planned for": excess,
+        "can be taken": limit,
+        "over what was planned for": soon / limit,
         "forecast by": found.champion,
         "its error (MASE)": found.mase,
     }
-    return Symptom(FORECAST_RISE, load.component, 1.0 - 1.0 / excess, evidence)
+    return Symptom(FORECAST_RISE, load.component, 1.0 - limit / soon, evidence)
 
 
 def _highest(expected: Coming, target: float) -> float:

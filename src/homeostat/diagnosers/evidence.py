@@ -131,7 +131,7 @@ class EvidenceDiagnoser:
     def _whole(self, view: View, overall: dict[str, Symptom], symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
         """Trouble that no component shows."""
         if SLO_VIOLATION in overall:
-            yield _slo(view, overall[SLO_VIOLATION])
+            yield from _slo(view, [symptom for symptom in symptoms if symptom.kind == SLO_VIOLATION])
         elif GROWING_BACKLOG in overall:
             missing = (s for s in symptoms if s.kind == UNKNOWN)
             unknown = tuple(s for s in missing if s.evidence.get("detector") not in STATE_SYMPTOMS)
@@ -224,10 +224,15 @@ def _numbers(load: Load | None) -> dict[str, float]:
     return {"capacity": load.capacity_per_s, "capacity if even": load.even_per_s, "imbalance": load.imbalance}
 
 
-def _slo(view: View, symptom: Symptom) -> Diagnosis:
+def _slo(view: View, violations: Sequence[Symptom]) -> Iterator[Diagnosis]:
+    """That too little arrives excuses a throughput that is not reached, but no latency."""
     wanted = view.objective.throughput_per_s
     arrivals = view.flow("arrival_per_s", last=6)
     arrival = float(np.nanmedian(arrivals)) if np.isfinite(arrivals).any() else math.nan
-    if wanted is not None and arrival < 0.98 * wanted:
-        return Diagnosis(SOURCE_LIMITED, "", 0.9, {"arrival": arrival, "objective": wanted}, (symptom,))
-    return Diagnosis(SLO_UNMET, "", 0.8, {"arrival": arrival, **symptom.evidence}, (symptom,))
+    starved = wanted is not None and arrival < 0.98 * wanted
+    excused = tuple(s for s in violations if starved and "throughput" in s.evidence)
+    if wanted is not None and excused:
+        yield Diagnosis(SOURCE_LIMITED, "", 0.9, {"arrival": arrival, "objective": wanted}, excused)
+    unmet = tuple(sorted((s for s in violations if s not in excused), key=lambda s: -s.severity))
+    if unmet:
+        yield Diagnosis(SLO_UNMET, "", 0.8, {"arrival": arrival, **unmet[0].evidence}, unmet)

@@ -270,7 +270,7 @@ def _batch_configurations(question: Question, batches: BatchModel) -> Iterator[C
                 yield base
                 continue
             fewest = _fewest_executors(question, batches, base, int(spec.minimum), int(spec.maximum))
-            for executors in (fewest, fewest - 1, fewest + 1):
+            for executors in (fewest, fewest - 1, fewest + 1, _affordable(question, fewest)):
                 if spec.minimum <= executors <= spec.maximum:
                     yield base.patched(Patch({EXECUTORS_KNOB: executors}))
             if _in_time(question, batches, base, fewest):
@@ -286,6 +286,16 @@ def _fewest_executors(question: Question, batches: BatchModel, base: Configurati
         middle = (low + high) // 2
         low, high = (low, middle) if _in_time(question, batches, base, middle) else (middle + 1, high)
     return low
+
+
+def _affordable(question: Question, executors: int) -> int:
+    """So many, or as many as the cost limit allows: the most that can be done where it is what binds."""
+    model, limit = question.model, question.model.objective.cost_limit
+    each = model.capabilities.knobs[EXECUTORS_KNOB].cost
+    if limit is None or each <= 0:
+        return executors
+    others = model.capabilities.cost(model.configuration.patched(Patch({EXECUTORS_KNOB: 0})))
+    return min(executors, math.floor((limit - others) / each))
 
 
 def _in_time(question: Question, batches: BatchModel, base: Configuration, executors: int) -> bool:

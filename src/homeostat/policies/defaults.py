@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeostat.core.arbiter import RankedArbiter
-from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, MEMORY_PRESSURE, SOURCE_LIMITED, STATE_RISKS
+from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, MEMORY_PRESSURE, SLO_UNMET, SOURCE_LIMITED, STATE_RISKS
 from homeostat.core.guards import (
     Bounds,
     ConfirmShrink,
@@ -51,7 +51,7 @@ from homeostat.resolvers.skew import AdjustSkewResolver, GatherResolver
 from homeostat.settings import GuardSettings, Settings
 
 _REGRET_S = 1800.0
-_TOLD = frozenset({EXTERNAL, SOURCE_LIMITED, INCONCLUSIVE, MEMORY_PRESSURE, *STATE_RISKS})
+_TOLD = frozenset({EXTERNAL, SOURCE_LIMITED, SLO_UNMET, INCONCLUSIVE, MEMORY_PRESSURE, *STATE_RISKS})
 
 
 def sensitivity(settings: Settings) -> Sensitivity:
@@ -107,7 +107,7 @@ def provisioning(settings: Settings) -> Policy:
             RebalanceResolver(),
             AdmitMoreResolver(),
             ScaleUpResolver(sizing, settings.planning.largest_error),
-            ScaleDownResolver(sizing),
+            ScaleDownResolver(sizing, settings.planning.largest_error),
             ScaleAheadResolver(sizing, settings.planning.largest_error),
             Alert(_TOLD),
         ),
@@ -122,17 +122,17 @@ def provisioning(settings: Settings) -> Policy:
 
 
 def latency(settings: Settings) -> Policy:
-    """Latency or lag SLO: trigger, rows, partitions and executors planned together by the model. Where both cannot be
-    held, latency or the cost limit gives way, as it is set."""
+    """Latency or lag SLO: trigger, rows, partitions and executors planned together by the model, for a throughput and
+    within a cost limit if there are such. Where they cannot all be held, one of them gives way, as it is set."""
     made = provisioning(settings)
     sizing, planning = Sizing(settings.loop.catch_up), settings.planning
-    held = planning.gives_way == "latency"
+    limited = planning.gives_way != "cost"
     retune = RetuneResolver(
         Goal(planning.confidence, planning.horizon, settings.loop.catch_up),
         ScaleUpResolver(sizing, planning.largest_error),
-        ScaleDownResolver(sizing),
+        ScaleDownResolver(sizing, planning.largest_error),
         ScaleAheadResolver(sizing, planning.largest_error),
-        cost_gives_way=not held,
+        gives_way=planning.gives_way,
     )
     return replace(
         made,
@@ -146,7 +146,7 @@ def latency(settings: Settings) -> Policy:
             retune,
             Alert(_TOLD),
         ),
-        guards=tuple(guard for guard in made.guards if held or not isinstance(guard, CostLimit)),
+        guards=tuple(guard for guard in made.guards if limited or not isinstance(guard, CostLimit)),
     )
 
 

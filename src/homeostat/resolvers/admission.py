@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob, Patch
-from homeostat.core.findings import ADMISSION_LIMITED, ADMIT_MORE, Diagnosis, Proposal
+from homeostat.core.findings import ADMISSION_LIMITED, ADMIT_MORE, Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.models.capacity import backlog_rows, level
 
@@ -45,6 +45,15 @@ class AdmitMoreResolver:
                 (diagnosis,),
                 Patch({knob: wanted}),
                 component=diagnosis.component,
+                prediction=_predicted(view, knob, bound, wanted),
                 benefit=max((symptom.severity for symptom in diagnosis.symptoms), default=0.5),
                 cost=view.spec(knob).apply_s / 3000.0,
             )
+
+
+def _predicted(view: View, knob: Knob, bound: float, wanted: int) -> Prediction:
+    """The same rows take the same time: more of them are let in, and that must not make each of them dearer."""
+    trigger_s = max(view.current[-1].trigger_s if view.current else math.nan, 1.0)
+    touched = tuple(component.name for component in view.topology if component.query == knob.scope)
+    more = f"batches of up to {wanted:,} rows instead of {bound:,.0f}"
+    return Prediction(0.0, touched, f"{more}, {wanted / trigger_s:,.0f} rows/s if they end in time")

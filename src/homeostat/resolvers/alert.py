@@ -33,6 +33,7 @@ from homeostat.core.findings import (
 from homeostat.core.view import View
 
 _SHOWN = 4
+_WAITED_FOR = (INCONCLUSIVE, SLO_UNMET)
 
 
 class Text(NamedTuple):
@@ -70,8 +71,8 @@ TEXTS = {
         "set another number of state partitions: `homeostat state rescale --preview` shows how the keys would fall",
     ),
     SLO_UNMET: Text(
-        "The throughput objective is not met",
-        "give the sources more parallelism or a higher bound, or lower the objective",
+        "The objective is not met",
+        "raise the bound that keeps it from being held (parallelism, rows per trigger, cost), or lower the objective",
     ),
     SOURCE_LIMITED: Text(
         "Fewer rows arrive than the objective asks for",
@@ -122,7 +123,8 @@ _OTHER = Text("A problem was diagnosed", "see `homeostat explain` for what it wa
 class Alert:
     """An alert for each diagnosis of these causes (all, if none are named).
 
-    An inconclusive one is told only after it has stood for `patience_s`: a metric that is late once is no news.
+    An inconclusive one and an objective that is not met are told only after they have stood for `patience_s`: a metric
+    that is late once is no news, nor is what the loop has just begun to mend.
     """
 
     causes: frozenset[str] = frozenset()
@@ -136,7 +138,7 @@ class Alert:
 
     def _stood(self, view: View, diagnosis: Diagnosis) -> bool:
         since_s = view.standing_since_s.get((diagnosis.cause, diagnosis.component), view.now_s)
-        return diagnosis.cause != INCONCLUSIVE or view.now_s - since_s >= self.patience_s
+        return diagnosis.cause not in _WAITED_FOR or view.now_s - since_s >= self.patience_s
 
 
 def alert_about(diagnosis: Diagnosis, why: str = "") -> Proposal:

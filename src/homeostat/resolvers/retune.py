@@ -24,6 +24,7 @@ from homeostat.core.findings import (
     Prediction,
     Proposal,
 )
+from homeostat.core.objective import GivesWay
 from homeostat.core.view import View
 from homeostat.models.application import ApplicationModel, application_model
 from homeostat.models.capacity import level
@@ -45,14 +46,14 @@ class RetuneResolver:
     """Plans for the load there is, with its variation, or for a higher one that is forecast; where the model may not
     be relied upon, or is missing, it leaves sizing to `up`, `down` and `ahead`.
 
-    `cost_gives_way`: an objective that cannot be held within the cost limit is held beyond it.
+    `gives_way`: what of the objective is given up where not all of it can be held, and is then said to be.
     """
 
     goal: Goal = Goal()
     up: ScaleUpResolver = ScaleUpResolver()
     down: ScaleDownResolver = ScaleDownResolver()
     ahead: ScaleAheadResolver = ScaleAheadResolver()
-    cost_gives_way: bool = False
+    gives_way: GivesWay = "latency"
     name: str = "retune"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
@@ -69,26 +70,50 @@ class RetuneResolver:
             for resolver in (self.up, self.down, self.ahead):
                 yield from resolver.resolve(view, diagnoses)
             return
-        if self.cost_gives_way:
-            model = replace(model, objective=replace(model.objective, cost_limit=None))
         rate = max(_rate_per_s(view, because), expected_per_s(rising))
-        made = plan(model, arrivals=Steady(rate, model.variation), goal=self.goal)
+        made, given_up = self._planned(model, Steady(rate, model.variation))
         dearer = made.best.cost - made.present.cost
         if short:
-            yield from self._more(model, made, short)
+            yield from self._more(model, made, short, given_up)
         elif rising and dearer > 0:
-            yield self._changed(model, made, rising)
+            yield _saying(self._changed(model, made, rising), given_up)
         elif idle and -dearer >= _LEAST_SAVING and made.chosen is not None:
-            yield self._proposal(model, made, idle, SCALE_DOWN)
+            yield _saying(self._proposal(model, made, idle, SCALE_DOWN), given_up)
+
+    def _planned(self, model: ApplicationModel, coming: Steady) -> tuple[Plan, str]:
+        """The plan and, where not all of the objective can be held, what of it is given up."""
+
+        def without(part: str) -> Plan:
+            less = replace(model, objective=replace(model.objective, **{part: None}))
+            return plan(less, arrivals=coming, goal=self.goal)
+
+        made, wanted = plan(model, arrivals=coming, goal=self.goal), model.objective
+        if made.chosen is not None:
+            return made, ""
+        if self.gives_way == "throughput" and wanted.throughput_per_s is not None:
+            less = without("throughput_per_s")
+            if less.rate_per_s < made.rate_per_s:
+                return less, f"the throughput of {wanted.throughput_per_s:,.0f} rows/s gives way to what arrives"
+        if wanted.cost_limit is None:
+            return made, ""
+        dearer = without("cost_limit")
+        if self.gives_way == "cost":
+            beyond = dearer.best.cost > wanted.cost_limit
+            return dearer, f"the cost limit of {wanted.cost_limit:g} gives way" if beyond else ""
+        enough = f"{dearer.best.cost:g} instances would hold it"
+        return made, f"latency gives way to the cost limit of {wanted.cost_limit:g}: {enough}" if dearer.chosen else ""
 
     def _reliable(self, view: View) -> bool:
         return all(trust.error <= self.up.most_error for trust in view.trust.values())
 
-    def _more(self, model: ApplicationModel, made: Plan, short: tuple[Diagnosis, ...]) -> Iterator[Proposal]:
+    def _more(
+        self, model: ApplicationModel, made: Plan, short: tuple[Diagnosis, ...], given_up: str
+    ) -> Iterator[Proposal]:
         if made.patch:
-            yield self._changed(model, made, short)
+            yield _saying(self._changed(model, made, short), given_up)
         if made.chosen is None:
-            yield alert_about(short[0], f"nothing holds the objective; the closest {made.best.lost}")
+            why = f"nothing holds the objective; the closest {made.best.lost}"
+            yield alert_about(short[0], f"{why}; {given_up}" if given_up else why)
 
     def _changed(self, model: ApplicationModel, made: Plan, because: tuple[Diagnosis, ...]) -> Proposal:
         only_executors = all(knob.kind == EXECUTORS for knob in made.patch.values)
@@ -109,6 +134,13 @@ class RetuneResolver:
             benefit=max(severity, 0.2) if kind != SCALE_DOWN else -more,
             cost=0.02 * max(more, 0.0) + _PAUSE_WEIGHT * made.best.pause_s,
         )
+
+
+def _saying(proposal: Proposal, given_up: str) -> Proposal:
+    prediction = proposal.prediction
+    if prediction is None or not given_up:
+        return proposal
+    return replace(proposal, prediction=replace(prediction, text=f"{prediction.text}, {given_up}"))
 
 
 def _rate_per_s(view: View, because: Sequence[Diagnosis]) -> float:

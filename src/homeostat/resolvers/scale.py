@@ -15,6 +15,7 @@ from homeostat.core.findings import (
     SCALE_DOWN,
     SCALE_UP,
     SLO_UNMET,
+    SLO_VIOLATION,
     SLOW_INSTANCE,
     SOURCE_SKEW,
     STATE_RISKS,
@@ -28,12 +29,13 @@ from homeostat.models.application import unseen
 from homeostat.models.capacity import loads, speed_up
 from homeostat.resolvers.admission import rows_wanted
 from homeostat.resolvers.alert import alert_about
-from homeostat.resolvers.paper import scale_up_target
+from homeostat.resolvers.paper import scale_down_target, scale_up_target
 from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
 
 _NO_GAIN = 1e-3
 _LEAST_TO_GROW, _LEAST_TO_SHRINK = 6, 30
 _PAUSE_WEIGHT = 1.0 / 600.0
+_STEP_DOWN = 0.8
 _MENDED_ELSEWHERE = (DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW, SLOW_INSTANCE)
 
 
@@ -41,7 +43,8 @@ _MENDED_ELSEWHERE = (DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW, SLOW_INSTANCE)
 class ScaleUpResolver:
     """Sizes all components for the load at the sources, also those that a bottleneck before them still hides.
 
-    Where predictions have been off by more than `most_error`, it takes the paper's step by the pressure instead.
+    Where predictions have been off by more than `most_error`, it takes the paper's step by the pressure instead or,
+    where nothing is under pressure, by how far the objective is missed.
     """
 
     sizing: Sizing = Sizing()
@@ -71,18 +74,19 @@ class ScaleUpResolver:
                 yield alert_about(diagnosis, f"no number of {need.knob} would do: its longest tasks bound the batch")
 
     def _trusted(self, view: View, need: Need, short: Sequence[Diagnosis]) -> Need | None:
-        """The need as the model sees it or, where that was wrong too often, as the pressure does; None without any."""
-        trust = view.trust.get(need.component)
-        if trust is None or trust.error <= self.most_error:
+        """The need as the model sees it or, where that was wrong too often, as the symptoms do; None without any."""
+        doubt = _doubt(view, need.component, self.most_error)
+        if not doubt:
             return need
-        pressures = [
-            s.severity for d in short for s in d.symptoms if s.kind == PRESSURE and s.component == need.component
-        ]
-        if not pressures:
+        symptoms = [symptom for diagnosis in short for symptom in diagnosis.symptoms]
+        pressed = [s.severity for s in symptoms if s.kind == PRESSURE and s.component == need.component]
+        missed = [s.severity for s in symptoms if s.kind == SLO_VIOLATION and not s.component]
+        if not pressed and not missed:
             return None
-        note = f"predictions were off by {math.expm1(trust.error):.0%} here, so by the pressure of {max(pressures):.0%}"
-        target = max(need.present + 1, scale_up_target(max(pressures), need.present))
-        return replace(need, exact=float(target), enough=True, partitions={}, note=note)
+        share = max(pressed or missed)
+        by = f"the pressure of {share:.0%}" if pressed else f"what the objective is missed by, {share:.0%}"
+        target = max(need.present + 1, scale_up_target(share, need.present))
+        return replace(need, exact=float(target), enough=True, partitions={}, note=f"{doubt}, so by {by}")
 
     @staticmethod
     def _too_large(view: View, needs: Sequence[Need], wanted: Sequence[Need], skewed: frozenset[str]) -> list[Need]:
@@ -100,9 +104,13 @@ class ScaleUpResolver:
 
 @dataclass(frozen=True, slots=True)
 class ScaleDownResolver:
-    """Gives back what the load does not need; with a throughput objective never below what that one needs."""
+    """Gives back what the load does not need; with a throughput objective never below what that one needs.
+
+    Where predictions have been off by more than `most_error`, what is idle shrinks by the paper's step instead.
+    """
 
     sizing: Sizing = Sizing()
+    most_error: float = 0.5
     name: str = "scale-down"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
@@ -111,13 +119,33 @@ class ScaleDownResolver:
             return
         floor = view.objective.throughput_per_s or 0.0
         named = {d.component for d in idle}
-        needs = self.sizing.needs(view, floor_per_s=floor, last=since_onset(idle, 60))
+        sized = self.sizing.needs(view, floor_per_s=floor, last=since_onset(idle, 60))
+        needs = [need for each in sized if (need := self._trusted(view, each, named)) is not None]
         smaller = [need for need in needs if view.spec(need.knob).clip(need.instances) < need.present]
         if _too_early(view, smaller, _LEAST_TO_SHRINK) or not any(need.component in named for need in smaller):
             return
         # One redeployment for all: what is idle by less would be found idle too, only later, and cost another one.
         wanted = [need for need in smaller if need.component in named or not view.spec(need.knob).live]
         yield scaling(view, SCALE_DOWN, idle, wanted)
+
+    def _trusted(self, view: View, need: Need, idle: set[str]) -> Need | None:
+        """The need as the model sees it or, where that was wrong too often, a fifth less of what is idle."""
+        doubt = _doubt(view, need.component, self.most_error)
+        if not doubt:
+            return need
+        if need.component not in idle:
+            return None
+        least = need.instances if view.objective.throughput_per_s else math.ceil(view.spec(need.knob).minimum)
+        target = scale_down_target(need.present, _STEP_DOWN, least)
+        return replace(need, exact=float(target), enough=True, partitions={}, note=f"{doubt}, so by a fixed step")
+
+
+def _doubt(view: View, component: str, most_error: float) -> str:
+    """Why the model is not relied upon here; empty if it is."""
+    trust = view.trust.get(component)
+    if trust is None or trust.error <= most_error:
+        return ""
+    return f"predictions were off by {math.expm1(trust.error):.0%} here"
 
 
 def _too_early(view: View, needs: Sequence[Need], least: int) -> bool:

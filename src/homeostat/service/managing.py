@@ -51,16 +51,10 @@ def manager(
     pipeline: Pipeline, config: Config, application: Application, store: Store, say: Callable[[str], None]
 ) -> Manager:
     objective = config.objective if config.objective != Objective() else pipeline.objective
-    name = config.policy
-    default = config.values["policy"].origin == configuration.DEFAULT
-    if default and objective.throughput_per_s is not None:
-        name = "throughput"
-    elif default and (objective.latency_p95_s is not None or objective.lag_s is not None):
-        name = "latency"
     run = application.run_name(pipeline.name)
     engine = application.engine(pipeline.name)
     ours = cast("Store", FencedStore(store, engine))
-    policy = registry.build(name, config.sections)
+    policy = registry.build(policy_name(config, objective), config.sections)
     diary, learner = Diary(ours, run, policy), Learner(ours, run)
 
     def after_step(trace: Trace, state: State) -> None:
@@ -81,6 +75,15 @@ def manager(
         on_step=after_step,
         on_alert=alert,
     )
+
+
+def policy_name(config: Config, objective: Objective) -> str:
+    """The policy that was named or else the one that holds all of the objective: `latency` holds a throughput too."""
+    if config.values["policy"].origin != configuration.DEFAULT:
+        return config.policy
+    if objective.latency_p95_s is not None or objective.lag_s is not None:
+        return "latency"
+    return "throughput" if objective.throughput_per_s is not None else config.policy
 
 
 def _logged_traffic(store: Store, run: str) -> Traffic:
