@@ -105,7 +105,7 @@ def noise(
 
 @app.command("models")
 def models(
-    side: Annotated[str, typer.Option("--side", metavar="SIDE", help="simulator, spark or all.")] = "simulator",
+    side: Annotated[str, typer.Option("--side", metavar="SIDE", help="simulator, spark or all.")] = "all",
     scale: Annotated[
         float, typer.Option("--scale", min=0.1, max=10, help="Stretches or shortens all real runs by this factor.")
     ] = 1.0,
