@@ -102,10 +102,34 @@ def test_sparks_event_log_can_be_asked(homeostat: Homeostat) -> None:
     assert ran.json["then"]["configuration"]["executors.app"] == 4
 
 
+def test_a_plan_from_an_event_log_looks_at_what_arrived_in_it(homeostat: Homeostat) -> None:
+    told = homeostat("plan", "--event-log", RECORDED, "--json").json["load"]
+    assert "a forecast is not usable: 1.04 h of history is needed" in told
+    assert homeostat("plan", "--event-log", RECORDED, "--rate", "100", "--json").json["load"] == (
+        "the load is taken to stay as it is"
+    )
+
+
 def test_a_picture_is_drawn(homeostat: Homeostat, batches: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="a picture needs matplotlib")
     assert homeostat("whatif", "--scenario", batches, "--picture", tmp_path / "p.svg").code == 0
     assert "executors" in (tmp_path / "p.svg").read_text(encoding="utf-8")
+
+
+def test_a_plan_is_drawn_with_the_verdict_of_each_candidate(
+    homeostat: Homeostat, batches: Path, scenario: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib", reason="a picture needs matplotlib")
+    picture = tmp_path / "plan.svg"
+    options = ("--scenario", batches, "--rate", "3k", "--latency", "60 s")
+    assert homeostat("plan", *options, "--picture", picture).code == 0
+    drawn = picture.read_text(encoding="utf-8")
+    for words in ("as it is", "executors.app=", "chosen", "holds too, but costs", "p95 latency in s"):
+        assert words in drawn
+    dataflow = homeostat("plan", "--scenario", scenario, "--rate", "90", "--picture", picture)
+    assert "Picture:" in dataflow.err
+    assert "p95 latency" not in picture.read_text(encoding="utf-8")
+    assert homeostat("plan", *options, "--picture", "plan.gif").code == 2
 
 
 @pytest.mark.parametrize(

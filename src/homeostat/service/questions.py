@@ -99,6 +99,12 @@ def plan_json(model: ApplicationModel, made: Plan) -> dict[str, Any]:
     }
 
 
+def changes(made: Plan, candidate: Candidate) -> str:
+    """What a candidate of the plan would change, in short."""
+    changed = made.present.configuration.changed(Patch(candidate.configuration.values))
+    return " ".join(f"{knob}={value:g}" for knob, value in sorted(changed.values.items())) or "as it is"
+
+
 def _candidate_json(candidate: Candidate) -> dict[str, Any]:
     return {
         **predicted_json(candidate.predicted),
