@@ -78,6 +78,42 @@ def test_a_plan_tells_why_the_others_lost(homeostat: Homeostat, batches: Path) -
     assert found["change"]["executors.app"] > 4
 
 
+OWN = """
+import math
+import numpy as np
+from homeostat.core.configuration import EXECUTORS_KNOB, Patch
+
+class Generous:
+    name = "generous"
+
+    def propose(self, question):
+        yield question.model.configuration.patched(Patch({EXECUTORS_KNOB: 29}))
+
+class Seer:
+    name = "seer"
+
+    def ahead(self, history, steps):
+        ends_s = history.end_s + history.step_s * (np.arange(steps) + 0.5)
+        return 1000 - 500 * np.cos(ends_s / 3600 * 2 * math.pi)
+"""
+
+
+def test_schedulers_and_forecasters_of_ones_own_take_part_in_a_plan(homeostat: Homeostat, batches: Path) -> None:
+    Path("own_planning.py").write_text(OWN, encoding="utf-8")
+    wave = 'kind = "diurnal"\nnight = "500 /s"\npeak = "1500 /s"\nperiod = "1 h"\n'
+    text = BATCHES.replace('kind = "constant"\nrate = "1000 /s"\n', wave).replace('"10 min"', '"3 h"')
+    batches.write_text(text, encoding="utf-8")
+    options = ("plan", "--scenario", batches, "--horizon", "10 min", "--json")
+    named = ("--proposer", "own_planning:Generous", "--with", "own_planning:Seer")
+    asked = homeostat(*options, *named).json
+    assert [each["proposed_by"] for each in asked["candidates"]].count("generous") == 1
+    Path("homeostat.toml").write_text(
+        '[plugins]\nproposers = ["own_planning:Generous"]\nforecasters = ["own_planning:Seer"]\n', encoding="utf-8"
+    )
+    assert homeostat(*options).json == asked
+    assert "seer" in asked["load"]
+
+
 def test_a_plan_that_cannot_be_is_unhealthy(homeostat: Homeostat, batches: Path) -> None:
     ran = homeostat("plan", "--scenario", batches, "--rate", "3k", "--cost-limit", 2)
     assert ran.code == 3

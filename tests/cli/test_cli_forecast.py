@@ -155,7 +155,23 @@ def test_a_forecaster_of_ones_own_takes_part(homeostat: Homeostat, trace: Path) 
     told = homeostat("forecast", trace, "--with", "own_forecaster_here:Zero", "--json").json
     assert "zero" in {candidate["name"] for candidate in told["candidates"]}
     refused = homeostat("forecast", trace, "--with", "own_forecaster_here:np")
-    assert "is no forecaster: it needs a name and a method 'ahead'" in refused.err
+    assert "own_forecaster_here:np: has no method 'ahead', so it is none of the forecasters" in refused.err
+
+
+def test_a_forecaster_of_ones_own_takes_part_in_the_bench_and_by_the_configuration(
+    homeostat: Homeostat, trace: Path
+) -> None:
+    Path("own_forecasters.py").write_text(
+        OWN
+        + "\nclass Fails(Zero):\n    name = 'fails'\n\n    def ahead(self, history, steps):\n        raise OSError\n"
+    )
+    call = ("bench", "forecast", "--trace", trace, "--origins", "4", "--horizon", "1 h", "--json")
+    told = homeostat(*call, "--with", "own_forecasters:Zero", "--with", "own_forecasters:Fails").json
+    assert told["champion_over"]["zero"] < 1
+    assert told["mean_mase"]["fails"] is None
+    Path("homeostat.toml").write_text('[plugins]\nforecasters = ["own_forecasters:Zero"]\n')
+    told = homeostat("forecast", trace, "--json").json
+    assert "zero" in {candidate["name"] for candidate in told["candidates"]}
 
 
 @pytest.mark.parametrize(

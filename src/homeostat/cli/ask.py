@@ -14,13 +14,14 @@ import typer
 from homeostat import units
 from homeostat.cli.log import RunOption, open_log, run_name, store_path
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print_json, print_table, say
+from homeostat.cli.plugged import WithOption, plugged
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from homeostat.bench.traces import Load
     from homeostat.core.configuration import Knob, Value
     from homeostat.models.application import ApplicationModel, Predicted
-    from homeostat.models.planner import Candidate, Plan, Proposer
+    from homeostat.models.planner import Candidate, Plan
     from homeostat.service.questions import History
 
 SHOWN = 12
@@ -125,6 +126,7 @@ def plan(
         list[str] | None,
         typer.Option("--proposer", metavar="PATH", help="A scheduler of your own, package.module:name; may repeat."),
     ] = None,
+    with_: WithOption = None,
     picture: Annotated[
         Path | None,
         typer.Option("--picture", metavar="FILE", help="Draw largest rate and latency of the configurations."),
@@ -151,8 +153,8 @@ def plan(
     goal = Goal(_confidence(confidence), _parsed(units.parse_duration, horizon, "--horizon"))
     if rate is not None:
         model = replace(model, arrival_per_s=_rate(rate))
-    arrivals, why = questions.coming(model, goal, None if rate else _history(load()))
-    made = make(model, arrivals=arrivals, goal=goal, proposers=[_proposer(path) for path in proposer or []])
+    arrivals, why = questions.coming(model, goal, None if rate else _history(load()), plugged("forecasters", with_))
+    made = make(model, arrivals=arrivals, goal=goal, proposers=plugged("proposers", proposer))
     if json:
         print_json({**questions.plan_json(model, made), "load": why})
     else:
@@ -315,9 +317,3 @@ def _confidence(text: str) -> float:
     if not 0.5 <= share < 1:
         raise ConfigError(f"{text!r} is not a confidence", where="--confidence", fix="from 50 % to below 100 %")
     return share
-
-
-def _proposer(path: str) -> Proposer:
-    from homeostat.policies import plugins
-
-    return plugins.part(path, "proposers")  # type: ignore[no-any-return]

@@ -12,18 +12,17 @@ import typer
 
 from homeostat.cli.log import RunOption, StoreOption, store_path
 from homeostat.cli.output import JsonFlag, console, heading, print_json, print_table, say
+from homeostat.cli.plugged import WithOption, plugged
 from homeostat.core.errors import ConfigError
 from homeostat.units import UnitError, format_count, format_duration, parse_duration, parse_share
 
 if TYPE_CHECKING:
     from homeostat.bench.traces import Load
-    from homeostat.models.forecast import Forecast, Forecaster, Series
+    from homeostat.models.forecast import Forecast, Series
     from homeostat.sim.recording import RecordedRun
 
-STATSFORECAST = "statsforecast"
 VALUES = ("count", "rate")
 ROWS_SHOWN = 12
-SLOW_ORIGINS = 12
 _DATES_S = 1e8
 
 
@@ -49,10 +48,7 @@ def forecast(
     event_log: Annotated[
         Path | None, typer.Option("--event-log", metavar="PATH", help="What arrived according to Spark's event log.")
     ] = None,
-    with_: Annotated[
-        list[str] | None,
-        typer.Option("--with", metavar="NAME", help="A further candidate: statsforecast, or package.module:name."),
-    ] = None,
+    with_: WithOption = None,
     picture: Annotated[
         Path | None, typer.Option("--picture", metavar="FILE", help="Draw it to a .png or .svg file.")
     ] = None,
@@ -67,7 +63,7 @@ def forecast(
 
         pictures.check(picture)
     horizon_s, share = _horizon_s(horizon), _share(interval)
-    candidates = (*models.CANDIDATES, *_further(with_ or []))
+    candidates = (*models.CANDIDATES, *plugged("forecasters", with_))
     load = load_of(source, values, store, run, event_log)
     for note in load.notes:
         say(f"note: {note}")
@@ -79,7 +75,6 @@ def forecast(
         horizon_s,
         quantiles=((1 - share) / 2, 0.5, (1 + share) / 2),
         candidates=candidates,
-        most_origins=SLOW_ORIGINS if STATSFORECAST in (with_ or []) else models.ORIGINS,
     )
     came = whole.values[count : count + len(made.values)]
     known = came.tolist()
@@ -215,26 +210,6 @@ def simulated_load(name: str) -> Load:
     starts_s = np.arange(int(scenario.duration_s / step_s), dtype=np.float64) * step_s
     per_s = [workload.rows_between(start_s, start_s + step_s) / step_s for start_s in starts_s]
     return Load(scenario.name, starts_s, np.array(per_s))
-
-
-def _further(names: Sequence[str]) -> list[Forecaster]:
-    from homeostat.policies import plugins
-
-    found: list[Forecaster] = []
-    for name in names:
-        if name == STATSFORECAST:
-            from homeostat.models.forecast import extra
-
-            found += extra.candidates()
-            continue
-        part = plugins.load(name)
-        made = part() if isinstance(part, type) else part
-        if not (hasattr(made, "name") and callable(getattr(made, "ahead", None))):
-            raise ConfigError(
-                "is no forecaster: it needs a name and a method 'ahead'", where=name, fix="see docs/forecast.md"
-            )
-        found.append(made)
-    return found
 
 
 def _horizon_s(text: str) -> float:

@@ -27,7 +27,7 @@ from homeostat.core.findings import (
 from homeostat.core.view import View
 from homeostat.models.application import ApplicationModel, application_model
 from homeostat.models.capacity import level
-from homeostat.models.planner import Goal, Plan, Steady, plan
+from homeostat.models.planner import Goal, Plan, Proposer, Steady, plan
 from homeostat.models.replay import BatchModel
 from homeostat.resolvers.ahead import NO_TROUBLE, ScaleAheadResolver, expected_per_s
 from homeostat.resolvers.alert import alert_about
@@ -52,6 +52,7 @@ class RetuneResolver:
     down: ScaleDownResolver = ScaleDownResolver()
     ahead: ScaleAheadResolver = ScaleAheadResolver()
     cost_gives_way: bool = False
+    proposers: tuple[Proposer, ...] = ()
     name: str = "retune"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
@@ -71,7 +72,7 @@ class RetuneResolver:
         if self.cost_gives_way:
             model = replace(model, objective=replace(model.objective, cost_limit=None))
         rate = max(_rate_per_s(view, because), expected_per_s(rising))
-        made = plan(model, arrivals=Steady(rate, model.variation), goal=self.goal)
+        made = plan(model, arrivals=Steady(rate, model.variation), goal=self.goal, proposers=self.proposers)
         dearer = made.best.cost - made.present.cost
         if short:
             yield from self._more(model, made, short)
