@@ -59,6 +59,8 @@ SAMPLES = {
     "plugins.detectors": '["mine.parts:Hot", "mine.parts:Cold"]',
     "plugins.diagnosers": '["mine.parts:Why"]',
     "plugins.resolvers": '["mine.parts:Do"]',
+    "plugins.forecasters": '["statsforecast", "mine.parts:Seer"]',
+    "plugins.proposers": '["mine.parts:Scheduler"]',
 }
 
 

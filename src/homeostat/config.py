@@ -343,7 +343,7 @@ def _keeps_cost_limit(policy: str) -> bool:
 def _plug_in_problems(config: Config) -> Iterator[Problem]:
     for kind in PluginSettings.model_fields:
         for number, path in enumerate(getattr(config.settings.plugins, kind)):
-            yield from _tried(("plugins", kind, number), path, partial(plugins.part, path, kind))
+            yield from _tried(("plugins", kind, number), path, partial(plugins.parts, [path], kind))
     if ":" in config.policy:
         yield from _tried(("policy",), config.policy, partial(plugins.policy, config.policy))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from homeostat.core.observation import Array
 if TYPE_CHECKING:
     from homeostat.models.application import ApplicationModel, Predicted
     from homeostat.models.forecast import Forecast, Series
+    from homeostat.models.planner import Plan
     from homeostat.service.simulation import RunResult
     from homeostat.service.timeline import Timeline
 
@@ -24,6 +26,7 @@ LOAD, TAKEN, ACTION = "#999999", "#0072B2", "#D55E00"
 LINES = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0072B2", "#000000")
 UNHEALTHY = "#D55E00"
 WIDEST_LABEL = 16
+WIDEST_VERDICT = 48
 HISTORY_SHOWN = 4.0  # horizons
 
 
@@ -196,6 +199,35 @@ def _draw_utilisation(at: Predicted, path: Path) -> None:
         panel.barh(names[::-1], shares[::-1], color=colours[::-1])
         panel.axvline(100, color=LOAD, linestyle=":")
         panel.set_xlabel("utilisation in %")
+
+
+def plan(made: Plan, most: int, latency_p95_s: float | None, path: Path) -> None:
+    """The first configurations that were looked at: what each would take, how late it would be, its verdict."""
+    from homeostat.service.questions import changes
+
+    shown = made.candidates[:most][::-1]
+    colours = [ACTION if each is made.best else TAKEN for each in shown]
+    late_s = [each.predicted.latency_s.get("p95", float("nan")) for each in shown]
+    batches = any(isfinite(each) for each in late_s)
+    title = f"For {made.rate_per_s:,.0f} rows/s over {made.goal.horizon_s / 60:.0f} min"
+    with _figure(path, (12, 1.4 + 0.3 * len(shown)), title) as figure:
+        panels = figure.subplots(1, 1 + batches, sharey=True, squeeze=False)[0]
+        rates = [each.predicted.saturation_per_s for each in shown]
+        places = range(len(shown))
+        ends = [[rate.middle - rate.low for rate in rates], [rate.high - rate.middle for rate in rates]]
+        panels[0].barh(places, [rate.middle for rate in rates], color=colours, xerr=ends, ecolor=LOAD)
+        panels[0].axvline(made.rate_per_s, color=LOAD, linestyle=":")
+        panels[0].set_xlabel("largest rate in rows/s (p10 to p90)")
+        panels[0].set_yticks(places, [f"{changes(made, each)}: cost {each.cost:g}" for each in shown])
+        if batches:
+            panels[1].barh(places, [each if isfinite(each) else 0.0 for each in late_s], color=colours)
+            panels[1].set_xlabel("p95 latency in s (none: without bound)")
+        if batches and latency_p95_s is not None:
+            panels[1].axvline(latency_p95_s, color=LOAD, linestyle=":")
+        verdicts = panels[-1].twinx()
+        verdicts.set_ylim(panels[-1].get_ylim())
+        verdicts.tick_params(length=0)
+        verdicts.set_yticks(places, [fill(each.lost or "chosen", WIDEST_VERDICT) for each in shown], fontsize=8)
 
 
 def _draw_rates(panel: Any, result: RunResult) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from homeostat.core.objective import GivesWay
 from homeostat.strict import ContradictionError, Document, Duration, PositiveDuration, Share, Table
+
+STATSFORECAST = "statsforecast"
 
 Factor = Annotated[float, Field(gt=1)]
 
@@ -122,13 +124,20 @@ class PluginSettings(Table):
     detectors: list[str] = Field(default_factory=list, description="added to the policy's detectors")
     diagnosers: list[str] = Field(default_factory=list, description="added to the policy's diagnosers")
     resolvers: list[str] = Field(default_factory=list, description="added to the policy's resolvers")
+    forecasters: list[str] = Field(
+        default_factory=list, description="added to the candidates of every forecast; `statsforecast` is one, too"
+    )
+    proposers: list[str] = Field(
+        default_factory=list, description="schedulers that are asked for configurations in every plan"
+    )
 
-    @field_validator("detectors", "diagnosers", "resolvers")
+    @field_validator("detectors", "diagnosers", "resolvers", "forecasters", "proposers")
     @classmethod
-    def _dotted(cls, paths: list[str]) -> list[str]:
+    def _dotted(cls, paths: list[str], info: ValidationInfo) -> list[str]:
         for path in paths:
             module, colon, name = path.partition(":")
-            if not (colon and module and name):
+            known = info.field_name == "forecasters" and path == STATSFORECAST
+            if not (known or (colon and module and name)):
                 raise ValueError(f"'{path}' is not a dotted path; write package.module:name")
         return paths
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -42,3 +44,35 @@ def test_the_judgement_asks_for_half_the_violations_at_hardly_higher_cost() -> N
     assert preempt.judged({"ahead": run(50.0, 105.0), "reactive": run(100.0, 100.0)})["accepted"]
     assert not preempt.judged({"ahead": run(51.0, 100.0), "reactive": run(100.0, 100.0)})["accepted"]
     assert not preempt.judged({"ahead": run(0.0, 106.0), "reactive": run(100.0, 100.0)})["accepted"]
+
+
+def hour() -> preempt.Case:
+    """Three times the load comes for twenty minutes, as it did the day before."""
+    minutes = np.arange(1440 + 60) % 1440
+    return preempt.Case("hour", np.where((minutes >= 20) & (minutes < 40), 3_000.0, 1_000.0), 1)
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, Any]:
+    found: dict[str, Any] = preempt.measure([hour()])["cases"]["hour"]
+    return found
+
+
+def test_all_meet_the_same_load_and_each_is_told_with_what_it_cost(measured: dict[str, Any]) -> None:
+    policies = measured["policies"]
+    assert set(policies) == {preempt.AHEAD, preempt.REACTIVE, preempt.ORACLE, *preempt.PEERS}
+    (least,) = {run["least_executor_hours"] for run in policies.values()}
+    assert 0.9 * least < min(run["executor_hours"] for run in policies.values())
+    assert policies["static"]["violation_s"] == 0
+    assert policies["static"]["executor_hours"] > policies[preempt.REACTIVE]["executor_hours"]
+
+
+def test_who_knows_the_future_acts_ahead_and_who_does_not_falls_behind(measured: dict[str, Any]) -> None:
+    oracle, reactive = measured["policies"][preempt.ORACLE], measured["policies"][preempt.REACTIVE]
+    assert (oracle["ahead"], oracle["violation_s"]) == (1, 0)
+    assert reactive["ahead"] == 0
+    assert reactive["violation_s"] > 300.0
+
+
+def test_a_single_run_is_the_same_by_itself(measured: dict[str, Any]) -> None:
+    assert preempt.one(hour(), preempt.REACTIVE) == measured["policies"][preempt.REACTIVE]

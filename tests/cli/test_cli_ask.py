@@ -97,6 +97,42 @@ def test_a_plan_tells_what_a_scheduler_of_ones_own_proposed_in_vain(homeostat: H
     assert "refused of Greedy: raised RuntimeError: nothing else to offer" in ran.out
 
 
+OWN = """
+import math
+import numpy as np
+from homeostat.core.configuration import EXECUTORS_KNOB, Patch
+
+class Generous:
+    name = "generous"
+
+    def propose(self, question):
+        yield question.model.configuration.patched(Patch({EXECUTORS_KNOB: 29}))
+
+class Seer:
+    name = "seer"
+
+    def ahead(self, history, steps):
+        ends_s = history.end_s + history.step_s * (np.arange(steps) + 0.5)
+        return 1000 - 500 * np.cos(ends_s / 3600 * 2 * math.pi)
+"""
+
+
+def test_schedulers_and_forecasters_of_ones_own_take_part_in_a_plan(homeostat: Homeostat, batches: Path) -> None:
+    Path("own_planning.py").write_text(OWN, encoding="utf-8")
+    wave = 'kind = "diurnal"\nnight = "500 /s"\npeak = "1500 /s"\nperiod = "1 h"\n'
+    text = BATCHES.replace('kind = "constant"\nrate = "1000 /s"\n', wave).replace('"10 min"', '"3 h"')
+    batches.write_text(text, encoding="utf-8")
+    options = ("plan", "--scenario", batches, "--horizon", "10 min", "--json")
+    named = ("--proposer", "own_planning:Generous", "--with", "own_planning:Seer")
+    asked = homeostat(*options, *named).json
+    assert [each["proposed_by"] for each in asked["candidates"]].count("generous") == 1
+    Path("homeostat.toml").write_text(
+        '[plugins]\nproposers = ["own_planning:Generous"]\nforecasters = ["own_planning:Seer"]\n', encoding="utf-8"
+    )
+    assert homeostat(*options).json == asked
+    assert "seer" in asked["load"]
+
+
 def test_a_plan_that_cannot_be_is_unhealthy(homeostat: Homeostat, batches: Path) -> None:
     ran = homeostat("plan", "--scenario", batches, "--rate", "3k", "--cost-limit", 2)
     assert ran.code == 3
@@ -121,10 +157,34 @@ def test_sparks_event_log_can_be_asked(homeostat: Homeostat) -> None:
     assert ran.json["then"]["configuration"]["executors.app"] == 4
 
 
+def test_a_plan_from_an_event_log_looks_at_what_arrived_in_it(homeostat: Homeostat) -> None:
+    told = homeostat("plan", "--event-log", RECORDED, "--json").json["load"]
+    assert "a forecast is not usable: 1.04 h of history is needed" in told
+    assert homeostat("plan", "--event-log", RECORDED, "--rate", "100", "--json").json["load"] == (
+        "the load is taken to stay as it is"
+    )
+
+
 def test_a_picture_is_drawn(homeostat: Homeostat, batches: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="a picture needs matplotlib")
     assert homeostat("whatif", "--scenario", batches, "--picture", tmp_path / "p.svg").code == 0
     assert "executors" in (tmp_path / "p.svg").read_text(encoding="utf-8")
+
+
+def test_a_plan_is_drawn_with_the_verdict_of_each_candidate(
+    homeostat: Homeostat, batches: Path, scenario: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib", reason="a picture needs matplotlib")
+    picture = tmp_path / "plan.svg"
+    options = ("--scenario", batches, "--rate", "3k", "--latency", "60 s")
+    assert homeostat("plan", *options, "--picture", picture).code == 0
+    drawn = picture.read_text(encoding="utf-8")
+    for words in ("as it is", "executors.app=", "chosen", "holds too, but costs", "p95 latency in s"):
+        assert words in drawn
+    dataflow = homeostat("plan", "--scenario", scenario, "--rate", "90", "--picture", picture)
+    assert "Picture:" in dataflow.err
+    assert "p95 latency" not in picture.read_text(encoding="utf-8")
+    assert homeostat("plan", *options, "--picture", "plan.gif").code == 2
 
 
 @pytest.mark.parametrize(

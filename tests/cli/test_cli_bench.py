@@ -21,6 +21,8 @@ def test_every_number_is_there_and_consistent() -> None:
     assert result["sim_hour_instances"] == 40
     assert set(result["plan_s"]) == {"dataflow", "microbatch"}
     assert min(result["plan_s"].values()) > 0
+    assert (result["plan_components"], result["plan_instances"]) == (50, 10_000)
+    assert result["plan_accepted"] == (max(result["plan_s"].values()) <= 1.0)
     assert len(told) == 4
 
 

@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 
 from homeostat.core.findings import Record
+from homeostat.service.learned import arrivals
+from homeostat.sim.recording import RecordedBatch, RecordedRun
+from homeostat.spark.recorder import record
 from homeostat.store.protocol import BATCH
 from homeostat.store.sqlite import SqliteStore
 
 Homeostat = Callable[..., Any]
+RECORDED = Path(__file__).parents[1] / "spark" / "recorded" / "wordcount.jsonl"
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
 
@@ -86,6 +90,27 @@ def test_the_load_of_an_application_is_forecast_from_its_log(homeostat: Homeosta
     assert (refused.code, "there is no run 'other'" in refused.err) == (2, True)
 
 
+def test_the_load_of_an_application_is_forecast_from_sparks_event_log(homeostat: Homeostat) -> None:
+    told = homeostat("forecast", "--event-log", RECORDED, "--horizon", "10 s", "--json").json
+    assert told["source"] == f"twin in {RECORDED}"
+    assert told["made_at_s"] == pytest.approx(told["history_s"] + record(RECORDED).batches[0].started_s, abs=20.0)
+    assert told["forecast"][0]["expected"] == pytest.approx(250.0, rel=0.2)
+    refused = homeostat("forecast", "--event-log", RECORDED, "--store", "log.sqlite")
+    assert (refused.code, "both a source and a log are named" in refused.err) == (2, True)
+
+
+def test_arrivals_are_read_off_what_the_source_had_got_when_a_batch_began() -> None:
+    """Not off what the batches took, which says nothing about the load while they fall behind."""
+    arrived = [0.0, 1_000.0, 3_000.0, 6_000.0]
+    behind = [
+        RecordedBatch("r", n, 10.0 * n, 10.0, 500.0, arrived_rows=there, pending_rows=there - 500.0 * n)
+        for n, there in enumerate(arrived)
+    ]
+    times_s, per_s = arrivals(RecordedRun("a", "q", (), tuple(behind), ()))
+    assert times_s.tolist() == [5.0, 15.0, 25.0, 35.0]
+    assert per_s.tolist() == [50.0, 100.0, 200.0, 300.0]
+
+
 def test_a_log_without_batches_is_refused(homeostat: Homeostat) -> None:
     store = SqliteStore("log.sqlite")
     store.append("count", [Record("g-1", "engine", START.timestamp(), "the engine runs")])
@@ -130,7 +155,23 @@ def test_a_forecaster_of_ones_own_takes_part(homeostat: Homeostat, trace: Path) 
     told = homeostat("forecast", trace, "--with", "own_forecaster_here:Zero", "--json").json
     assert "zero" in {candidate["name"] for candidate in told["candidates"]}
     refused = homeostat("forecast", trace, "--with", "own_forecaster_here:np")
-    assert "is no forecaster: it needs a name and a method 'ahead'" in refused.err
+    assert "own_forecaster_here:np: has no method 'ahead', so it is none of the forecasters" in refused.err
+
+
+def test_a_forecaster_of_ones_own_takes_part_in_the_bench_and_by_the_configuration(
+    homeostat: Homeostat, trace: Path
+) -> None:
+    Path("own_forecasters.py").write_text(
+        OWN
+        + "\nclass Fails(Zero):\n    name = 'fails'\n\n    def ahead(self, history, steps):\n        raise OSError\n"
+    )
+    call = ("bench", "forecast", "--trace", trace, "--origins", "4", "--horizon", "1 h", "--json")
+    told = homeostat(*call, "--with", "own_forecasters:Zero", "--with", "own_forecasters:Fails").json
+    assert told["champion_over"]["zero"] < 1
+    assert told["mean_mase"]["fails"] is None
+    Path("homeostat.toml").write_text('[plugins]\nforecasters = ["own_forecasters:Zero"]\n')
+    told = homeostat("forecast", trace, "--json").json
+    assert "zero" in {candidate["name"] for candidate in told["candidates"]}
 
 
 @pytest.mark.parametrize(

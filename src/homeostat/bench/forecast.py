@@ -72,7 +72,7 @@ def _trace(load: Load, horizons_s: Sequence[float], origins: int, candidates: Se
         started = time.perf_counter()
         made = forecasts(history, [each * series.step_s for each in steps], quantiles=_QUANTILES, candidates=candidates)
         seconds.append(time.perf_counter() - started)
-        alone = {each.name: bridged(rolled(each, history, [len(history.values)], steps[-1]))[0] for each in candidates}
+        alone = {each.name: _alone(each, history, steps[-1]) for each in candidates}
         for one in made:
             _judge(tallies[len(one.values)], one, alone, series.values[origin:], season_scale(history))
     return {
@@ -83,6 +83,14 @@ def _trace(load: Load, horizons_s: Sequence[float], origins: int, candidates: Se
         "forecast_s": median(seconds),
         "horizons": {format_duration(each * series.step_s): _told(tally) for each, tally in tallies.items()},
     }
+
+
+def _alone(candidate: Forecaster, history: Series, steps: int) -> Array:
+    """NaN from one that failed, which is one's own: as in a forecast, the others still speak."""
+    try:
+        return np.asarray(bridged(rolled(candidate, history, [len(history.values)], steps).reshape(1, steps))[0])
+    except Exception:
+        return np.full(steps, np.nan)
 
 
 def _steps(series: Series, horizons_s: Sequence[float], name: str) -> list[int]:

@@ -46,10 +46,12 @@ HELD_OUT = (
     Setup(1, 300.0),
     Setup(2, 600.0),
     Setup(3, 500.0),
+    Setup(3, 1_000.0),
     Setup(3, 1_200.0),
     Setup(4, 1_700.0),
     Setup(4, PEAK_PER_S, trigger_s=EVERY_S),
     Setup(5, 1_200.0),
+    Setup(5, PEAK_PER_S, trigger_s=EVERY_S),
     Setup(6, PEAK_PER_S, trigger_s=EVERY_S),
     Setup(3, 800.0, partitions=6),
     Setup(4, 1_000.0, partitions=24),
@@ -115,7 +117,7 @@ def predictions(model: ApplicationModel, recorded: RecordedRun, runs: Runs) -> d
     saturation = [_overloaded(model, setup, real[setup]) for setup in OVERLOADED if setup in real]
     return {
         "fitted_to": [setup.name for setup in FITTED],
-        **summary(lines),
+        **summary(lines, [line["error"] for line in saturation]),
         "configurations": lines,
         "saturation": saturation,
         "left_out": [setup.name for setup, kept in batches.items() if not kept],

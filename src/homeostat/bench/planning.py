@@ -27,6 +27,7 @@ from homeostat.models.saturation import FlowModel, KeyShares, Operator
 from homeostat.models.taskcost import TaskCost
 
 COMPONENTS, INSTANCES = 50, 10_000
+MOST_S = 1.0
 _RECORDED = 12
 
 

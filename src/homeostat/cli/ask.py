@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,12 +14,14 @@ import typer
 from homeostat import units
 from homeostat.cli.log import RunOption, open_log, run_name, store_path
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print_json, print_table, say
+from homeostat.cli.plugged import WithOption, plugged
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from homeostat.bench.traces import Load
     from homeostat.core.configuration import Knob, Value
     from homeostat.models.application import ApplicationModel, Predicted
-    from homeostat.models.planner import Candidate, Plan, Proposer
+    from homeostat.models.planner import Candidate, Plan
     from homeostat.service.questions import History
 
 SHOWN = 12
@@ -74,7 +77,7 @@ def whatif(
         from homeostat import pictures
 
         pictures.check(picture)
-    model = learned(store, run, event_log, scenario)
+    model, _ = seen(store, run, event_log, scenario)
     wanted: dict[Knob, Value] = _assigned(model, set_ or [])
     if executors is not None:
         wanted |= questions.every(model, EXECUTORS, executors, "--executors")
@@ -123,6 +126,11 @@ def plan(
         list[str] | None,
         typer.Option("--proposer", metavar="PATH", help="A scheduler of your own, package.module:name; may repeat."),
     ] = None,
+    with_: WithOption = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw largest rate and latency of the configurations."),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Find the cheapest configuration that holds the objective, and tell why the others lost."""
@@ -130,7 +138,11 @@ def plan(
     from homeostat.models.planner import plan as make
     from homeostat.service import questions
 
-    model = learned(store, run, event_log, scenario)
+    if picture is not None:
+        from homeostat import pictures
+
+        pictures.check(picture)
+    model, load = seen(store, run, event_log, scenario)
     model = questions.with_objective(
         model,
         throughput_per_s=None if throughput is None else _rate(throughput, "--throughput"),
@@ -141,41 +153,46 @@ def plan(
     goal = Goal(_confidence(confidence), _parsed(units.parse_duration, horizon, "--horizon"))
     if rate is not None:
         model = replace(model, arrival_per_s=_rate(rate))
-    history = None if rate or event_log else _history(scenario, store, run)
-    arrivals, why = questions.coming(model, goal, history)
-    made = make(model, arrivals=arrivals, goal=goal, proposers=[_proposer(path) for path in proposer or []])
+    arrivals, why = questions.coming(model, goal, None if rate else _history(load()), plugged("forecasters", with_))
+    made = make(model, arrivals=arrivals, goal=goal, proposers=plugged("proposers", proposer))
     if json:
         print_json({**questions.plan_json(model, made), "load": why})
     else:
         _print_plan(model, made, why)
+    if picture is not None:
+        pictures.plan(made, SHOWN, model.objective.latency_p95_s, picture)
+        say(f"Picture: {picture}")
     if made.chosen is None:
         raise typer.Exit(EXIT_UNHEALTHY)
 
 
-def learned(store: Path | None, run: str | None, event_log: Path | None, scenario: str | None) -> ApplicationModel:
-    """The model of whatever was named; of the newest run in the log, if nothing was."""
-    from homeostat.service import learned as sources
+def seen(
+    store: Path | None, run: str | None, event_log: Path | None, scenario: str | None
+) -> tuple[ApplicationModel, Callable[[], Load]]:
+    """The model of whatever was named, of the newest run in the log if nothing was; and how to get the load it had."""
+    from homeostat.cli import forecast
+    from homeostat.service import learned
 
     if event_log is not None and scenario is not None:
         raise ConfigError("name one thing to learn from", where="--event-log, --scenario")
     if event_log is not None:
         from homeostat.spark.recorder import record
 
-        return sources.from_recording(record(event_log), str(event_log))
+        recorded = record(event_log)
+        load = partial(forecast.recorded_load, recorded, str(event_log))
+        return learned.from_recording(recorded, str(event_log)), load
     if scenario is not None:
         from homeostat.cli import running
 
-        return sources.from_scenario(running.load_scenario(scenario))
+        return learned.from_scenario(running.load_scenario(scenario)), partial(forecast.simulated_load, scenario)
     path = store_path(store)
     with open_log(path) as log:
-        return sources.from_store(log, run_name(log, run, path), str(path))
+        model = learned.from_store(log, run_name(log, run, path), str(path))
+    return model, partial(forecast.stored_load, path, run)
 
 
-def _history(scenario: str | None, store: Path | None, run: str | None) -> History:
-    from homeostat.cli.forecast import load_of
-
-    seen = load_of(scenario, "rate", store, run)
-    return seen.times_s, seen.per_s
+def _history(load: Load) -> History:
+    return load.times_s, load.per_s
 
 
 def _print_predicted(model: ApplicationModel, now: Predicted, then: Predicted) -> None:
@@ -248,13 +265,11 @@ def _was(made: Plan, knob: Knob) -> str:
 
 
 def _candidate_row(model: ApplicationModel, made: Plan, candidate: Candidate) -> tuple[str, ...]:
-    from homeostat.core.configuration import Patch
+    from homeostat.service.questions import changes
 
     predicted = candidate.predicted
-    changed = made.present.configuration.changed(Patch(candidate.configuration.values))
-    told = " ".join(f"{knob}={value:g}" for knob, value in sorted(changed.values.items())) or "as it is"
     return (
-        told,
+        changes(made, candidate),
         f"{candidate.cost:g}",
         "-" if predicted.batch_s is None else f"{predicted.batch_s.middle:.1f} s",
         _seconds(predicted.latency_s["p95"]) if "p95" in predicted.latency_s else "-",
@@ -303,9 +318,3 @@ def _confidence(text: str) -> float:
     if not 0.5 <= share < 1:
         raise ConfigError(f"{text!r} is not a confidence", where="--confidence", fix="from 50 % to below 100 %")
     return share
-
-
-def _proposer(path: str) -> Proposer:
-    from homeostat.policies import plugins
-
-    return plugins.part(path, "proposers")  # type: ignore[no-any-return]

@@ -11,6 +11,7 @@ import typer
 from homeostat.cli import bench_spark
 from homeostat.cli.figures import numbers, shown
 from homeostat.cli.output import JsonFlag, print_json, print_table, say
+from homeostat.cli.plugged import WithOption, plugged
 from homeostat.core.errors import ConfigError
 
 ENGINES = ("dataflow", "microbatch", "all")
@@ -105,7 +106,7 @@ def noise(
 
 @app.command("models")
 def models(
-    side: Annotated[str, typer.Option("--side", metavar="SIDE", help="simulator, spark or all.")] = "simulator",
+    side: Annotated[str, typer.Option("--side", metavar="SIDE", help="simulator, spark or all.")] = "all",
     scale: Annotated[
         float, typer.Option("--scale", min=0.1, max=10, help="Stretches or shortens all real runs by this factor.")
     ] = 1.0,
@@ -313,11 +314,13 @@ def forecast(
         typer.Option("--horizon", metavar="TIME", help="How far ahead; may be repeated. 15 min, 1 h, 6 h, 1 d if not."),
     ] = None,
     origins: Annotated[int, typer.Option("--origins", min=4, help="Moments of each trace to forecast from.")] = 24,
+    with_: WithOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Forecast recorded loads from many moments, and compare with what came and with simpler forecasts."""
     from homeostat.bench import forecast as bench
     from homeostat.bench import traces
+    from homeostat.models.forecast import CANDIDATES
     from homeostat.units import UnitError, parse_duration
 
     try:
@@ -326,7 +329,13 @@ def forecast(
         raise ConfigError(str(error), where="--horizon") from None
     if not min(horizons_s) > 0:
         raise ConfigError("must be above 0", where="--horizon", fix="such as '1 h'")
-    result = bench.measure([traces.read(path) for path in trace], horizons_s=horizons_s, origins=origins, tell=say)
+    result = bench.measure(
+        [traces.read(path) for path in trace],
+        horizons_s=horizons_s,
+        origins=origins,
+        candidates=(*CANDIDATES, *plugged("forecasters", with_)),
+        tell=say,
+    )
     if json:
         print_json(result)
         return

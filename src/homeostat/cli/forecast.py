@@ -1,4 +1,4 @@
-"""`homeostat forecast`: the load minutes to days ahead, from a trace, a stored history or a simulation."""
+"""`homeostat forecast`: the load minutes to days ahead, from a trace, a log, Spark's event log or a simulation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import typer
 
 from homeostat.cli.log import RunOption, StoreOption, store_path
 from homeostat.cli.output import JsonFlag, console, heading, print_json, print_table, say
+from homeostat.cli.plugged import WithOption, plugged
 from homeostat.core.errors import ConfigError
 from homeostat.units import UnitError, format_count, format_duration, parse_duration, parse_share
 
 if TYPE_CHECKING:
     from homeostat.bench.traces import Load
-    from homeostat.models.forecast import Forecast, Forecaster, Series
+    from homeostat.models.forecast import Forecast, Series
+    from homeostat.sim.recording import RecordedRun
 
-STATSFORECAST = "statsforecast"
 VALUES = ("count", "rate")
 ROWS_SHOWN = 12
-SLOW_ORIGINS = 12
 _DATES_S = 1e8
 
 
@@ -45,10 +45,10 @@ def forecast(
     ] = "count",
     store: StoreOption = None,
     run: RunOption = None,
-    with_: Annotated[
-        list[str] | None,
-        typer.Option("--with", metavar="NAME", help="A further candidate: statsforecast, or package.module:name."),
+    event_log: Annotated[
+        Path | None, typer.Option("--event-log", metavar="PATH", help="What arrived according to Spark's event log.")
     ] = None,
+    with_: WithOption = None,
     picture: Annotated[
         Path | None, typer.Option("--picture", metavar="FILE", help="Draw it to a .png or .svg file.")
     ] = None,
@@ -63,8 +63,8 @@ def forecast(
 
         pictures.check(picture)
     horizon_s, share = _horizon_s(horizon), _share(interval)
-    candidates = (*models.CANDIDATES, *_further(with_ or []))
-    load = load_of(source, values, store, run)
+    candidates = (*models.CANDIDATES, *plugged("forecasters", with_))
+    load = load_of(source, values, store, run, event_log)
     for note in load.notes:
         say(f"note: {note}")
     whole = models.regular(load.times_s, load.per_s, horizon_s=horizon_s, most=1_000_000)
@@ -75,7 +75,6 @@ def forecast(
         horizon_s,
         quantiles=((1 - share) / 2, 0.5, (1 + share) / 2),
         candidates=candidates,
-        most_origins=SLOW_ORIGINS if STATSFORECAST in (with_ or []) else models.ORIGINS,
     )
     came = whole.values[count : count + len(made.values)]
     known = came.tolist()
@@ -134,23 +133,29 @@ def _moment(at_s: float) -> str:
     return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%S}" if at_s > _DATES_S else format_duration(at_s)
 
 
-def load_of(source: str | None, values: str, store: Path | None, run: str | None) -> Load:
+def load_of(source: str | None, values: str, store: Path | None, run: str | None, event_log: Path | None) -> Load:
     if values not in VALUES:
         raise ConfigError(f"there is no kind {values!r}", where="--values", fix=f"one of {', '.join(VALUES)}")
-    if source is None:
-        return _stored(store_path(store), run)
-    if store is not None or run is not None:
+    if (source is not None or event_log is not None) and (store is not None or run is not None):
         raise ConfigError("both a source and a log are named", where="--store", fix="leave one of them out")
+    if source is not None and event_log is not None:
+        raise ConfigError("both a source and a log are named", where="--event-log", fix="leave one of them out")
+    if event_log is not None:
+        from homeostat.spark.recorder import record
+
+        return recorded_load(record(event_log), str(event_log))
+    if source is None:
+        return stored_load(store_path(store), run)
     path = Path(source)
     if path.suffix == ".toml" or not (path.suffix or path.exists()):
-        return _simulated(source)
+        return simulated_load(source)
     from homeostat.bench import traces
 
     kind: Literal["count", "rate"] = "rate" if values == "rate" else "count"
     return traces.read(path, kind)
 
 
-def _stored(path: Path, run: str | None) -> Load:
+def stored_load(path: Path, run: str | None) -> Load:
     """What arrived in each batch of a run."""
     from homeostat.bench.traces import Load
     from homeostat.service.traffic import traffic
@@ -170,16 +175,27 @@ def _stored(path: Path, run: str | None) -> Load:
         times_s, per_s = traffic(opened, name)
     finally:
         opened.close()
-    if len(times_s) < 2:
+    return _enough(Load(f"{name} in {path}", times_s, per_s), f"run {name}", path)
+
+
+def recorded_load(recorded: RecordedRun, path: str) -> Load:
+    """What arrived for each batch of a recorded query."""
+    from homeostat.bench.traces import Load
+    from homeostat.service.learned import arrivals
+
+    load = Load(f"{recorded.query} in {path}", *arrivals(recorded), recorded.notes)
+    return _enough(load, f"query {recorded.query}", path)
+
+
+def _enough(load: Load, what: str, where: str | Path) -> Load:
+    if len(load.times_s) < 2:
         raise ConfigError(
-            f"run {name} has no batches to forecast from",
-            where=str(path),
-            fix="let the application run for a while",
+            f"{what} has no batches to forecast from", where=str(where), fix="let the application run for a while"
         )
-    return Load(f"{name} in {path}", times_s, per_s)
+    return load
 
 
-def _simulated(name: str) -> Load:
+def simulated_load(name: str) -> Load:
     """The load that a scenario gives out, with its noise."""
     import numpy as np
 
@@ -194,26 +210,6 @@ def _simulated(name: str) -> Load:
     starts_s = np.arange(int(scenario.duration_s / step_s), dtype=np.float64) * step_s
     per_s = [workload.rows_between(start_s, start_s + step_s) / step_s for start_s in starts_s]
     return Load(scenario.name, starts_s, np.array(per_s))
-
-
-def _further(names: Sequence[str]) -> list[Forecaster]:
-    from homeostat.policies import plugins
-
-    found: list[Forecaster] = []
-    for name in names:
-        if name == STATSFORECAST:
-            from homeostat.models.forecast import extra
-
-            found += extra.candidates()
-            continue
-        part = plugins.load(name)
-        made = part() if isinstance(part, type) else part
-        if not (hasattr(made, "name") and callable(getattr(made, "ahead", None))):
-            raise ConfigError(
-                "is no forecaster: it needs a name and a method 'ahead'", where=name, fix="see docs/forecast.md"
-            )
-        found.append(made)
-    return found
 
 
 def _horizon_s(text: str) -> float:

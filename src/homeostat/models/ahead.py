@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -12,7 +12,7 @@ import numpy as np
 from homeostat.core.observation import Array
 from homeostat.core.traffic import MINUTE_S, Traffic
 from homeostat.core.view import View
-from homeostat.models.forecast import Forecast, forecast, regular
+from homeostat.models.forecast import CANDIDATES, Forecast, Forecaster, forecast, regular
 
 REFRESHED_S = 300.0
 
@@ -41,12 +41,20 @@ class Coming:
         return replace(self, times_s=self.times_s[chosen], middle_per_s=middle, high_per_s=high)
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def forecast_of(traffic: Traffic, horizon_s: float, confidence: float) -> Forecast:
-    """The same history gives the same forecast: it is made once and asked many times."""
-    times_s = (traffic.first + np.arange(len(traffic.per_s))) * MINUTE_S
-    history = regular(times_s, np.array(traffic.per_s), horizon_s=horizon_s)
-    return forecast(history, horizon_s, quantiles=(1.0 - confidence, 0.5, confidence), most_origins=_ORIGINS)
+def forecasts_by(candidates: Sequence[Forecaster]) -> Forecasts:
+    """By the best of these. The same history gives the same forecast: it is made once and asked many times."""
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def made(traffic: Traffic, horizon_s: float, confidence: float) -> Forecast:
+        times_s = (traffic.first + np.arange(len(traffic.per_s))) * MINUTE_S
+        history = regular(times_s, np.array(traffic.per_s), horizon_s=horizon_s)
+        quantiles = (1.0 - confidence, 0.5, confidence)
+        return forecast(history, horizon_s, quantiles=quantiles, candidates=candidates, most_origins=_ORIGINS)
+
+    return made
+
+
+forecast_of = forecasts_by(CANDIDATES)
 
 
 def coming(view: View, horizon_s: float, confidence: float, forecasts: Forecasts = forecast_of) -> Coming | None:

@@ -38,7 +38,10 @@ from homeostat.detectors.uneven import UnevenPartitionsDetector
 from homeostat.diagnosers.ahead import AheadDiagnoser
 from homeostat.diagnosers.evidence import EvidenceDiagnoser
 from homeostat.diagnosers.state import StateDiagnoser
+from homeostat.models.ahead import Forecasts, forecast_of, forecasts_by
+from homeostat.models.forecast import CANDIDATES
 from homeostat.models.planner import Goal
+from homeostat.policies import plugins
 from homeostat.resolvers.admission import AdmitMoreResolver
 from homeostat.resolvers.ahead import ScaleAheadResolver
 from homeostat.resolvers.alert import Alert
@@ -69,7 +72,7 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
         SloDetector(sure),
         IdleDetector(sure),
         AdmissionDetector(sure),
-        *([RiseDetector(settings.planning.confidence)] if settings.planning.ahead else []),
+        *([RiseDetector(settings.planning.confidence, _forecasts(settings))] if settings.planning.ahead else []),
         UnevenPartitionsDetector(sure),
         EvenKeysDetector(sure),
         StateGrowthDetector(),
@@ -79,6 +82,11 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
         SnapshotRepairedDetector(),
         FixedStateDetector(),
     )
+
+
+def _forecasts(settings: Settings) -> Forecasts:
+    further = plugins.parts(settings.plugins.forecasters, "forecasters")
+    return forecasts_by((*CANDIDATES, *further)) if further else forecast_of
 
 
 def guards(settings: GuardSettings) -> tuple[Guard, ...]:
@@ -133,6 +141,7 @@ def latency(settings: Settings) -> Policy:
         ScaleDownResolver(sizing, planning.largest_error),
         ScaleAheadResolver(sizing, planning.largest_error),
         gives_way=planning.gives_way,
+        proposers=plugins.parts(settings.plugins.proposers, "proposers"),
     )
     return replace(
         made,

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.policy import Policy
-from homeostat.settings import PluginSettings
+from homeostat.models.forecast import extra
+from homeostat.settings import STATSFORECAST, PluginSettings
 
-_VERBS = {"detectors": "detect", "diagnosers": "diagnose", "resolvers": "resolve", "proposers": "propose"}
+_VERBS = {
+    "detectors": "detect",
+    "diagnosers": "diagnose",
+    "resolvers": "resolve",
+    "forecasters": "ahead",
+    "proposers": "propose",
+}
 
 
 def load(path: str) -> Any:
@@ -47,16 +55,26 @@ def part(path: str, kind: str) -> Any:
     verb = _VERBS[kind]
     if not callable(getattr(found, verb, None)):
         raise ConfigError(f"has no method {verb!r}, so it is none of the {kind}", where=path)
+    if not getattr(found, "name", ""):
+        raise ConfigError("has no name", where=path, fix="give it an attribute 'name'")
     return found
+
+
+def parts(paths: Iterable[str], kind: str) -> tuple[Any, ...]:
+    """The plug-ins of a kind, each once; statsforecast's models are forecasters, too."""
+    found: list[Any] = []
+    for path in dict.fromkeys(paths):
+        found += extra.candidates() if (kind, path) == ("forecasters", STATSFORECAST) else [part(path, kind)]
+    return tuple(found)
 
 
 def extended(policy: Policy, plugins: PluginSettings) -> Policy:
     """The policy with the user's parts added to its own."""
     return replace(
         policy,
-        detectors=(*policy.detectors, *(part(path, "detectors") for path in plugins.detectors)),
-        diagnosers=(*policy.diagnosers, *(part(path, "diagnosers") for path in plugins.diagnosers)),
-        resolvers=(*policy.resolvers, *(part(path, "resolvers") for path in plugins.resolvers)),
+        detectors=(*policy.detectors, *parts(plugins.detectors, "detectors")),
+        diagnosers=(*policy.diagnosers, *parts(plugins.diagnosers, "diagnosers")),
+        resolvers=(*policy.resolvers, *parts(plugins.resolvers, "resolvers")),
     )
 
 

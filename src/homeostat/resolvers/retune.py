@@ -28,7 +28,7 @@ from homeostat.core.objective import GivesWay
 from homeostat.core.view import View
 from homeostat.models.application import ApplicationModel, application_model
 from homeostat.models.capacity import level
-from homeostat.models.planner import Candidate, Goal, Plan, Steady, plan
+from homeostat.models.planner import Candidate, Goal, Plan, Proposer, Steady, plan
 from homeostat.models.replay import BatchModel
 from homeostat.resolvers.ahead import NO_TROUBLE, ScaleAheadResolver, expected_per_s
 from homeostat.resolvers.alert import alert_about
@@ -54,6 +54,7 @@ class RetuneResolver:
     down: ScaleDownResolver = ScaleDownResolver()
     ahead: ScaleAheadResolver = ScaleAheadResolver()
     gives_way: GivesWay = "latency"
+    proposers: tuple[Proposer, ...] = ()
     name: str = "retune"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
@@ -85,9 +86,9 @@ class RetuneResolver:
 
         def without(part: str) -> Plan:
             less = replace(model, objective=replace(model.objective, **{part: None}))
-            return plan(less, arrivals=coming, goal=self.goal)
+            return plan(less, arrivals=coming, goal=self.goal, proposers=self.proposers)
 
-        made, wanted = plan(model, arrivals=coming, goal=self.goal), model.objective
+        made, wanted = plan(model, arrivals=coming, goal=self.goal, proposers=self.proposers), model.objective
         if made.chosen is not None:
             return made, ""
         if self.gives_way == "throughput" and wanted.throughput_per_s is not None:

@@ -24,7 +24,7 @@ from homeostat.core.configuration import (
 from homeostat.core.cycle import Trace, step
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import EngineChanged, Event, Observed
-from homeostat.core.observation import NAN, FlowSample, Observation, TaskSample, WorkerSample
+from homeostat.core.observation import NAN, Array, FlowSample, Observation, TaskSample, WorkerSample
 from homeostat.core.policy import Policy
 from homeostat.core.state import State
 from homeostat.core.topology import Component, Topology
@@ -100,6 +100,13 @@ def from_recording(recorded: RecordedRun, where: str) -> ApplicationModel:
     return _model_of(state, now_s, where)
 
 
+def arrivals(recorded: RecordedRun) -> tuple[Array, Array]:
+    """The middle of each batch, and how many rows a second arrived for it."""
+    spans = [(batch, before, _span_s(batch, before)) for before, batch in pairwise((None, *recorded.batches)) if batch]
+    middle_s = [batch.ended_s - span_s / 2 for batch, _, span_s in spans]
+    return np.array(middle_s), np.array([_arrival_per_s(*each) for each in spans])
+
+
 def _model_of(state: State, now_s: float, where: str) -> ApplicationModel:
     model = application_model(look(_WATCHING, state, now_s))
     if model is None:
@@ -138,8 +145,7 @@ def _component(recorded: RecordedComponent) -> Component:
 def _observation(recorded: RecordedRun, batch: RecordedBatch, before: RecordedBatch | None) -> Observation:
     up = [e for e in recorded.executors if e.added_s <= batch.ended_s and e.removed_s > batch.started_s]
     ids = [executor.id for executor in up]
-    began_s = before.ended_s if before is not None else batch.started_s
-    span_s = max(batch.ended_s - began_s, batch.seconds, 1e-3)
+    span_s = _span_s(batch, before)
     sources = [component.name for component in recorded.components if not component.inputs] or ["source"]
     keys = [float(np.nansum(tasks.keys)) for tasks in batch.tasks.values() if np.isfinite(tasks.keys).any()]
     flow = FlowSample(
@@ -165,6 +171,12 @@ def _observation(recorded: RecordedRun, batch: RecordedBatch, before: RecordedBa
         ),
         run=batch.run,
     )
+
+
+def _span_s(batch: RecordedBatch, before: RecordedBatch | None) -> float:
+    """Since the one before it ended."""
+    began_s = before.ended_s if before is not None else batch.started_s
+    return max(batch.ended_s - began_s, batch.seconds, 1e-3)
 
 
 def _arrival_per_s(batch: RecordedBatch, before: RecordedBatch | None, span_s: float) -> float:

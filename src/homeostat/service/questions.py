@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from homeostat.core.configuration import Configuration, Knob, Patch, Value
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
 from homeostat.models.application import ApplicationModel, Predicted
+from homeostat.models.forecast import CANDIDATES, Forecaster, forecast, regular
 from homeostat.models.planner import Arrivals, Candidate, Forecasted, Goal, Plan, Refused, Steady
 
 Wanted = dict[Knob, Value]
@@ -54,15 +55,19 @@ def with_objective(model: ApplicationModel, **given: float | None) -> Applicatio
     return replace(model, objective=replace(model.objective, **parts))
 
 
-def coming(model: ApplicationModel, goal: Goal, history: History | None) -> tuple[Arrivals, str]:
-    """The load over the horizon and where that comes from: a forecast, if there is a history and it is worth using."""
-    from homeostat.models.forecast import forecast, regular
+def coming(
+    model: ApplicationModel, goal: Goal, history: History | None, further: Sequence[Forecaster] = ()
+) -> tuple[Arrivals, str]:
+    """The load over the horizon and where that comes from: a forecast, if there is a history and it is worth using.
 
+    `further` candidates take part in it.
+    """
     now = Steady(model.arrival_per_s, model.variation)
     if history is None:
         return now, "the load is taken to stay as it is"
     series = regular(*history, horizon_s=goal.horizon_s)
-    made = forecast(series, goal.horizon_s, quantiles=(1.0 - goal.confidence, 0.5, goal.confidence))
+    quantiles = (1.0 - goal.confidence, 0.5, goal.confidence)
+    made = forecast(series, goal.horizon_s, quantiles=quantiles, candidates=(*CANDIDATES, *further))
     if not made.usable:
         return now, f"the load is taken to stay as it is; a forecast is {made.reason}"
     return Forecasted(now, made), f"the load is forecast by {made.champion} (MASE {made.mase:.2f})"
@@ -98,6 +103,12 @@ def plan_json(model: ApplicationModel, made: Plan) -> dict[str, Any]:
         "candidates": [_candidate_json(each) for each in made.candidates],
         "refused": [_refused_json(each) for each in made.refused],
     }
+
+
+def changes(made: Plan, candidate: Candidate) -> str:
+    """What a candidate of the plan would change, in short."""
+    changed = made.present.configuration.changed(Patch(candidate.configuration.values))
+    return " ".join(f"{knob}={value:g}" for knob, value in sorted(changed.values.items())) or "as it is"
 
 
 def _candidate_json(candidate: Candidate) -> dict[str, Any]:

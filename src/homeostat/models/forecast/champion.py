@@ -122,7 +122,10 @@ def forecasts(
     candidates: Sequence[Forecaster] = CANDIDATES,
     most_origins: int = ORIGINS,
 ) -> list[Forecast]:
-    """One for each horizon, each with a champion of its own, from a single backtest."""
+    """One for each horizon, each with a champion of its own, from a single backtest.
+
+    A candidate that is slow may say in `most_origins` at how many moments of the past it can be tried.
+    """
     steps = [max(1, math.ceil(horizon_s / history.step_s - 1e-9)) for horizon_s in horizons_s]
     wanted = tuple(sorted({*quantiles, 0.5}))
     if len(history.values) > MOST_POINTS or not np.isfinite(history.values[:1]).all():
@@ -133,7 +136,8 @@ def forecasts(
     if history.known < least / 2 or len(history.values) < least:
         return [_unusable(history, each, wanted, _too_short(history, each, least)) for each in steps]
     others = [each for each in candidates if each.name != LAST_VALUE]
-    trials = backtest(history, max(steps), [LastValue(), *others], most_origins)
+    most = min([most_origins, *(getattr(each, "most_origins", most_origins) for each in others)])
+    trials = backtest(history, max(steps), [LastValue(), *others], most)
     return [
         _best(history, trials, each, wanted) if trials.tested(each) else _unusable(history, each, wanted, _UNTESTED)
         for each in steps

@@ -21,10 +21,12 @@ _DAYS = 14
 
 @dataclass(frozen=True, slots=True)
 class FromStatsforecast:
-    """One of its models, made anew for each history; `make` gets the length of the season, 1 if there is none."""
+    """One of its models, made anew for each history; `make` gets the length of the season, 1 if there is none. They
+    take so long that only few moments can be tried."""
 
     name: str
     make: Callable[[int], Any]
+    most_origins: int = 12
 
     def ahead(self, history: Series, steps: int) -> Array:
         each = max(1, math.ceil(history.day / _FINEST))
@@ -42,9 +44,7 @@ def candidates() -> tuple[Forecaster, ...]:
     try:
         from statsforecast import models
     except ImportError:
-        raise ConfigError(
-            "statsforecast is not installed", where="--with", fix="pip install 'homeostat[forecast]'"
-        ) from None
+        raise ConfigError("statsforecast is not installed", fix="pip install 'homeostat[forecast]'") from None
     return (
         FromStatsforecast("statsforecast MSTL", lambda season: models.MSTL(season, models.AutoETS(model="ZZN"))),
         FromStatsforecast("statsforecast Theta", lambda season: models.DynamicOptimizedTheta(season)),
