@@ -203,9 +203,9 @@ def _draw_utilisation(at: Predicted, path: Path) -> None:
 
 def plan(made: Plan, most: int, latency_p95_s: float | None, path: Path) -> None:
     """The first configurations that were looked at: what each would take, how late it would be, its verdict."""
-    from homeostat.service.questions import changes
+    from homeostat.service.questions import changes, first_candidates
 
-    shown = made.candidates[:most][::-1]
+    shown = first_candidates(made, most)[::-1]
     colours = [ACTION if each is made.best else TAKEN for each in shown]
     late_s = [each.predicted.latency_s.get("p95", float("nan")) for each in shown]
     batches = any(isfinite(each) for each in late_s)

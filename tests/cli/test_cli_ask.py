@@ -83,6 +83,8 @@ from homeostat.core.configuration import EXECUTORS_KNOB, Patch
 
 
 class Greedy:
+    name = "greedy"
+
     def propose(self, question):
         yield question.model.configuration.patched(Patch({EXECUTORS_KNOB: 99}))
         raise RuntimeError("nothing else to offer")
@@ -93,8 +95,8 @@ def test_a_plan_tells_what_a_scheduler_of_ones_own_proposed_in_vain(homeostat: H
     Path("greedy.py").write_text(GREEDY, encoding="utf-8")
     ran = homeostat("plan", "--scenario", batches, "--proposer", "greedy:Greedy")
     assert ran.code == 0
-    assert "refused of Greedy: executors.app = 99 is outside its bounds" in ran.out
-    assert "refused of Greedy: raised RuntimeError: nothing else to offer" in ran.out
+    assert "refused of greedy: executors.app = 99 is outside its bounds" in ran.out
+    assert "refused of greedy: raised RuntimeError: nothing else to offer" in ran.out
 
 
 OWN = """

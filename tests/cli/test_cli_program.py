@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import homeostat as package
-from homeostat.cli import main, output, report, running, status
+from homeostat.cli import main, report, running, status
 
 Homeostat = Callable[..., Any]
 
@@ -146,7 +146,7 @@ def test_config_check_and_show(homeostat: Homeostat, tmp_path: Path) -> None:
     assert "guards.largest_change" in homeostat("config", "show").out
 
 
-@pytest.mark.parametrize("module", [output, report, running, status])
+@pytest.mark.parametrize("module", [report, running, status])
 def test_the_examples_in_the_docstrings_hold(module: ModuleType) -> None:
     tried = doctest.testmod(module)
     assert tried.attempted > 0

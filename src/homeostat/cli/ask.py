@@ -237,6 +237,8 @@ def _seconds(value: float) -> str:
 
 
 def _print_plan(model: ApplicationModel, made: Plan, load: str) -> None:
+    from homeostat.service.questions import first_candidates
+
     rate = units.format_count(round(made.rate_per_s))
     sure, horizon = f"{made.goal.confidence:.0%}", units.format_duration(made.goal.horizon_s)
     heading(f"For {rate} rows/s over {horizon}, with {sure} confidence")
@@ -247,8 +249,9 @@ def _print_plan(model: ApplicationModel, made: Plan, load: str) -> None:
     else:
         print(f"Change: {changes}" if changes else "Nothing needs to change.")
     columns = ("configuration", "cost", "batch", "p95 latency", "largest rate", "caught up", "verdict")
-    rows = [_candidate_row(model, made, each) for each in made.candidates[:SHOWN]]
-    styles = ["bold" if each is made.best else "" for each in made.candidates[:SHOWN]]
+    shown = first_candidates(made, SHOWN)
+    rows = [_candidate_row(model, made, each) for each in shown]
+    styles = ["bold" if each is made.best else "" for each in shown]
     print_table(columns, rows, right=columns[1:5], styles=styles)
     left = len(made.candidates) - SHOWN
     if left > 0:

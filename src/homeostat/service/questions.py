@@ -105,6 +105,15 @@ def plan_json(model: ApplicationModel, made: Plan) -> dict[str, Any]:
     }
 
 
+def first_candidates(made: Plan, most: int) -> tuple[Candidate, ...]:
+    """At most so many of those that were looked at; what there is now is always among them."""
+    first = made.candidates[:most]
+    present = next((each for each in made.candidates if each.configuration == made.present.configuration), None)
+    if present is None or any(each is present for each in first):
+        return first
+    return (*first[:-1], present)
+
+
 def changes(made: Plan, candidate: Candidate) -> str:
     """What a candidate of the plan would change, in short."""
     changed = made.present.configuration.changed(Patch(candidate.configuration.values))
