@@ -85,7 +85,7 @@ class LiveView:
         latest = state.window[-1] if state.window else None
         return Group(
             self._headline(engine),
-            Panel(_rates(engine.truth, self._scenario, width), title="rows", title_align="left"),
+            Panel(rates(engine.truth, self._scenario, width), title="rows", title_align="left"),
             Panel(_instances(state, latest, width), title="instances", title_align="left"),
             Panel(
                 event_lines(list(self._events), self._room(state)),
@@ -122,7 +122,7 @@ def event_lines(events: Sequence[Record], room: int) -> RenderableType:
     return Group(*lines, *[Text("")] * (room - len(lines)))
 
 
-def _rates(truth: Sequence[TruthSample], scenario: Scenario, width: int) -> RenderableType:
+def rates(truth: Sequence[TruthSample], scenario: Scenario, width: int) -> RenderableType:
     """Load and throughput on the same scale, with what is to be reached if that is a rate; the backlog on its own."""
     from rich.text import Text
 
