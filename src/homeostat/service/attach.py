@@ -93,6 +93,8 @@ class Attachment:
                     self._let_go()
                     if queries:
                         self._take_up(queries)
+                    else:
+                        self._withdraw()
                     watched = now
                 if self._keeper is not None:
                     self._keeper.check()
@@ -103,6 +105,7 @@ class Attachment:
                     said = complaint
             self._stopping.wait(LOOK_AGAIN_S)
         self._let_go()
+        self._withdraw()
 
     def _take_up(self, queries: Sequence[StreamingQuery]) -> None:
         application = Application.around(self._spark, queries, self._objective, self._directory)
@@ -124,7 +127,10 @@ class Attachment:
         if self._application is not None:
             self._application.stop(session=False)
             self._application = None
-            (self._directory / STARTED).unlink(missing_ok=True)
+
+    def _withdraw(self) -> None:
+        """What was announced is over. Between two sets of queries it stands: the application is looked after on."""
+        (self._directory / STARTED).unlink(missing_ok=True)
 
 
 def say(text: str) -> None:
