@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from homeostat.bench.experiments import EXPERIMENTS, TRIGGER_S, Done, Experiment, compared, scenario_of, simulated
-from homeostat.bench.twin import FITTED, HELD_OUT, Setup, held_out_json, twin_seconds
+from homeostat.bench.twin import FITTED, HELD_OUT, Setup, accepted, held_out_json, twin_seconds
 from homeostat.core.errors import HomeostatError
 from homeostat.core.findings import REPLACE, SCALE_UP
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
@@ -40,11 +40,20 @@ def test_batches_like_the_simulated_ones_are_covered_and_slower_ones_are_not() -
     setup = Setup(2, 700.0)
     like = twin_seconds(WORDCOUNT, setup, 100.0)
     found = held_out_json(WORDCOUNT, {setup: like}, 100.0)
-    assert found["accepted"]
+    assert found["fit_accepted"]
     assert found["coverage"] == pytest.approx(0.8, abs=0.05)
     other = held_out_json(WORDCOUNT, {setup: like, Setup(3, 700.0): np.full(len(like), 99.0)}, 100.0)
-    assert not other["accepted"]
+    assert not other["fit_accepted"]
     assert other["held_out"]["3 executors, 700 rows/s"]["coverage"] == 0.0
+
+
+def test_it_is_accepted_only_if_the_experiments_came_out_the_same_too() -> None:
+    same, other = ({"same_actions": like, "same_executors": True} for like in (True, False))
+    assert accepted({"fit_accepted": True, "experiments": {"E1": same}})
+    assert not accepted({"fit_accepted": True, "experiments": {"E1": same, "E2": other}})
+    assert not accepted({"fit_accepted": False, "experiments": {"E1": same}})
+    assert accepted({"experiments": {"E1": same}})
+    assert not accepted({"fit_accepted": False})
 
 
 def test_a_run_without_batches_is_told_as_such() -> None:

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from homeostat.cli.live import sparkline
+from homeostat.cli.live import rates, sparkline
+from homeostat.cli.running import load_scenario
+from homeostat.sim.truth import TruthSample
 
 Homeostat = Callable[..., Any]
 
@@ -68,6 +70,16 @@ def _read_all(descriptor: int) -> str:
         parts.append(part)
     os.close(descriptor)
     return b"".join(parts).decode()
+
+
+def test_a_rate_that_is_to_be_reached_is_drawn_above_the_rate() -> None:
+    truth = [TruthSample(10.0, 10.0, 900.0, 800.0, 0.0, False, {}, {})]
+
+    def labels(scenario: str) -> list[str]:
+        return [line.split()[0] for line in str(rates(truth, load_scenario(scenario), 60)).splitlines()]
+
+    assert labels("E2") == ["objective", "load", "throughput", "backlog"]
+    assert labels("E1") == ["load", "throughput", "backlog"]
 
 
 def test_a_sparkline_spans_the_whole_run_and_leaves_the_future_blank() -> None:

@@ -105,6 +105,7 @@ def test_on_a_terminal_everything_fits_and_is_there(tmp_path: Path) -> None:
         out.print(viewer.draw(performance(tmp_path)))
     text = drawn.get()
     assert len(text.splitlines()) <= 30
+    assert "objective: the rate follows the load" in text
     for words in ("load", "rate", "backlog", "executors", "behind", "the load rises", "scale-up: executors.app = 4"):
         assert words in text
     assert "detector idle" not in text

@@ -71,6 +71,16 @@ def test_a_raised_bound_says_what_it_expects_and_is_judged_by_that() -> None:
     assert outcome.body["action"] == action.id
 
 
+def test_a_bound_that_the_application_sets_itself_is_told_and_not_raised() -> None:
+    view = full_batches(arrival_per_s=550.0, seconds=0.5)
+    cannot = Capabilities({WORKERS: view.capabilities.knobs[WORKERS]}, can_replace=True)
+    played = play(POLICY, replace(view, capabilities=cannot), view.window.observations)
+
+    assert not [command for command in played.commands if isinstance(command, Apply)]
+    alerts = [command.message for command in played.commands if isinstance(command, Notify)]
+    assert any("rows per trigger" in alert and "the application sets it itself" in alert for alert in alerts)
+
+
 def test_full_batches_that_take_too_long_are_not_the_bounds_fault() -> None:
     view = full_batches(arrival_per_s=550.0, seconds=2.6)
     played = play(POLICY, view, view.window.observations)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from homeostat.service.lease import Lease, LeaseTakenError
+from homeostat.service.lease import Claim, Lease, LeaseTakenError
 
 HOLDER = """
 import sys, time
@@ -58,3 +58,15 @@ def test_a_garbled_lease_is_taken_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "lease").write_text("not what we wrote")
     with Lease(tmp_path / "lease"):
         assert str(os.getpid()) in (tmp_path / "lease").read_text()
+
+
+def test_an_application_has_one_manager_whatever_the_directory() -> None:
+    first, second = Claim("app-1"), Claim("app-1")
+    with first, Claim("app-2"):
+        with pytest.raises(LeaseTakenError, match="another manager steers this application"):
+            second.take()
+        second.release()
+        with pytest.raises(LeaseTakenError):
+            second.take()
+    with second:
+        pass

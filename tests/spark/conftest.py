@@ -57,7 +57,7 @@ def two_executors(spark: SparkSession) -> Iterator[None]:
     """What was added is taken away again: others use the session too."""
     yield
     executors = Executors(spark)
-    executors.take_over()
+    executors.take_over(EXECUTORS_AT_START)
     if len(executors.alive()) > EXECUTORS_AT_START:
         executors.shrink(EXECUTORS_AT_START, at_once, Deadline.after(LIMIT_S))
     executors.grow(EXECUTORS_AT_START, Deadline.after(LIMIT_S))

@@ -67,7 +67,7 @@ class Application:
         self._commands = 0
 
     def start(self) -> None:
-        self.executors.take_over()
+        self.executors.take_over(2)
         self.scale_to_two()
         self.query.start(Deadline.after(LIMIT_S))
         self.actuator.start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -89,6 +91,11 @@ def attach(spark: SparkSession, home: Path, mode: Any = None) -> Attachment:
     return hs.attach(spark, hs.Provisioning(), mode=mode, config=settings, directory=home / "kept")
 
 
+def end_the_loop() -> None:
+    [thread] = [each for each in threading.enumerate() if each.name == "homeostat"]
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
+
+
 def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
     spark: SparkSession,
     live_executors: LiveExecutors,
@@ -103,11 +110,19 @@ def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
         wait_until(lambda: len(records(tmp_path, "kept/counting", "batch")) >= 2, "batches are seen")
         second = attach(spark, tmp_path)
         assert "another manager steers this application" in capsys.readouterr().err
-        second.stop()
-        assert not second.running
+        elsewhere = hs.attach(spark, directory=tmp_path / "elsewhere")
+        assert "another manager steers this application" in capsys.readouterr().err
+        for other in (second, elsewhere):
+            other.stop()
+            assert not other.running
         seen = len(records(tmp_path, "kept/counting", "batch"))
         state = overview(tmp_path / "kept", time.time())
         assert (state.alive, [each.name for each in state.queries]) == (True, ["counting"])
+        # What could be done is known in full, or there would be nothing to advise.
+        assert {each["what"]: each["can"] for each in state.capabilities}["executors up and down"]
+        assert not first.steers
+        end_the_loop()
+        wait_until(lambda: "a new one takes over" in capsys.readouterr().err, "the loop is replaced")
         wait_until(lambda: len(records(tmp_path, "kept/counting", "batch")) > seen, "the first one goes on")
         assert query.isActive
         assert {str(each.runId) for each in spark.streams.active} == {str(query.runId)}
@@ -121,6 +136,61 @@ def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
     assert not first.running
     with pytest.raises(ConfigError, match="nothing was started here"):
         overview(tmp_path / "kept", time.time())
+
+
+@pytest.mark.soak
+def test_advised_more_executors_are_proposed_and_none_is_asked_for(
+    spark: SparkSession, live_executors: LiveExecutors, tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    executors = set(live_executors())
+    query = start_words(spark, tmp_path)
+    attached = attach(spark, tmp_path)
+    try:
+        wait_until(
+            lambda: any("executors.app" in r.text for r in records(tmp_path, "kept/words", "advice")), "it is advised"
+        )
+        assert set(live_executors()) == executors
+        assert not attached.steers
+        bounds = [each for each in overview(tmp_path / "kept", time.time()).capabilities if "rows per" in each["what"]]
+        assert [each["reason"][:5] for each in bounds] == ["3,000"]
+    finally:
+        attached.stop()
+        query.stop()
+
+
+@pytest.mark.soak
+def test_regulated_queries_come_and_go_and_the_executors_stay(
+    spark: SparkSession, live_executors: LiveExecutors, tmp_path: Path, wait_until: WaitUntil
+) -> None:
+    words = start_words(spark, tmp_path)
+    run = words.runId
+    attached = attach(spark, tmp_path, mode="regulate")
+
+    def watched() -> list[str]:
+        return sorted(each.name for each in overview(tmp_path / "kept", time.time()).queries)
+
+    try:
+        wait_until(
+            lambda: any(r.body["applied"] for r in records(tmp_path, "kept/words", "receipt")), "an action is done"
+        )
+        grown = len(live_executors())
+        assert grown > 2
+        counting = start_counting(spark)
+        wait_until(lambda: bool(records(tmp_path, "kept/counting", "batch")), "the new one is watched")
+        assert watched() == ["counting", "words"]
+        seen = len(records(tmp_path, "kept/words", "batch"))
+        wait_until(lambda: len(records(tmp_path, "kept/words", "batch")) > seen, "the old one is watched on")
+        assert len(live_executors()) >= grown
+        counting.stop()
+        wait_until(lambda: watched() == ["words"], "it is no longer watched")
+        seen = len(records(tmp_path, "kept/words", "batch"))
+        wait_until(lambda: len(records(tmp_path, "kept/words", "batch")) > seen, "the other one is")
+        assert len(live_executors()) >= grown
+        assert (words.isActive, words.runId, attached.running) == (True, run, True)
+    finally:
+        attached.stop()
+        for query in spark.streams.active:
+            query.stop()
 
 
 @pytest.mark.soak

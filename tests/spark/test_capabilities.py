@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -37,6 +37,7 @@ class Told:
 
     name: str = "q"
     values: dict[Knob, Value] = field(default_factory=lambda: dict(VALUES))
+    own: frozenset[Knob] = frozenset()
     restartable: bool = True
     listens: bool = False
     stateful: bool = True
@@ -95,10 +96,22 @@ def test_without_executors_of_its_own_their_number_is_fixed(here: Surroundings, 
     assert reason in found.notes["executors up and down"] or "Connect" in found.notes["executors up and down"]
 
 
-def test_through_connect_only_progress_is_sensed() -> None:
-    table = {finding.what: finding.can for finding in judge(Surroundings("4.3.0", connect=True)).table}
+def test_through_connect_nothing_is_sensed() -> None:
+    assert not any(finding.can for finding in judge(Surroundings("4.3.0", connect=True)).table)
+
+
+def test_without_sparks_page_only_progress_is_sensed() -> None:
+    table = {finding.what: finding.can for finding in judge(replace(STANDALONE, ui=False)).table}
     assert table["progress of queries"]
     assert not table["tasks, stages and executors"]
+
+
+def test_a_bound_of_the_application_is_reported_and_no_knob() -> None:
+    bound = Knob(ROWS_PER_TRIGGER, "q")
+    for restartable in (True, False):
+        found = judge(STANDALONE, [query(Told(own=frozenset({bound}), restartable=restartable))]).capabilities
+        assert bound not in found.knobs
+        assert found.notes["q: rows per trigger"].startswith("1,000, as the application sets it itself")
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://h:6443"])
@@ -124,7 +137,10 @@ def test_when_state_cannot_be_repartitioned(here: Surroundings, told: Told, reas
 
 
 def test_an_old_spark_is_not_sensed() -> None:
-    assert "needed is 3.5" in judge(Surroundings("3.4.1", "spark://h:1")).capabilities.notes["progress of queries"]
+    found = judge(Surroundings("3.4.1", "spark://h:1")).capabilities
+    assert not found.can_replace
+    for what in ("progress of queries", "executors up and down"):
+        assert "needed is 3.5" in found.notes[what]
     assert "progress of queries" not in judge(Surroundings("3.5.0", "spark://h:1")).capabilities.notes
 
 
@@ -139,5 +155,5 @@ def test_a_real_session_on_a_real_cluster(spark: SparkSession) -> None:
     spec = found.capabilities.knobs[EXECUTORS_KNOB]
     assert (spec.minimum, spec.maximum, spec.live) == (1, 6, True)
     [line] = [finding for finding in found.table if finding.what == "executors up and down"]
-    assert line.reason == "standalone; Spark's own dynamic allocation is set aside"
+    assert line.reason == "standalone, in place of Spark's own dynamic allocation"
     assert found.capabilities.can_replace

@@ -36,8 +36,7 @@ def test_executors_that_came_at_once_go_by_number() -> None:
 @pytest.fixture(scope="module")
 def executors(spark: SparkSession) -> Iterator[Executors]:
     steered = Executors(spark)
-    steered.take_over()
-    steered.request(2)
+    steered.take_over(2)
     yield steered
     settle(steered, 2)
 

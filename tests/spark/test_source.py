@@ -14,7 +14,7 @@ import pytest
 from homeostat.core.errors import ConfigError
 from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark import ledger, source
-from homeostat.spark.control import Control, ControlFile, Feed, add_load_step, latest_row, write_control
+from homeostat.spark.control import Control, ControlFile, Feed, add_load_step, forget_bound, latest_row, write_control
 from homeostat.spark.profile import Profile
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def test_control_keeps_what_is_not_given(control: Path) -> None:
     assert ControlFile(str(control)).read() == Control(0, ((10.0, 2.0),))
     write_control(control, first_share=0.5)
     assert ControlFile(str(control)).read() == Control(0, ((10.0, 2.0),), 0.5)
+    forget_bound(control)
+    assert ControlFile(str(control)).read() == Control(None, ((10.0, 2.0),), 0.5)
     assert list(control.parent.iterdir()) == [control]
 
 

@@ -32,10 +32,9 @@ class Ground:
     def set_executors(self, count: int) -> None:
         """Returns once there are so many, neither more nor fewer."""
         executors = Executors(self.spark)
-        executors.take_over()
+        executors.take_over(count)
         deadline = Deadline.after(UP_S)
         present = executors.alive()
-        executors.request(count)
         if len(present) > count:
             executors.end(whom_to_retire(present, len(present) - count))
         executors.grow(count, deadline)

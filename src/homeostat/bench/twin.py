@@ -102,7 +102,13 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
             chosen = [each for each in EXPERIMENTS if EXPERIMENT in parts or each.name in parts]
             if chosen:
                 found["experiments"] = _experiments(here, fitted.scenario, chosen, scale, tell)
-    return {**found, "settings": SETTINGS, "scale": scale, "machine": {"before": before, "after": machine()}}
+    return {
+        **found,
+        "accepted": accepted(found),
+        "settings": SETTINGS,
+        "scale": scale,
+        "machine": {"before": before, "after": machine()},
+    }
 
 
 def held_out_json(scenario: Scenario, real: Mapping[Setup, Array], seconds: float) -> dict[str, Any]:
@@ -132,9 +138,15 @@ def held_out_json(scenario: Scenario, real: Mapping[Setup, Array], seconds: floa
     return {
         "median_error": error,
         "coverage": coverage,
-        "accepted": error <= MOST_ERROR and LEAST_COVERAGE <= coverage <= MOST_COVERAGE,
+        "fit_accepted": error <= MOST_ERROR and LEAST_COVERAGE <= coverage <= MOST_COVERAGE,
         "held_out": setups,
     }
+
+
+def accepted(found: Mapping[str, Any]) -> bool:
+    """Whether all that was compared came out the same: durations, and the actions and executors of the experiments."""
+    same = (each["same_actions"] and each["same_executors"] for each in found.get("experiments", {}).values())
+    return bool(found.get("fit_accepted", True)) and all(same)
 
 
 def twin_seconds(fitted: Scenario, setup: Setup, seconds: float) -> Array:

@@ -85,7 +85,7 @@ class LiveView:
         latest = state.window[-1] if state.window else None
         return Group(
             self._headline(engine),
-            Panel(_rates(engine.truth, self._scenario.duration_s, width), title="rows", title_align="left"),
+            Panel(rates(engine.truth, self._scenario, width), title="rows", title_align="left"),
             Panel(_instances(state, latest, width), title="instances", title_align="left"),
             Panel(
                 event_lines(list(self._events), self._room(state)),
@@ -106,7 +106,8 @@ class LiveView:
 
     def _room(self, state: State) -> int:
         """Lines for events, so that the whole picture fits on the terminal."""
-        above = 2 + 5 + (len(state.topology.components) + 2) + 2 + 1
+        rows = 3 + (self._scenario.objective.throughput_per_s is not None)
+        above = 2 + (rows + 2) + (len(state.topology.components) + 2) + 2 + 1
         return min(MOST_EVENTS, max(FEWEST_EVENTS, self._live.console.height - above))
 
 
@@ -121,8 +122,8 @@ def event_lines(events: Sequence[Record], room: int) -> RenderableType:
     return Group(*lines, *[Text("")] * (room - len(lines)))
 
 
-def _rates(truth: Sequence[TruthSample], duration_s: float, width: int) -> RenderableType:
-    """Load and throughput on the same scale, and the backlog on its own."""
+def rates(truth: Sequence[TruthSample], scenario: Scenario, width: int) -> RenderableType:
+    """Load and throughput on the same scale, with what is to be reached if that is a rate; the backlog on its own."""
     from rich.text import Text
 
     cells = max(10, width - WIDEST_LABEL - 14)
@@ -130,8 +131,11 @@ def _rates(truth: Sequence[TruthSample], duration_s: float, width: int) -> Rende
     load = [sample.arrival_per_s for sample in truth]
     taken = [sample.taken_per_s for sample in truth]
     backlog = [sample.pending_rows for sample in truth]
-    highest = max([*load, *taken], default=0.0)
+    wanted = [scenario.objective.throughput_per_s or 0.0] * len(truth)
+    highest = max([*load, *taken, *wanted], default=0.0)
+    aim = [("objective", wanted, highest, "/s", "green")] if scenario.objective.throughput_per_s is not None else []
     lines = [
+        *aim,
         ("load", load, highest, "/s", "bright_black"),
         ("throughput", taken, highest, "/s", "cyan"),
         ("backlog", backlog, max(backlog, default=0.0), "", "yellow"),
@@ -139,7 +143,7 @@ def _rates(truth: Sequence[TruthSample], duration_s: float, width: int) -> Rende
     text = Text()
     for label, values, top, unit, colour in lines:
         text.append(f"{label:<{WIDEST_LABEL}} ")
-        text.append(sparkline(times_s, values, duration_s, top, cells), style=colour)
+        text.append(sparkline(times_s, values, scenario.duration_s, top, cells), style=colour)
         now = f"{format_count(values[-1])}{unit}" if values else "-"
         text.append(f" {now:>12}\n")
     text.right_crop(1)

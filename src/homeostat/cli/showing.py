@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 REDRAW_S = 1.0
 REPORT_EVERY_S = 15.0
 ALSO_SHOWN = ("receipt", "change")
+OBJECTIVE = "the rate follows the load, nothing idle"
 BEHIND = "more rows wait than arrive in two triggers"
 COMPARISON = ("", "behind", "largest backlog", "executor-seconds", "rows done", "lost or doubled", "at end")
 
@@ -120,6 +121,7 @@ class Picture:
         point = performance.points[-1]
         return Text.assemble(
             (f"A word count on Spark, {self._variant.title}", "bold"),
+            f" · objective: {OBJECTIVE}",
             f"\n{clock(elapsed_s)} of {clock(performance.plan.duration_s)} · ",
             ("behind", "red") if point.behind else ("keeps up", "green"),
             f" · last batch {point.seconds:.1f} s, trigger {point.trigger_s:g} s",

@@ -10,6 +10,7 @@ from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob,
 from homeostat.core.findings import ADMISSION_LIMITED, ADMIT_MORE, Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.models.capacity import backlog_rows, level
+from homeostat.resolvers.alert import alert_about
 
 _CATCH_UP_BATCHES = 30.0
 
@@ -23,15 +24,20 @@ def rows_wanted(view: View, rate_per_s: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AdmitMoreResolver:
-    """Raises the bound to twice the load, or to what works off the backlog in some thirty batches."""
+    """Raises the bound to twice the load, or to what works off the backlog in some thirty batches.
+
+    A bound that the engine cannot set is told to a person.
+    """
 
     name: str = "admit-more"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         for diagnosis in (d for d in diagnoses if d.cause == ADMISSION_LIMITED):
             for knob, bound in view.configuration.values.items():
-                if knob.kind == ROWS_PER_TRIGGER:
+                if knob.kind == ROWS_PER_TRIGGER and knob in view.capabilities.knobs:
                     yield from self._raise(view, diagnosis, knob, bound)
+                elif knob.kind == ROWS_PER_TRIGGER:
+                    yield alert_about(diagnosis, "the application sets it itself")
 
     @staticmethod
     def _raise(view: View, diagnosis: Diagnosis, knob: Knob, bound: float) -> Iterator[Proposal]:

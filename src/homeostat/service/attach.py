@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeostat import config as configuration
 from homeostat.objectives import Wanted, combined
-from homeostat.service.launch import STARTED
-from homeostat.service.lease import Lease, LeaseTakenError
-from homeostat.service.loop import Loop
+from homeostat.service.launch import CAPABILITIES, LEASE, STARTED, write_json
+from homeostat.service.lease import Claim, Lease, LeaseTakenError
+from homeostat.service.loop import Loop, LoopKeeper
 from homeostat.service.managing import manager
 from homeostat.service.overview import announce
 from homeostat.spark.application import Application
-from homeostat.spark.capabilities import look_around
+from homeostat.spark.capabilities import judge, look_around
 from homeostat.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN_S = 1.0
 DIRECTORY = Path(".homeostat")
-ACTING = ("earn", "regulate")
 
 
 class Attachment:
@@ -37,36 +37,50 @@ class Attachment:
     def __init__(self, spark: SparkSession, config: configuration.Config, objective: Wanted, directory: Path) -> None:
         self._spark, self._config, self._directory = spark, config, directory
         self._objective = combined(objective) if objective is not None else config.objective
-        self._lease = Lease(directory / "lease")
+        self._holds: list[Claim | Lease] = []
         self._stopping = threading.Event()
         self._application: Application | None = None
-        self._loop: Loop | None = None
+        self._keeper: LoopKeeper | None = None
         self._thread = threading.Thread(target=self._watch, name="homeostat attached", daemon=True)
 
     def start(self) -> None:
-        if look_around(self._spark).connect:
-            say("through Spark Connect the driver's scheduler cannot be reached; this application is not looked after")
-            return
+        here = look_around(self._spark)
         try:
-            self._lease.take()
+            if here.connect:
+                write_json(self._directory / CAPABILITIES, [asdict(finding) for finding in judge(here).table])
+                say("through Spark Connect the driver cannot be reached; this application is not looked after")
+                return
+            for hold in (Claim(self._spark.sparkContext.applicationId), Lease(self._directory / LEASE)):
+                hold.take()
+                self._holds.append(hold)
         except LeaseTakenError as error:
+            self._release()
             say(f"{error.line}; this one stays away")
-            return
         except OSError as error:
+            self._release()
             say(f"{error}; this application is not looked after")
-            return
-        self._thread.start()
+        else:
+            self._thread.start()
 
     def stop(self) -> None:
         """Let go of the application: its queries and executors stay as they are."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(30.0)
-        self._lease.release()
+        self._release()
+
+    def _release(self) -> None:
+        while self._holds:
+            self._holds.pop().release()
 
     @property
     def running(self) -> bool:
-        return self._loop is not None and self._loop.thread.is_alive()
+        return self._keeper is not None and self._keeper.loop.thread.is_alive()
+
+    @property
+    def steers(self) -> bool:
+        """Whether the executors are no longer left to Spark: from the first action on."""
+        return self._application is not None and self._application.steers
 
     def _watch(self) -> None:
         watched: frozenset[str] = frozenset()
@@ -79,7 +93,11 @@ class Attachment:
                     self._let_go()
                     if queries:
                         self._take_up(queries)
+                    else:
+                        self._withdraw()
                     watched = now
+                if self._keeper is not None:
+                    self._keeper.check()
             except Exception as error:  # the application must not suffer, whatever it is
                 complaint = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}; the application goes on"
                 if complaint != said:  # it is tried again every second
@@ -87,10 +105,10 @@ class Attachment:
                     said = complaint
             self._stopping.wait(LOOK_AGAIN_S)
         self._let_go()
+        self._withdraw()
 
     def _take_up(self, queries: Sequence[StreamingQuery]) -> None:
-        steer = self._config.mode in ACTING
-        application = Application.around(self._spark, queries, self._objective, self._directory, steer)
+        application = Application.around(self._spark, queries, self._objective, self._directory)
         self._application = application
         application.start()
         announce(self._directory, application, self._config)
@@ -99,17 +117,20 @@ class Attachment:
             store = SqliteStore(self._config.store)
             return [manager(pipeline, self._config, application, store, say) for pipeline in application.pipelines]
 
-        self._loop = Loop(managers, say)
-        self._loop.start()
+        self._keeper = LoopKeeper(lambda: Loop(managers, say), say)
+        self._keeper.start()
 
     def _let_go(self) -> None:
-        if self._loop is not None:
-            self._loop.stop()
-            self._loop = None
+        if self._keeper is not None:
+            self._keeper.stop()
+            self._keeper = None
         if self._application is not None:
             self._application.stop(session=False)
             self._application = None
-            (self._directory / STARTED).unlink(missing_ok=True)
+
+    def _withdraw(self) -> None:
+        """What was announced is over. Between two sets of queries it stands: the application is looked after on."""
+        (self._directory / STARTED).unlink(missing_ok=True)
 
 
 def say(text: str) -> None:

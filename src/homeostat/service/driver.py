@@ -23,7 +23,7 @@ from homeostat.service.launch import (
     require_master,
     write_json,
 )
-from homeostat.service.lease import Lease
+from homeostat.service.lease import Claim, Lease
 from homeostat.service.loop import Loop, LoopKeeper
 from homeostat.service.manager import Manager
 from homeostat.service.managing import manager
@@ -70,8 +70,9 @@ def drive(launch: Launch) -> int:
         )
         application.open(_session(launch, application, directory))
         try:
-            application.start()
-            return _regulate(launch, config, application, directory)
+            with Claim(application.spark.sparkContext.applicationId):
+                application.start()
+                return _regulate(launch, config, application, directory)
         finally:
             application.stop()
 

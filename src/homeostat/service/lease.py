@@ -6,9 +6,11 @@ import fcntl
 import json
 import os
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from homeostat.core.errors import HomeostatError
 
@@ -17,12 +19,14 @@ class LeaseTakenError(HomeostatError):
     """Another process steers this application."""
 
 
-class Lease:
-    """Held by a process until it lets go or dies, however it dies: the system takes the lock back."""
+class _Held(ABC):
+    """Taken and released by hand, or for as long as a `with` lasts."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: int | None = None
+    @abstractmethod
+    def take(self) -> None: ...
+
+    @abstractmethod
+    def release(self) -> None: ...
 
     def __enter__(self) -> Self:
         self.take()
@@ -32,6 +36,14 @@ class Lease:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+class Lease(_Held):
+    """Held by a process until it lets go or dies, however it dies: the system takes the lock back."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
 
     def take(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,6 +66,34 @@ class Lease:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+class Claim(_Held):
+    """Of one Spark application, in whatever directory its manager keeps its things: a driver is one process."""
+
+    _claimed: ClassVar[set[str]] = set()
+    _one_at_a_time: ClassVar[Lock] = Lock()
+
+    def __init__(self, application: str) -> None:
+        self._application = application
+        self._ours = False
+
+    def take(self) -> None:
+        with self._one_at_a_time:
+            if self._application in self._claimed:
+                raise LeaseTakenError(
+                    "another manager steers this application, in this very process",
+                    where=self._application,
+                    fix="call hs.attach once, and not in an application that `homeostat run` started",
+                )
+            self._claimed.add(self._application)
+            self._ours = True
+
+    def release(self) -> None:
+        with self._one_at_a_time:
+            if self._ours:
+                self._claimed.discard(self._application)
+                self._ours = False
 
 
 def _holder(file: int) -> str:

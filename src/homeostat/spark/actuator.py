@@ -146,6 +146,8 @@ class Actuator:
     def _outcome(self, command: Apply, deadline: Deadline) -> _Answer:
         progress = _Progress(deadline)
         try:
+            if self._executors is not None:
+                self._executors.hold()
             for step in diff(self._seen(), command.desired, self._capabilities()):
                 if deadline.left_s <= 0:
                     raise HomeostatError("other commands came first, or earlier steps took all of it")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import (
-    ADMISSION_ROOM,
     EXECUTORS,
     EXECUTORS_KNOB,
     ROWS_PER_TRIGGER,
@@ -31,8 +30,9 @@ from homeostat.core.topology import Topology
 from homeostat.spark import shares
 from homeostat.spark.actuator import Actuator
 from homeostat.spark.balances import Balances, read_balance
+from homeostat.spark.bounds import default_rows, report_bound, written_values
 from homeostat.spark.capabilities import Surroundings, judge, look_around
-from homeostat.spark.control import write_control
+from homeostat.spark.control import forget_bound, write_control
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.executors import Executors, at_once
 from homeostat.spark.handles import QueryHandle, handle_of
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
 DEFAULT_EXECUTORS = 2
 DEFAULT_STATE_PARTITIONS = 8
-UNKNOWN_RATE_PER_S = 5_000.0
 START_LIMIT_S = 180.0
 LISTENING = "homeostat"  # the source that takes another bound while it runs
 
@@ -105,26 +104,30 @@ class Application:
 
     @classmethod
     def around(
-        cls, spark: SparkSession, queries: Sequence[StreamingQuery], objective: Objective, directory: Path, steer: bool
+        cls, spark: SparkSession, queries: Sequence[StreamingQuery], objective: Objective, directory: Path
     ) -> Application:
-        """Of queries that somebody else started: they are never restarted, and only `steer` touches the executors."""
+        """Of queries that somebody else started: never restarted, and their executors are Spark's until a command."""
         pipelines = [Pipeline(query.name or str(query.id)[:8], _handed_over, objective) for query in queries]
-        application = cls(pipelines, directory, steer=steer)
+        application = cls(pipelines, directory)
         for pipeline, query in zip(pipelines, queries, strict=True):
             managed = ManagedQuery.attached(spark, query)
             managed.name = pipeline.name
             trigger_s = running_trigger_s(query)
             managed.values = {} if math.isnan(trigger_s) else {Knob(TRIGGER_S, pipeline.name): trigger_s}
+            report_bound(managed)
             application.queries[pipeline.name] = managed
         application.open(spark)
-        if application._executors is not None:
-            present = len(application._executors.alive())
-            application.shares = _split(present, [pipeline.name for pipeline in pipelines])
+        application._share_out()
         return application
 
     @property
     def wanted_executors(self) -> int:
         return shares.total(self.shares)
+
+    @property
+    def steers(self) -> bool:
+        """Whether the executors are held here, and not left to Spark."""
+        return self._executors is not None and self._executors.held
 
     # Life
 
@@ -158,18 +161,18 @@ class Application:
 
     def start(self) -> None:
         """Returns once every query has done a batch or found nothing to do."""
-        if self._executors is not None:
-            self._executors.take_over()
+        if self._executors is not None and any(query.restartable for query in self.queries.values()):
+            self._executors.take_over(self.wanted_executors)
             if len(self._executors.alive()) > self.wanted_executors:
                 self._executors.shrink(self.wanted_executors, at_once, Deadline.after(START_LIMIT_S))
-            self._executors.request(self.wanted_executors)
         self.sensors.start()
         for pipeline in self.pipelines:
             query = self.queries[pipeline.name]
             if not query.restartable:
                 continue
             query.start(Deadline.after(START_LIMIT_S))
-            query.values = {**self._known_knobs(pipeline.name, query.values), **self._contexts[pipeline.name].asked}
+            query.values = self._known_knobs(pipeline.name, {**query.values, **self._contexts[pipeline.name].asked})
+            report_bound(query)
             if LISTENING not in self._contexts[pipeline.name].formats:
                 query.listens = False
         self._actuator.start()
@@ -292,9 +295,16 @@ class Application:
     def _executors_changed(self, gone: frozenset[str], new: frozenset[str]) -> None:
         """Those that came or went by our doing are told by the receipt."""
         if self._executors is not None:
-            gone, new = gone - self._executors.ended, new - self._executors.brought
+            self._share_out()
+            ended = self._executors.ended
+            gone, new = gone - ended, new - ended - self._executors.brought - self._executors.late()
         if (gone or new) and not self._actuator.busy:
             self._changed(executor_news(gone, new))
+
+    def _share_out(self) -> None:
+        """As long as Spark decides how many there are, the queries share those."""
+        if self._executors is not None and not self._executors.held:
+            self.shares = shares.split(len(self._executors.alive()), list(self.queries))
 
     def _look_at_keys(self, query: str) -> Balance | None:
         managed = self.queries[query]
@@ -333,9 +343,11 @@ class Application:
         def build(values: Mapping[Knob, Value]) -> Any:
             context = Context(self.spark, name, values, self.directory, control)
             writer = built(pipeline, context)
-            written_s = written_trigger_s(writer)
-            if pipeline.trigger_s is None and not math.isnan(written_s):
-                context.asked[Knob(TRIGGER_S, name)] = written_s
+            written = written_values(pipeline, written_trigger_s(writer), values)
+            if any(values.get(knob, value) != value for knob, value in written.items()):
+                context = Context(self.spark, name, {**values, **written}, self.directory, control)
+                writer = built(pipeline, context)
+            context.asked.update(written)
             self._contexts[name] = context
             return writer
 
@@ -343,20 +355,18 @@ class Application:
             write_control(control, rows_per_trigger=rows)
 
         values = {**self._first_values(pipeline), **{k: v for k, v in self._kept_values.items() if _of(k, name)}}
-        admit(int(values[Knob(ROWS_PER_TRIGGER, name)]))
+        forget_bound(control)
         return ManagedQuery(self.spark, name, build, checkpoint, values, admit=admit)
 
     @staticmethod
     def _first_values(pipeline: Pipeline) -> dict[Knob, Value]:
         name, start = pipeline.name, pipeline.start
         trigger_s = DEFAULT_TRIGGER_S if pipeline.trigger_s is None else pipeline.trigger_s
-        rate = pipeline.objective.throughput_per_s or UNKNOWN_RATE_PER_S
-        bound = math.ceil(ADMISSION_ROOM * rate * max(1.0, trigger_s))
         set_here = {} if pipeline.trigger_s is None else {Knob(TRIGGER_S, name): pipeline.trigger_s}
         return set_here | {
             Knob(STATE_PARTITIONS, name): start.get(STATE_PARTITIONS, DEFAULT_STATE_PARTITIONS),
             Knob(SOURCE_PARTITIONS, name): start.get(SOURCE_PARTITIONS, DEFAULT_STATE_PARTITIONS),
-            Knob(ROWS_PER_TRIGGER, name): start.get(ROWS_PER_TRIGGER, bound),
+            Knob(ROWS_PER_TRIGGER, name): start.get(ROWS_PER_TRIGGER, default_rows(pipeline, trigger_s)),
         }
 
     def _known_knobs(self, name: str, values: Mapping[Knob, Value]) -> dict[Knob, Value]:
@@ -372,18 +382,12 @@ class Application:
         return {knob: value for knob, value in values.items() if knob.kind not in useless}
 
     def _keep(self) -> None:
-        values = {str(knob): value for query in self.queries.values() for knob, value in query.values.items()}
+        values = {str(knob): value for query in self.queries.values() for knob, value in query.chosen.items()}
         self._remember({"executors": dict(self.shares), "values": values})
 
 
 def _handed_over(context: Context) -> Any:
     raise ConfigError("a query that was handed over running cannot be built again")
-
-
-def _split(count: int, names: Sequence[str]) -> dict[str, int]:
-    """Evenly, the first ones get what is left over; nobody gets none."""
-    each, left = divmod(max(count, len(names)), len(names))
-    return {name: each + (number < left) for number, name in enumerate(names)}
 
 
 def _of(knob: Knob, query: str) -> bool:

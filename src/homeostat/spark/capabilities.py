@@ -63,6 +63,7 @@ class Surroundings:
     version: str
     master: str = ""
     connect: bool = False
+    ui: bool = True
     coarse: bool = True
     executors: int = 1
     executor_cores: int = 1
@@ -131,6 +132,7 @@ def look_around(spark: SparkSession, *, room: int | None = None) -> Surroundings
     return Surroundings(
         version,
         master=context.master,
+        ui=context.uiWebUrl is not None,
         coarse=coarse,
         executors=len(infos),
         executor_cores=max(1, cores),
@@ -149,24 +151,31 @@ def _executor_infos(inner: Any) -> Iterator[Any]:
 
 
 def _sensing(here: Surroundings) -> Iterator[Finding]:
+    progress, rest = "progress of queries", "tasks, stages and executors"
+    if here.connect:
+        for what in (progress, rest):
+            yield Finding(what, False, "through Spark Connect the driver cannot be reached: `homeostat watch` its page")
+        return
     known = here.release >= SENSING_SINCE
     needed = ".".join(map(str, SENSING_SINCE))
-    yield Finding("progress of queries", known, f"Spark {here.version}" + ("" if known else f", needed is {needed}"))
-    if here.connect:
-        yield Finding("tasks, stages and executors", False, "Spark Connect shows nothing but the progress of queries")
+    yield Finding(progress, known, f"Spark {here.version}" + ("" if known else f", needed is {needed}"))
+    if here.ui:
+        yield Finding(rest, known, "from the driver's REST API")
     else:
-        yield Finding("tasks, stages and executors", known, "from the driver's REST API")
+        yield Finding(rest, False, "the driver's REST API is off: spark.ui.enabled is false")
 
 
 def _executors(here: Surroundings) -> Finding:
     what = "executors up and down"
     if here.connect:
         return Finding(what, False, "through Spark Connect the driver's scheduler cannot be reached")
+    if here.release < SENSING_SINCE:
+        return Finding(what, False, f"Spark {here.version}, needed is {'.'.join(map(str, SENSING_SINCE))}")
     if not here.coarse or not here.manager:
         return Finding(what, False, f"{here.master or 'this master'} runs everything in the driver's process")
     if here.hands_off:
-        return Finding(what, False, "they are left to Spark: the mode only watches")
-    aside = "; Spark's own dynamic allocation is set aside" if here.allocates else ""
+        return Finding(what, False, "they are left to Spark's own dynamic allocation")
+    aside = ", in place of Spark's own dynamic allocation" if here.allocates else ""
     verified = "" if here.manager == "standalone" else ", not verified"
     return Finding(what, True, f"{here.manager}{verified}{aside}")
 
@@ -183,6 +192,9 @@ def _most(here: Surroundings) -> tuple[int, str]:
 
 
 def _query(here: Surroundings, query: ManagedQuery, knobs: dict[Knob, KnobSpec]) -> Iterator[Finding]:
+    for knob in query.own:
+        words = f"{query.values[knob]:,}, as the application sets it itself: it is reported, never set"
+        yield Finding(f"{query.name}: {_WORDS[knob.kind]}", False, words)
     if not query.restartable:
         yield Finding(f"{query.name}: all that needs a restart", False, "it was handed over running: live actions only")
         return
@@ -191,6 +203,8 @@ def _query(here: Surroundings, query: ManagedQuery, knobs: dict[Knob, KnobSpec])
     if state.can:
         knobs[Knob(STATE_PARTITIONS, query.name)] = KnobSpec(1, 1000, live=False, apply_s=query.rescale_s)
     for kind, words in _WORDS.items():
+        if kind in {knob.kind for knob in query.own}:
+            continue
         mine = [knob for knob in query.values if knob.kind == kind]
         live = kind == ROWS_PER_TRIGGER and query.listens
         for knob in mine:

@@ -60,6 +60,12 @@ def write_control(
             values["first_share"] = _share(first_share)
 
 
+def forget_bound(path: str | Path) -> None:
+    """From now on the option says how many rows a batch takes."""
+    with _changing(Path(path)) as values:
+        values.pop("rows_per_trigger", None)
+
+
 def add_load_step(path: str | Path, from_s: float, factor: float) -> None:
     """Multiply the load by `factor` from that second on, and leave what was before as it was."""
     with _changing(Path(path)) as values:

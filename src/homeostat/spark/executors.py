@@ -73,8 +73,8 @@ class Executors:
         # Drained, and what tells whether the batch that may have used them has ended.
         self._surplus: list[tuple[frozenset[str], Callable[[], bool]]] = []
 
-    def take_over(self) -> None:
-        """Set Spark's own allocation manager aside, and hold the number of executors that it wanted."""
+    def take_over(self, count: int) -> None:
+        """Set Spark's own allocation manager aside, and hold this many executors from now on."""
         manager = self._context.executorAllocationManager()
         if manager.isDefined():
             manager.get().stop()
@@ -83,9 +83,17 @@ class Executors:
                     "Spark's own dynamic allocation does not stop",
                     fix="set spark.dynamicAllocation.enabled to false, or run with --mode observe",
                 )
-        conf = self._context.conf()
-        wanted = int(conf.get("spark.dynamicAllocation.initialExecutors", "0")) if manager.isDefined() else 0
-        self.request(max(1, wanted, len(self.alive())))
+        self.request(count)
+
+    @property
+    def held(self) -> bool:
+        """Whether they are ours to count; until then they are left to Spark."""
+        return self.target > 0
+
+    def hold(self) -> None:
+        """Before the first change: as many as there are, unless they are held already."""
+        if not self.held:
+            self.take_over(max(1, len(self.alive())))
 
     def alive(self) -> list[ExecutorInfo]:
         """Those that take tasks: registered, and neither drained nor about to be killed."""
@@ -211,9 +219,16 @@ class Executors:
     def trim(self, batch_ends: BatchEnds, deadline: Deadline) -> None:
         """Late arrivals beyond the target, of a request that was taken back, go again."""
         self.end_surplus(deadline)
-        executors = self.alive()
-        if 0 < self.target < len(executors):
-            self.retire(whom_to_retire(executors, len(executors) - self.target), batch_ends, deadline)
+        if late := self.late():
+            self.ended |= late
+            self.retire(late, batch_ends, deadline)
+
+    def late(self) -> frozenset[str]:
+        """Beyond the target: the newest, so that all is as it was before them."""
+        if not self.held:
+            return frozenset()
+        executors = sorted(self.alive(), key=lambda executor: (executor.since_s, _number(executor.id)))
+        return frozenset(executor.id for executor in executors[self.target :])
 
     def _bring_up_elsewhere(
         self, target: int, before: frozenset[str], count: int, avoided: Collection[str], deadline: Deadline

@@ -68,7 +68,7 @@ def handle_of(
         spreads=tuple(spreads),
         rebalances=tuple(rebalances),
         watches=tuple(watches),
-        sources=_sources(query),
+        sources=known_sources(query),
     )
 
 
@@ -83,7 +83,7 @@ def _processes(query: StreamingQuery) -> bool:
     return bool(status["isTriggerActive"]) and status["message"] == _PROCESSING
 
 
-def _sources(query: StreamingQuery) -> tuple[SourceOptions, ...]:
+def known_sources(query: StreamingQuery) -> tuple[SourceOptions, ...]:
     try:
         return sources_of(query)
     except Exception:  # private parts of Spark: without them arrival is known once per batch, not in between

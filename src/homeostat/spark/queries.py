@@ -73,6 +73,7 @@ class ManagedQuery:
     ) -> None:
         self.name = name
         self.values: Values = dict(values)
+        self.own: frozenset[Knob] = frozenset()  # values that are the application's: shown, never set
         self.given_up = ""
         self.listens = admit is not None  # the rows per trigger change without a restart
         self.verifies = True  # state that was moved is compared with what it was
@@ -91,6 +92,11 @@ class ManagedQuery:
         managed = cls(spark, query.name or str(query.id), None, "", {})
         managed.query = query
         return managed
+
+    @property
+    def chosen(self) -> dict[Knob, Value]:
+        """The values that are ours to set."""
+        return {knob: value for knob, value in self.values.items() if knob not in self.own}
 
     @property
     def restartable(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from homeostat.core.observation import Observation
@@ -10,6 +10,12 @@ from homeostat.core.observation import Observation
 
 def total(shares: Mapping[str, int]) -> int:
     return max(1, sum(shares.values()))
+
+
+def split(count: int, names: Sequence[str]) -> dict[str, int]:
+    """Evenly, the first ones get what is left over; nobody gets none."""
+    each, left = divmod(max(count, len(names)), len(names))
+    return {name: each + (number < left) for number, name in enumerate(names)}
 
 
 def observed(shares: Mapping[str, int], query: str, alive: int) -> int:
