@@ -10,19 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from homeostat import config as configuration
 from homeostat.config import Config
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.reasons import first_line
-from homeostat.service import applications
-from homeostat.service.launch import (
-    KNOBS,
-    LEASE,
-    Launch,
-    read_json,
-    require_master,
-    write_json,
-)
+from homeostat.service import applications, preflight
+from homeostat.service.launch import KNOBS, LEASE, Launch, read_json, write_json
 from homeostat.service.lease import Lease
 from homeostat.service.loop import Loop, LoopKeeper
 from homeostat.service.manager import Manager
@@ -55,11 +47,9 @@ def say(text: str) -> None:
 
 def drive(launch: Launch) -> int:
     directory = Path(launch.directory).resolve()
-    config = configuration.load(launch.config, flags=launch.flags)
-    pipelines = applications.load(launch.app)
+    config, pipelines = preflight.check(launch)
     applications.send_along(launch.app)
     with Lease(directory / LEASE):
-        require_master(launch.master)
         application = Application(
             pipelines,
             directory,
