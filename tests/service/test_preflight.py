@@ -61,12 +61,14 @@ def test_what_the_pipeline_wants_is_what_the_policy_pursues(policy: str, wanted:
         (
             "throughput",
             LAG,
-            "--policy: policy 'throughput' has no throughput to reach (set throughput in [objective], such as \"50 k/s\")",
+            "--policy: policy 'throughput' has no throughput to reach "
+            '(set throughput in [objective], such as "50 k/s")',
         ),
         (
             "latency",
             NOTHING,
-            "--policy: policy 'latency' has no latency or lag to hold (set latency or lag in [objective], such as \"30 s\")",
+            "--policy: policy 'latency' has no latency or lag to hold "
+            '(set latency or lag in [objective], such as "30 s")',
         ),
         (
             "ds2",
