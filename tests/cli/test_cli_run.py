@@ -63,6 +63,8 @@ def nothing_started(directory: Path) -> bool:
         (("--workers", "0"), ("--workers",)),
         (("--cores", "none"), ("--cores",)),
         (("--master", "mesos://127.0.0.1:5050"), ("--master mesos://127.0.0.1:5050", "no master of Spark")),
+        (("--master", "yarnfoo"), ("--master yarnfoo", "no master of Spark")),
+        (("--master", "k8s://https://127.0.0.1:1"), ("--master k8s://https://127.0.0.1:1", "no Kubernetes answers")),
         (("--master", "spark://127.0.0.1:1"), ("--master spark://127.0.0.1:1", "no master answers there")),
     ],
 )
@@ -71,6 +73,12 @@ def test_an_option_that_is_wrong(
 ) -> None:
     refused(homeostat("run", app, *options), *words)
     assert not (app.parent / ".homeostat").exists()
+
+
+def test_yarn_without_its_settings(homeostat: Homeostat, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+    refused(homeostat("run", app, "--master", "yarn"), "--master yarn", "set HADOOP_CONF_DIR or YARN_CONF_DIR")
 
 
 def test_a_log_that_cannot_be_written_is_one_line(homeostat: Homeostat, app: Path) -> None:
