@@ -160,3 +160,10 @@ def test_a_pipeline_that_raises_is_one_line_and_nothing_stays_running(command: C
     code, said = command.run("--master", "local[1]", "--no-dashboard")
     assert code == 2
     assert said == [f"homeostat: query words: it does not start: {command.app}:5 raises ValueError: no such topic"]
+
+
+def test_a_setting_that_spark_cannot_start_with_is_one_line(command: Command) -> None:
+    code, said = command.run("--master", "local[1]", "--no-dashboard", "--conf", "spark.driver.memory=lots")
+    assert code == 2
+    reason = "Invalid maximum heap size: -Xmxlots"
+    assert said == [f"homeostat: Spark does not start on local[1]: {reason} (see {command.directory / 'logs'})"]
