@@ -252,7 +252,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(folder: Path) -> None:
         ),
         ({"HOMEOSTAT_POLICY": "ds3"}, "HOMEOSTAT_POLICY: there is no policy 'ds3' (did you mean 'ds2'?)"),
         (
-            {"HOMEOSTAT_POLICY": "throughput"},
+            {"HOMEOSTAT_POLICY": "throughput", "HOMEOSTAT_OBJECTIVE_LAG": "30 s"},
             "HOMEOSTAT_POLICY: policy 'throughput' has no throughput to reach "
             '(set throughput in [objective], such as "50 k/s")',
         ),
@@ -304,10 +304,14 @@ def test_a_contradiction_of_several_sources_names_them_all(folder: Path) -> None
 
 
 def test_what_the_file_lacks_may_come_from_the_environment(folder: Path) -> None:
-    path = _file(folder / "homeostat.toml", 'policy = "throughput"\n')
+    path = _file(folder / "homeostat.toml", 'policy = "throughput"\n[objective]\ncost_limit = 9\n')
     assert config.load(environ={"HOMEOSTAT_OBJECTIVE_THROUGHPUT": "60 k/min"}).objective.throughput_per_s == 1000.0
     with pytest.raises(ConfigError, match="no throughput to reach"):
         config.check(path)
+
+
+def test_a_file_may_leave_the_objective_to_the_application(folder: Path) -> None:
+    assert config.check(_file(folder / "homeostat.toml", 'policy = "throughput"\n')).policy == "throughput"
 
 
 @pytest.mark.parametrize("policy", ["provisioning", "provisioning.paper", "throughput", "throughput.paper", "alert"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeostat.core.errors import ConfigError
-from homeostat.reasons import first_line
+from homeostat.reasons import first_line, java_reason
 
 
 def test_the_cause_is_told_without_ids_and_plans() -> None:
@@ -16,3 +16,12 @@ def test_the_cause_is_told_without_ids_and_plans() -> None:
     assert first_line(RuntimeError("")) == "RuntimeError"
     assert first_line(ConfigError("no such place", where="here", fix="go there")) == "here: no such place (go there)"
     assert first_line(ValueError("[PARSE_ERROR] near 'SELEC';\n'Project")) == "[PARSE_ERROR] near 'SELEC'"
+
+
+def test_why_java_ended_is_found_in_what_it_wrote() -> None:
+    warned = "WARNING: Using incubator modules: jdk.incubator.vector\n"
+    heap = "Invalid maximum heap size: -Xmxlots\nError: Could not create the Java Virtual Machine.\n"
+    assert java_reason(warned + heap) == "Invalid maximum heap size: -Xmxlots"
+    trace = 'Exception in thread "main" org.apache.spark.SparkException: no memory\n\tat org.apache.spark.A.b\n'
+    assert java_reason(warned + trace) == "org.apache.spark.SparkException: no memory"
+    assert java_reason(warned) == ""

@@ -292,15 +292,16 @@ def _read(sources: _Sources) -> Config:
     except ValidationError as error:
         problems = list(refusals.problems(FileSettings, error))
     else:
-        problems = list(contradictions(table.policy, _objective(table.objective)))
+        objective = _objective(table.objective)
+        # Where nothing is wanted here, the application may say what is: then the policy is held against that.
+        problems = list(contradictions(table.policy, objective)) if objective != Objective() else []
     if problems:
         raise sources.refused(problems)
-    wanted = table.objective
     return Config(
         policy=table.policy,
         mode=table.mode,
         store=Path(table.store),
-        objective=_objective(wanted),
+        objective=objective,
         settings=Settings(**{name: getattr(table, name) for name in Settings.model_fields}),
         values={entry.key: sources.value(entry) for entry in entries()},
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from homeostat.core.errors import HomeostatError
 
 _LONGEST = 300
 _STREAM_FAILED = "terminated with exception: "
 _PYTHON_TRACE = "Traceback (most recent call last):"
+_JAVA_CAUSE = re.compile(r"(?:Exception in thread \S+ )?(.*(?:Exception|Error|Invalid|Unrecognized).*)")
 _JAVA_CALL = "An error occurred while calling"
 
 
@@ -21,3 +24,9 @@ def first_line(error: BaseException) -> str:
     if first.endswith(_PYTHON_TRACE):
         first = next((line for line in rest if line and not line[0].isspace()), first)
     return first[:_LONGEST].rstrip(";")
+
+
+def java_reason(said: str) -> str:
+    """Why Java's process ended, from what it wrote; empty if that does not tell."""
+    found = next(filter(None, map(_JAVA_CAUSE.fullmatch, said.splitlines())), None)
+    return found[1].strip()[:_LONGEST] if found else ""

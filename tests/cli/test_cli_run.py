@@ -53,10 +53,18 @@ def nothing_started(directory: Path) -> bool:
         (("--set", "loop.setle=5 s"), ("--set loop.setle", "did you mean 'settle'?")),
         (("--set", "loop.settle=soon"), ("--set loop.settle", "soon")),
         (("--policy", "throughputt"), ("--policy", "did you mean 'throughput'?")),
+        (("--policy", "latency"), ("--policy", "no latency or lag to hold")),
+        (("--policy", "static"), ("--policy", "the peak that static is sized for is not known")),
+        (("--policy", "no.such:thing"), ("no.such:thing", "cannot import 'no.such'")),
+        (("--set", 'plugins.detectors=["no.such:Thing"]'), ("no.such:Thing", "cannot import 'no.such'")),
+        (("--store", "."), ("this is a directory",)),
+        (("--store", "app.py"), ("app.py", "this is not a log")),
         (("--config", "missing.toml"), ("missing.toml",)),
         (("--workers", "0"), ("--workers",)),
         (("--cores", "none"), ("--cores",)),
         (("--master", "mesos://127.0.0.1:5050"), ("--master mesos://127.0.0.1:5050", "no master of Spark")),
+        (("--master", "yarnfoo"), ("--master yarnfoo", "no master of Spark")),
+        (("--master", "k8s://https://127.0.0.1:1"), ("--master k8s://https://127.0.0.1:1", "no Kubernetes answers")),
         (("--master", "spark://127.0.0.1:1"), ("--master spark://127.0.0.1:1", "no master answers there")),
     ],
 )
@@ -64,6 +72,21 @@ def test_an_option_that_is_wrong(
     homeostat: Homeostat, app: Path, options: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     refused(homeostat("run", app, *options), *words)
+    assert not (app.parent / ".homeostat").exists()
+
+
+def test_yarn_without_its_settings(homeostat: Homeostat, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+    refused(homeostat("run", app, "--master", "yarn"), "--master yarn", "set HADOOP_CONF_DIR or YARN_CONF_DIR")
+
+
+def test_a_log_that_cannot_be_written_is_one_line(homeostat: Homeostat, app: Path) -> None:
+    ran = homeostat("run", app, "--store", app / "log.sqlite", "--no-dashboard")
+    assert (ran.code, ran.out) == (1, "")
+    (line,) = ran.err.splitlines()
+    assert line.startswith(f"homeostat: {app / 'log.sqlite'}: the log cannot be opened: ")
+    assert not (app.parent / ".homeostat").exists()
 
 
 @pytest.mark.parametrize(

@@ -147,12 +147,3 @@ def test_what_the_file_defines_can_be_sent_to_a_process_that_cannot_import_it(ap
     there = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read())(21))"
     ran = subprocess.run([sys.executable, "-c", there], input=sent, capture_output=True, check=True, cwd=Path.home())
     assert ran.stdout == b"42\n"
-
-
-def test_checked_in_a_process_of_its_own(app: Path) -> None:
-    check = [sys.executable, "-m", "homeostat.service.applications", str(app)]
-    app.write_text(TWO)
-    assert subprocess.run(check, capture_output=True, check=False).returncode == 0
-    app.write_text("1 / 0\n")
-    ran = subprocess.run(check, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stderr) == (2, f"homeostat: {app}:1: it raises ZeroDivisionError: division by zero\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import pytest
 
 from homeostat.core.errors import ConfigError
 from homeostat.service import supervisor
-from homeostat.service.launch import STARTED, SUPERVISOR, Launch, read_json, require_master, write_json
+from homeostat.service.launch import STARTED, SUPERVISOR, YARN_SETTINGS, Launch, read_json, require_master, write_json
 from homeostat.service.lease import Lease, LeaseTakenError
 from homeostat.service.supervisor import DriverError, Supervisor
 
@@ -226,19 +227,32 @@ def test_a_supervisor_that_is_killed_takes_all_with_it(stage: Stage, until: Unti
         ("spark://127.0.0.1:99999", "no master answers there"),
         ("spark://127.0.0.1:1", "no master answers there"),
         ("spark://no-such-host.invalid:7077", "no master answers there"),
+        ("yarn", "--master yarn: nothing tells where YARN is (set HADOOP_CONF_DIR or YARN_CONF_DIR)"),
+        ("yarnfoo", "this is no master of Spark"),
+        ("k8s://", "--master k8s://: no Kubernetes answers there (write k8s://https://host:6443)"),
+        ("k8s://ftp://127.0.0.1", "no Kubernetes answers there"),
+        ("k8s://https://127.0.0.1:1", "no Kubernetes answers there"),
+        ("k8s://127.0.0.1:1", "no Kubernetes answers there"),
     ],
 )
-def test_a_wrong_master_is_refused(master: str, what: str) -> None:
+def test_a_wrong_master_is_refused(master: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in YARN_SETTINGS:
+        monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigError) as refused:
         require_master(master)
     assert what in refused.value.line
 
 
-@pytest.mark.parametrize(
-    "master", ["local", "local[*]", "local[4, 2]", "local-cluster[2,1,1024]", "yarn", "k8s://https://127.0.0.1:6443"]
-)
-def test_masters_that_spark_itself_looks_for(master: str) -> None:
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[4, 2]", "local-cluster[2,1,1024]", "yarn"])
+def test_masters_that_spark_itself_looks_for(master: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("YARN_CONF_DIR", str(tmp_path))
     require_master(master)
+
+
+@pytest.mark.parametrize("master", ["spark://{}", "spark://127.0.0.1:1,{}", "k8s://https://{}", "k8s://{}"])
+def test_masters_that_answer(master: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        require_master(master.format(f"127.0.0.1:{there.getsockname()[1]}"))
 
 
 def test_what_the_driver_is_told_arrives(tmp_path: Path) -> None:

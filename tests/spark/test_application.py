@@ -125,6 +125,18 @@ def returns_nothing(ctx: Context) -> Any:
     return None
 
 
+def takes_what_is_there(ctx: Context) -> Any:
+    return ctx.read_stream("rate").load().writeStream.format("noop").trigger(availableNow=True)
+
+
+def runs_once(ctx: Context) -> Any:
+    return ctx.read_stream("rate").load().writeStream.format("noop").trigger(once=True)
+
+
+def has_a_checkpoint(ctx: Context) -> Any:
+    return ctx.read_stream("rate").load().writeStream.format("noop").option("CheckpointLocation", "/data/words")
+
+
 @pytest.mark.parametrize(
     ("build", "what"),
     [
@@ -133,6 +145,9 @@ def returns_nothing(ctx: Context) -> Any:
         (returns_a_frame, "its function returns DataFrame, not a writer (return df.writeStream…, without start())"),
         (returns_nothing, "its function returns NoneType, not a writer"),
         (starts_it, "its function returns StreamingQuery, not a writer"),
+        (takes_what_is_there, "its trigger ends the query by itself (availableNow)"),
+        (runs_once, "its trigger ends the query by itself (once)"),
+        (has_a_checkpoint, "its function sets checkpointLocation to /data/words, but Homeostat keeps it in "),
     ],
 )
 def test_a_pipeline_that_cannot_be_started_is_told_in_one_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +64,6 @@ def test_a_compacted_file_stands_for_those_before_it(tmp_path: Path) -> None:
 
 
 def test_a_directory_of_logs_gives_the_newest(tmp_path: Path) -> None:
-    import os
-
     rolling = tmp_path / "eventlog_v2_app-2"
     rolling.mkdir()
     (rolling / "events_1_app-2").write_text(line(2))
@@ -73,6 +72,21 @@ def test_a_directory_of_logs_gives_the_newest(tmp_path: Path) -> None:
     assert executors(EventLog(tmp_path)) == ["2"]
     os.utime(rolling, (0, 0))
     assert executors(EventLog(tmp_path)) == ["1"]
+
+
+def test_a_directory_of_logs_gives_that_of_the_application(tmp_path: Path) -> None:
+    for name, number in (("app-1.inprogress", 1), ("app-10_1", 10), ("app-1_2", 12)):
+        (tmp_path / name).write_text(line(number))
+        os.utime(tmp_path / name, (number, number))
+    rolling = tmp_path / "eventlog_v2_app-3"
+    rolling.mkdir()
+    (rolling / "events_1_app-3").write_text(line(3))
+    assert executors(EventLog(tmp_path, "app-1")) == ["12"]
+    assert executors(EventLog(tmp_path, "app-10")) == ["10"]
+    assert executors(EventLog(tmp_path, "app-3")) == ["3"]
+    with pytest.raises(ConfigError, match="it holds no event log of app-4"):
+        EventLog(tmp_path, "app-4")
+    assert executors(EventLog(rolling, "app-4")) == ["3"], "what is named itself is taken"
 
 
 def test_zstd_is_read_up_to_where_it_is_cut_off(tmp_path: Path) -> None:

@@ -67,6 +67,11 @@ class Command:
         assert self._process is not None
         return [each for each in psutil.Process(self._process.pid).children(recursive=True) if runs(each)]
 
+    def family_is_gone(self) -> bool:
+        """Nobody is left who was told of this directory."""
+        commands = [" ".join(each.info["cmdline"] or []) for each in psutil.process_iter(["cmdline"])]
+        return not any(str(self.directory) in command for command in commands)
+
     def batches(self) -> int:
         return len(list(self.ledger.glob("*.parquet")))
 
@@ -160,3 +165,43 @@ def test_a_pipeline_that_raises_is_one_line_and_nothing_stays_running(command: C
     code, said = command.run("--master", "local[1]", "--no-dashboard")
     assert code == 2
     assert said == [f"homeostat: query words: it does not start: {command.app}:5 raises ValueError: no such topic"]
+
+
+def test_a_setting_that_spark_cannot_start_with_is_one_line(command: Command) -> None:
+    code, said = command.run("--master", "local[1]", "--no-dashboard", "--conf", "spark.driver.memory=lots")
+    assert code == 2
+    reason = "Invalid maximum heap size: -Xmxlots"
+    assert said == [f"homeostat: Spark does not start on local[1]: {reason} (see {command.directory / 'logs'})"]
+    assert command.family_is_gone()
+
+
+IGNORES_CTX = """\
+import homeostat as hs
+
+@hs.pipeline(trigger="1 s")
+def words(ctx):
+    rows = ctx.spark.readStream.format("rate").option("rowsPerSecond", 10).load()
+    return rows.groupBy({key}).count().writeStream.outputMode("update").format("noop")
+"""
+
+
+@pytest.mark.soak
+def test_a_pipeline_that_ignores_ctx_runs_and_another_is_refused_its_checkpoint(
+    command: Command, wait_until: WaitUntil
+) -> None:
+    alone = ("--master", "local[1]", "--mode", "observe", "--no-dashboard")
+    command.app.write_text(IGNORES_CTX.format(key="rows.value % 5"))
+    running = command.start(*alone)
+    checkpoint = command.directory / "checkpoints" / "words"
+    wait_until(lambda: running.poll() is not None or (checkpoint / "commits" / "2").exists(), "three batches are done")
+    assert running.poll() is None, command.output.read_text()
+    running.terminate()
+    assert running.wait(END_LIMIT_S) == 130
+    knobs = {name.partition(".")[0] for name in read_json(command.directory / KNOBS)["values"]}
+    assert knobs == {"trigger_s", "state_partitions"}
+
+    command.app.write_text(IGNORES_CTX.format(key="'value', 'timestamp'"))
+    code, (line,) = command.run(*alone)
+    assert code == 2
+    assert line.startswith(f"homeostat: query words: its checkpoint {checkpoint} belongs to another query (")
+    assert command.family_is_gone()

@@ -6,13 +6,16 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from homeostat.cli.output import JsonFlag, print_json, say
 from homeostat.cli.running import merged, parse_settings
 from homeostat.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from homeostat.service.launch import Launch
 
 DIRECTORY = Path(".homeostat")
 OUTPUT = Path("logs") / "driver.out"
@@ -59,7 +62,7 @@ def run(
     """Start a streaming application and regulate it: without --master on a cluster of its own."""
     from homeostat import config as configuration
     from homeostat.cli.running import parse_mode
-    from homeostat.service.launch import Launch, require_master
+    from homeostat.service.launch import Launch
     from homeostat.service.supervisor import INTERRUPTED, Supervisor
     from homeostat.web.beside import dashboard
 
@@ -72,7 +75,6 @@ def run(
     }
     loaded = configuration.load(config, flags=flags)
     seconds, spark_settings = _seconds(for_), _spark_conf(conf or [])
-    _require_pipelines(app)
     launch = Launch(
         app=app,
         master=master,
@@ -82,9 +84,8 @@ def run(
         conf=spark_settings,
         for_s=seconds,
     )
+    _preflight(launch)
     output = Path(launch.directory) / OUTPUT if json else None
-    if master:
-        require_master(master)  # nothing is started for an application that cannot start
     supervisor = Supervisor(launch, workers=workers, cores=cores, say=_tell, log=output)
     with dashboard(loaded.store, Path(launch.directory) / SERVER_OUTPUT, _tell) if show else nullcontext():
         code = supervisor.run()
@@ -109,9 +110,9 @@ def _existing(app: str) -> Path:
     return path
 
 
-def _require_pipelines(app: str) -> None:
+def _preflight(launch: Launch) -> None:
     """Refused before a cluster is started for it. The user's code runs in a process of its own, never in this one."""
-    command = [sys.executable, "-m", "homeostat.service.applications", app]
+    command = [sys.executable, "-m", "homeostat.service.preflight", launch.to_json()]
     try:
         checked = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LOADING_LIMIT_S, check=False
@@ -119,13 +120,13 @@ def _require_pipelines(app: str) -> None:
     except subprocess.TimeoutExpired as error:
         raise ConfigError(
             f"loading it has not ended after {LOADING_LIMIT_S:.0f} s",
-            where=app,
+            where=launch.app,
             fix="start nothing at the top of the file: a pipeline function returns the query, Homeostat starts it",
         ) from error
     if checked.returncode:
         said = [line for line in checked.stderr.splitlines() if line.startswith("homeostat: ")]
-        say(said[-1] if said else f"homeostat: {app}: loading it ended with code {checked.returncode}")
-        raise typer.Exit(ConfigError.exit_code)
+        say(said[-1] if said else f"homeostat: {launch.app}: loading it ended with code {checked.returncode}")
+        raise typer.Exit(checked.returncode if said else ConfigError.exit_code)
 
 
 def _spark_conf(assignments: list[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,7 +41,9 @@ def watch(
     url: Annotated[str, typer.Argument(metavar="URL", help="Of the application's page, such as http://driver:4040.")],
     event_log: Annotated[
         Path | None,
-        typer.Option("--event-log", metavar="DIR", help="Its event log, for what the REST API does not show."),
+        typer.Option(
+            "--event-log", metavar="DIR", exists=True, help="Its event log, for what the REST API does not show."
+        ),
     ] = None,
     application: Annotated[
         str, typer.Option("--application", metavar="ID", help="Which one, if several are behind the URL.")
@@ -59,16 +61,16 @@ def watch(
     for_s = _seconds(for_)
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{url!r} is no address", where="watch", fix="give one such as http://driver:4040")
-    log = EventLog(event_log) if event_log is not None else None
-    rest = RestClient(url, application, first_timeout_s=FIRST_TIMEOUT_S)
-    watched = WatchedApplication(rest, log)
-    try:
-        found = _first_answer(rest)
+    with closing(RestClient(url, application, first_timeout_s=FIRST_TIMEOUT_S)) as rest:
+        found = _first_answer(rest, application)
+        log = EventLog(event_log, rest.application()) if event_log is not None else None
+        watched = WatchedApplication(rest, log)
         watched.start()
-        with _view(found, json=json) as view:
-            _follow(watched, view, time.time() + for_s)
-    finally:
-        watched.stop()
+        try:
+            with _view(found, json=json) as view:
+                _follow(watched, view, time.time() + for_s)
+        finally:
+            watched.stop()
 
 
 def _seconds(text: str | None) -> float:
@@ -82,11 +84,16 @@ def _seconds(text: str | None) -> float:
         raise ConfigError(str(error), where="--for") from None
 
 
-def _first_answer(rest: RestClient) -> str:
-    """So that a wrong address is told at once."""
+def _first_answer(rest: RestClient, wanted: str) -> str:
+    """So that a wrong address, or an application that is not there, is told at once."""
+    from homeostat.refusals import nearest
     from homeostat.spark.rest import SensorError
 
     try:
+        there = [each.id for each in rest.applications()]
+        if wanted and wanted not in there:
+            what = f"there is no application {wanted!r}"
+            raise ConfigError(what, where=rest.base_url, fix=nearest(wanted, there))
         return f"{rest.application()}, Spark {rest.version()}"
     except SensorError as error:
         fix = error.fix or "give the address of a running application's web page, such as http://driver:4040"

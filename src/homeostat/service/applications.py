@@ -83,17 +83,3 @@ def _line(path: Path, error: BaseException) -> str:
         return f"{path}:{error.lineno}"
     inside = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path.absolute())]
     return f"{path}:{inside[-1]}" if inside else str(path)
-
-
-def main() -> int:
-    """Checks a file in a process of its own, so that nothing of the user's runs in the supervisor."""
-    try:
-        load(sys.argv[1])
-    except ConfigError as error:
-        print(f"homeostat: {error.line}", file=sys.stderr)
-        return error.exit_code
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,7 +14,7 @@ from homeostat.objectives import Wanted, combined
 from homeostat.service.launch import CAPABILITIES, LEASE, STARTED, write_json
 from homeostat.service.lease import Claim, Lease, LeaseTakenError
 from homeostat.service.loop import Loop, LoopKeeper
-from homeostat.service.managing import manager
+from homeostat.service.managing import manager, objective_of, policy_of
 from homeostat.service.overview import announce
 from homeostat.spark.application import Application
 from homeostat.spark.capabilities import judge, look_around
@@ -151,6 +151,7 @@ def attach(
     `config`, or from homeostat.toml of the working directory. Returns at once; `stop()` lets go.
     """
     loaded = configuration.load(config, flags={"mode": mode})
+    policy_of(loaded, objective_of(loaded, combined(objective)))
     home = Path(directory) if directory is not None else DIRECTORY / str(spark.conf.get("spark.app.name"))
     attachment = Attachment(spark, loaded, objective, home.resolve())
     attachment.start()

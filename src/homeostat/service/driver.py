@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from homeostat import config as configuration
 from homeostat.config import Config
 from homeostat.core.errors import ConfigError, HomeostatError
-from homeostat.reasons import first_line
-from homeostat.service import applications
-from homeostat.service.launch import (
-    KNOBS,
-    LEASE,
-    Launch,
-    read_json,
-    require_master,
-    write_json,
-)
+from homeostat.reasons import first_line, java_reason
+from homeostat.service import applications, preflight
+from homeostat.service.launch import KNOBS, LEASE, Launch, read_json, write_json
 from homeostat.service.lease import Claim, Lease
 from homeostat.service.loop import Loop, LoopKeeper
 from homeostat.service.manager import Manager
@@ -37,6 +31,9 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN_S = 0.5
 QUERY_FAILED = 4
+LOG, JAVA_OUTPUT = Path("logs") / "driver.log", Path("logs") / "driver.err"
+JAVA_ENDED = "JAVA_GATEWAY_EXITED"
+STANDARD_ERROR = 2
 SPARKS_OWN = "spark"  # Spark's dynamic allocation decides, and Homeostat only watches
 
 
@@ -47,6 +44,14 @@ def main() -> int:
     except HomeostatError as error:
         say(error.line)
         return error.exit_code
+    except Exception as error:
+        if os.environ.get("HOMEOSTAT_DEBUG"):
+            raise
+        what = f"{type(error).__name__}: {first_line(error)}"
+        say(
+            f"the driver failed: {what} (see {Path(launch.directory) / LOG}; HOMEOSTAT_DEBUG=1 shows where it happened)"
+        )
+        return HomeostatError.exit_code
 
 
 def say(text: str) -> None:
@@ -55,11 +60,9 @@ def say(text: str) -> None:
 
 def drive(launch: Launch) -> int:
     directory = Path(launch.directory).resolve()
-    config = configuration.load(launch.config, flags=launch.flags)
-    pipelines = applications.load(launch.app)
+    config, pipelines = preflight.check(launch)
     applications.send_along(launch.app)
     with Lease(directory / LEASE):
-        require_master(launch.master)
         application = Application(
             pipelines,
             directory,
@@ -89,12 +92,31 @@ def _session(launch: Launch, application: Application, directory: Path) -> Spark
         event_log=directory / "events",
         extra={"spark.executorEnv.PYTHONPATH": str(file.resolve().parent), **launch.conf},
     )
+    said = directory / JAVA_OUTPUT
     try:
-        return build_session(conf)
+        with _standard_error_in(said):
+            return build_session(conf)
     except HomeostatError:
         raise
     except Exception as error:
-        raise ConfigError(f"Spark does not start: {first_line(error)}", where=f"--master {launch.master}") from error
+        reason = java_reason(said.read_text(errors="replace")) if JAVA_ENDED in str(error) else ""
+        what = f"Spark does not start on {launch.master}: {reason or first_line(error)}"
+        raise ConfigError(what, fix=f"see {said.parent}") from error
+
+
+@contextmanager
+def _standard_error_in(file: Path) -> Iterator[None]:
+    """Java's process keeps what it inherits here: what it says in many lines, or without need, is not the user's."""
+    sys.stderr.flush()
+    ours = os.dup(STANDARD_ERROR)
+    try:
+        with file.open("wb") as opened:
+            os.dup2(opened.fileno(), STANDARD_ERROR)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(ours, STANDARD_ERROR)
+        os.close(ours)
 
 
 def _regulate(launch: Launch, config: Config, application: Application, directory: Path) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from homeostat.core.errors import ConfigError
 from homeostat.service.loop import SILENT_S
@@ -20,7 +21,8 @@ CAPABILITIES = "capabilities.json"
 LEASE = "lease"
 SUPERVISOR = "supervisor"
 REACH_S = 5.0
-MASTERS = ("local", "spark://", "yarn", "k8s://")
+YARN_SETTINGS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+USUAL_PORTS = {"https": 443, "http": 80}
 _LOCAL = re.compile(r"local(\[ *(\*|[1-9]\d*) *(, *\d+ *)?\]|-cluster\[ *\d+ *, *\d+ *, *\d+ *\])?")
 
 
@@ -66,17 +68,30 @@ def read_json(path: Path) -> Any:
 def require_master(master: str) -> None:
     """What Spark would find out late, or tell in many lines; for an absent standalone master it tries for a minute."""
     where = f"--master {master}"
-    if not master.startswith(MASTERS):
+    kind, _, rest = master.partition("://")
+    if master.startswith("local"):
+        if not _LOCAL.fullmatch(master):
+            raise ConfigError("this is no local master of Spark", where=where, fix="write local, local[2] or local[*]")
+    elif master == "yarn":
+        if not any(os.environ.get(name) for name in YARN_SETTINGS):
+            raise ConfigError("nothing tells where YARN is", where=where, fix=f"set {' or '.join(YARN_SETTINGS)}")
+    elif kind == "k8s":
+        if not _answers(rest if "://" in rest else f"https://{rest}"):
+            raise ConfigError("no Kubernetes answers there", where=where, fix="write k8s://https://host:6443")
+    elif kind == "spark":
+        if not any(_answers(f"spark://{place}") for place in rest.split(",")):
+            raise ConfigError("no master answers there", where=where, fix="start it, or leave --master out")
+    else:
         raise ConfigError("this is no master of Spark", where=where, fix="write spark://host:7077")
-    if master.startswith("local") and not _LOCAL.fullmatch(master):
-        raise ConfigError("this is no local master of Spark", where=where, fix="write local, local[2] or local[*]")
-    if not master.startswith("spark://"):
-        return
-    for place in master.removeprefix("spark://").split(","):
-        host, _, port = place.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), REACH_S).close()
-            return
-        except (OSError, ValueError, OverflowError):
-            continue
-    raise ConfigError("no master answers there", where=where, fix="start it, or leave --master out")
+
+
+def _answers(address: str) -> bool:
+    try:
+        place = urlsplit(address)
+        port = place.port or USUAL_PORTS.get(place.scheme)
+        if not place.hostname or port is None:
+            return False
+        socket.create_connection((place.hostname, port), REACH_S).close()
+    except (OSError, ValueError):
+        return False
+    return True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from homeostat import config as configuration
 from homeostat.config import Config
+from homeostat.core.errors import ConfigError
 from homeostat.core.events import Notify
 from homeostat.core.findings import JSON, Record
 from homeostat.core.objective import Objective
@@ -23,6 +24,7 @@ from homeostat.store.protocol import BATCH
 
 if TYPE_CHECKING:
     from homeostat.core.cycle import Trace
+    from homeostat.core.policy import Policy
     from homeostat.core.state import State
     from homeostat.store.protocol import Store
 
@@ -47,14 +49,30 @@ class FencedStore:
         return getattr(self._store, name)
 
 
+def objective_of(config: Config, asked: Objective) -> Objective:
+    """What homeostat.toml wants, else what the application asks for."""
+    return config.objective if config.objective != Objective() else asked
+
+
+def policy_of(config: Config, objective: Objective) -> Policy:
+    """The policy that pursues this objective; one that cannot, or that cannot be made, is refused."""
+    name, origin = policy_name(config, objective), config.values["policy"].origin
+    for problem in configuration.contradictions(name, objective):
+        raise ConfigError(problem.what, where=origin, fix=problem.fix)
+    try:
+        return registry.build(name, config.sections)
+    except ConfigError as error:
+        raise ConfigError(error.what, where=error.where or origin, fix=error.fix) from error
+
+
 def manager(
     pipeline: Pipeline, config: Config, application: Application, store: Store, say: Callable[[str], None]
 ) -> Manager:
-    objective = config.objective if config.objective != Objective() else pipeline.objective
+    objective = objective_of(config, pipeline.objective)
     run = application.run_name(pipeline.name)
     engine = application.engine(pipeline.name)
     ours = cast("Store", FencedStore(store, engine))
-    policy = registry.build(policy_name(config, objective), config.sections)
+    policy = policy_of(config, objective)
     diary, learner = Diary(ours, run, policy), Learner(ours, run)
 
     def after_step(trace: Trace, state: State) -> None:

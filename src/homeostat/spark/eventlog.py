@@ -47,10 +47,13 @@ _UNREADABLE = (".lz4", ".lzf", ".snappy")
 
 
 class EventLog:
-    """Events of the kinds above, each once. Ask again for those that were written since."""
+    """Events of the kinds above, each once. Ask again for those that were written since.
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = _application(Path(path))
+    Of a directory of logs it takes the newest, or the newest of the application with this id.
+    """
+
+    def __init__(self, path: str | Path, application: str = "") -> None:
+        self._path = _log_in(Path(path), application)
         self._read_bytes: dict[str, int] = {}
         self.damaged_lines = 0
 
@@ -101,8 +104,8 @@ def _decoded(offset: Any) -> Any:
         return offset
 
 
-def _application(path: Path) -> Path:
-    """A file, a rolling log, or the newest application in a directory of logs."""
+def _log_in(path: Path, application: str) -> Path:
+    """A file, a rolling log, or the newest one in a directory of logs."""
     if not path.exists():
         raise ConfigError(
             "there is no such file or directory", where=str(path), fix="name a file or `spark.eventLog.dir`"
@@ -112,7 +115,19 @@ def _application(path: Path) -> Path:
     logs = [entry for entry in path.iterdir() if _is_rolling(entry) or _is_log(entry)]
     if not logs:
         raise ConfigError("it holds no event log", where=str(path), fix="set spark.eventLog.enabled in the application")
+    if application:
+        logs = [entry for entry in logs if _is_of(application, entry)]
+        if not logs:
+            raise ConfigError(
+                f"it holds no event log of {application}", where=str(path), fix="name its `spark.eventLog.dir`"
+            )
     return max(logs, key=lambda entry: entry.stat().st_mtime)
+
+
+def _is_of(application: str, log: Path) -> bool:
+    """By its name: the id in lower case, then perhaps `_<attempt>` and suffixes."""
+    name, id = log.name.removeprefix("eventlog_v2_"), application.lower()
+    return name == id or name.startswith((f"{id}_", f"{id}."))
 
 
 def _is_rolling(path: Path) -> bool:

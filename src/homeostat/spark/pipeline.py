@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from homeostat import units
 from homeostat.core.configuration import (
@@ -34,6 +34,9 @@ _NAME = re.compile(r"\w[\w .-]*")  # it names a directory, too
 # What a source calls the bound on the rows of a batch, and the number of its partitions.
 BOUND_OPTIONS = {"homeostat": "rowsPerTrigger", "kafka": "maxOffsetsPerTrigger"}
 PARTITION_OPTIONS = {"homeostat": "partitions", "kafka": "minPartitions", "rate": "numPartitions"}
+_CHECKPOINT = "checkpointLocation"
+_ENDING = {"AvailableNowTrigger": "availableNow", "OneTimeTrigger": "once"}
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -209,14 +212,39 @@ def _place(pipeline: Pipeline, error: Exception) -> str:
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "its function"
 
 
+def require_manageable(writer: Any, checkpoint: str) -> None:
+    """Refuse what Homeostat would otherwise override or undo without a word."""
+    trigger = _of_writer(writer, lambda held: str(held("trigger").toString()), "")
+    if trigger in _ENDING:
+        raise ConfigError(
+            f"its trigger ends the query by itself ({_ENDING[trigger]}), and would be started again for ever",
+            fix="leave .trigger(…) out, or use processingTime",
+        )
+    own = _of_writer(writer, lambda held: str(held("extraOptions").apply(_CHECKPOINT)), checkpoint)
+    if own != checkpoint:
+        raise ConfigError(
+            f"its function sets {_CHECKPOINT} to {own}, but Homeostat keeps it in {checkpoint}",
+            fix="leave the option out; to go on from that checkpoint, copy it there first",
+        )
+
+
 def written_trigger_s(writer: Any) -> float:
     """The processing-time trigger that a writer was given; NaN if it is of another kind or cannot be told."""
-    try:
-        field = writer._jwrite.getClass().getDeclaredField("trigger")
+    return _of_writer(writer, lambda held: float(held("trigger").intervalMs()) / 1000.0, math.nan)
+
+
+def _of_writer(writer: Any, read: Callable[[Callable[[str], Any]], _T], unknown: _T) -> _T:
+    """What a writer was given; `unknown` where it was not, or where these private parts of Spark are others."""
+
+    def held(name: str) -> Any:
+        field = writer._jwrite.getClass().getDeclaredField(name)
         field.setAccessible(True)
-        return float(field.get(writer._jwrite).intervalMs()) / 1000.0
-    except Exception:  # private parts of Spark: without them only the trigger is unknown
-        return math.nan
+        return field.get(writer._jwrite)
+
+    try:
+        return read(held)
+    except Exception:
+        return unknown
 
 
 def running_trigger_s(query: StreamingQuery) -> float:

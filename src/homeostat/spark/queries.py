@@ -14,6 +14,7 @@ from homeostat.core.configuration import ROWS_PER_TRIGGER, STATE_PARTITIONS, TRI
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.reasons import first_line
 from homeostat.spark import rescaling
+from homeostat.spark.pipeline import require_manageable
 from homeostat.spark.rescaling import Move
 from homeostat.spark.waiting import Deadline
 from homeostat.state import rescale
@@ -239,7 +240,9 @@ class ManagedQuery:
     def _writer(self, values: Values) -> DataStreamWriter:
         if self._build is None:
             raise QueryError("it was handed over running and cannot be built again", where=self.name)
-        writer = self._build(values).queryName(self.name).option("checkpointLocation", self.checkpoint.location)
+        writer = self._build(values)
+        require_manageable(writer, self.checkpoint.location)
+        writer = writer.queryName(self.name).option("checkpointLocation", self.checkpoint.location)
         trigger_s = values.get(self._knob(TRIGGER_S))
         if trigger_s is None:
             return writer
@@ -339,7 +342,7 @@ class ManagedQuery:
                 where=f"query {self.name}",
                 fix="give each query a checkpoint of its own, or remove this one to start from the beginning",
             )
-        if self.checkpoint.batches().begun >= 0:
+        if not isinstance(error, ConfigError) and self.checkpoint.batches().begun >= 0:
             return ConfigError(
                 f"it does not go on from its checkpoint {self.checkpoint.location}: {first_line(error)}",
                 where=f"query {self.name}",

@@ -29,6 +29,7 @@ from homeostat.spark.rest import RestClient
 from homeostat.spark.sensing import Sensors, executor_news
 
 _ENDED_AFTER_S = 10.0  # without a further job, where no later batch tells that one has ended
+_LIST_ANEW_S = 30.0  # without news: Spark forgets old jobs, and a number that was missed never comes
 _KEPT = 200
 ONLY_WATCHED = "the application is only watched"
 
@@ -46,7 +47,7 @@ class RestQueries:
 
     def __init__(self, rest: RestClient) -> None:
         self._rest = rest
-        self._next = -1
+        self._next, self._news_s = 0, -math.inf
         self._runs: dict[str, dict[int, Job]] = {}
 
     def handles(self) -> list[QueryHandle]:
@@ -60,12 +61,13 @@ class RestQueries:
         return None
 
     def _follow(self) -> None:
-        if self._next < 0:
+        if time.monotonic() - self._news_s > _LIST_ANEW_S:
             for job in self._rest.jobs():
                 self._note(job)
-            self._next = max(self._next, 0)
+            self._news_s = time.monotonic()
         while (next_job := self._rest.job(self._next)) is not None:
             self._note(next_job)
+            self._news_s = time.monotonic()
         for jobs in self._runs.values():
             for number in [number for number, job in jobs.items() if job.running]:
                 ended = self._rest.job(number)

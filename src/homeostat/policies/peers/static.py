@@ -29,7 +29,7 @@ class StaticSettings:
         if not math.isfinite(self.peak_per_s):
             raise ConfigError(
                 "the peak that static is sized for is not known",
-                fix="give peak_per_s, the largest rate expected",
+                fix="give peak_per_s, the largest rate expected, or choose another policy",
             )
         if self.peak_per_s == 0:
             raise ConfigError(
