@@ -56,8 +56,15 @@ def test_a_spike_that_is_foreseen_is_taken_in_its_stride() -> None:
     assert ahead.as_json()["needless_actions"] == 0
 
 
-@pytest.mark.parametrize("policy", [preempt.AHEAD, "latency"])
-@pytest.mark.parametrize("times", [3.0, 1 / 3])
+@pytest.mark.parametrize(
+    ("policy", "times"),
+    [
+        (preempt.AHEAD, 3.0),
+        (preempt.AHEAD, 1 / 3),
+        ("latency", 3.0),
+        pytest.param("latency", 1 / 3, marks=pytest.mark.soak),
+    ],
+)
 def test_a_forecast_that_is_wrong_by_a_factor_of_three_does_no_harm(policy: str, times: float) -> None:
     wrong, reactive = run(policy, times), run(preempt.REACTIVE)
     assert wrong.healthy_since_s is not None
