@@ -6,10 +6,7 @@ import json
 import os
 import shutil
 import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,42 +57,6 @@ def homeostat(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: p
         return Ran(code, *capsys.readouterr())
 
     return call
-
-
-Answering = Callable[[Mapping[str, object]], AbstractContextManager[str]]
-
-
-@pytest.fixture
-def answering() -> Answering:
-    """A server that gives out what Spark's REST API would."""
-    return _answering
-
-
-@contextmanager
-def _answering(answers: Mapping[str, object]) -> Iterator[str]:
-    """Its address. `answers` are by the path below /api/v1 and may change meanwhile; all others are 404."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            path = self.path.removeprefix("/api/v1/")
-            body = json.dumps(answers.get(path)).encode()
-            self.send_response(200 if path in answers else 404)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nobody is to hear of it."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 from homeostat.spark.proxy import Behaviour, Proxy
 
 Homeostat = Callable[..., Any]
-Answering = Callable[[Mapping[str, object]], AbstractContextManager[str]]
 
 
 def one_line(ran: Any, code: int, *words: str) -> None:
@@ -53,21 +51,3 @@ def test_an_unknown_time_is_refused(homeostat: Homeostat) -> None:
 
 def test_a_directory_without_an_event_log_is_refused(homeostat: Homeostat, tmp_path: Path) -> None:
     one_line(homeostat("watch", "http://127.0.0.1:1", "--event-log", tmp_path / "none"), 2, "none")
-
-
-def test_an_application_that_is_not_there_is_refused_at_once(homeostat: Homeostat, answering: Answering) -> None:
-    there = [{"id": "app-20261116-0000", "name": "words"}, {"id": "local-1", "name": "other"}]
-    with answering({"applications": there, "version": {"spark": "4.3.0"}}) as url:
-        ran = homeostat("watch", url, "--application", "app-20261116-0001")
-        one_line(ran, 2, f"{url}: there is no application 'app-20261116-0001' (did you mean 'app-20261116-0000'?)")
-        one_line(homeostat("watch", url), 1, f"{url}: 2 applications where one was expected (name the application)")
-
-
-def test_an_event_log_of_another_application_is_refused(
-    homeostat: Homeostat, answering: Answering, tmp_path: Path
-) -> None:
-    (tmp_path / "events").mkdir()
-    (tmp_path / "events" / "app-2").write_text("")
-    with answering({"applications": [{"id": "app-1", "name": "words"}], "version": {"spark": "4.3.0"}}) as url:
-        ran = homeostat("watch", url, "--event-log", tmp_path / "events")
-        one_line(ran, 2, "events: it holds no event log of app-1")

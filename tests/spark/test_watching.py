@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, closing
-from datetime import UTC, datetime
 from pathlib import Path
-
-import pytest
 
 from homeostat.core.events import Apply, Receipt
 from homeostat.spark.eventlog import EventLog
 from homeostat.spark.progress import read_progress
 from homeostat.spark.rest import RestClient
-from homeostat.spark.watching import LogQueries, RestQueries, WatchedApplication, WatchedQuery
-
-Answering = Callable[[Mapping[str, object]], AbstractContextManager[str]]
+from homeostat.spark.watching import LogQueries, WatchedApplication, WatchedQuery
 
 LOG = Path(__file__).parent / "recorded" / "wordcount.jsonl"
 
@@ -54,40 +47,3 @@ def test_what_is_only_watched_cannot_be_changed() -> None:
     (receipt,) = query.wait(0.0)
     assert isinstance(receipt, Receipt)
     assert not receipt.applied
-
-
-def test_a_job_that_spark_has_forgotten_does_not_end_the_watch(
-    answering: Answering, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mine = "applications/app-1/jobs"
-    answers: dict[str, object] = {mine: [job(0), job(1)], "applications": [{"id": "app-1", "name": "words"}]}
-    with answering(answers) as url, closing(RestClient(url)) as rest:
-        queries = RestQueries(rest)
-        assert batches(queries) == [0]
-        answers[f"{mine}/2"] = job(2)
-        assert batches(queries) == [1, 0]
-        answers[mine] = [job(7), job(8)]  # 3 to 6 came and went between two looks
-        assert batches(queries) == [1, 0]
-        monkeypatch.setattr("homeostat.spark.watching._LIST_ANEW_S", 0.0)
-        assert batches(queries) == [7, 2, 1, 0]
-        monkeypatch.undo()
-        answers[f"{mine}/9"] = job(9)
-        assert batches(queries)[0] == 8
-
-
-def job(number: int) -> dict[str, object]:
-    """One that is done, the only one of its batch."""
-    return {
-        "jobId": number,
-        "jobGroup": "run-1",
-        "description": f"words\nid = 1\nrunId = run-1\nbatch = {number}",
-        "stageIds": [number],
-        "status": "SUCCEEDED",
-        "submissionTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000GMT",
-        "completionTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.500GMT",
-    }
-
-
-def batches(queries: RestQueries) -> list[int]:
-    (handle,) = queries.handles()
-    return [int(progress["batchId"]) for progress in handle.recent_progress()]
