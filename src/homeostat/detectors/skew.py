@@ -18,7 +18,7 @@ from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import arrived_rows
 
 _LEAST_ROWS = 1.0
-_ROWS_THAT_TELL = 10.0  # a partition of a batch with fewer may be empty by chance
+ROWS_THAT_TELL = 10.0  # in the mean: partitions with fewer are uneven, or empty, by chance
 _FEW = 8
 _LEAST_TASKS = 3
 _LONGEST = 6
@@ -107,7 +107,7 @@ def with_empty_partitions(view: View, component: str, rows: Array) -> Array:
     if known.kind != "source" or known.partitions is None or not view.micro_batch:
         return rows
     missing = int(view.configuration.get(known.partitions, 0)) - rows.shape[1]
-    if missing <= 0 or not rows.size or np.nanmean(rows) < _ROWS_THAT_TELL:
+    if missing <= 0 or not np.isfinite(rows).any() or np.nanmean(rows) < ROWS_THAT_TELL:
         return rows
     return np.pad(rows, ((0, 0), (0, missing)))
 

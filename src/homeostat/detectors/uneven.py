@@ -12,17 +12,16 @@ from homeostat.core.findings import UNEVEN, Symptom
 from homeostat.core.observation import Array
 from homeostat.core.view import View
 from homeostat.detectors.sensitivity import Sensitivity
-from homeostat.detectors.skew import typically
+from homeostat.detectors.skew import ROWS_THAT_TELL, typically
 from homeostat.models.capacity import arrived_rows
 
 _EMPTY = 0.05
-_LEAST_ROWS = 10.0  # in the mean: fewer than that are uneven by chance
 
 
 def over_the_mean(rows: Array, ratio: float) -> NDArray[np.bool_]:
     """Which parts of a batch are `ratio` times the mean one; none if rows are few or unknown. The last axis counts."""
     mean = rows.mean(axis=-1, keepdims=True)
-    large: NDArray[np.bool_] = (mean >= _LEAST_ROWS) & (rows >= ratio * mean)
+    large: NDArray[np.bool_] = (mean >= ROWS_THAT_TELL) & (rows >= ratio * mean)
     return large
 
 

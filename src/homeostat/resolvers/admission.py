@@ -17,8 +17,7 @@ _CATCH_UP_BATCHES = 30.0
 
 def rows_wanted(view: View, rate_per_s: float) -> int:
     """Twice what arrives in one trigger at this rate: room to catch up, and still no giant batch. 0 if unknown."""
-    trigger_s = view.current[-1].trigger_s if view.current else math.nan
-    rows = ADMISSION_ROOM * rate_per_s * max(trigger_s, 1.0)
+    rows = ADMISSION_ROOM * rate_per_s * _trigger_s(view)
     return math.ceil(rows) if math.isfinite(rows) else 0
 
 
@@ -59,7 +58,11 @@ class AdmitMoreResolver:
 
 def _predicted(view: View, knob: Knob, bound: float, wanted: int) -> Prediction:
     """The same rows take the same time: more of them are let in, and that must not make each of them dearer."""
-    trigger_s = max(view.current[-1].trigger_s if view.current else math.nan, 1.0)
     touched = tuple(component.name for component in view.topology if component.query == knob.scope)
     more = f"batches of up to {wanted:,} rows instead of {bound:,.0f}"
-    return Prediction(0.0, touched, f"{more}, {wanted / trigger_s:,.0f} rows/s if they end in time")
+    return Prediction(0.0, touched, f"{more}, {wanted / _trigger_s(view):,.0f} rows/s if they end in time")
+
+
+def _trigger_s(view: View) -> float:
+    """NaN before the first batch."""
+    return max(view.current[-1].trigger_s if view.current else math.nan, 1.0)
