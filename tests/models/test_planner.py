@@ -27,7 +27,8 @@ from homeostat.core.observation import Array
 from homeostat.core.topology import Component, Topology
 from homeostat.models.application import ApplicationModel
 from homeostat.models.forecast import Forecast
-from homeostat.models.planner import Forecasted, Goal, Plan, Question, Steady, plan
+from homeostat.models.planner import Plan, plan
+from homeostat.models.question import Forecasted, Goal, Question, Steady
 from homeostat.models.replay import BatchModel, Setup, Stage
 from homeostat.models.taskcost import TaskCost
 

@@ -1,48 +1,41 @@
-"""What the default flavour proposes for each cause: how much of it, with which prediction, and when nothing."""
+"""How large the default flavour makes what is too small or too large, with which prediction, and when it does not."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from stages import batches, stage
 
-from homeostat.core.configuration import EXECUTORS, PARALLELISM, SPREAD, Capabilities, Knob, KnobSpec
+from homeostat.core.configuration import EXECUTORS, PARALLELISM, Capabilities, Knob, KnobSpec
 from homeostat.core.findings import (
-    ADJUST_SKEW,
     ALERT,
     DATA_SKEW,
     EXTERNAL,
     INCONCLUSIVE,
     OVER_PROVISIONED,
-    REPLACE,
     SCALE_DOWN,
     SCALE_UP,
     SLO_UNMET,
     SLO_VIOLATION,
     SLOW_INSTANCE,
     SOURCE_LIMITED,
-    SPEED_SKEW,
     UNDER_PROVISIONED,
     Diagnosis,
     Proposal,
     Symptom,
 )
 from homeostat.core.objective import Objective
-from homeostat.core.observation import NAN, Array, TaskSample
 from homeostat.core.trust import Trust
 from homeostat.core.view import View
 from homeostat.resolvers.alert import Alert
-from homeostat.resolvers.replace import ReplaceSlowResolver
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import Sizing
-from homeostat.resolvers.skew import AdjustSkewResolver
 from homeostat.testing import blanked, instances, observations, view_of
 
 SPLIT, COUNT = Knob(PARALLELISM, "split"), Knob(PARALLELISM, "count")
-SPREAD_OF_SPLIT = Knob(SPREAD, "split")
 SHORT = Diagnosis(UNDER_PROVISIONED, "split")
 IDLE = Diagnosis(OVER_PROVISIONED, "split")
 
@@ -55,28 +48,6 @@ def word_count(arrival_per_s: float = 10_000.0) -> View:
         "count": instances(5000.0, 10.0, pressured_s=9.5),
     }
     return view_of(observations(10, tasks, arrival_per_s=arrival_per_s))
-
-
-def stage(
-    arrival_per_s: float | Sequence[float] | Array,
-    split: TaskSample | int = 4,
-    *,
-    pending_rows: float = 0.0,
-    objective: Objective | None = None,
-    count: int = 20,
-) -> View:
-    """lines → split, whose instances take 100/s each unless given."""
-    sample = split if isinstance(split, TaskSample) else instances([100.0] * split, 1.0)
-    tasks = {"lines": instances(100.0, 0.01), "split": sample}
-    observed = observations(count, tasks, arrival_per_s=arrival_per_s, pending_rows=pending_rows)
-    return view_of(observed, objective=objective)
-
-
-def batches(arrival_per_s: float) -> View:
-    """60 partitions of one second on 10 executors: 6 waves, and 2 s beside them."""
-    tasks = {"lines": instances([100.0] * 4, 0.1, finish_s=0.1), "split": instances([10.0] * 60, 1.0, finish_s=6.0)}
-    flow = {"arrival_per_s": arrival_per_s, "rows": 600.0, "seconds": 8.1, "trigger_s": 10.0}
-    return view_of(observations(8, tasks, executors=10, **flow))
 
 
 def bounded(view: View, knob: Knob, most: int) -> View:
@@ -323,123 +294,3 @@ def test_executors_are_given_back_as_far_as_the_waves_allow() -> None:
     (proposal,) = down(batches(50.0))
 
     assert proposal.patch.values == {Knob(EXECUTORS, "app"): 7}
-
-
-def slow(*workers: str, ratio: float | None = 3.0) -> Diagnosis:
-    evidence = {"lost workers": 1.0} if ratio is None else {"time per row over peers": ratio}
-    symptom = Symptom(SPEED_SKEW, "split", 0.6, evidence, (0,), workers)
-    return Diagnosis(SLOW_INSTANCE, "split", symptoms=(symptom,), workers=workers)
-
-
-def replacements(view: View, *diagnoses: Diagnosis) -> list[Proposal]:
-    return list(ReplaceSlowResolver().resolve(view, diagnoses))
-
-
-def test_a_slow_instance_is_replaced_and_the_gain_foretold() -> None:
-    view = stage(120.0, instances([30.0] * 4, [0.9, 0.3, 0.3, 0.3]))
-
-    (proposal,) = replacements(view, slow("split-0"))
-
-    assert (proposal.kind, proposal.component) == (REPLACE, "split")
-    assert proposal.patch.retire == {"split-0"}
-    assert not proposal.patch.values
-    assert not proposal.reversible
-    assert proposal.prediction is not None
-    assert proposal.prediction.gain == pytest.approx(math.log(3.0))
-    assert proposal.prediction.touched == ("split",)
-    assert proposal.benefit == pytest.approx(2.0 / 3.0)
-
-
-@pytest.mark.parametrize(("total", "slow_ones", "replaced"), [(2, 2, 1), (3, 2, 1), (6, 4, 2), (12, 2, 2), (12, 12, 4)])
-def test_at_most_a_third_is_replaced_at_once(total: int, slow_ones: int, replaced: int) -> None:
-    (proposal,) = replacements(stage(100.0, total), slow(*(f"split-{i}" for i in range(slow_ones))))
-
-    assert len(proposal.patch.retire) == replaced
-
-
-def test_a_lost_worker_is_replaced() -> None:
-    assert [set(p.patch.retire) for p in replacements(stage(100.0), slow("split-2", ratio=None))] == [{"split-2"}]
-
-
-def test_nobody_is_replaced_for_another_cause_or_if_it_is_not_known_who() -> None:
-    assert replacements(stage(100.0), slow(), SHORT, replace(SHORT, workers=("split-0",))) == []
-
-
-def test_a_slow_executor_among_many_costs_a_batch_only_its_share() -> None:
-    (proposal,) = replacements(batches(50.0), slow("exec-3"))
-
-    assert proposal.prediction is not None
-    assert 0.0 <= proposal.prediction.gain <= math.log(10.0 / (9.0 + 1.0 / 3.0))
-
-
-HOT = Diagnosis(DATA_SKEW, "split")
-
-
-def spreading(rows: Sequence[float], *diagnoses: Diagnosis, present: int = 1) -> list[Proposal]:
-    tasks = {"lines": instances(100.0, 0.01), "split": instances(rows, [each / 100.0 for each in rows])}
-    observed = observations(10, tasks, arrival_per_s=100.0)
-    view = view_of(observed, values={SPREAD_OF_SPLIT: present})
-    return list(AdjustSkewResolver().resolve(view, diagnoses or (HOT,)))
-
-
-def test_hot_keys_are_spread_until_their_instance_is_like_the_others() -> None:
-    """300 rows too many at one of 50, of which an instance may have a tenth of the mean of 106."""
-    (proposal,) = spreading([400.0, *[100.0] * 49])
-
-    assert proposal.kind == ADJUST_SKEW
-    assert proposal.patch.values == {SPREAD_OF_SPLIT: 29}
-    assert proposal.prediction is not None
-    assert proposal.prediction.gain == pytest.approx(math.log(400.0 / (100.0 + 300.0 / 29)))
-    assert proposal.benefit == pytest.approx(1.0 - (100.0 + 300.0 / 29) / 400.0)
-
-
-def test_keys_are_spread_over_all_instances_at_most() -> None:
-    (proposal,) = spreading([500.0, 100.0, 100.0, 100.0])
-
-    assert proposal.patch.values == {SPREAD_OF_SPLIT: 4}
-    assert proposal.prediction is not None
-    assert proposal.prediction.gain == pytest.approx(math.log(500.0 / 200.0))
-
-
-def test_a_spread_that_does_not_do_yet_is_widened() -> None:
-    (proposal,) = spreading([250.0, 250.0, *[100.0] * 48], present=2)
-
-    assert proposal.patch.values == {SPREAD_OF_SPLIT: 29}
-
-
-@pytest.mark.parametrize(
-    ("rows", "present"),
-    [([100.0] * 4, 1), ([0.0] * 4, 1), ([NAN] * 4, 1), ([200.0, 200.0, 100.0, 100.0], 4), ([500.0], 1)],
-)
-def test_nothing_is_spread_that_is_even_unknown_or_spread_already(rows: list[float], present: int) -> None:
-    assert spreading(rows, present=present) == []
-
-
-def test_nothing_is_spread_for_another_cause() -> None:
-    assert spreading([400.0, *[100.0] * 9], SHORT) == []
-
-
-def test_where_the_engine_cannot_spread_a_person_is_told() -> None:
-    view = stage(100.0, instances([300.0, 100.0, 100.0], [3.0, 1.0, 1.0]))
-    knobs = {knob: spec for knob, spec in view.capabilities.knobs.items() if knob.kind != SPREAD}
-
-    (told,) = AdjustSkewResolver().resolve(replace(view, capabilities=Capabilities(knobs)), (HOT,))
-    assert (told.kind, bool(told.patch)) == (ALERT, False)
-
-
-def test_an_alert_says_what_is_wrong_where_and_what_to_do() -> None:
-    alert = Alert(frozenset({EXTERNAL}))
-
-    (proposal,) = alert.resolve(stage(100.0), (SHORT, Diagnosis(EXTERNAL, "split", evidence={"capacity": 12.0})))
-
-    assert proposal.kind == ALERT
-    assert proposal.message.startswith("Something outside holds the application back at split (capacity 12).")
-    assert "What to do:" in proposal.message
-
-
-@pytest.mark.parametrize(("stood_s", "told"), [(0.0, False), (299.0, False), (300.0, True)])
-def test_what_cannot_be_told_is_reported_only_after_a_while(stood_s: float, told: bool) -> None:
-    view = stage(100.0)
-    standing = replace(view, standing_since_s={(INCONCLUSIVE, "split"): view.now_s - stood_s})
-
-    assert bool(list(Alert().resolve(standing, (Diagnosis(INCONCLUSIVE, "split"),)))) is told

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from homeostat.bench.traces import Load
     from homeostat.core.configuration import Knob, Value
     from homeostat.models.application import ApplicationModel, Predicted
-    from homeostat.models.planner import Candidate, Plan
+    from homeostat.models.planner import Plan
+    from homeostat.models.question import Candidate
     from homeostat.service.questions import History
 
 SHOWN = 12
@@ -134,8 +135,8 @@ def plan(
     json: JsonFlag = False,
 ) -> None:
     """Find the cheapest configuration that holds the objective, and tell why the others lost."""
-    from homeostat.models.planner import Goal
     from homeostat.models.planner import plan as make
+    from homeostat.models.question import Goal
     from homeostat.service import questions
 
     if picture is not None:

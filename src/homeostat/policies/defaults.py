@@ -40,7 +40,7 @@ from homeostat.diagnosers.evidence import EvidenceDiagnoser
 from homeostat.diagnosers.state import StateDiagnoser
 from homeostat.models.ahead import Forecasts, forecast_of, forecasts_by
 from homeostat.models.forecast import CANDIDATES
-from homeostat.models.planner import Goal
+from homeostat.models.question import Goal
 from homeostat.policies import plugins
 from homeostat.resolvers.admission import AdmitMoreResolver
 from homeostat.resolvers.ahead import ScaleAheadResolver

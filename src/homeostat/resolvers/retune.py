@@ -28,7 +28,8 @@ from homeostat.core.objective import GivesWay
 from homeostat.core.view import View
 from homeostat.models.application import ApplicationModel, application_model
 from homeostat.models.capacity import level
-from homeostat.models.planner import Candidate, Goal, Plan, Proposer, Steady, plan
+from homeostat.models.planner import Plan, plan
+from homeostat.models.question import Candidate, Goal, Proposer, Steady
 from homeostat.models.replay import BatchModel
 from homeostat.resolvers.ahead import NO_TROUBLE, ScaleAheadResolver, expected_per_s
 from homeostat.resolvers.alert import alert_about

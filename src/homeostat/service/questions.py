@@ -11,7 +11,8 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
 from homeostat.models.application import ApplicationModel, Predicted
 from homeostat.models.forecast import CANDIDATES, Forecaster, forecast, regular
-from homeostat.models.planner import Arrivals, Candidate, Forecasted, Goal, Plan, Refused, Steady
+from homeostat.models.planner import Plan, Refused
+from homeostat.models.question import Arrivals, Candidate, Forecasted, Goal, Steady
 
 Wanted = dict[Knob, Value]
 History = tuple[Array, Array]  # moments, and the rows per second that arrived then

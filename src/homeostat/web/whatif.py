@@ -10,7 +10,8 @@ from typing import Any
 from homeostat.core.configuration import EXECUTORS, EXECUTORS_KNOB, Configuration, Knob
 from homeostat.core.errors import ConfigError
 from homeostat.models.application import ApplicationModel, Predicted
-from homeostat.models.planner import Goal, plan
+from homeostat.models.planner import plan
+from homeostat.models.question import Goal
 from homeostat.models.replay import BatchModel
 from homeostat.service import questions
 from homeostat.service.traffic import traffic

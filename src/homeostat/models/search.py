@@ -1,0 +1,153 @@
+"""The smallest configurations that hold a load: executors or instances, partitions, triggers and bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+from homeostat.core.configuration import (
+    ADMISSION_ROOM,
+    EXECUTORS_KNOB,
+    ROWS_PER_TRIGGER,
+    TRIGGER_S,
+    Configuration,
+    Knob,
+    Patch,
+    Value,
+)
+from homeostat.models.holding import holds_in_time
+from homeostat.models.question import Question
+from homeostat.models.replay import BatchModel
+from homeostat.models.saturation import FlowModel
+
+SMALLEST = "the smallest"
+
+_TRIGGERS = (0.5, 0.25, 2.0)
+# A row waits for up to a trigger, and then for a batch that may take as long.
+_TRIGGERS_OF_WANTED = (0.75, 0.5, 0.25)
+_CUTS = (2, 4, 0.5)
+_SHORTEST_TRIGGER_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Smallest:
+    """The fewest of everything that hold the load: for a dataflow of each component, for batches of executors, with the
+    partitions and the trigger there are or others."""
+
+    name: str = SMALLEST
+
+    def propose(self, question: Question) -> Iterator[Configuration]:
+        performance = question.model.performance
+        for asked in (question, _catching_up(question)):
+            if isinstance(performance, FlowModel):
+                yield _fewest_instances(asked, performance)
+            else:
+                yield from _batch_configurations(asked, performance)
+
+
+def _catching_up(question: Question) -> Question:
+    """The same with as much more load as works off in time what waits, and what a restart would add to that."""
+    model = question.model
+    pauses_s = [spec.apply_s for spec in model.capabilities.knobs.values() if not spec.live]
+    waiting = model.backlog_rows + question.rate_per_s * max(pauses_s, default=0.0)
+    more_per_s = waiting / question.goal.catch_up_s if model.replays else 0.0
+    return replace(question, rate_per_s=question.rate_per_s + more_per_s)
+
+
+def _fewest_instances(question: Question, flow: FlowModel) -> Configuration:
+    model, offered = question.model, flow.offered(question.rate_per_s)
+    z = NormalDist().inv_cdf(question.goal.confidence)
+    values = dict(model.configuration.values)
+    for operator in flow.operators:
+        knob = model.topology[operator.name].scaled_by
+        if knob in model.capabilities.knobs:
+            sure = offered[operator.name] * math.exp(z * operator.error)
+            values[knob] = int(model.capabilities.knobs[knob].clip(operator.fewest(sure)))
+    return Configuration(values, model.configuration.retired)
+
+
+def _batch_configurations(question: Question, batches: BatchModel) -> Iterator[Configuration]:
+    model = question.model
+    spec = model.capabilities.knobs.get(EXECUTORS_KNOB)
+    for trigger in _trigger_choices(question):
+        for cut in _partition_choices(question):
+            changed = {**trigger, **cut}
+            base = model.configuration.patched(Patch({**changed, **_admission(question, batches, trigger)}))
+            if spec is None:
+                yield base
+                continue
+            fewest = _fewest_executors(question, batches, base, int(spec.minimum), int(spec.maximum))
+            for executors in (fewest, fewest - 1, fewest + 1, _affordable(question, fewest)):
+                if spec.minimum <= executors <= spec.maximum:
+                    yield base.patched(Patch({EXECUTORS_KNOB: executors}))
+            if _in_time(question, batches, base, fewest):
+                break  # cutting the stages anew would only cost more
+
+
+def _fewest_executors(question: Question, batches: BatchModel, base: Configuration, low: int, high: int) -> int:
+    """By halving: more executors never make a batch longer, unless they take the CPU from each other."""
+    setup = question.model.setup(base)
+    widest = max((stage.tasks(setup) for stage in batches.stages), default=1)
+    high = min(high, max(low, math.ceil(widest / batches.slots)))
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _in_time(question, batches, base, middle) else (middle + 1, high)
+    return low
+
+
+def _affordable(question: Question, executors: int) -> int:
+    """So many, or as many as the cost limit allows: the most that can be done where it is what binds."""
+    model, limit = question.model, question.model.objective.cost_limit
+    each = model.capabilities.knobs[EXECUTORS_KNOB].cost
+    if limit is None or each <= 0:
+        return executors
+    others = model.capabilities.cost(model.configuration.patched(Patch({EXECUTORS_KNOB: 0})))
+    return min(executors, math.floor((limit - others) / each))
+
+
+def _in_time(question: Question, batches: BatchModel, base: Configuration, executors: int) -> bool:
+    setup = question.model.setup(base.patched(Patch({EXECUTORS_KNOB: executors})))
+    return holds_in_time(batches, setup, question.rate_per_s, question.goal.confidence)
+
+
+def _trigger_choices(question: Question) -> Iterator[dict[Knob, Value]]:
+    """As it is; with an objective for lag or latency also shorter and longer ones, and such as suit what it asks."""
+    model = question.model
+    yield {}
+    wanted = [each for each in (model.objective.latency_p95_s, model.objective.lag_s) if each is not None]
+    if not wanted:
+        return
+    for knob, spec in model.capabilities.knobs.items():
+        now_s = model.configuration.values.get(knob)
+        if knob.kind == TRIGGER_S and now_s:
+            lengths_s = [now_s * factor for factor in _TRIGGERS] + [min(wanted) * part for part in _TRIGGERS_OF_WANTED]
+            choices = {float(spec.clip(round(max(_SHORTEST_TRIGGER_S, each_s), 1))) for each_s in lengths_s}
+            yield from ({knob: trigger_s} for trigger_s in sorted(choices - {now_s}))
+
+
+def _partition_choices(question: Question) -> Iterator[dict[Knob, Value]]:
+    """As they are, cut finer, as a stage with fewer tasks than slots leaves slots idle, or coarser, as each costs."""
+    model = question.model
+    yield {}
+    for cut in _CUTS:
+        others: dict[Knob, Value] = {}
+        for knob in model.partition_knobs():
+            if knob in model.configuration.values:
+                others[knob] = int(model.capabilities.knobs[knob].clip(cut * model.configuration[knob]))
+        if others and any(value != model.configuration[knob] for knob, value in others.items()):
+            yield others
+
+
+def _admission(question: Question, batches: BatchModel, trigger: dict[Knob, Value]) -> dict[Knob, Value]:
+    """A bound on rows that would be the next bottleneck grows with the load."""
+    model = question.model
+    trigger_s = next(iter(trigger.values()), batches.setup.trigger_s)
+    rows: dict[Knob, Value] = {}
+    for knob, bound in model.configuration.values.items():
+        spec = model.capabilities.knobs.get(knob)
+        needed = ADMISSION_ROOM * question.rate_per_s * max(float(trigger_s), 1.0)
+        if knob.kind == ROWS_PER_TRIGGER and spec is not None and bound < needed / ADMISSION_ROOM:
+            rows[knob] = int(spec.clip(math.ceil(needed)))
+    return rows
