@@ -107,7 +107,7 @@ def test_the_cost_of_state_is_told_from_that_of_rows() -> None:
     count = next(stage for stage in performance.stages if stage.name == "count")
     assert count.keys.keys == pytest.approx(20_000, rel=0.1)
     assert count.rows_per_row == pytest.approx(3.0)
-    assert not count.cost.scaling_known
+    assert count.cost.slowing is None
 
 
 def test_a_slow_executor_is_kept_apart_from_what_tasks_cost() -> None:

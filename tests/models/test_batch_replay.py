@@ -11,14 +11,14 @@ import pytest
 from homeostat.core.observation import Array
 from homeostat.models.performance import catch_up_s, predict
 from homeostat.models.replay import DRIVER, BatchModel, KeyCurve, Setup, Stage, makespan_s
-from homeostat.models.taskcost import TaskCost
+from homeostat.models.taskcost import NO_SLOWING, Slowing, TaskCost
 
 EVEN = np.full(12, 1.0 / 12)
 SETUP = Setup(executors=3, trigger_s=10.0)
 
 
 def stage(name: str = "count", *, row_s: float = 0.001, task_s: float = 0.0, shares: Array = EVEN) -> Stage:
-    return Stage(name, TaskCost(task_s, row_s, slowing=0.0), shares, 1.0, np.zeros((3, len(shares))))
+    return Stage(name, TaskCost(task_s, row_s, slowing=NO_SLOWING), shares, 1.0, np.zeros((3, len(shares))))
 
 
 def model(*stages: Stage, driver_s: float = 0.5, slots: int = 1, slow: tuple[float, ...] = ()) -> BatchModel:
@@ -75,13 +75,13 @@ def test_the_critical_path_is_as_slow_as_the_batches_are() -> None:
 
 
 def test_tasks_that_share_a_cpu_gain_nothing_from_more_executors() -> None:
-    burning = replace(stage(), cost=TaskCost(0.0, 0.001, at_executors=3.0, slowing=1.0))
+    burning = replace(stage(), cost=TaskCost(0.0, 0.001, at_executors=3.0, slowing=Slowing(1.0, 1.0)))
     assert model(burning).expected_s(12_000, replace(SETUP, executors=6)) == pytest.approx(4.5)
     assert model(burning).critical_path(12_000, SETUP).executors == 1
 
 
 def test_where_executors_take_the_cpu_from_each_other_more_may_take_less_and_that_is_said() -> None:
-    shared = model(replace(stage(), cost=TaskCost(0.0, 0.001, at_executors=3.0, slowing=0.5)))
+    shared = model(replace(stage(), cost=TaskCost(0.0, 0.001, at_executors=3.0, slowing=Slowing(0.5, 0.5))))
     eight, nine = (predict(shared, 1_000.0, replace(SETUP, executors=count)) for count in (8, 9))
     assert nine.saturation_per_s.middle < eight.saturation_per_s.middle
     assert "executors slow each other down at" in nine.critical.why
@@ -172,7 +172,7 @@ def test_what_was_never_seen_is_said() -> None:
     blind = model(replace(stage(), cost=TaskCost(0.0, 0.001)))
     assert predict(blind, 1_000.0, SETUP).unknown == ()
     assert "unknown until" in predict(blind, 1_000.0, replace(SETUP, executors=6)).unknown[0]
-    known = model(replace(stage(), cost=TaskCost(0.0, 0.001, slowing=0.2, up_to_executors=4.0)))
+    known = model(replace(stage(), cost=TaskCost(0.0, 0.001, slowing=Slowing(0.2, 0.2), up_to_executors=4.0)))
     assert predict(known, 1_000.0, replace(SETUP, executors=4)).unknown == ()
     assert predict(known, 1_000.0, replace(SETUP, executors=6)).unknown == (
         "what more than 4 executors do to count was never seen: taken to go on as up to there",

@@ -30,7 +30,7 @@ from homeostat.models.forecast import Forecast
 from homeostat.models.planner import Plan, plan
 from homeostat.models.question import Forecasted, Goal, Question, Steady
 from homeostat.models.replay import BatchModel, Setup, Stage
-from homeostat.models.taskcost import TaskCost
+from homeostat.models.taskcost import NO_SLOWING, TaskCost
 
 STATE = Knob(STATE_PARTITIONS, "main")
 TRIGGER = Knob(TRIGGER_S, "main")
@@ -46,7 +46,7 @@ def batches(
     common: Array = STEADY,
 ) -> ApplicationModel:
     """A millisecond a row in 48 tasks, half a second of driver; `common` is ln of what whole batches had in common."""
-    stage = Stage("count", TaskCost(0.0, 0.001, slowing=0.0), np.full(48, 1 / 48), 1.0, np.zeros((3, 48)))
+    stage = Stage("count", TaskCost(0.0, 0.001, slowing=NO_SLOWING), np.full(48, 1 / 48), 1.0, np.zeros((3, 48)))
     model = BatchModel((stage,), np.full(3, 0.5), common, 1, Setup(executors, trigger_s))
     knobs = {
         EXECUTORS_KNOB: KnobSpec(1, 40, apply_s=10.0, cost=1.0),
@@ -87,6 +87,21 @@ def test_every_candidate_that_lost_says_why() -> None:
     assert "takes 3,000 of 6,000 rows/s" in reasons[3]
     assert "outlast their trigger" in reasons[6] or "takes" in reasons[6]
     assert "costs" in reasons[8]
+
+
+def test_a_restart_that_makes_rows_late_for_longer_than_they_may_be_is_not_worth_an_executor() -> None:
+    # 3 executors take 2,900 rows/s within a trigger of 16 s, not of 10 s; but a restart takes minutes to be made up for.
+    objective = Objective(latency_p95_s=32.0)
+    long_run, short_run = (
+        plan(batches(objective), arrivals=Steady(2_900.0), goal=Goal(horizon_s=horizon_s))
+        for horizon_s in (24 * 3_600.0, 60.0)
+    )
+    assert long_run.chosen is not None
+    assert long_run.chosen.late_s > 5.0
+    assert chosen(long_run) == {EXECUTORS_KNOB: 3, STATE: 48, TRIGGER: 16.0}
+    assert chosen(short_run) == {EXECUTORS_KNOB: 4, STATE: 48, TRIGGER: 10.0}
+    lost = [each.lost for each in short_run.candidates if each.configuration == long_run.chosen.configuration]
+    assert lost[0].startswith("would hold, but getting there makes rows late for")
 
 
 def test_without_a_trigger_batches_that_follow_each_other_have_to_take_the_load() -> None:
@@ -149,7 +164,7 @@ def test_tasks_that_cost_more_than_their_rows_are_made_fewer() -> None:
     model = batches(executors=2)
     assert isinstance(model.performance, BatchModel)
     (stage,) = model.performance.stages
-    dear = replace(stage, cost=TaskCost(0.5, 0.0001, slowing=0.0))
+    dear = replace(stage, cost=TaskCost(0.5, 0.0001, slowing=NO_SLOWING))
     made = plan(
         replace(
             model,

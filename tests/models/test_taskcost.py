@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from homeostat.core.observation import Array
-from homeostat.models.taskcost import Samples, TaskCost, fit, residuals
+from homeostat.models.taskcost import Samples, Slowing, TaskCost, fit, residuals
 
 
 def samples(rows: Array, keys: Array, seconds: Array, executors: float | Array = 4.0) -> Samples:
@@ -48,22 +48,43 @@ def test_where_rows_hardly_vary_only_the_whole_is_known_and_that_is_said() -> No
     assert cost.seconds(rows[:1], np.zeros(1), 4.0)[0] == pytest.approx(1.5)
 
 
-@pytest.mark.parametrize("slowing", [0.0, 0.5, 1.0])
-def test_what_executors_do_to_a_task_is_read_from_a_change_of_them(slowing: float) -> None:
+@pytest.mark.parametrize(
+    "slowing",
+    [
+        pytest.param(Slowing(0.0, 0.0), id="it waits"),
+        pytest.param(Slowing(0.5, 0.5), id="it shares some of what there is"),
+        pytest.param(Slowing(1.0, 1.0), id="it burns CPU"),
+        pytest.param(Slowing(1.0, 0.0), id="it burns CPU to start and waits for its rows"),
+        pytest.param(Slowing(0.0, 0.7), id="only its rows share"),
+    ],
+)
+def test_what_executors_do_to_each_part_of_a_task_is_read_from_a_change_of_them(slowing: Slowing) -> None:
     rows = spread_rows()
     executors = np.where(np.arange(len(rows)) < 100, 2.0, 6.0)
-    cost = fit(samples(rows, np.zeros(len(rows)), (0.1 + 0.001 * rows) * (executors / 6.0) ** slowing, executors))
+    real = TaskCost(0.8, 0.001, at_executors=6.0, slowing=slowing)
+    noise = np.exp(np.random.default_rng(6).normal(0.0, 0.05, len(rows)))
+    cost = fit(samples(rows, np.zeros(len(rows)), noise * real.seconds(rows, 0.0, executors), executors))
     assert cost is not None
-    assert cost.slowing == pytest.approx(slowing, abs=0.05)
-    assert cost.seconds(np.array([1000.0]), np.zeros(1), 12.0)[0] == pytest.approx(1.1 * 2.0**slowing, rel=0.05)
+    assert cost.slowing is not None
+    assert (cost.slowing.starting, cost.slowing.taking) == pytest.approx((slowing.starting, slowing.taking), abs=0.15)
+    far = np.array([1_000.0, 10_000.0])
+    assert cost.seconds(far, 0.0, 12.0) == pytest.approx(real.seconds(far, 0.0, 12.0), rel=0.1)
 
 
 def test_it_is_unknown_as_long_as_the_executors_stay_the_same() -> None:
     rows = spread_rows()
     cost = fit(samples(rows, np.zeros(len(rows)), 0.1 + 0.001 * rows))
     assert cost is not None
-    assert not cost.scaling_known
-    assert cost.slowed(100.0) == 1.0
+    assert cost.slowing is None
+    assert cost.seconds(rows, 0.0, 100.0) == pytest.approx(cost.seconds(rows, 0.0, 4.0))
+
+
+def test_where_rows_hardly_vary_the_whole_task_is_slowed() -> None:
+    executors = np.repeat((2.0, 6.0), 20)
+    cost = fit(samples(np.full(40, 1000.0), np.zeros(40), 1.5 * (executors / 6.0) ** 0.5, executors))
+    assert cost is not None
+    assert cost.slowing is not None
+    assert cost.slowing.starting == cost.slowing.taking == pytest.approx(0.5, abs=0.05)
 
 
 def test_nothing_measured_is_no_cost_and_unknown_tasks_do_not_count() -> None:
@@ -81,4 +102,4 @@ def test_executors_that_only_changed_together_with_the_rows_tell_nothing() -> No
     rows = np.repeat((150.0, 75.0), 20)
     cost = fit(samples(rows, np.zeros(40), 0.05 + 0.001 * rows, np.repeat((2.0, 3.0), 20)))
     assert cost is not None
-    assert not cost.scaling_known
+    assert cost.slowing is None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pytest
 
-from homeostat.core.configuration import EXECUTORS_KNOB, Capabilities, KnobSpec
+from homeostat.core.configuration import EXECUTORS_KNOB, Capabilities, Configuration, KnobSpec
 from homeostat.core.findings import (
     ALERT,
     OVER_PROVISIONED,
@@ -22,15 +24,17 @@ from homeostat.core.findings import (
     Symptom,
 )
 from homeostat.core.objective import GivesWay, Objective
+from homeostat.core.observation import Array
 from homeostat.core.trust import Trust
 from homeostat.core.view import View
+from homeostat.models.question import Question
 from homeostat.resolvers.retune import RetuneResolver
 from homeostat.testing import instances, observations, view_of
 
 LOAD_PER_S, TRIGGER_S, EXECUTORS, TASKS = 1_000.0, 4.0, 4, 16
 
 
-def batches(pending_rows: float = 0.0, apply_s: float = 0.0) -> View:
+def batches(pending_rows: float = 0.0, apply_s: float = 0.0, arrival_per_s: float | Array = LOAD_PER_S) -> View:
     """2 ms a row in 16 tasks on 4 executors: a batch of 4,000 rows takes 2 of the 4 seconds of its trigger."""
     rows = LOAD_PER_S * TRIGGER_S
     task_s = 0.002 * rows / TASKS
@@ -43,7 +47,7 @@ def batches(pending_rows: float = 0.0, apply_s: float = 0.0) -> View:
         tasks,
         span_s=TRIGGER_S,
         executors=EXECUTORS,
-        arrival_per_s=LOAD_PER_S,
+        arrival_per_s=arrival_per_s,
         rows=rows,
         seconds=2.2,
         trigger_s=TRIGGER_S,
@@ -73,6 +77,42 @@ def test_a_rise_that_is_forecast_is_planned_for_by_what_holds_the_latency_then()
 def test_nothing_is_given_back_ahead_of_a_fall(expected_per_s: float) -> None:
     assert planned(expected_per_s) == []
     assert planned(expected_per_s, Diagnosis(OVER_PROVISIONED, "count")) == []
+
+
+@dataclass
+class Asked:
+    """Remembers what load it was asked about."""
+
+    rates: list[float] = field(default_factory=list)
+    name: str = "asked"
+
+    def propose(self, question: Question) -> Iterable[Configuration]:
+        self.rates.append(question.rate_per_s)
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("arrival_per_s", "times"),
+    [
+        pytest.param(LOAD_PER_S * 1.02 ** np.arange(20.0), 1.02 ** ((2 * 5.0 + 20.0) / TRIGGER_S), id="it rises"),
+        pytest.param(LOAD_PER_S * 1.2 ** np.arange(20.0), 1.5, id="it rises steeply"),
+        pytest.param(LOAD_PER_S * np.where(np.arange(20) < 16, 1.0, 2.0), 1.0, id="it has jumped"),
+        pytest.param(LOAD_PER_S * 0.98 ** np.arange(20.0), 1.0, id="it falls"),
+    ],
+)
+def test_a_rising_load_is_planned_for_as_it_will_be_when_another_change_could_have_taken_effect(
+    arrival_per_s: Array, times: float
+) -> None:
+    view = batches(apply_s=5.0, arrival_per_s=arrival_per_s)
+
+    def planned_for(settle_s: float) -> float:
+        asked = Asked()
+        list(
+            RetuneResolver(settle_s=settle_s, proposers=(asked,)).resolve(view, [Diagnosis(UNDER_PROVISIONED, "count")])
+        )
+        return asked.rates[0]
+
+    assert planned_for(20.0) / planned_for(-10.0) == pytest.approx(times, rel=0.02)
 
 
 def test_when_a_backlog_will_be_gone_is_told_by_the_clock_the_time_to_get_there_included() -> None:

@@ -98,7 +98,11 @@ class ApplicationModel:
 
     def behind_rows(self, configuration: Configuration, rate_per_s: float) -> float:
         """What waits once the configuration is up: what waits now, and what arrives while nothing is taken."""
-        return self.backlog_rows + rate_per_s * self._taken_s(configuration, Restart) if self.replays else 0.0
+        return self.backlog_rows + rate_per_s * self.restart_s(configuration) if self.replays else 0.0
+
+    def restart_s(self, configuration: Configuration) -> float:
+        """How long nothing is taken on the way there."""
+        return self._taken_s(configuration, Restart)
 
     def _taken_s(self, configuration: Configuration, *kinds: type[SetLive | Restart]) -> float:
         """By all steps to a configuration that are of these kinds."""

@@ -260,7 +260,7 @@ def _range(ordered: Array) -> Range:
 
 def unseen_executors(model: BatchModel, executors: int) -> Iterator[str]:
     """What a prediction for so many executors takes for granted."""
-    blind = [stage.name for stage in model.stages if not stage.cost.scaling_known]
+    blind = [stage.name for stage in model.stages if stage.cost.slowing is None]
     if blind and executors != model.setup.executors:
         yield (
             f"what other numbers of executors do to {', '.join(blind)} is unknown until one was seen: "

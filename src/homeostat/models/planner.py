@@ -14,6 +14,8 @@ from homeostat.models.search import Smallest
 
 _LOOKED_AHEAD = 4
 _TROUBLE = 0.005
+# What an objective for 95 % of the rows leaves for restarts.
+_MAY_BE_LATE = 0.05
 
 _Key = tuple[tuple[Knob, Value], ...]
 
@@ -97,15 +99,21 @@ def planned_rate(model: ApplicationModel, arrivals: Arrivals, goal: Goal) -> flo
 
 
 def _chosen(question: Question, present: Candidate, candidates: Sequence[Candidate]) -> Plan:
-    """Of those that hold the one that spends least; the present one before others that are no better."""
-    order = sorted(candidates, key=lambda each: (bool(each.lost), each.spent * _trouble(question, each)))
+    """Of those that hold the one that spends least; the present one before others that are no better, and before
+    any that would break the objective for longer on the way there than they may.
+    """
+    longest_s = _MAY_BE_LATE * question.goal.horizon_s
+    order = sorted(
+        candidates,
+        key=lambda each: (bool(each.lost), each.late_s > longest_s, each.spent * _trouble(question, each)),
+    )
     holding = [each for each in order if not each.lost]
     if holding:
         best = holding[0]
         chosen: Candidate | None = best
     else:
         chosen, best = None, max(candidates, key=lambda each: (_reach(question, each), -each.spent))
-    told = [_told(each, best) for each in order]
+    told = [_told(each, best, longest_s) for each in order]
     return Plan(question.rate_per_s, question.goal, present, chosen, best, tuple(told))
 
 
@@ -124,9 +132,12 @@ def _reach(question: Question, candidate: Candidate) -> float:
     return share - (0.0 if affordable else 2.0) - (1e-3 * late_s if math.isfinite(late_s) else 1.0)
 
 
-def _told(candidate: Candidate, best: Candidate) -> Candidate:
+def _told(candidate: Candidate, best: Candidate, longest_s: float) -> Candidate:
     if candidate is best or candidate.lost:
         return candidate
+    if candidate.late_s > longest_s >= best.late_s:
+        late = f"would hold, but getting there makes rows late for {candidate.late_s:.0f} s"
+        return replace(candidate, lost=f"{late}; {longest_s:.0f} s may be")
     more = candidate.spent / best.spent - 1.0 if best.spent else 0.0
     dearer = f"holds too, but costs {more:.0%} more" if more >= 0.005 else "holds too, at the same cost"
     return replace(candidate, lost=dearer)

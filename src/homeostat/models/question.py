@@ -62,7 +62,8 @@ class Candidate:
     """A configuration that was looked at. `lost` says why it was not taken; empty for the one that was.
 
     `cost` is in instances, `spent` in instance-seconds over the horizon, the way there included: `pause_s` until it is
-    up and `catch_up_s` until nothing waits any more.
+    up and `catch_up_s` until nothing waits any more. A restart makes rows late for `late_s` if it takes longer than the
+    objective leaves room for.
     """
 
     predicted: Predicted
@@ -71,6 +72,7 @@ class Candidate:
     pause_s: float
     catch_up_s: float
     spent: float
+    late_s: float = 0.0
     lost: str = ""
 
     @property
@@ -108,6 +110,7 @@ class Question:
             pause_s,
             catch_up_s,
             spent=cost * (self.goal.horizon_s + pause_s + min(catch_up_s, self.goal.horizon_s)),
+            late_s=_late_s(self, predicted, catch_up_s),
             lost=_wrong(self, predicted, catch_up_s, cost),
         )
 
@@ -132,6 +135,17 @@ def _wrong(question: Question, predicted: Predicted, catch_up_s: float, cost: fl
     if catch_up_s > goal.catch_up_s:
         return f"the backlog would take {_span(catch_up_s)} to be gone"
     return ""
+
+
+def _late_s(question: Question, predicted: Predicted, catch_up_s: float) -> float:
+    """From the beginning of a restart until what came meanwhile has been taken."""
+    restart_s = question.model.restart_s(predicted.configuration)
+    objective = question.model.objective
+    room_s = (
+        (objective.latency_p95_s or math.inf) - predicted.latency_s.get("p95", math.nan),
+        (objective.lag_s or math.inf) - predicted.lag_s,
+    )
+    return restart_s + catch_up_s if any(restart_s > each_s for each_s in room_s) else 0.0
 
 
 def _span(seconds: float) -> str:

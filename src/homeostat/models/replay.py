@@ -17,7 +17,7 @@ import numpy as np
 
 from homeostat.core.observation import NAN, Array, IntArray
 from homeostat.core.stats import median
-from homeostat.models.taskcost import TaskCost
+from homeostat.models.taskcost import Slowing, TaskCost
 
 DRAWS = 24
 DRIVER = "driver"
@@ -265,8 +265,12 @@ class BatchModel:
 
     def _sharing(self) -> str:
         """Why more executors may even take less, where they do not save a wave of tasks."""
-        names = [stage.name for stage in self.stages if stage.cost.slowing > _SHARED]
+        names = [stage.name for stage in self.stages if _shares(stage.cost.slowing)]
         return f"; executors slow each other down at {', '.join(names)}" if names else ""
+
+
+def _shares(slowing: Slowing | None) -> bool:
+    return slowing is not None and max(slowing.starting, slowing.taking) > _SHARED
 
 
 def _noise(stage: Stage, batches: IntArray, tasks: int, generator: np.random.Generator) -> Array:

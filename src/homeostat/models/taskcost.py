@@ -1,8 +1,9 @@
-"""What a task costs: so much each, per row and per updated key, times what the number of executors does to it."""
+"""What a task costs: so much each, per row and per updated key, and what the number of executors does to either."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
@@ -19,7 +20,9 @@ _MOST_CORRELATION = 0.97
 # How much the number of executors must have changed, and how often it was seen, to tell what it does.
 _LEAST_CHANGE = 1.25
 _LEAST_SEEN = 3
-_ROUNDS = 6
+_ROUNDS, _TRIAL_ROUNDS = 6, 2
+# Tried on each part of a task, then closer and closer to the best.
+_EXPONENTS, _CLOSER = (0.25, 0.5, 0.75, 1.0), (0.125, 0.0625, 0.03125)
 _OUTLIER = 2.5
 _USUAL_TASK_S = 0.02
 # What keys must vary by, over their mean, to be told from what every task costs.
@@ -48,34 +51,45 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskCost:
-    """A task takes (task_s + row_s · rows + key_s · updated keys) · (executors ÷ `at_executors`)^slowing.
+class Slowing:
+    """What other executors do to a task: with k times as many it takes k^starting times as long to start, and
+    k^taking times as long to take its rows.
 
-    `slowing` is 0 where tasks do not mind how many run beside them (they wait), towards 1 where they share what there
-    is (they burn CPU), and NaN until a change of the executors has shown it; `up_to_executors` were seen then. `error`
-    is the relative standard error of a typical task's predicted time. Not `separable`: rows hardly varied, so only the
-    sum of the parts is known.
+    0 where that part does not mind how many run beside it (it waits), towards 1 where they share what there is (it
+    burns CPU). A task that waits for each of its rows may still burn CPU to start.
+    """
+
+    starting: float
+    taking: float
+
+
+NO_SLOWING = Slowing(0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCost:
+    """A task takes task_s + row_s · rows + key_s · updated keys with `at_executors`, slowed by `slowing` with others.
+
+    `slowing` is None until a change of the executors has shown it; `up_to_executors` were seen then. `error` is the
+    relative standard error of a typical task's predicted time. Not `separable`: rows hardly varied, so only the sum of
+    the parts is known.
     """
 
     task_s: float
     row_s: float
     key_s: float = 0.0
     at_executors: float = 1.0
-    slowing: float = math.nan
+    slowing: Slowing | None = None
     error: float = 0.0
     separable: bool = True
     up_to_executors: float = math.nan
 
-    @property
-    def scaling_known(self) -> bool:
-        return math.isfinite(self.slowing)
-
-    def seconds(self, rows: Array, keys: float | Array, executors: float) -> Array:
-        return (self.task_s + self.row_s * rows + self.key_s * keys) * self.slowed(executors)
-
-    def slowed(self, executors: float) -> float:
-        """How many times longer a task takes with so many executors; what is not known is left out."""
-        return (executors / self.at_executors) ** self.slowing if self.scaling_known else 1.0
+    def seconds(self, rows: Array, keys: float | Array, executors: float | Array) -> Array:
+        """What is not known of other executors is left out."""
+        relative = executors / self.at_executors
+        slowing = self.slowing or NO_SLOWING
+        taking = (self.row_s * rows + self.key_s * keys) * relative**slowing.taking
+        return np.asarray(self.task_s * relative**slowing.starting + taking)
 
 
 def fit(samples: Samples) -> TaskCost | None:
@@ -84,16 +98,11 @@ def fit(samples: Samples) -> TaskCost | None:
     samples = samples.where(known)
     if not len(samples):
         return None
-    at_executors = float(samples.executors[-1])
-    cost = _without_scaling(samples, at_executors)
+    if not np.isfinite(samples.keys).all():
+        samples = replace(samples, keys=np.zeros(len(samples)))
     if not _scaling_told(samples):
-        return cost
-    slowing = 0.0
-    for _ in range(_ROUNDS):
-        factor = (samples.executors / at_executors) ** slowing
-        cost = _without_scaling(_with_seconds(samples, samples.seconds / factor), at_executors)
-        slowing = float(np.clip(_slowing(samples, cost), 0.0, 1.0))
-    return replace(cost, slowing=slowing, up_to_executors=float(samples.executors.max()))
+        return _fitted(samples, None)
+    return replace(_fitted(samples, _slowing(samples)), up_to_executors=float(samples.executors.max()))
 
 
 def residuals(cost: TaskCost, rows: Array, keys: Array, seconds: Array, executors: float) -> Array:
@@ -105,48 +114,46 @@ def residuals(cost: TaskCost, rows: Array, keys: Array, seconds: Array, executor
     return found
 
 
-def _with_seconds(samples: Samples, seconds: Array) -> Samples:
-    return Samples(samples.rows, samples.keys, seconds, samples.executors, samples.weight)
+def _fitted(samples: Samples, slowing: Slowing | None, rounds: int = _ROUNDS) -> TaskCost:
+    """With the executors there were last, and slowed that much by others."""
+    at_executors = float(samples.executors[-1])
+    relative, by = samples.executors / at_executors, slowing or NO_SLOWING
+    starting, taking = relative**by.starting, relative**by.taking
+    rows, keys, seconds = samples.rows * taking, samples.keys * taking, samples.seconds
 
+    def cost(task_s: float, row_s: float, key_s: float = 0.0, *, separable: bool = True) -> TaskCost:
+        made = TaskCost(task_s, row_s, key_s, at_executors, slowing, separable=separable)
+        return replace(made, error=_standard_error(samples, made))
 
-def _without_scaling(samples: Samples, at_executors: float) -> TaskCost:
-    rows, seconds = samples.rows, samples.seconds
-    ordered = np.sort(rows)
-    low, high = quantile(ordered, 0.05), quantile(ordered, 0.95)
-    if high <= 0:
-        return TaskCost(median(seconds), 0.0, 0.0, at_executors, error=_standard_error(samples, seconds))
-    if high < _LEAST_RANGE * low:
-        whole_s = median(seconds)
+    if not samples.rows.max() > 0:
+        return cost(median(seconds / starting), 0.0)
+    if not _rows_vary(samples):
+        whole_s = median(seconds / taking)
         task_s = min(_USUAL_TASK_S, 0.5 * whole_s)
-        row_s = (whole_s - task_s) / median(rows)
-        error = _standard_error(samples, np.full(len(rows), whole_s))
-        return TaskCost(task_s, row_s, 0.0, at_executors, error=error, separable=False)
-    keys = samples.keys if np.isfinite(samples.keys).all() else np.zeros(len(rows))
-    if keys.max() > 0 and np.ptp(keys) < _LEAST_VARIATION * keys.mean():
-        return _with_constant_keys(samples, at_executors)
-    columns = [np.ones(len(rows)), rows]
-    if keys.max() > 0 and abs(float(np.corrcoef(rows, keys)[0, 1])) < _MOST_CORRELATION:
+        return cost(task_s, (whole_s - task_s) / median(samples.rows), separable=False)
+    if samples.keys.max() > 0 and np.ptp(samples.keys) < _LEAST_VARIATION * samples.keys.mean():
+        # As many keys every time cannot be told from what a task costs anyway; that is little, and keys cost much.
+        task_s = min(_USUAL_TASK_S, 0.5 * float((seconds / starting).min()))
+        found = _not_negative(np.column_stack([rows, keys]), seconds - task_s * starting, samples.weight, rounds)
+        return cost(task_s, float(found[0]), float(found[1]), separable=False)
+    columns = [starting, rows]
+    if samples.keys.max() > 0 and abs(float(np.corrcoef(samples.rows, samples.keys)[0, 1])) < _MOST_CORRELATION:
         columns.append(keys)
-    found = _not_negative(np.column_stack(columns), seconds, samples.weight)
-    error = _standard_error(samples, np.column_stack(columns) @ found)
-    key_s = float(found[2]) if len(found) > 2 else 0.0
-    return TaskCost(float(found[0]), float(found[1]), key_s, at_executors, error=error)
+    found = _not_negative(np.column_stack(columns), seconds, samples.weight, rounds)
+    return cost(*map(float, found))
 
 
-def _with_constant_keys(samples: Samples, at_executors: float) -> TaskCost:
-    """As many keys every time cannot be told from what a task costs anyway; that is little, and keys cost much."""
-    task_s = min(_USUAL_TASK_S, 0.5 * float(samples.seconds.min()))
-    columns = np.column_stack([samples.rows, samples.keys])
-    found = _not_negative(columns, samples.seconds - task_s, samples.weight)
-    error = _standard_error(samples, task_s + columns @ found)
-    return TaskCost(task_s, float(found[0]), float(found[1]), at_executors, error=error, separable=False)
+def _rows_vary(samples: Samples) -> bool:
+    ordered = np.sort(samples.rows)
+    low, high = quantile(ordered, 0.05), quantile(ordered, 0.95)
+    return high > 0 and high >= _LEAST_RANGE * low
 
 
-def _not_negative(columns: Array, values: Array, weight: Array) -> Array:
+def _not_negative(columns: Array, values: Array, weight: Array, rounds: int) -> Array:
     """Coefficients of at least 0 with the smallest relative error, outliers having little say."""
     doubt = np.sqrt(weight) / values
     found = np.zeros(columns.shape[1])
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         found = _best_subset(columns * doubt[:, np.newaxis], values * doubt)
         fitted = np.maximum(columns @ found, 1e-3 * values)
         off = np.abs(values / fitted - 1.0)
@@ -176,12 +183,18 @@ def _best_subset(columns: Array, values: Array) -> Array:
     return best
 
 
-def _standard_error(samples: Samples, fitted: Array) -> float:
+def _standard_error(samples: Samples, cost: TaskCost) -> float:
     """Of the typical predicted time, from the spread between batches: tasks of one batch are not independent."""
     batches = samples.weight > 1
-    off = np.log(samples.seconds / np.maximum(fitted, 1e-12))
+    off = _off(samples, cost)
     chosen = off[batches] if batches.sum() >= _LEAST_SEEN else off
     return spread(chosen) / math.sqrt(len(chosen)) if len(chosen) > 1 else 0.1
+
+
+def _off(samples: Samples, cost: TaskCost) -> Array:
+    """ln(measured ÷ predicted)."""
+    expected = cost.seconds(samples.rows, samples.keys, samples.executors)
+    return np.asarray(np.log(samples.seconds / np.maximum(expected, 1e-12)))
 
 
 def _scaling_told(samples: Samples) -> bool:
@@ -195,13 +208,23 @@ def _scaling_told(samples: Samples) -> bool:
     return alike or bool((ranges[:, 1] >= _LEAST_RANGE * ranges[:, 0]).any())
 
 
-def _slowing(samples: Samples, cost: TaskCost) -> float:
-    """The slope of ln(measured ÷ predicted) over ln(executors), between the medians of each number of them."""
-    plain = cost.task_s + cost.row_s * samples.rows + cost.key_s * np.nan_to_num(samples.keys)
-    off = np.log(samples.seconds / np.maximum(plain, 1e-12))
-    counts, seen = np.unique(samples.executors, return_counts=True)
-    often = counts[seen >= _LEAST_SEEN]
-    levels = np.array([median(off[samples.executors == count]) for count in often])
-    logs = np.log(often) - math.log(cost.at_executors)
-    middle = logs - logs.mean()
-    return float(middle @ (levels - levels.mean()) / (middle @ middle))
+def _slowing(samples: Samples) -> Slowing:
+    """That which explains the measurements best. Where rows hardly vary, the parts of a task cannot be told apart."""
+    tried: dict[Slowing, float] = {}
+
+    def best(candidates: Iterable[Slowing]) -> Slowing:
+        for slowing in candidates:
+            if slowing not in tried:
+                off = np.abs(_off(samples, _fitted(samples, slowing, _TRIAL_ROUNDS)))
+                tried[slowing] = float(off @ samples.weight)
+        return min(tried, key=lambda slowing: tried[slowing])
+
+    parts = ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0)) if _rows_vary(samples) else ((1.0, 1.0),)
+    found = best([NO_SLOWING, *(Slowing(a * part, b * part) for a, b in parts for part in _EXPONENTS)])
+    for step in _CLOSER:
+        found = best(
+            Slowing(*np.clip((found.starting + a * by, found.taking + b * by), 0.0, 1.0).tolist())
+            for a, b in parts
+            for by in (-step, step)
+        )
+    return found

@@ -140,6 +140,7 @@ def latency(settings: Settings) -> Policy:
         ScaleUpResolver(sizing, planning.largest_error),
         ScaleDownResolver(sizing, planning.largest_error),
         ScaleAheadResolver(sizing, planning.largest_error),
+        settle_s=settings.loop.settle,
         gives_way=planning.gives_way,
         proposers=plugins.parts(settings.plugins.proposers, "proposers"),
     )

@@ -31,6 +31,7 @@ from homeostat.models.capacity import level
 from homeostat.models.planner import Plan, plan
 from homeostat.models.question import Candidate, Goal, Proposer, Steady
 from homeostat.models.replay import BatchModel
+from homeostat.models.trend import rise_per_s
 from homeostat.resolvers.ahead import NO_TROUBLE, ScaleAheadResolver, expected_per_s
 from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
@@ -40,6 +41,7 @@ from homeostat.units import clock
 _PAUSE_WEIGHT = 1.0 / 3000.0
 _LEAST_SAVING = 1.0
 _LOOKED_BACK = 60
+_MOST_RISE = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class RetuneResolver:
     """Plans for the load there is, with its variation, or for a higher one that is forecast; where the model may not
     be relied upon, or is missing, it leaves sizing to `up`, `down` and `ahead`.
 
+    A load that rises is planned for as it will be when the next change could take effect: `settle_s` after this one.
     `gives_way`: what of the objective is given up where not all of it can be held, and is then said to be.
     """
 
@@ -54,6 +57,7 @@ class RetuneResolver:
     up: ScaleUpResolver = ScaleUpResolver()
     down: ScaleDownResolver = ScaleDownResolver()
     ahead: ScaleAheadResolver = ScaleAheadResolver()
+    settle_s: float = 0.0
     gives_way: GivesWay = "latency"
     proposers: tuple[Proposer, ...] = ()
     name: str = "retune"
@@ -72,7 +76,7 @@ class RetuneResolver:
             for resolver in (self.up, self.down, self.ahead):
                 yield from resolver.resolve(view, diagnoses)
             return
-        rate = max(_rate_per_s(view, because), expected_per_s(rising))
+        rate = max(_rate_per_s(view, because) * self._risen(view), expected_per_s(rising))
         made, given_up = self._planned(model, Steady(rate, model.variation))
         dearer = made.best.cost - made.present.cost
         if short:
@@ -104,6 +108,12 @@ class RetuneResolver:
             return dearer, f"the cost limit of {wanted.cost_limit:g} gives way" if beyond else ""
         enough = f"{dearer.best.cost:g} instances would hold it"
         return made, f"latency gives way to the cost limit of {wanted.cost_limit:g}: {enough}" if dearer.chosen else ""
+
+    def _risen(self, view: View) -> float:
+        """How many times as much will arrive by then, if it goes on rising."""
+        seen = np.array([(d.at_s, d.arrival_per_s) for d in view.history[-_LOOKED_BACK:]]).reshape(-1, 2)
+        change_s = max((view.spec(component.scaled_by).apply_s for component in view.topology), default=0.0)
+        return min(math.exp(rise_per_s(*seen.T) * (2.0 * change_s + self.settle_s)), _MOST_RISE)
 
     def _reliable(self, view: View) -> bool:
         return all(trust.error <= self.up.most_error for trust in view.trust.values())
