@@ -90,7 +90,7 @@ def test_every_candidate_that_lost_says_why() -> None:
 
 
 def test_a_restart_that_makes_rows_late_for_longer_than_they_may_be_is_not_worth_an_executor() -> None:
-    # 3 executors take 2,900 rows/s within a trigger of 16 s, not of 10 s; but a restart takes minutes to be made up for.
+    # 3 executors take 2,900 rows/s within a trigger of 16 s, not of 10 s, but a restart takes minutes to make up for.
     objective = Objective(latency_p95_s=32.0)
     long_run, short_run = (
         plan(batches(objective), arrivals=Steady(2_900.0), goal=Goal(horizon_s=horizon_s))
