@@ -80,6 +80,14 @@ def test_tasks_that_share_a_cpu_gain_nothing_from_more_executors() -> None:
     assert model(burning).critical_path(12_000, SETUP).executors == 1
 
 
+def test_executors_without_a_task_take_no_cpu_from_the_others() -> None:
+    cost = TaskCost(0.0, 0.001, at_executors=6.0, slowing=Slowing(1.0, 1.0), up_to_executors=6.0)
+    burning = model(replace(stage(), cost=cost), slots=2)
+    six, twelve = (predict(burning, 500.0, replace(SETUP, executors=count)) for count in (6, 12))
+    assert six.batch_s == twelve.batch_s
+    assert twelve.unknown == ()
+
+
 def test_where_executors_take_the_cpu_from_each_other_more_may_take_less_and_that_is_said() -> None:
     shared = model(replace(stage(), cost=TaskCost(0.0, 0.001, at_executors=3.0, slowing=Slowing(0.5, 0.5))))
     eight, nine = (predict(shared, 1_000.0, replace(SETUP, executors=count)) for count in (8, 9))

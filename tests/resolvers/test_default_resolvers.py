@@ -79,7 +79,7 @@ def test_what_was_never_seen_is_told_with_the_size() -> None:
     assert flow.prediction is not None
     assert "unknown: what more instances than were seen do to split, count is unknown" in flow.prediction.text
     assert batch.prediction is not None
-    assert "unknown: what other numbers of executors do to lines, split is unknown" in batch.prediction.text
+    assert "unknown: what other numbers of executors do to split is unknown" in batch.prediction.text
 
 
 def test_nothing_is_scaled_up_that_is_not_short() -> None:

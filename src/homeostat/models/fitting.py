@@ -13,7 +13,7 @@ from homeostat.core.observation import NAN, Array, Observation, TaskSample
 from homeostat.core.stats import median, spread
 from homeostat.core.view import View
 from homeostat.models.replay import BatchModel, KeyCurve, Setup, Stage, distinct_keys, makespan_s
-from homeostat.models.taskcost import Samples, TaskCost, fit, residuals
+from homeostat.models.taskcost import Samples, TaskCost, busy, fit, residuals
 from homeostat.models.tasktime import LEAST_KNOWN, columns, keeps_state, mean_tasks
 
 RECORDED = 12
@@ -141,13 +141,13 @@ def _instances(recorded: Sequence[Observation], name: str) -> int:
 
 
 def _tasks(observation: Observation, name: str, counts_keys: bool) -> Array:
-    """A line for each task: rows, keys, seconds, weight, executors."""
+    """A line for each task: rows, keys, seconds, weight, busy executors."""
     sample = observation.tasks.get(name)
     if sample is None:
         return np.empty((0, 5))
     each = _updated_keys(observation) / sample.instances if counts_keys else 0.0
     keys = np.minimum(np.full(sample.instances, each), sample.rows)
-    one, there = np.ones(sample.instances), np.full(sample.instances, float(len(observation.workers.ids)))
+    one, there = np.ones(sample.instances), np.full(sample.instances, _busy(observation, sample))
     return np.column_stack([sample.rows, keys, sample.run_s, one, there])
 
 
@@ -158,7 +158,12 @@ def _off(observation: Observation, name: str, cost: TaskCost, view: View) -> Arr
     keys = np.zeros(sample.instances)
     if keeps_state(view.topology[name]) and cost.key_s > 0:
         keys = np.minimum(sample.rows, _updated_keys(observation) / sample.instances)
-    return residuals(cost, sample.rows, keys, sample.run_s, float(len(observation.workers.ids)))
+    return residuals(cost, sample.rows, keys, sample.run_s, _busy(observation, sample))
+
+
+def _busy(observation: Observation, sample: TaskSample) -> float:
+    workers = observation.workers
+    return busy(len(workers.ids), sample.instances, max(1.0, median(workers.slots)))
 
 
 def _common(off: Mapping[str, Array], observation: Observation) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from homeostat.core.observation import Array
 from homeostat.core.stats import quantile
 from homeostat.models.replay import BatchModel, CriticalPath, Setup
+from homeostat.models.taskcost import busy
 
 INTERVAL = (0.1, 0.9)
 _ROUNDS, _MOST_ROUNDS = 8, 40
@@ -260,13 +261,17 @@ def _range(ordered: Array) -> Range:
 
 def unseen_executors(model: BatchModel, executors: int) -> Iterator[str]:
     """What a prediction for so many executors takes for granted."""
-    blind = [stage.name for stage in model.stages if stage.cost.slowing is None]
-    if blind and executors != model.setup.executors:
+    now, then = (
+        {stage.name: busy(each, stage.partitions, model.slots) for stage in model.stages}
+        for each in (model.setup.executors, executors)
+    )
+    blind = [s.name for s in model.stages if s.cost.slowing is None and now[s.name] != then[s.name]]
+    if blind:
         yield (
             f"what other numbers of executors do to {', '.join(blind)} is unknown until one was seen: "
             "taken for work that waits and does not share a CPU"
         )
-    beyond = {s.name: s.cost.up_to_executors for s in model.stages if executors > s.cost.up_to_executors}
+    beyond = {s.name: s.cost.up_to_executors for s in model.stages if then[s.name] > s.cost.up_to_executors}
     if beyond:
         yield (
             f"what more than {min(beyond.values()):g} executors do to {', '.join(beyond)} was never seen: "

@@ -17,7 +17,7 @@ import numpy as np
 
 from homeostat.core.observation import NAN, Array, IntArray
 from homeostat.core.stats import median
-from homeostat.models.taskcost import Slowing, TaskCost
+from homeostat.models.taskcost import Slowing, TaskCost, busy
 
 DRAWS = 24
 DRIVER = "driver"
@@ -137,15 +137,16 @@ class Stage:
         even = (1.0 - float(hot.sum())) / partitions
         return np.asarray(hot[:partitions] + even)
 
-    def tasks_s(self, rows: float | Array, setup: Setup) -> Array:
-        """What its tasks are expected to take in a batch that reads so many rows; of several batches, a line each."""
+    def tasks_s(self, rows: float | Array, setup: Setup, slots: int) -> Array:
+        """What its tasks are expected to take in a batch that reads so many rows, on executors with so many slots; of
+        several batches, a line each."""
         own_rows = np.asarray(rows * self.rows_per_row)[..., np.newaxis]
         each = own_rows * self.cut_into(self.tasks(setup))
         keys: float | Array = 0.0
         if self.cost.key_s > 0:
             # A hash spreads keys evenly, however uneven their rows.
             keys = np.minimum(each, self.keys.among(own_rows) / each.shape[-1])
-        return self.cost.seconds(each, keys, setup.executors) + self.delay_s
+        return self.cost.seconds(each, keys, busy(setup.executors, each.shape[-1], slots)) + self.delay_s
 
     def tasks(self, setup: Setup) -> int:
         return max(1, setup.partitions.get(self.name, self.partitions))
@@ -208,7 +209,7 @@ class BatchModel:
         for stage, unsure in zip(self.stages, doubt, strict=True):
             whole = self.common[batches] + stage.cost.error * unsure
             noise = _noise(stage, batches, stage.tasks(setup), generator) + whole[:, np.newaxis]
-            expected_s = stage.tasks_s(taken if variation > 0 else rows, setup)
+            expected_s = stage.tasks_s(taken if variation > 0 else rows, setup, self.slots)
             found = found + _makespans_s(expected_s * np.exp(noise), self.slots * setup.executors, self.slow)
         middle = median(found)
         return middle * (np.sort(found) / middle) ** self.widening
@@ -225,7 +226,8 @@ class BatchModel:
         enough = self._enough(rows, setup, most)
         then = replace(setup, executors=enough)
         parts_s = {DRIVER: self.usual_driver_s}
-        parts_s |= {stage.name: self.pace * float(stage.tasks_s(rows, then).max()) for stage in self.stages}
+        longest_s = {stage.name: float(stage.tasks_s(rows, then, self.slots).max()) for stage in self.stages}
+        parts_s |= {name: self.pace * task_s for name, task_s in longest_s.items()}
         blame = max(parts_s, key=lambda name: parts_s[name])
         return CriticalPath(enough, parts_s, blame, self._why(blame, setup, most) + self._sharing())
 
@@ -245,7 +247,8 @@ class BatchModel:
 
     def stage_s(self, stage: Stage, rows: float, setup: Setup) -> float:
         """The part of that which a stage takes."""
-        return self.pace * _roughly_s(stage.tasks_s(rows, setup), self.slots * setup.executors, self.slow)
+        tasks_s = stage.tasks_s(rows, setup, self.slots)
+        return self.pace * _roughly_s(tasks_s, self.slots * setup.executors, self.slow)
 
     def evened(self, name: str) -> BatchModel:
         """As if the rows of that stage were spread evenly over its tasks, none stood out and no worker were slow."""

@@ -33,7 +33,7 @@ _LEAST_VARIATION = 0.5
 class Samples:
     """Columns with one entry per measurement of a component's tasks: a task, or the mean task of a batch.
 
-    `weight` is how many tasks it speaks for, `executors` how many there were.
+    `weight` is how many tasks it speaks for, `executors` how many were `busy` with them.
     """
 
     rows: Array
@@ -50,9 +50,14 @@ class Samples:
         return Samples(*(column[chosen] for column in columns))
 
 
+def busy(executors: float, tasks: float, slots: float) -> float:
+    """How many executors have a task at the same time: the others take nothing from it."""
+    return min(executors, max(1.0, tasks / slots))
+
+
 @dataclass(frozen=True, slots=True)
 class Slowing:
-    """What other executors do to a task: with k times as many it takes k^starting times as long to start, and
+    """What other busy executors do to a task: with k times as many it takes k^starting times as long to start, and
     k^taking times as long to take its rows.
 
     0 where that part does not mind how many run beside it (it waits), towards 1 where they share what there is (it
@@ -68,7 +73,7 @@ NO_SLOWING = Slowing(0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class TaskCost:
-    """A task takes task_s + row_s · rows + key_s · updated keys with `at_executors`, slowed by `slowing` with others.
+    """A task takes task_s + row_s · rows + key_s · updated keys with `at_executors` busy; others slow it by `slowing`.
 
     `slowing` is None until a change of the executors has shown it; `up_to_executors` were seen then. `error` is the
     relative standard error of a typical task's predicted time. Not `separable`: rows hardly varied, so only the sum of

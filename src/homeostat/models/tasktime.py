@@ -7,10 +7,10 @@ import numpy as np
 from homeostat.core.configuration import STATE_PARTITIONS
 from homeostat.core.digest import Digest
 from homeostat.core.observation import Array
-from homeostat.core.stats import quantile
+from homeostat.core.stats import median, quantile
 from homeostat.core.topology import Component
 from homeostat.core.view import View
-from homeostat.models.taskcost import Samples, fit
+from homeostat.models.taskcost import Samples, busy, fit
 
 LEAST_KNOWN = 0.5
 
@@ -28,17 +28,23 @@ def task_costs(view: View) -> dict[str, float]:
 
 
 def mean_tasks(view: View, name: str, over: int) -> Array:
-    """A line for each of the latest batches: rows, keys and seconds of its mean task, tasks, executors.
+    """A line for each of the latest batches: rows, keys and seconds of its mean task, tasks, busy executors.
 
     The mean task's time is linear in its rows whatever the skew.
     """
-    counts_keys = keeps_state(view.topology[name])
+    counts_keys, slots = keeps_state(view.topology[name]), slots_each(view)
     lines = [
-        (*_mean_task(d, name, counts_keys), float(d.workers))
+        (*_mean_task(d, name, counts_keys), busy(d.workers, d.components[name].instances, slots))
         for d in view.history[-over:]
         if d.epoch >= 0 and name in d.components and d.components[name].known >= LEAST_KNOWN
     ]
     return np.array(lines, dtype=np.float64).reshape(-1, 5)
+
+
+def slots_each(view: View) -> int:
+    """Of an executor."""
+    slots = [o.workers.slots for o in view.window.observations[-1:] if len(o.workers.slots)]
+    return max(1, round(median(slots[0]))) if slots else 1
 
 
 def keeps_state(component: Component) -> bool:
