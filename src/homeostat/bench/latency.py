@@ -28,9 +28,11 @@ WANTED_S = 12.0
 EVERY_S = 4.0
 LOW_PER_S, PEAK_PER_S = 840.0, 2_520.0
 WAVE_S = 540.0
+# The wave of a day in minutes: whatever the loop waits or plans for is shorter, too.
 QUICK: Mapping[str, Mapping[str, object]] = {
     **SETTINGS,
     "guards": {"cooldown": "5 s", "cooldown_shrink": "45 s", "confirm": "30 s"},
+    "planning": {"horizon": "3 min"},
 }
 START_EXECUTORS = 2
 MOST_CATCH_UP_ERROR = 0.15

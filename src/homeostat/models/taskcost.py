@@ -105,9 +105,10 @@ def fit(samples: Samples) -> TaskCost | None:
         return None
     if not np.isfinite(samples.keys).all():
         samples = replace(samples, keys=np.zeros(len(samples)))
-    if not _scaling_told(samples):
-        return _fitted(samples, None)
-    return replace(_fitted(samples, _slowing(samples)), up_to_executors=float(samples.executors.max()))
+    told = _scaling_told(samples)
+    cost = _fitted(samples, _slowing(samples) if told else None, _ROUNDS)
+    most = float(samples.executors.max()) if told else math.nan
+    return replace(cost, error=_standard_error(samples, cost), up_to_executors=most)
 
 
 def residuals(cost: TaskCost, rows: Array, keys: Array, seconds: Array, executors: float) -> Array:
@@ -119,7 +120,7 @@ def residuals(cost: TaskCost, rows: Array, keys: Array, seconds: Array, executor
     return found
 
 
-def _fitted(samples: Samples, slowing: Slowing | None, rounds: int = _ROUNDS) -> TaskCost:
+def _fitted(samples: Samples, slowing: Slowing | None, rounds: int) -> TaskCost:
     """With the executors there were last, and slowed that much by others."""
     at_executors = float(samples.executors[-1])
     relative, by = samples.executors / at_executors, slowing or NO_SLOWING
@@ -127,8 +128,7 @@ def _fitted(samples: Samples, slowing: Slowing | None, rounds: int = _ROUNDS) ->
     rows, keys, seconds = samples.rows * taking, samples.keys * taking, samples.seconds
 
     def cost(task_s: float, row_s: float, key_s: float = 0.0, *, separable: bool = True) -> TaskCost:
-        made = TaskCost(task_s, row_s, key_s, at_executors, slowing, separable=separable)
-        return replace(made, error=_standard_error(samples, made))
+        return TaskCost(task_s, row_s, key_s, at_executors, slowing, separable=separable)
 
     if not samples.rows.max() > 0:
         return cost(median(seconds / starting), 0.0)
