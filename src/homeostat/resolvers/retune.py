@@ -33,6 +33,7 @@ from homeostat.models.question import Candidate, Goal, Proposer, Steady
 from homeostat.models.replay import BatchModel
 from homeostat.resolvers.ahead import NO_TROUBLE, ScaleAheadResolver, expected_per_s
 from homeostat.resolvers.alert import alert_about
+from homeostat.resolvers.doubt import doubted
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import since_onset
 from homeostat.units import clock
@@ -106,7 +107,7 @@ class RetuneResolver:
         return made, f"latency gives way to the cost limit of {wanted.cost_limit:g}: {enough}" if dearer.chosen else ""
 
     def _reliable(self, view: View) -> bool:
-        return all(trust.error <= self.up.most_error for trust in view.trust.values())
+        return not any(doubted(view, name, self.up.most_error) for name in view.trust)
 
     def _more(
         self, model: ApplicationModel, made: Plan, short: tuple[Diagnosis, ...], given_up: str
