@@ -150,7 +150,7 @@ def test_objective_noise_settings_and_the_rest_arrive() -> None:
     )
     assert (scenario.name, scenario.seed, scenario.policy) == ("w", 9, "throughput")
     assert scenario.service_noise == Noise(0.1, 0.5)
-    assert scenario.objective == Objective(50, 5, 2, 12, pytest.approx(math.log(1.5)))
+    assert scenario.objective == Objective(50, 5, 2, 12, math.log1p(0.5))
     assert scenario.settings == {"guards": {"largest_change": 20, "cooldown": "3 min"}}
 
 
