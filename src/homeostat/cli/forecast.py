@@ -66,11 +66,7 @@ def forecast(
         from homeostat import pictures
 
         pictures.check(picture)
-    horizon_s, share = _horizon_s(horizon), _share(interval)
-    options: dict[str, Any] = {
-        "quantiles": ((1 - share) / 2, 0.5, (1 + share) / 2),
-        "candidates": (*models.CANDIDATES, *plugged("forecasters", with_)),
-    }
+    horizon_s, options = _horizon_s(horizon), _options(interval, with_)
     load = load_of(source, values, store, run, event_log)
     if of is not None:
         load = _one_source(load, of)
@@ -244,6 +240,15 @@ def _horizon_s(text: str) -> float:
     if not horizon_s > 0:
         raise ConfigError("must be above 0", where="--horizon", fix="such as '1 h'")
     return horizon_s
+
+
+def _options(interval: str, further: list[str] | None) -> dict[str, Any]:
+    """How every forecast is made."""
+    from homeostat.models.forecast import CANDIDATES
+
+    share = _share(interval)
+    quantiles = ((1 - share) / 2, 0.5, (1 + share) / 2)
+    return {"quantiles": quantiles, "candidates": (*CANDIDATES, *plugged("forecasters", further))}
 
 
 def _share(text: str) -> float:
