@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from pathlib import Path
 
@@ -23,6 +24,7 @@ SAMPLES = {
     "objective.lag": '"30 s"',
     "objective.latency": '"2 s"',
     "objective.cost_limit": "12.5",
+    "objective.model_error": '"150 %"',
     "guards.largest_change": "3",
     "guards.largest_shrink": "1.5",
     "guards.cooldown": '"90 s"',
@@ -100,7 +102,7 @@ def test_there_is_a_sample_of_every_setting() -> None:
 def test_every_setting_can_stand_in_the_file(folder: Path) -> None:
     (folder / "homeostat.toml").write_text(written(SAMPLES))
     loaded = config.load(environ={})
-    assert loaded.objective == Objective(5000.0, 30.0, 2.0, 12.5)
+    assert loaded.objective == Objective(5000.0, 30.0, 2.0, 12.5, math.log1p(1.5))
     assert (loaded.policy, loaded.mode, loaded.store) == ("throughput", "earn", Path("other.sqlite"))
     assert (loaded.settings.guards.cooldown_shrink, loaded.settings.loop.act_above) == (660.0, 0.75)
     assert loaded.settings.plugins.detectors == ["mine.parts:Hot", "mine.parts:Cold"]
@@ -185,6 +187,11 @@ def test_show_tells_each_value_as_one_would_write_it_and_its_origin(folder: Path
             "not '5 min'",
         ),
         ('[objective]\nlag = "0 s"', "homeostat.toml:2: 'lag' must be above 0, not 0"),
+        ('[objective]\nmodel_error = "0 %"', "homeostat.toml:2: 'model_error' must be above 0, not 0"),
+        (
+            "[objective]\nmodel_error = 30",
+            "homeostat.toml:2: 'model_error' must be a share from 0 to 1 ('0 %' to '100 %'), not 30",
+        ),
         ("[objective]\ncost_limit = nan", "homeostat.toml:2: 'cost_limit' must be a finite number, not nan"),
         ("guards = 3", "homeostat.toml:1: 'guards' must be a table, not 3"),
         ("[[guards]]", "homeostat.toml:1: 'guards' must be a table, not a list (head it with [guards], once)"),

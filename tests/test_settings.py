@@ -180,7 +180,7 @@ def test_check_refuses_parts_that_cannot_be_had(text: str, line: str, parts: Pat
 
 
 ENTRIES = config.entries()
-WANTED = {"throughput": "5 k/s", "lag": "1 min", "latency": "2 s", "cost_limit": 40}
+WANTED = {"throughput": "5 k/s", "lag": "1 min", "latency": "2 s", "cost_limit": 40, "model_error": "30 %"}
 
 
 def complete_file() -> Iterator[str]:
@@ -211,6 +211,7 @@ WRONG_UNITS = {
     ],
     "parse_rate": ['"5"', "5", '"5 k"', '"5 k/x"', '"5 min"', '"5 %"', '"-5 /s"', '"5 apples/s"', '"1e999 /s"', '""'],
     "parse_share": ['"75"', "75", '"75 s"', '"75 k/s"', '"750 %"', '"-1 %"', "-0.1", "nan", '""'],
+    "parse_error": ['"30"', "30", '"30 s"', '"-1 %"', "-0.1", "nan", "true", '"0 %"', "0", '""'],
     "number": ['"3"', '"3 s"', '"3 %"', "nan", "inf", "-1.0", "true", '""'],
 }
 

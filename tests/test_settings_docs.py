@@ -15,11 +15,11 @@ from homeostat.core.errors import ConfigError
 from homeostat.policies import registry
 from homeostat.policies.peers import PEERS
 from homeostat.settings import Settings
-from homeostat.units import parse_duration, parse_rate, parse_share
+from homeostat.units import parse_duration, parse_error, parse_rate, parse_share
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 HEAD = "| Key | Type | Default | Meaning | Variable |\n|---|---|---|---|---|\n"
-DIMENSIONS = {parse_duration: "duration", parse_rate: "rate", parse_share: "share"}
+DIMENSIONS = {parse_duration: "duration", parse_rate: "rate", parse_share: "share", parse_error: "share"}
 
 
 def documentation() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import math
 from collections.abc import Callable
 
 import pytest
@@ -55,6 +56,11 @@ def test_a_share_is_a_percentage_or_a_number_up_to_one(value: object, share: flo
     assert units.parse_share(value) == pytest.approx(share)
 
 
+@pytest.mark.parametrize(("value", "factor"), [("50 %", 1.5), (0.5, 1.5), ("200%", 3.0), (0, 1.0)])
+def test_an_error_is_the_logarithm_of_a_factor(value: object, factor: float) -> None:
+    assert math.exp(units.parse_error(value)) == pytest.approx(factor)
+
+
 @pytest.mark.parametrize(("value", "count"), [(12, 12), ("10 k", 10_000), ("1.5M", 1_500_000), ("1_000", 1000)])
 def test_a_count_is_a_whole_number(value: object, count: int) -> None:
     assert units.parse_count(value) == count
@@ -99,6 +105,9 @@ def test_a_wrong_unit_of_a_rate_names_the_dimension_and_an_example(text: str) ->
         (units.parse_share, float("nan"), "from 0 to 1"),
         (units.parse_share, "20", "such as '20 %' or 0.2"),
         (units.parse_share, True, "not true"),
+        (units.parse_error, "-5 %", "must not be negative"),
+        (units.parse_error, 2, "from 0 to 1"),
+        (units.parse_error, "2", "such as '20 %' or 0.2"),
         (units.parse_count, 1.5, "must be a count"),
         (units.parse_count, "1.5", "must be a count"),
         (units.parse_count, "ten", "must be a count"),
@@ -133,7 +142,7 @@ def test_a_shown_share_reads_back(hundredths_of_percent: int) -> None:
 
 @given(st.text(max_size=12))
 def test_any_text_is_either_read_or_refused_in_words(text: str) -> None:
-    for parse in (units.parse_duration, units.parse_rate, units.parse_share, units.parse_count):
+    for parse in (units.parse_duration, units.parse_rate, units.parse_share, units.parse_error, units.parse_count):
         reason = "must"
         try:
             assert parse(text) >= 0

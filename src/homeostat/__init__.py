@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from homeostat._version import __version__
 
 if TYPE_CHECKING:
-    from homeostat.objectives import Cost, Lag, Latency, Provisioning, Throughput
+    from homeostat.objectives import Cost, Lag, Latency, ModelError, Provisioning, Throughput
     from homeostat.service.attach import attach
     from homeostat.spark.keyed import keyed
     from homeostat.spark.pipeline import Context, pipeline
@@ -26,6 +26,7 @@ __all__ = [
     "Latency",
     "List",
     "Map",
+    "ModelError",
     "Provisioning",
     "Quantiles",
     "State",

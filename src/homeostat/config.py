@@ -22,7 +22,16 @@ from homeostat.core.objective import Objective
 from homeostat.core.state import Mode
 from homeostat.policies import plugins, registry
 from homeostat.settings import PluginSettings, Settings
-from homeostat.strict import ContradictionError, Document, PositiveDuration, PositiveRate, Problem, Table, nearest
+from homeostat.strict import (
+    ContradictionError,
+    Document,
+    PositiveDuration,
+    PositiveError,
+    PositiveRate,
+    Problem,
+    Table,
+    nearest,
+)
 from homeostat.toml_lines import KeyPath
 
 FILE = "homeostat.toml"
@@ -45,6 +54,11 @@ class ObjectiveSettings(Table):
     )
     cost_limit: Annotated[float, Field(gt=0)] | None = Field(
         default=None, description="the most instances that may be paid for"
+    )
+    model_error: PositiveError | None = Field(
+        default=None,
+        description="by how much predictions of time may have been off for the models still to choose the sizes; "
+        "goes above `largest_error` of `[planning]`",
     )
 
 
@@ -308,7 +322,7 @@ def _read(sources: _Sources) -> Config:
 
 
 def _objective(wanted: ObjectiveSettings) -> Objective:
-    return Objective(wanted.throughput, wanted.lag, wanted.latency, wanted.cost_limit)
+    return Objective(wanted.throughput, wanted.lag, wanted.latency, wanted.cost_limit, wanted.model_error)
 
 
 def contradictions(policy: str, objective: Objective) -> Iterator[Problem]:

@@ -33,6 +33,11 @@ def Cost(at_most: float) -> Objective:  # noqa: N802
     return Objective(cost_limit=_positive("Cost", at_most, units.parse_count))
 
 
+def ModelError(at_most: float | str) -> Objective:  # noqa: N802
+    """Size by models only where predictions of time were off by at most this, else step by step: `"50 %"` or `0.5`."""
+    return Objective(model_error=_positive("ModelError", at_most, units.parse_error, units.parse_error))
+
+
 def Provisioning() -> Objective:  # noqa: N802
     """No pressure, nothing idle: what is there follows what arrives."""
     return Objective()
@@ -56,10 +61,12 @@ def combined(wanted: Wanted) -> Objective:
     return whole
 
 
-def _positive(name: str, value: float | str, parse: Callable[[object], float]) -> float:
+def _positive(
+    name: str, value: float | str, parse: Callable[[object], float], of_number: Callable[[float], float] = float
+) -> float:
     """A number is in rows per second or seconds; text has a unit."""
     try:
-        number = parse(value) if isinstance(value, str) else float(value)
+        number = parse(value) if isinstance(value, str) else of_number(value)
     except (ValueError, TypeError) as error:
         raise ConfigError(f"{name} {error}", where="objective") from error
     if not 0 < number < math.inf:

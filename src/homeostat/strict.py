@@ -23,6 +23,7 @@ __all__ = [
     "Duration",
     "PositiveCount",
     "PositiveDuration",
+    "PositiveError",
     "PositiveRate",
     "Problem",
     "Rate",
@@ -42,6 +43,7 @@ Share = Annotated[float, BeforeValidator(units.parse_share)]
 Count = Annotated[int, BeforeValidator(units.parse_count)]
 PositiveDuration = Annotated[float, Field(gt=0), BeforeValidator(units.parse_duration)]
 PositiveRate = Annotated[float, Field(gt=0), BeforeValidator(units.parse_rate)]
+PositiveError = Annotated[float, Field(gt=0), BeforeValidator(units.parse_error)]
 PositiveCount = Annotated[int, Field(gt=0), BeforeValidator(units.parse_count)]
 
 

@@ -85,6 +85,17 @@ def parse_share(value: object) -> float:
     return share
 
 
+def parse_error(value: object) -> float:
+    """How far a time may be off, as the ln of the factor; more than 100 % only as a percentage.
+
+    >>> round(parse_error("50 %"), 3)
+    0.405
+    """
+    if isinstance(value, str) and (match := _SHARE.fullmatch(value.strip())):
+        return math.log1p(_not_negative(_number(match["number"]) / 100, value))
+    return math.log1p(parse_share(value))
+
+
 def parse_count(value: object) -> int:
     """A whole number, as such or with k, M or G.
 

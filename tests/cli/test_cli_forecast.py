@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from homeostat.core.findings import Record
-from homeostat.service.learned import arrivals
-from homeostat.sim.recording import RecordedBatch, RecordedRun
+from homeostat.core.findings import JSON, Record
+from homeostat.service.learned import arrivals, arrivals_apart
+from homeostat.sim.recording import RecordedBatch, RecordedRun, RecordedSource
 from homeostat.spark.recorder import record
 from homeostat.store.protocol import BATCH
 from homeostat.store.sqlite import SqliteStore
@@ -90,6 +92,53 @@ def test_the_load_of_an_application_is_forecast_from_its_log(homeostat: Homeosta
     assert (refused.code, "there is no run 'other'" in refused.err) == (2, True)
 
 
+WANDERED = np.cumsum(np.random.default_rng(1).normal(0.0, 0.01, 1600)).tolist()
+
+
+def two_sources(number: int) -> Record:
+    """Clicks go up and down within the hour, orders wander."""
+    plain = batch(number)
+    clicks = 1000 + 500 * math.sin(number / 360 * 2 * math.pi)
+    orders = 300 * math.exp(WANDERED[number])
+    apart: JSON = {"clicks": clicks, "orders": orders}
+    return replace(plain, body={"arrival_per_s": clicks + orders, "span_s": 10.0, "arrivals_per_s": apart})
+
+
+def test_of_several_sources_each_has_its_champion_and_one_can_be_chosen(homeostat: Homeostat) -> None:
+    store = SqliteStore("log.sqlite")
+    store.append("count", [batch(number) for number in range(100)])
+    store.append("count", [two_sources(number) for number in range(100, 1600)])
+    store.close()
+    call = ("forecast", "--store", "log.sqlite", "--horizon", "15 min")
+    told = homeostat(*call, "--json").json
+    assert told["source"] == "count in log.sqlite"
+    clicks, orders = told["sources"]
+    assert (clicks["name"], clicks["usable"], orders["name"], orders["usable"]) == ("clicks", True, "orders", False)
+    assert clicks["mase"] > 0
+    shown = homeostat(*call).out
+    (line,) = [line for line in shown.splitlines() if line.startswith("clicks ")]
+    assert line.split()[:2] == ["clicks", clicks["champion"].split()[0]]
+    assert f"{clicks['mase']:.2f}" in line
+    only = homeostat(*call, "--of", "clicks", "--json").json
+    assert (only["source"], only["sources"]) == ("clicks of count in log.sqlite", [])
+    assert (only["champion"], only["mase"]) == (clicks["champion"], pytest.approx(clicks["mase"]))
+    for line in only["forecast"]:
+        number = 1600 + line["ahead_s"] / 10
+        assert line["expected"] == pytest.approx(1000 + 500 * math.sin(number / 360 * 2 * math.pi), rel=0.1)
+    refused = homeostat(*call, "--of", "click")
+    assert (refused.code, "has no source 'click' (did you mean 'clicks'?)" in refused.err) == (2, True)
+
+
+def test_the_sources_of_a_scenario_share_its_load(homeostat: Homeostat, scenario: Path) -> None:
+    text = scenario.read_text()
+    second = '[[component]]\nname = "more"\nkind = "source"\nrate = "1 k/s"\n\n[[component]]\nname = "count"'
+    scenario.write_text(text.replace('[[component]]\nname = "count"', second).replace('["lines"]', '["lines", "more"]'))
+    call = ("forecast", scenario, "--horizon", "1 min", "--at", "4 min", "--json")
+    whole, half = homeostat(*call).json, homeostat(*call, "--of", "more").json
+    assert [each["name"] for each in whole["sources"]] == ["lines", "more"]
+    assert half["forecast"][0]["expected"] == pytest.approx(whole["forecast"][0]["expected"] / 2)
+
+
 def test_the_load_of_an_application_is_forecast_from_sparks_event_log(homeostat: Homeostat) -> None:
     told = homeostat("forecast", "--event-log", RECORDED, "--horizon", "10 s", "--json").json
     assert told["source"] == f"twin in {RECORDED}"
@@ -109,6 +158,30 @@ def test_arrivals_are_read_off_what_the_source_had_got_when_a_batch_began() -> N
     times_s, per_s = arrivals(RecordedRun("a", "q", (), tuple(behind), ()))
     assert times_s.tolist() == [5.0, 15.0, 25.0, 35.0]
     assert per_s.tolist() == [50.0, 100.0, 200.0, 300.0]
+
+
+def test_sources_are_told_apart_by_what_each_had_got() -> None:
+    """Two sources of one stage are one; where a source does not tell what arrived, it is what was taken."""
+    got = [(0.0, 0.0), (1_000.0, 100.0), (3_000.0, 200.0)]
+    batches = tuple(
+        RecordedBatch(
+            "r", n, 10.0 * n, 10.0, 250.0, sources=(RecordedSource(10, a), RecordedSource(40, b), RecordedSource(200))
+        )
+        for n, (a, b) in enumerate(got)
+    )
+    run = RecordedRun("a", "q", (), batches, (), sources=("clicks", "clicks", "orders"))
+    apart = arrivals_apart(run)
+    assert apart["clicks"].tolist() == [5.0, 110.0, 210.0]
+    assert apart["orders"].tolist() == [20.0, 20.0, 20.0]
+    assert arrivals_apart(replace(run, sources=("clicks", "clicks", "clicks"))) == {}
+    other = replace(run, batches=(*batches, replace(batches[-1], number=3, sources=(RecordedSource(10),))))
+    assert math.isnan(arrivals_apart(other)["orders"][-1])
+
+
+def test_the_source_of_a_recorded_query_is_the_component_that_reads_it() -> None:
+    recorded = record(RECORDED)
+    assert recorded.sources == (recorded.components[0].name,)
+    assert len(recorded.batches[-1].sources) == 1
 
 
 def test_a_log_without_batches_is_refused(homeostat: Homeostat) -> None:

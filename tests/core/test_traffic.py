@@ -38,6 +38,27 @@ def test_a_clock_that_jumps_by_years_begins_anew() -> None:
     assert seen.seconds == 10.0
 
 
+def test_several_sources_are_kept_apart_and_one_is_the_whole() -> None:
+    apart = {"clicks": 30.0, "orders": 10.0}
+    partly = {**apart, "orders": math.nan}
+    first = traffic_of([(60.0, 60.0, 40.0, apart), (120.0, 60.0, math.nan, partly)])
+    seen = first.after(180.0, 60.0, 40.0, apart).after(181.0, 1.0, 40.0, apart)
+    assert seen.sources["clicks"].per_s == (30.0, 30.0, 30.0)
+    assert seen.sources["orders"].per_s[0] == 10.0
+    assert math.isnan(seen.sources["orders"].per_s[1])
+    assert seen.per_s[0] == 40.0
+    assert traffic_of([(60.0, 60.0, 40.0, {"clicks": 40.0}), (61.0, 1.0, 40.0, {"clicks": 40.0})]).sources == {}
+    assert seen.until(60.0).sources == {}
+
+
+def test_a_source_that_is_gone_is_forgotten_once_its_minutes_would_be() -> None:
+    seen = traffic_of([(60.0, 60.0, 40.0, {"clicks": 30.0, "orders": 10.0})])
+    later = seen.after(3_600.0, 60.0, 30.0, {"clicks": 30.0})
+    assert set(later.sources) == {"clicks", "orders"}
+    last = later.after(KEPT * MINUTE_S + 3_600.0, 60.0, 30.0, {"clicks": 30.0})
+    assert set(last.sources) == {"clicks"}
+
+
 def test_only_whole_minutes_before_a_moment_count() -> None:
     seen = Traffic(10, (1.0, 2.0, 3.0))
     assert seen.until(12.0 * MINUTE_S).per_s == (1.0, 2.0)

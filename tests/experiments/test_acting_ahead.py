@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from homeostat.bench import preempt
+from homeostat.core.findings import FORECAST_RISE
 from homeostat.core.objective import Objective
 from homeostat.core.traffic import Traffic
 from homeostat.detectors.ahead import RiseDetector
-from homeostat.models.ahead import forecast_of
+from homeostat.models.ahead import AS_NOW, forecast_of
 from homeostat.models.forecast import Forecast
 from homeostat.policies import registry
 from homeostat.service.simulation import RunResult, simulate
+from homeostat.store.memory import MemoryStore
 
 MINUTES = 90
 
@@ -54,6 +56,31 @@ def test_a_spike_that_is_foreseen_is_taken_in_its_stride() -> None:
     late, later = (run.as_json()["slo_violation_s"] for run in (ahead, reactive))
     assert late <= later / 2
     assert ahead.as_json()["needless_actions"] == 0
+
+
+def test_a_spike_of_two_sources_is_foreseen_at_each() -> None:
+    scenario, history = case().scenario(), case().history(3)
+    lines, count = scenario.components
+    components = (lines, replace(lines, name="more"), replace(count, inputs=("lines", "more")))
+    half = Traffic(history.first, tuple(rate / 2 for rate in history.per_s))
+    store = MemoryStore()
+    simulate(
+        replace(scenario, components=components, duration_s=2_000.0),
+        preempt.built(case(), preempt.AHEAD),
+        seed=3,
+        store=store,
+        run="x",
+        traffic=replace(history, sources={"lines": half, "more": half}),
+    )
+    (rise, *_) = [each for each in store.records("x", kinds=("symptom",)) if each.body.get("symptom") == FORECAST_RISE]
+    evidence = rise.body["evidence"]
+    assert isinstance(evidence, dict)
+    for name in ("lines", "more"):
+        assert evidence[f"forecast of {name} by"] not in ("last value", AS_NOW)
+        assert 0 < float(str(evidence[f"error of {name} (MASE)"])) < 1
+    assert float(str(evidence["expected"])) == pytest.approx(4_000.0, rel=0.2)
+    actions = store.records("x", kinds=("action",))
+    assert any(action.body["cause"] == "rise-ahead" for action in actions)
 
 
 @pytest.mark.parametrize(

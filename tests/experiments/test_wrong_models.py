@@ -11,6 +11,7 @@ from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.objective import Objective
 from homeostat.core.policy import Policy
 from homeostat.core.view import View
+from homeostat.objectives import ModelError
 from homeostat.policies import registry
 from homeostat.resolvers.scale import ScaleUpResolver
 from homeostat.resolvers.sizing import Need, Sizing
@@ -87,6 +88,19 @@ def test_a_model_that_is_wrong_by_a_factor_of_three_is_given_up_and_said_so() ->
     assert any("predictions were off by" in text for text in texts)
     errors = [record.body.get("model_error") for record in store.records("x", kinds=("outcome",))]
     assert any(isinstance(error, float) and error > 0.5 for error in errors)
+
+
+@pytest.mark.parametrize(("allowed", "given_up"), [("20 %", True), ("900 %", False)])
+def test_how_wrong_a_model_may_be_says_the_objective(allowed: str, given_up: bool) -> None:
+    """The same model, whose promises are never kept: an objective that allows that little steps by the pressure."""
+    store = MemoryStore()
+    policy = with_wrong_model(registry.build("provisioning", SETTINGS))
+    simulate(scenario(DataflowSpec(), objective=ModelError(at_most=allowed)), policy, store=store, run="x")
+    errors = [record.body.get("model_error") for record in store.records("x", kinds=("outcome",))]
+    assert any(isinstance(error, float) and error > 0.5 for error in errors)
+    texts = [str(record.body.get("prediction")) for record in store.records("x", kinds=("action",))]
+    assert any(f"the objective allows {allowed.replace(' ', '')}, so by" in text for text in texts) == given_up
+    assert given_up or not any("predictions were off" in text for text in texts)
 
 
 CASES = {

@@ -30,6 +30,7 @@ from homeostat.core.findings import (
 from homeostat.core.objective import Objective
 from homeostat.core.trust import Trust
 from homeostat.core.view import View
+from homeostat.objectives import ModelError
 from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import Sizing
@@ -217,9 +218,18 @@ def test_a_model_that_was_wrong_does_not_size_what_is_given_back(
     found = down(view)
 
     assert [p.patch.values for p in found] == ([{SPLIT: left}] if left else [])
-    assert all(
-        p.prediction and "predictions were off by 146% here, so by a fixed step" in p.prediction.text for p in found
-    )
+    told = "predictions were off by 146% here, largest_error allows 65%, so by a fixed step"
+    assert all(p.prediction and told in p.prediction.text for p in found)
+
+
+@pytest.mark.parametrize(("allowed", "left"), [("50 %", 3), ("200 %", 1)])
+def test_the_objective_says_how_far_a_model_may_have_been_off(allowed: str, left: int) -> None:
+    view = replace(stage(20.0, objective=ModelError(at_most=allowed)), trust=DOUBTED)
+    (proposal,) = down(view)
+
+    assert proposal.patch.values == {SPLIT: left}
+    assert proposal.prediction is not None
+    assert ("off by 146% here, the objective allows 50%" in proposal.prediction.text) == (left == 3)
 
 
 def test_what_is_not_idle_is_not_given_back_beside_it_where_the_model_was_wrong() -> None:

@@ -186,3 +186,5 @@ def test_a_throughput_that_gives_way_is_held_as_far_as_rows_arrive() -> None:
 def test_a_model_that_was_wrong_sizes_nothing_ahead() -> None:
     doubted = replace(batches(), trust={"count": Trust(0.9, 3), "lines": Trust(0.9, 3)})
     assert planned(2_000.0, view=doubted) == []
+    tolerated = replace(doubted, objective=Objective(latency_p95_s=8.0, model_error=1.0))
+    assert len(planned(2_000.0, view=tolerated)) == 1

@@ -106,6 +106,11 @@ def test_two_pipelines_of_one_name(app: Path) -> None:
             "import homeostat as hs\n\nhs.Throughput(at_least=-1)\n",
             "app.py:3: objective: Throughput of -1 is not above 0",
         ),
+        (
+            "import homeostat as hs\n\nhs.ModelError(at_most=5)\n",
+            "app.py:3: objective: ModelError must be a share from 0 to 1",
+        ),
+        ("import homeostat as hs\n\nhs.ModelError(0)\n", "app.py:3: objective: ModelError of 0 is not above 0"),
     ],
 )
 def test_a_file_that_raises_is_told_with_its_line(

@@ -52,6 +52,14 @@ def test_phases_state_and_watermark_are_written_where_they_are_known() -> None:
     assert "state_bytes" not in record.body
 
 
+def test_what_arrived_at_each_source_is_written_where_there_are_several() -> None:
+    several = replace(BATCH, arrivals_per_s={"clicks": 200.0, "orders": NAN})
+    (record,) = Samples().new(State(history=(several,)))
+    assert record.body["arrivals_per_s"] == {"clicks": 200.0, "orders": None}
+    (record,) = Samples().new(State(history=(replace(BATCH, arrivals_per_s={"clicks": 250.0}),)))
+    assert "arrivals_per_s" not in record.body
+
+
 def test_each_batch_is_written_once_and_in_order() -> None:
     samples = Samples()
     later = [replace(BATCH, at_s=100.0 + 2 * number, batch=7 + number) for number in range(4)]

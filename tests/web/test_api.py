@@ -321,7 +321,7 @@ def test_a_resolver_that_has_nothing_to_say_says_so(alice: httpx.Client, words: 
 
 def test_the_traffic_ahead_is_told_with_an_interval_once_it_is_known(client: httpx.Client, tmp_path: Path) -> None:
     told = client.get("/models/traffic.json", params=RUN | {"horizon": "15 min"}).json()
-    assert (told["run"], told["usable"]) == ("app/words", False)
+    assert (told["run"], told["usable"], told["sources"]) == ("app/words", False, [])
     assert "of history is needed" in told["reason"]
     write_history(tmp_path / "week.sqlite", queries=5, days=7.0, batch_s=600.0)
     with serving(tmp_path / "week.sqlite") as found, found.client() as other:
@@ -333,6 +333,34 @@ def test_the_traffic_ahead_is_told_with_an_interval_once_it_is_known(client: htt
         wave = 1_000.0 * (1.5 + math.sin(then_s / 86_400 * 2 * math.pi))
         assert step["expected"] == pytest.approx(wave, rel=0.25)
         assert step["low"] <= step["expected"] <= step["high"]
+
+
+def test_the_traffic_ahead_names_the_champion_of_each_of_several_sources(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "two.sqlite")
+    waves = [1_000.0 + 500.0 * math.sin(number / 60 * 2 * math.pi) for number in range(400)]
+    store.append(
+        "app/two",
+        [
+            Record(
+                f"b-{number}",
+                "batch",
+                1e9 + 60.0 * number,
+                "a batch",
+                body={
+                    "arrival_per_s": wave + 100.0,
+                    "span_s": 60.0,
+                    "arrivals_per_s": {"clicks": wave, "orders": 100.0},
+                },
+            )
+            for number, wave in enumerate(waves)
+        ],
+    )
+    store.close()
+    with serving(tmp_path / "two.sqlite") as found, found.client() as client:
+        told = client.get("/models/traffic.json", params={"run": "app/two", "horizon": "15 min"}).json()
+    clicks, orders = told["sources"]
+    assert (clicks["name"], clicks["usable"], orders["name"], orders["usable"]) == ("clicks", True, "orders", False)
+    assert clicks["champion"] == told["champion"]
 
 
 def test_without_batches_there_is_no_traffic_to_forecast(client: httpx.Client) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -37,12 +37,14 @@ _FINER = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3))
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Rates over time as they came: not sorted, not regular, NaN where a value is missing."""
+    """Rates over time as they came: not sorted, not regular, NaN where a value is missing. `sources` has those of each,
+    where several are told apart."""
 
     name: str
     times_s: Array
     per_s: Array
     notes: tuple[str, ...] = ()
+    sources: Mapping[str, Array] = field(default_factory=dict)
 
 
 def read(path: str | Path, values: Literal["count", "rate"] = "count") -> Load:

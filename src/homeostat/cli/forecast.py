@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -48,6 +49,9 @@ def forecast(
     event_log: Annotated[
         Path | None, typer.Option("--event-log", metavar="PATH", help="What arrived according to Spark's event log.")
     ] = None,
+    of: Annotated[
+        str | None, typer.Option("--of", metavar="NAME", help="One of several sources; all together if left out.")
+    ] = None,
     with_: WithOption = None,
     picture: Annotated[
         Path | None, typer.Option("--picture", metavar="FILE", help="Draw it to a .png or .svg file.")
@@ -56,32 +60,30 @@ def forecast(
 ) -> None:
     """Forecast the load, and tell how wrong such forecasts have been and whether this one is worth using."""
     from homeostat.models import forecast as models
-    from homeostat.service.traffic import as_json
+    from homeostat.service.traffic import apart_json, as_json, forecast_apart
 
     if picture is not None:
         from homeostat import pictures
 
         pictures.check(picture)
-    horizon_s, share = _horizon_s(horizon), _share(interval)
-    candidates = (*models.CANDIDATES, *plugged("forecasters", with_))
+    horizon_s, options = _horizon_s(horizon), _options(interval, with_)
     load = load_of(source, values, store, run, event_log)
+    if of is not None:
+        load = _one_source(load, of)
     for note in load.notes:
         say(f"note: {note}")
     whole = models.regular(load.times_s, load.per_s, horizon_s=horizon_s, most=1_000_000)
     count = len(whole.values) if at is None else _place(at, whole)
     history = whole.until(count).newest()
-    made = models.forecast(
-        history,
-        horizon_s,
-        quantiles=((1 - share) / 2, 0.5, (1 + share) / 2),
-        candidates=candidates,
-    )
+    made = models.forecast(history, horizon_s, **options)
+    apart = forecast_apart(load.times_s, load.sources, made.made_at_s, horizon_s, **options)
     came = whole.values[count : count + len(made.values)]
     known = came.tolist()
     if json:
-        print_json({"source": load.name, **as_json(made, known)})
+        print_json({"source": load.name, "sources": apart_json(apart), **as_json(made, known)})
     else:
         _print(load.name, made, known)
+        _print_apart(apart)
     if picture is not None:
         pictures.forecast(
             made, history, came, picture, title=f"{load.name}: the next {format_duration(made.horizon_s)}"
@@ -114,6 +116,16 @@ def _print(name: str, made: Forecast, came: Sequence[float]) -> None:
         out.print()
         scores = [(s.name, f"{s.mase:.3f}", f"{format_count(s.error_per_s)} rows/s") for s in made.scores]
         print_table(("candidate", "MASE", "mean error"), scores, right=("MASE", "mean error"))
+
+
+def _print_apart(apart: Mapping[str, Forecast]) -> None:
+    """Who would speak for each source; nothing where there is one."""
+    if apart:
+        console().print()
+        told = [
+            (name, one.champion, f"{one.mase:.2f}" if one.origins else "-", one.reason) for name, one in apart.items()
+        ]
+        print_table(("source", "champion", "MASE", ""), told, right=("MASE",))
 
 
 def _row(made: Forecast, came: Sequence[float], number: int) -> tuple[str, ...]:
@@ -155,10 +167,19 @@ def load_of(source: str | None, values: str, store: Path | None, run: str | None
     return traces.read(path, kind)
 
 
+def _one_source(load: Load, name: str) -> Load:
+    from homeostat.strict import nearest
+
+    if name not in load.sources:
+        fix = nearest(name, list(load.sources)) or "only one is known of it: leave --of out"
+        raise ConfigError(f"{load.name} has no source {name!r}", where="--of", fix=fix)
+    return replace(load, name=f"{name} of {load.name}", per_s=load.sources[name], sources={})
+
+
 def stored_load(path: Path, run: str | None) -> Load:
     """What arrived in each batch of a run."""
     from homeostat.bench.traces import Load
-    from homeostat.service.traffic import traffic
+    from homeostat.service.traffic import arrived
     from homeostat.store.sqlite import SqliteStore
     from homeostat.strict import nearest
 
@@ -172,18 +193,18 @@ def stored_load(path: Path, run: str | None) -> Load:
         if run is not None and run not in names:
             raise ConfigError(f"there is no run {run!r}", where=str(path), fix=nearest(run, names[-10:]))
         name = run or (names[-1] if names else "")
-        times_s, per_s = traffic(opened, name)
+        seen = arrived(opened, name)
     finally:
         opened.close()
-    return _enough(Load(f"{name} in {path}", times_s, per_s), f"run {name}", path)
+    return _enough(Load(f"{name} in {path}", seen.times_s, seen.per_s, sources=seen.sources), f"run {name}", path)
 
 
 def recorded_load(recorded: RecordedRun, path: str) -> Load:
     """What arrived for each batch of a recorded query."""
     from homeostat.bench.traces import Load
-    from homeostat.service.learned import arrivals
+    from homeostat.service.learned import arrivals, arrivals_apart
 
-    load = Load(f"{recorded.query} in {path}", *arrivals(recorded), recorded.notes)
+    load = Load(f"{recorded.query} in {path}", *arrivals(recorded), recorded.notes, arrivals_apart(recorded))
     return _enough(load, f"query {recorded.query}", path)
 
 
@@ -208,8 +229,10 @@ def simulated_load(name: str) -> Load:
     step_s = interval_s(scenario)
     workload = Workload(scenario.workload, scenario.seed, step_s)
     starts_s = np.arange(int(scenario.duration_s / step_s), dtype=np.float64) * step_s
-    per_s = [workload.rows_between(start_s, start_s + step_s) / step_s for start_s in starts_s]
-    return Load(scenario.name, starts_s, np.array(per_s))
+    per_s = np.array([workload.rows_between(start_s, start_s + step_s) / step_s for start_s in starts_s])
+    sources = [component.name for component in scenario.components if component.kind == "source"]
+    apart = {name: per_s / len(sources) for name in sources} if len(sources) > 1 else {}
+    return Load(scenario.name, starts_s, per_s, sources=apart)
 
 
 def _horizon_s(text: str) -> float:
@@ -217,6 +240,15 @@ def _horizon_s(text: str) -> float:
     if not horizon_s > 0:
         raise ConfigError("must be above 0", where="--horizon", fix="such as '1 h'")
     return horizon_s
+
+
+def _options(interval: str, further: list[str] | None) -> dict[str, Any]:
+    """How every forecast is made."""
+    from homeostat.models.forecast import CANDIDATES
+
+    share = _share(interval)
+    quantiles = ((1 - share) / 2, 0.5, (1 + share) / 2)
+    return {"quantiles": quantiles, "candidates": (*CANDIDATES, *plugged("forecasters", further))}
 
 
 def _share(text: str) -> float:

@@ -71,7 +71,7 @@ def _observed(policy: Policy, state: State, observation: Observation, book: Book
         under_way=None if ended else state.under_way,
         window=window,
         history=(*state.history, entry)[-HISTORY_KEPT:],
-        traffic=state.traffic.after(entry.at_s, entry.span_s, entry.arrival_per_s),
+        traffic=state.traffic.after(entry.at_s, entry.span_s, entry.arrival_per_s, entry.arrivals_per_s),
         fresh=state.fresh or not (between and policy.fresh_window),
         hosts=frozenset(workers.hosts) or state.hosts,
         active=tuple(

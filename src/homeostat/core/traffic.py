@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 MINUTE_S = 60.0
 KEPT = 14 * 24 * 60
@@ -14,19 +14,21 @@ _EDGE = 1e-6
 @dataclass(frozen=True, slots=True)
 class Traffic:
     """`per_s` has the mean rate of each whole minute, the first of which is `first` minutes after time zero; NaN where
-    nothing was seen. `rows` arrived in the `seconds` seen of the minute after them."""
+    nothing was seen. `rows` arrived in the `seconds` seen of the minute after them. `sources` has the same of each,
+    where there are several."""
 
     first: int = 0
     per_s: tuple[float, ...] = ()
     rows: float = 0.0
     seconds: float = 0.0
+    sources: Mapping[str, Traffic] = field(default_factory=dict, hash=False)
 
     @property
     def end_s(self) -> float:
         return (self.first + len(self.per_s)) * MINUTE_S
 
     def until(self, at_s: float) -> Traffic:
-        """The whole minutes before that moment."""
+        """The whole minutes before that moment, of all sources together."""
         count = min(len(self.per_s), max(0, math.floor(at_s / MINUTE_S + _EDGE) - self.first))
         return Traffic(self.first, self.per_s[:count])
 
@@ -35,8 +37,18 @@ class Traffic:
         seen = self.per_s[max(0, math.ceil(start_s / MINUTE_S - _EDGE) - self.first) :]
         return max((rate for rate in seen if math.isfinite(rate)), default=math.nan)
 
-    def after(self, at_s: float, span_s: float, arrival_per_s: float) -> Traffic:
+    def after(
+        self, at_s: float, span_s: float, arrival_per_s: float, by_source: Mapping[str, float] | None = None
+    ) -> Traffic:
         """With an observation of the last `span_s` more. One that comes late, or does not know, adds nothing."""
+        whole = self._whole_after(at_s, span_s, arrival_per_s)
+        if not self.sources and len(by_source or {}) < 2:
+            return whole
+        kept = {name: one for name, one in self.sources.items() if at_s - one.end_s < KEPT * MINUTE_S}
+        seen = {name: kept.get(name, Traffic()).after(at_s, span_s, rate) for name, rate in (by_source or {}).items()}
+        return replace(whole, sources=kept | seen)
+
+    def _whole_after(self, at_s: float, span_s: float, arrival_per_s: float) -> Traffic:
         minute = math.floor(at_s / MINUTE_S - _EDGE)
         open_minute = self.first + len(self.per_s)
         nothing = not self.per_s and self.seconds == 0
@@ -54,9 +66,13 @@ class Traffic:
         return Traffic(self.first + max(0, len(per_s) - KEPT), per_s[-KEPT:], arrival_per_s * inside_s, inside_s)
 
 
-def traffic_of(observed: Iterable[tuple[float, float, float]]) -> Traffic:
-    """From lines of (when it ended, how long it was, what arrived per second), the oldest first."""
+Seen = tuple[float, float, float] | tuple[float, float, float, Mapping[str, float]]
+
+
+def traffic_of(observed: Iterable[Seen]) -> Traffic:
+    """From lines of (when it ended, how long it was, what arrived per second, and that of each source), the oldest
+    first."""
     found = Traffic()
-    for at_s, span_s, arrival_per_s in observed:
-        found = found.after(at_s, span_s, arrival_per_s)
+    for line in observed:
+        found = found.after(*line)
     return found

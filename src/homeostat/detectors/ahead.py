@@ -65,10 +65,16 @@ def _rise(
         "seconds ahead": lead_s,
         "can be taken": limit,
         "over what was planned for": soon / limit,
-        "forecast by": found.champion,
-        "its error (MASE)": found.mase,
     }
-    return Symptom(FORECAST_RISE, load.component, 1.0 - limit / soon, evidence)
+    return Symptom(FORECAST_RISE, load.component, 1.0 - limit / soon, evidence | _by_whom(found))
+
+
+def _by_whom(found: Coming) -> dict[str, float | str]:
+    """Who made the forecast, and its error; of several sources those of each."""
+    if not found.sources:
+        return {"forecast by": found.champion, "its error (MASE)": found.mase}
+    champions: dict[str, float | str] = {f"forecast of {name} by": one.champion for name, one in found.sources.items()}
+    return champions | {f"error of {name} (MASE)": one.mase for name, one in found.sources.items() if one.mase >= 0}
 
 
 def _highest(expected: Coming, target: float) -> float:

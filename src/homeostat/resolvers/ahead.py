@@ -15,6 +15,7 @@ from homeostat.core.findings import (
     Proposal,
 )
 from homeostat.core.view import View
+from homeostat.resolvers.doubt import doubted
 from homeostat.resolvers.scale import scaling
 from homeostat.resolvers.sizing import Sizing, within_bounds
 
@@ -24,7 +25,8 @@ NO_TROUBLE = frozenset({RISE_AHEAD, OVER_PROVISIONED, NEEDLESS_SPREAD, *STATE_RI
 @dataclass(frozen=True, slots=True)
 class ScaleAheadResolver:
     """Sizes all components for the load that is forecast. Trouble that is there already goes first, and a component
-    whose predictions have been off by more than `most_error` is left to what it shows when the load has come."""
+    whose predictions have been off by more than the objective or else `most_error` allows is left to what it shows
+    when the load has come."""
 
     sizing: Sizing = Sizing()
     most_error: float = 0.5
@@ -35,12 +37,8 @@ class ScaleAheadResolver:
         if not ahead or any(d.cause not in NO_TROUBLE for d in diagnoses):
             return
         needs = within_bounds(view, self.sizing.needs(view, floor_per_s=expected_per_s(ahead)))
-        doubted = {name for name, trust in view.trust.items() if trust.error > self.most_error}
-        wanted = [
-            need
-            for need in needs
-            if need.component not in doubted and view.spec(need.knob).clip(need.instances) > need.present
-        ]
+        relied = [need for need in needs if not doubted(view, need.component, self.most_error)]
+        wanted = [need for need in relied if view.spec(need.knob).clip(need.instances) > need.present]
         if wanted:
             yield scaling(view, SCALE_UP, ahead, wanted)
 

@@ -34,6 +34,7 @@ from homeostat.models.replay import BatchModel
 from homeostat.models.trend import rise_per_s
 from homeostat.resolvers.ahead import NO_TROUBLE, ScaleAheadResolver, expected_per_s
 from homeostat.resolvers.alert import alert_about
+from homeostat.resolvers.doubt import doubted
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import since_onset
 from homeostat.units import clock
@@ -116,7 +117,7 @@ class RetuneResolver:
         return min(math.exp(rise_per_s(*seen.T) * (2.0 * change_s + self.settle_s)), _MOST_RISE)
 
     def _reliable(self, view: View) -> bool:
-        return all(trust.error <= self.up.most_error for trust in view.trust.values())
+        return not any(doubted(view, name, self.up.most_error) for name in view.trust)
 
     def _more(
         self, model: ApplicationModel, made: Plan, short: tuple[Diagnosis, ...], given_up: str

@@ -29,6 +29,7 @@ from homeostat.models.application import unseen
 from homeostat.models.capacity import loads, speed_up
 from homeostat.resolvers.admission import rows_wanted
 from homeostat.resolvers.alert import alert_about
+from homeostat.resolvers.doubt import doubt
 from homeostat.resolvers.paper import scale_down_target, scale_up_target
 from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
 
@@ -43,8 +44,8 @@ _MENDED_ELSEWHERE = (DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW, SLOW_INSTANCE)
 class ScaleUpResolver:
     """Sizes all components for the load at the sources, also those that a bottleneck before them still hides.
 
-    Where predictions have been off by more than `most_error`, it takes the paper's step by the pressure instead or,
-    where nothing is under pressure, by how far the objective is missed.
+    Where predictions have been off by more than the objective or else `most_error` allows, it takes the paper's step
+    by the pressure instead or, where nothing is under pressure, by how far the objective is missed.
     """
 
     sizing: Sizing = Sizing()
@@ -75,8 +76,8 @@ class ScaleUpResolver:
 
     def _trusted(self, view: View, need: Need, short: Sequence[Diagnosis]) -> Need | None:
         """The need as the model sees it or, where that was wrong too often, as the symptoms do; None without any."""
-        doubt = _doubt(view, need.component, self.most_error)
-        if not doubt:
+        why = doubt(view, need.component, self.most_error)
+        if not why:
             return need
         symptoms = [symptom for diagnosis in short for symptom in diagnosis.symptoms]
         pressed = [s.severity for s in symptoms if s.kind == PRESSURE and s.component == need.component]
@@ -86,7 +87,7 @@ class ScaleUpResolver:
         share = max(pressed or missed)
         by = f"the pressure of {share:.0%}" if pressed else f"what the objective is missed by, {share:.0%}"
         target = max(need.present + 1, scale_up_target(share, need.present))
-        return replace(need, exact=float(target), enough=True, partitions={}, note=f"{doubt}, so by {by}")
+        return replace(need, exact=float(target), enough=True, partitions={}, note=f"{why}, so by {by}")
 
     @staticmethod
     def _too_large(view: View, needs: Sequence[Need], wanted: Sequence[Need], skewed: frozenset[str]) -> list[Need]:
@@ -106,7 +107,8 @@ class ScaleUpResolver:
 class ScaleDownResolver:
     """Gives back what the load does not need; with a throughput objective never below what that one needs.
 
-    Where predictions have been off by more than `most_error`, what is idle shrinks by the paper's step instead.
+    Where predictions have been off by more than the objective or else `most_error` allows, what is idle shrinks by
+    the paper's step instead.
     """
 
     sizing: Sizing = Sizing()
@@ -130,22 +132,14 @@ class ScaleDownResolver:
 
     def _trusted(self, view: View, need: Need, idle: set[str]) -> Need | None:
         """The need as the model sees it or, where that was wrong too often, a fifth less of what is idle."""
-        doubt = _doubt(view, need.component, self.most_error)
-        if not doubt:
+        why = doubt(view, need.component, self.most_error)
+        if not why:
             return need
         if need.component not in idle:
             return None
         least = need.instances if view.objective.throughput_per_s else math.ceil(view.spec(need.knob).minimum)
         target = scale_down_target(need.present, _STEP_DOWN, least)
-        return replace(need, exact=float(target), enough=True, partitions={}, note=f"{doubt}, so by a fixed step")
-
-
-def _doubt(view: View, component: str, most_error: float) -> str:
-    """Why the model is not relied upon here; empty if it is."""
-    trust = view.trust.get(component)
-    if trust is None or trust.error <= most_error:
-        return ""
-    return f"predictions were off by {math.expm1(trust.error):.0%} here"
+        return replace(need, exact=float(target), enough=True, partitions={}, note=f"{why}, so by a fixed step")
 
 
 def _too_early(view: View, needs: Sequence[Need], least: int) -> bool:

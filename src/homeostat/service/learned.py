@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -105,6 +106,23 @@ def arrivals(recorded: RecordedRun) -> tuple[Array, Array]:
     spans = [(batch, before, _span_s(batch, before)) for before, batch in pairwise((None, *recorded.batches)) if batch]
     middle_s = [batch.ended_s - span_s / 2 for batch, _, span_s in spans]
     return np.array(middle_s), np.array([_arrival_per_s(*each) for each in spans])
+
+
+def arrivals_apart(recorded: RecordedRun) -> dict[str, Array]:
+    """The same rates of each source, where there are several."""
+    names = dict.fromkeys(recorded.sources)
+    if len(names) < 2:
+        return {}
+    of_one = {name: tuple(_only(batch, recorded.sources, name) for batch in recorded.batches) for name in names}
+    return {name: arrivals(replace(recorded, batches=batches))[1] for name, batches in of_one.items()}
+
+
+def _only(batch: RecordedBatch, names: Sequence[str], name: str) -> RecordedBatch:
+    """As if it had read that source alone; unknown if the batch had others than the run."""
+    if len(batch.sources) != len(names):
+        return replace(batch, rows=NAN, arrived_rows=NAN)
+    mine = [source for source, other in zip(batch.sources, names, strict=True) if other == name]
+    return replace(batch, rows=sum(s.rows for s in mine), arrived_rows=sum(s.arrived_rows for s in mine))
 
 
 def _model_of(state: State, now_s: float, where: str) -> ApplicationModel:

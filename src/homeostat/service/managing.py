@@ -17,6 +17,7 @@ from homeostat.service.diary import Diary
 from homeostat.service.learned import Learner
 from homeostat.service.manager import Manager
 from homeostat.service.timeline import known
+from homeostat.service.traffic import of_sources
 from homeostat.spark.application import Application
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
@@ -89,7 +90,7 @@ def manager(
         run,
         objective=objective,
         mode=config.mode,
-        traffic=_logged_traffic(store, run),
+        traffic=logged_traffic(store, run),
         on_step=after_step,
         on_alert=alert,
     )
@@ -104,9 +105,10 @@ def policy_name(config: Config, objective: Objective) -> str:
     return "throughput" if objective.throughput_per_s is not None else config.policy
 
 
-def _logged_traffic(store: Store, run: str) -> Traffic:
+def logged_traffic(store: Store, run: str) -> Traffic:
     """What arrived in earlier lives of the query, as far as its log tells."""
     batches = store.records(run, kinds=(BATCH,), limit=_MOST_BATCHES, newest_first=True)
     return traffic_of(
-        (record.at_s, known(record.body, "span_s"), known(record.body, "arrival_per_s")) for record in reversed(batches)
+        (record.at_s, known(record.body, "span_s"), known(record.body, "arrival_per_s"), of_sources(record.body))
+        for record in reversed(batches)
     )

@@ -38,6 +38,8 @@ def _record(digest: Digest, executors: Sequence[int]) -> Record:
     phases = {name: _known(seconds) for name, seconds in digest.phases_s.items()}
     if phases:
         body["phases_s"] = dict(phases)
+    if len(digest.arrivals_per_s) > 1:
+        body["arrivals_per_s"] = {name: _known(rate) for name, rate in digest.arrivals_per_s.items()}
     body |= {"batch": digest.batch, "executors": sum(executors), "workers": digest.workers}
     text = f"batch {digest.batch}: {digest.rows:.0f} rows in {digest.seconds:.1f} s"
     return Record(f"b-{digest.at_s:.3f}-{digest.batch}", BATCH, digest.at_s, text, body=body)

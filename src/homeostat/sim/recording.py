@@ -30,8 +30,17 @@ class RecordedTasks:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedSource:
+    """What a batch took from one source, and what that had got when the batch began, taken or not."""
+
+    rows: float
+    arrived_rows: float = NAN
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedBatch:
-    """`arrived_rows` is what the sources had got when it began, taken or not; `pending_rows` what it left there."""
+    """`arrived_rows` is what the sources had got when it began, taken or not; `pending_rows` what it left there.
+    `sources` are as many as the run names."""
 
     run: str
     number: int
@@ -43,6 +52,7 @@ class RecordedBatch:
     pending_rows: float = NAN
     state_rows: float = NAN
     tasks: Mapping[str, RecordedTasks] = field(default_factory=dict)
+    sources: tuple[RecordedSource, ...] = ()
 
     @property
     def ended_s(self) -> float:
@@ -68,7 +78,8 @@ class RecordedComponent:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """One query of one application. `driver_up_s` is when the application began to ask for executors."""
+    """One query of one application. `driver_up_s` is when the application began to ask for executors, `sources` has
+    the component that reads each source."""
 
     application: str
     query: str
@@ -78,3 +89,4 @@ class RecordedRun:
     driver_up_s: float = NAN
     locality_wait_s: float = 3.0
     notes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 
 from homeostat import strict
 from homeostat.settings import Settings
-from homeostat.strict import ContradictionError, Count, PositiveCount, Share, Table
+from homeostat.strict import ContradictionError, Count, PositiveCount, PositiveError, Share, Table
 
 MOST_INSTANCES = 1_000_000
 MOST_KEYS = 10_000_000
@@ -231,6 +231,7 @@ class ObjectiveTable(Table):
     lag_s: PositiveDuration = optional("lag")
     latency_p95_s: PositiveDuration = optional("latency")
     cost_limit: Factor = optional()
+    model_error: PositiveError = optional()
 
 
 class ScenarioTable(Table):

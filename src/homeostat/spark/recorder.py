@@ -17,6 +17,7 @@ from homeostat.sim.recording import (
     RecordedComponent,
     RecordedExecutor,
     RecordedRun,
+    RecordedSource,
     RecordedTasks,
 )
 from homeostat.spark import eventlog
@@ -111,6 +112,7 @@ class Recorder:
             driver_up_s=self.driver_up_s,
             locality_wait_s=_duration_s(self._properties.get("spark.locality.wait", "3s")),
             notes=(f"other queries of the application were left out: {', '.join(others)}",) if others else (),
+            sources=book.source_names(len(batches[-1].sources)),
         )
 
     def _tasks_by_component(self, book: NameBook, batch: BatchKey) -> dict[str, RecordedTasks]:
@@ -208,6 +210,7 @@ def _batch(progress: Progress, tasks: Mapping[str, RecordedTasks]) -> RecordedBa
         pending_rows=arrived - sum(source.end for source in progress.sources),
         state_rows=progress.state_rows,
         tasks=tasks,
+        sources=tuple(RecordedSource(source.rows, source.latest) for source in progress.sources),
     )
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from homeostat.core.errors import HomeostatError, StoreError
 from homeostat.core.findings import Record
-from homeostat.service.traffic import as_json
-from homeostat.service.traffic import traffic as arrived
+from homeostat.service.traffic import apart_json, arrived, as_json, forecast_apart
 from homeostat.store import explain
 from homeostat.store.protocol import BATCH, KINDS, RunInfo, Store
 from homeostat.web import presence, stories, summary
@@ -109,14 +108,17 @@ def record(store: Store, asked: Asked) -> dict[str, Any]:
 
 def traffic(store: Store, asked: Asked) -> dict[str, Any]:
     from homeostat.models import forecast as models
+    from homeostat.models.ahead import MOST_APART
 
     info = known_run(store, asked["run"])
-    times_s, per_s = arrived(store, info.name, MOST_BATCHES)
+    seen = arrived(store, info.name, MOST_BATCHES)
     horizon_s = HORIZONS_S[asked["horizon"]]
-    history = models.regular(times_s, per_s, horizon_s=horizon_s)
+    history = models.regular(seen.times_s, seen.per_s, horizon_s=horizon_s)
     if not history.known:
         raise RefusalError(404, "this run has no batches to forecast from", "let it run for a while")
-    return {"run": info.name, **as_json(models.forecast(history, horizon_s))}
+    sources = seen.sources if len(seen.sources) <= MOST_APART else {}
+    apart = forecast_apart(seen.times_s, sources, math.inf, horizon_s)
+    return {"run": info.name, "sources": apart_json(apart), **as_json(models.forecast(history, horizon_s))}
 
 
 def known_run(store: Store, name: str) -> RunInfo:
