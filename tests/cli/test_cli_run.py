@@ -49,6 +49,10 @@ def nothing_started(directory: Path) -> bool:
         (("--for", "-5 s"), ("--for",)),
         (("--conf", "spark.executor.memory"), ("--conf", "write spark.some.key=value")),
         (("--conf", "executor.memory=1g"), ("--conf", "executor.memory=1g")),
+        (
+            ("--conf", "spark.sql.streaming.checkpointLocation=/data/checkpoints"),
+            ("--conf spark.sql.streaming.checkpointLocation: ", "checkpoints/<query>", "--directory"),
+        ),
         (("--set", "settle=5 s"), ("--set", "section.key=value")),
         (("--set", "loop.setle=5 s"), ("--set loop.setle", "did you mean 'settle'?")),
         (("--set", "loop.settle=soon"), ("--set loop.settle", "soon")),
