@@ -18,6 +18,12 @@ def test_the_cause_is_told_without_ids_and_plans() -> None:
     assert first_line(ValueError("[PARSE_ERROR] near 'SELEC';\n'Project")) == "[PARSE_ERROR] near 'SELEC'"
 
 
+def test_a_master_that_took_nobody_in_is_told_as_that() -> None:
+    java = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n: java.lang."
+    said = "IllegalArgumentException: Can only call getServletHandlers on a running MetricsSystem\n\tat"
+    assert first_line(RuntimeError(java + said)).startswith("no master took the application in: ")
+
+
 def test_why_java_ended_is_found_in_what_it_wrote() -> None:
     warned = "WARNING: Using incubator modules: jdk.incubator.vector\n"
     heap = "Invalid maximum heap size: -Xmxlots\nError: Could not create the Java Virtual Machine.\n"

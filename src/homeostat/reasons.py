@@ -11,6 +11,8 @@ _STREAM_FAILED = "terminated with exception: "
 _PYTHON_TRACE = "Traceback (most recent call last):"
 _JAVA_CAUSE = re.compile(r"(?:Exception in thread \S+ )?(.*(?:Exception|Error|Invalid|Unrecognized).*)")
 _JAVA_CALL = "An error occurred while calling"
+# So Spark puts it when it has given up on its master before the session was made.
+_GAVE_UP = "on a running MetricsSystem"
 
 
 def first_line(error: BaseException) -> str:
@@ -21,6 +23,8 @@ def first_line(error: BaseException) -> str:
     first, *rest = (text.partition(_STREAM_FAILED)[2] or text).splitlines()
     if first.startswith(_JAVA_CALL) and rest:
         first = rest[0].removeprefix(": ")
+    if first.endswith(_GAVE_UP):
+        return "no master took the application in: something else answers there, or a Spark of another version"
     if first.endswith(_PYTHON_TRACE):
         first = next((line for line in rest if line and not line[0].isspace()), first)
     return first[:_LONGEST].rstrip(";")
