@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeostat.core.errors import ConfigError
-from homeostat.reasons import first_line, java_reason
+from homeostat.reasons import first_line, given_up, java_reason
 
 
 def test_the_cause_is_told_without_ids_and_plans() -> None:
@@ -25,3 +25,10 @@ def test_why_java_ended_is_found_in_what_it_wrote() -> None:
     trace = 'Exception in thread "main" org.apache.spark.SparkException: no memory\n\tat org.apache.spark.A.b\n'
     assert java_reason(warned + trace) == "org.apache.spark.SparkException: no memory"
     assert java_reason(warned) == ""
+
+
+def test_why_spark_has_given_up_is_found_in_its_log() -> None:
+    tried = "10:00:01 WARN StandaloneAppClient: Failed to connect to master 127.0.0.1:7077\n"
+    ended = "10:01:01 ERROR Backend: Application has been killed. Reason: All masters are unresponsive!"
+    assert given_up(f"{tried}{ended}\n10:01:02 WARN more\n") == "All masters are unresponsive!"
+    assert given_up(tried) == ""

@@ -11,6 +11,7 @@ _STREAM_FAILED = "terminated with exception: "
 _PYTHON_TRACE = "Traceback (most recent call last):"
 _JAVA_CAUSE = re.compile(r"(?:Exception in thread \S+ )?(.*(?:Exception|Error|Invalid|Unrecognized).*)")
 _JAVA_CALL = "An error occurred while calling"
+_GIVEN_UP = re.compile(r"Application has been killed\. Reason: (.*)")
 
 
 def first_line(error: BaseException) -> str:
@@ -29,4 +30,10 @@ def first_line(error: BaseException) -> str:
 def java_reason(said: str) -> str:
     """Why Java's process ended, from what it wrote; empty if that does not tell."""
     found = next(filter(None, map(_JAVA_CAUSE.fullmatch, said.splitlines())), None)
+    return found[1].strip()[:_LONGEST] if found else ""
+
+
+def given_up(log: str) -> str:
+    """Why Spark has given up on its master, from its log: what it raises then depends on where it was. Empty if not."""
+    found = _GIVEN_UP.search(log)
     return found[1].strip()[:_LONGEST] if found else ""

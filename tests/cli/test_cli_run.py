@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,11 @@ def app(tmp_path: Path) -> Path:
     path = tmp_path / "app.py"
     path.write_text(APP)
     return path
+
+
+class Quiet(BaseHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nothing: it would be on the standard error of the command."""
 
 
 def refused(ran: Any, *words: str) -> None:
@@ -49,6 +56,10 @@ def nothing_started(directory: Path) -> bool:
         (("--for", "-5 s"), ("--for",)),
         (("--conf", "spark.executor.memory"), ("--conf", "write spark.some.key=value")),
         (("--conf", "executor.memory=1g"), ("--conf", "executor.memory=1g")),
+        (
+            ("--conf", "spark.sql.streaming.checkpointLocation=/data/checkpoints"),
+            ("--conf spark.sql.streaming.checkpointLocation: ", "checkpoints/<query>", "--directory"),
+        ),
         (("--set", "settle=5 s"), ("--set", "section.key=value")),
         (("--set", "loop.setle=5 s"), ("--set loop.setle", "did you mean 'settle'?")),
         (("--set", "loop.settle=soon"), ("--set loop.settle", "soon")),
@@ -72,6 +83,18 @@ def test_an_option_that_is_wrong(
     homeostat: Homeostat, app: Path, options: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     refused(homeostat("run", app, *options), *words)
+    assert not (app.parent / ".homeostat").exists()
+
+
+def test_a_port_that_answers_but_is_no_master(homeostat: Homeostat, app: Path) -> None:
+    """Such as that of the master's own page."""
+    with HTTPServer(("127.0.0.1", 0), Quiet) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        master = f"spark://127.0.0.1:{server.server_port}"
+        refused(homeostat("run", app, "--master", master), f"--master {master}: what answers there is no master")
+        server.shutdown()
+        thread.join()
     assert not (app.parent / ".homeostat").exists()
 
 

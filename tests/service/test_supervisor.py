@@ -249,7 +249,7 @@ def test_masters_that_spark_itself_looks_for(master: str, monkeypatch: pytest.Mo
     require_master(master)
 
 
-@pytest.mark.parametrize("master", ["spark://{}", "spark://127.0.0.1:1,{}", "k8s://https://{}", "k8s://{}"])
+@pytest.mark.parametrize("master", ["k8s://https://{}", "k8s://{}"])
 def test_masters_that_answer(master: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as there:
         require_master(master.format(f"127.0.0.1:{there.getsockname()[1]}"))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +175,26 @@ def test_a_setting_that_spark_cannot_start_with_is_one_line(command: Command) ->
     assert code == 2
     reason = "Invalid maximum heap size: -Xmxlots"
     assert said == [f"homeostat: Spark does not start on local[1]: {reason} (see {command.directory / 'logs'})"]
+    assert command.family_is_gone()
+
+
+@pytest.mark.soak
+def test_what_ends_every_connection_is_tried_as_a_master_and_given_up(command: Command) -> None:
+    """A master that speaks TLS alone does so, too: only Spark can tell."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with suppress(OSError):  # which ends it
+                while True:
+                    listening.accept()[0].close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        master = f"spark://127.0.0.1:{listening.getsockname()[1]}"
+        code, said = command.run("--master", master, "--no-dashboard")
+        listening.shutdown(socket.SHUT_RDWR)
+    assert code == 2
+    reason = "All masters are unresponsive! Giving up."
+    assert said == [f"homeostat: Spark does not start on {master}: {reason} (see {command.directory / 'logs'})"]
     assert command.family_is_gone()
 
 

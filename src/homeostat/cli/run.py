@@ -21,6 +21,7 @@ DIRECTORY = Path(".homeostat")
 OUTPUT = Path("logs") / "driver.out"
 SERVER_OUTPUT = Path("logs") / "dashboard.out"
 LOADING_LIMIT_S = 120.0
+CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
 
 def run(
@@ -135,6 +136,13 @@ def _spark_conf(assignments: list[str]) -> dict[str, str]:
         key, equals, value = assignment.partition("=")
         if not (equals and key.startswith("spark.")):
             raise ConfigError(f"cannot read {assignment!r}", where="--conf", fix="write spark.some.key=value")
+        if key == CHECKPOINTS:
+            # They go together with the knobs and the lock of the directory: in another place they would not.
+            raise ConfigError(
+                "Homeostat keeps the checkpoints itself, in checkpoints/<query> of its directory",
+                where=f"--conf {key}",
+                fix="leave it out; --directory names another directory",
+            )
         pairs[key] = value
     return pairs
 

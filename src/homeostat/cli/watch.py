@@ -5,11 +5,13 @@ from __future__ import annotations
 import json as encoder
 import math
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 STEP_S = 1.0
 FIRST_TIMEOUT_S = 30.0
+MORE_S = 5.0  # for what is asked next, and for a request that ends by its own limit to say so
 GONE_S = 60.0
 UNKNOWN = "unknown"
 NO_QUERY = "no streaming query has been seen yet"
@@ -89,15 +92,45 @@ def _first_answer(rest: RestClient, wanted: str) -> str:
     from homeostat.refusals import nearest
     from homeostat.spark.rest import SensorError
 
-    try:
+    def found() -> str:
         there = [each.id for each in rest.applications()]
         if wanted and wanted not in there:
             what = f"there is no application {wanted!r}"
             raise ConfigError(what, where=rest.base_url, fix=nearest(wanted, there))
         return f"{rest.application()}, Spark {rest.version()}"
+
+    try:
+        return _within(FIRST_TIMEOUT_S + MORE_S, found)
     except SensorError as error:
-        fix = error.fix or "give the address of a running application's web page, such as http://driver:4040"
-        raise SensorError(error.what, where=rest.base_url, fix=fix) from error
+        if error.fix:
+            raise
+        fix = "give the address of a running application's web page, such as http://driver:4040"
+        what = f"no Spark application answers there: {error.what}"
+        raise SensorError(what, where=rest.base_url, fix=fix) from error
+
+
+def _within(limit_s: float, ask: Callable[[], str]) -> str:
+    """Whoever answers byte by byte keeps every limit of a request, and a name may take for ever to look up."""
+    from homeostat.spark.rest import SensorError
+
+    answers: SimpleQueue[str | Exception] = SimpleQueue()
+
+    def answered() -> None:
+        try:
+            answers.put(ask())
+        except Exception as error:
+            answers.put(error)
+
+    thread = threading.Thread(target=answered, name="homeostat first answer", daemon=True)
+    thread.start()
+    try:
+        answer = answers.get(timeout=limit_s)
+    except Empty:
+        raise SensorError(f"no whole answer within {limit_s:g} s") from None
+    thread.join()
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _follow(watched: WatchedApplication, view: View, until_s: float) -> None:

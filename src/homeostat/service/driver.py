@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from homeostat.config import Config
 from homeostat.core.errors import ConfigError, HomeostatError
-from homeostat.reasons import first_line, java_reason
+from homeostat.reasons import first_line, given_up, java_reason
 from homeostat.service import applications, preflight
 from homeostat.service.launch import KNOBS, LEASE, Launch, read_json, write_json
 from homeostat.service.lease import Claim, Lease
@@ -92,14 +92,18 @@ def _session(launch: Launch, application: Application, directory: Path) -> Spark
         event_log=directory / "events",
         extra={"spark.executorEnv.PYTHONPATH": str(file.resolve().parent), **launch.conf},
     )
-    said = directory / JAVA_OUTPUT
+    said, log = directory / JAVA_OUTPUT, directory / LOG
+    begins = log.stat().st_size if log.exists() else 0
     try:
         with _standard_error_in(said):
             return build_session(conf)
     except HomeostatError:
         raise
     except Exception as error:
-        reason = java_reason(said.read_text(errors="replace")) if JAVA_ENDED in str(error) else ""
+        if JAVA_ENDED in str(error):
+            reason = java_reason(said.read_text(errors="replace"))
+        else:
+            reason = given_up(log.read_bytes()[begins:].decode(errors="replace") if log.exists() else "")
         what = f"Spark does not start on {launch.master}: {reason or first_line(error)}"
         raise ConfigError(what, fix=f"see {said.parent}") from error
 

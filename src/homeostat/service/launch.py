@@ -6,7 +6,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 from homeostat.core.errors import ConfigError
 from homeostat.service.loop import SILENT_S
+from homeostat.spark.masters import NOBODY, REACH_S, why_no_master
 
 STARTED = "driver.json"
 KNOBS = "knobs.json"
 CAPABILITIES = "capabilities.json"
 LEASE = "lease"
 SUPERVISOR = "supervisor"
-REACH_S = 5.0
 YARN_SETTINGS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 USUAL_PORTS = {"https": 443, "http": 80}
 _LOCAL = re.compile(r"local(\[ *(\*|[1-9]\d*) *(, *\d+ *)?\]|-cluster\[ *\d+ *, *\d+ *, *\d+ *\])?")
@@ -79,10 +79,23 @@ def require_master(master: str) -> None:
         if not _answers(rest if "://" in rest else f"https://{rest}"):
             raise ConfigError("no Kubernetes answers there", where=where, fix="write k8s://https://host:6443")
     elif kind == "spark":
-        if not any(_answers(f"spark://{place}") for place in rest.split(",")):
-            raise ConfigError("no master answers there", where=where, fix="start it, or leave --master out")
+        _require_standalone(rest.split(","), where)
     else:
         raise ConfigError("this is no master of Spark", where=where, fix="write spark://host:7077")
+
+
+def _require_standalone(places: Sequence[str], where: str) -> None:
+    """One of them is enough; what answers as something else says more than what does not answer."""
+    reasons = []
+    for place in places:
+        reason = why_no_master(place)
+        if not reason:
+            return
+        reasons.append(reason)
+    wrong = [reason for reason in reasons if reason != NOBODY]
+    if wrong:
+        raise ConfigError(wrong[0], where=where, fix="write spark://host:7077, or leave --master out")
+    raise ConfigError(NOBODY, where=where, fix="start it, or leave --master out")
 
 
 def _answers(address: str) -> bool:

@@ -64,6 +64,5 @@ def _bound_of(sources: Sequence[SourceOptions]) -> int | None:
 
 
 def _told(source: SourceOptions) -> int | None:
-    name = BOUND_OPTIONS.get(source.format, "").lower()
-    text = {key.lower(): value for key, value in source.options.items()}.get(name, "")
+    text = source.told(BOUND_OPTIONS.get(source.format, ""))
     return int(text) if text.isdecimal() and int(text) > 0 else None

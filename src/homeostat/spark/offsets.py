@@ -18,10 +18,19 @@ _RATE = re.compile(r"^RateStream.*rowsPerSecond=(\d+), rampUpTimeSeconds=0\b")
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a query's source was told; `format` is its name in `readStream.format(...)`."""
+    """What a query's source was told; `format` is its name in `readStream.format(...)`, in small letters."""
 
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
+
+    def told(self, option: str) -> str:
+        """Empty if it was told nothing; Spark makes no difference between small letters and capitals."""
+        return {name.lower(): value for name, value in self.options.items()}.get(option.lower(), "")
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether rows may wait though Spark finds nothing to do: a batch is to have more of them."""
+        return bool(self.told("minOffsetsPerTrigger"))
 
 
 def sources_of(query: StreamingQuery) -> tuple[SourceOptions, ...]:
@@ -31,16 +40,35 @@ def sources_of(query: StreamingQuery) -> tuple[SourceOptions, ...]:
     for index in range(leaves.size()):
         leaf = leaves.apply(index)
         if leaf.nodeName() == "StreamingRelationV2":
-            found.append(SourceOptions(str(leaf.sourceName()), dict(leaf.extraOptions().asCaseSensitiveMap())))
+            found.append(SourceOptions(str(leaf.sourceName()).lower(), dict(leaf.extraOptions().asCaseSensitiveMap())))
+        elif (older := older_source(leaf)) is not None:
+            found.append(older)
     return tuple(found)
 
 
-def latest_row(source: SourceOptions, offset: Any, at_s: float) -> float:
-    """How many rows had arrived at that moment, without asking Spark; NaN where only Spark could tell."""
+def older_source(leaf: Any) -> SourceOptions | None:
+    """Of a leaf of a plan, if it is a source of Spark's older kind, to which those of files belong."""
+    if leaf.nodeName() != "StreamingRelation":
+        return None
+    options, told = leaf.dataSource().options().iterator(), {}
+    while options.hasNext():
+        option = options.next()
+        told[str(option._1())] = str(option._2())
+    return SourceOptions(str(leaf.dataSource().className()).lower(), told)
+
+
+def latest_row(source: SourceOptions, offset: Any, at_s: float, seen_rows: float = NAN, seen_s: float = NAN) -> float:
+    """How many rows had arrived at that moment, without asking Spark; NaN where only Spark could tell.
+
+    `offset` is the one that the source was read up to, and `seen_rows` had arrived at `seen_s` as Spark saw it.
+    """
     if source.format == "homeostat" and isinstance(offset, Mapping) and _is_number(offset.get("started_s")):
         from homeostat.spark import control
 
         return float(control.latest_row(source.options, at_s, float(offset["started_s"])))
+    if source.format == "rate":
+        # It makes its rows by the clock, in whole seconds; while it ramps up, what was seen is unknown already.
+        return seen_rows + float(source.told("rowsPerSecond") or 1) * (at_s - seen_s)
     return NAN
 
 
@@ -58,9 +86,9 @@ def row_number(description: str, offset: Any) -> float:
         return float(offset)
     if not isinstance(offset, Mapping):
         return NAN
-    for name in ("row", "offset"):
-        if name in offset:
-            return float(offset[name]) if _is_number(offset[name]) else NAN
+    for name in ("row", "offset"):  # of which a topic may have the name too
+        if _is_number(offset.get(name)):
+            return float(offset[name])
     return _partitions(list(offset.values()))
 
 

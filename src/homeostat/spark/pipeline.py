@@ -31,9 +31,15 @@ if TYPE_CHECKING:
 DEFAULT_PARALLELISM = 4
 DEFAULT_TRIGGER_S = 10.0
 _NAME = re.compile(r"\w[\w .-]*")  # it names a directory, too
-# What a source calls the bound on the rows of a batch, and the number of its partitions.
+# What a source calls the bound on the rows of a batch, and the number of its partitions. Files and tables are bounded
+# by files or bytes, which are no rows; `rate` and `rate-micro-batch` make their rows: a bound would change the load.
 BOUND_OPTIONS = {"homeostat": "rowsPerTrigger", "kafka": "maxOffsetsPerTrigger"}
-PARTITION_OPTIONS = {"homeostat": "partitions", "kafka": "minPartitions", "rate": "numPartitions"}
+PARTITION_OPTIONS = {
+    "homeostat": "partitions",
+    "kafka": "minPartitions",
+    "rate": "numPartitions",
+    "rate-micro-batch": "numPartitions",
+}
 _CHECKPOINT = "checkpointLocation"
 _ENDING = {"AvailableNowTrigger": "availableNow", "OneTimeTrigger": "once"}
 _T = TypeVar("_T")
@@ -78,19 +84,16 @@ class Context:
 
     def read_stream(self, format: str) -> DataStreamReader:
         """`spark.readStream.format(format)` with the knobs as options; an option that you set yourself wins."""
-        if format == "homeostat":
+        name = format.lower()  # as Spark reads it
+        if name == "homeostat":
             from homeostat.spark.source import register
 
             register(self.spark)
-        reader = self.spark.readStream.format(format)
-        self.formats.append(format)
+        self.formats.append(name)
         rows = self._values.get(Knob(ROWS_PER_TRIGGER, self._query))
-        if rows is not None and format in BOUND_OPTIONS:
-            reader = reader.option(BOUND_OPTIONS[format], str(int(rows)))
         partitions = self._values.get(Knob(SOURCE_PARTITIONS, self._query))
-        if partitions is not None and format in PARTITION_OPTIONS:
-            reader = reader.option(PARTITION_OPTIONS[format], str(int(partitions)))
-        return reader.option("control", str(self._control)) if format == "homeostat" else reader
+        reader = self.spark.readStream.format(format).options(**knob_options(name, rows, partitions))
+        return reader.option("control", str(self._control)) if name == "homeostat" else reader
 
     def parallelism(self, name: str, start: int = DEFAULT_PARALLELISM) -> int:
         """How many partitions the step of that name gets: `df.repartition(ctx.parallelism("split"))`."""
@@ -131,6 +134,12 @@ class Context:
     def _check_name(self, name: str) -> None:
         if not name or "/" in name:
             raise ConfigError(f"{name!r} cannot name a step", where=f"pipeline {self._query}", fix="use letters")
+
+
+def knob_options(format: str, rows: Value | None, partitions: Value | None) -> dict[str, str]:
+    """The knobs as the source of that name calls them; those that it has no option for are left out."""
+    told = ((BOUND_OPTIONS.get(format), rows), (PARTITION_OPTIONS.get(format), partitions))
+    return {name: str(int(value)) for name, value in told if name is not None and value is not None}
 
 
 def combine_name(spread: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from homeostat.core.observation import NAN, FlowSample, KeyLoad, StateSample
 from homeostat.spark.answers import moment_s
-from homeostat.spark.offsets import row_number
+from homeostat.spark.offsets import SourceOptions, latest_row, row_number
 from homeostat.spark.statestores import read_states
 
 Json = Mapping[str, Any]
@@ -109,6 +109,16 @@ def arrivals(progress: Progress) -> Arrivals:
     return Arrivals(progress.started_s, tuple(source.latest for source in progress.sources))
 
 
+def arrived_rows(sources: Sequence[SourceOptions], progress: Progress, at_s: float) -> tuple[float, ...]:
+    """Rows that had arrived at each source at a moment since that batch began; NaN where only Spark could tell."""
+    if len(sources) != len(progress.sources):
+        return (NAN,) * len(progress.sources)
+    return tuple(
+        latest_row(source, taken.offset, at_s, taken.latest, progress.started_s)
+        for source, taken in zip(sources, progress.sources, strict=True)
+    )
+
+
 def flows(
     progress: Progress,
     *,
@@ -144,9 +154,9 @@ def flows(
     return tuple(found)
 
 
-def idle_flows(query: str, names: Sequence[str], trigger_s: float) -> tuple[FlowSample, ...]:
-    """Spark looked and there was nothing new: that is known, and none."""
-    nothing = FlowSample("", query, 0.0, 0.0, trigger_s, arrival_per_s=0.0, pending_rows=0.0, updated_keys=0.0)
+def idle_flows(query: str, names: Sequence[str], trigger_s: float, waiting: float = 0.0) -> tuple[FlowSample, ...]:
+    """Spark looked and there was nothing new: that is known, and none. `waiting` is NaN where rows may be held back."""
+    nothing = FlowSample("", query, 0.0, 0.0, trigger_s, arrival_per_s=waiting, pending_rows=waiting, updated_keys=0.0)
     return tuple(replace(nothing, source=name) for name in dict.fromkeys(names))
 
 

@@ -86,7 +86,9 @@ class RestClient:
         """The id of the application, looked up once."""
         if not self._application:
             found = self.applications()
-            if len(found) != 1:
+            if not found:
+                raise SensorError("its list of applications is empty", where=self.base_url)
+            if len(found) > 1:
                 raise SensorError(
                     f"{len(found)} applications where one was expected", where=self.base_url, fix="name the application"
                 )
@@ -104,8 +106,12 @@ class RestClient:
         if not 200 <= status < 300:
             raise SensorError(f"status {status}", where=url, kind=f"status {status}")
         try:
-            return read(json.loads(body))
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+            answer = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise SensorError("an answer that is no JSON", where=url, kind="garbage") from error
+        try:
+            return read(answer)
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise SensorError(f"an answer that makes no sense ({error!r})", where=url, kind="garbage") from error
 
     def _fetch(self, url: str) -> tuple[int, bytes]:

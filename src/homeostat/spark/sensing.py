@@ -20,8 +20,7 @@ from homeostat.spark.graphs import StageGraph
 from homeostat.spark.handles import Listener, QueryHandle, stage_graphs
 from homeostat.spark.jobs import JobBook, read_stages
 from homeostat.spark.naming import RanStage
-from homeostat.spark.offsets import latest_row
-from homeostat.spark.progress import Arrivals, Progress, arrivals, flows, idle_flows, read_progress
+from homeostat.spark.progress import Arrivals, Progress, arrivals, arrived_rows, flows, idle_flows, read_progress
 from homeostat.spark.querybook import QueryBook, Run
 from homeostat.spark.rest import RestClient, SensorError
 from homeostat.spark.sampling import StageRun, task_sample, worker_sample
@@ -231,10 +230,11 @@ class Sensors:
             return
         latest, arrived = run.query.latest, run.query.arrived
         names = self._book.source_names(run, len(latest.sources) if latest else 1)
-        if arrived is not None:
+        held_back = any(source.holds_back for source in run.handle.sources)
+        if arrived is not None and not held_back:
             run.query.arrived = replace(arrived, at_s=idle.at_s)
         run.idle += 1
-        sample = idle_flows(run.handle.name, names, run.handle.trigger_s)
+        sample = idle_flows(run.handle.name, names, run.handle.trigger_s, NAN if held_back else 0.0)
         # An idle trigger has no batch number, so it gets a count of its own.
         self._tell(run, Observation(idle.at_s, 0.0, run.idle, sample, workers=self._workers, run=f"{idle.run}/idle"))
 
@@ -252,13 +252,7 @@ class Sensors:
 
     def _arrivals(self, run: Run, progress: Progress) -> Arrivals:
         """What had arrived when the batch ended where the source can be asked, else what Spark saw when it began."""
-        known = run.handle.sources
-        if len(known) != len(progress.sources):
-            return arrivals(progress)
-        rows = tuple(
-            latest_row(source, taken.offset, progress.ended_s)
-            for source, taken in zip(known, progress.sources, strict=True)
-        )
+        rows = arrived_rows(run.handle.sources, progress, progress.ended_s)
         return Arrivals(progress.ended_s, rows) if all(row == row for row in rows) else arrivals(progress)
 
     # Stages and tasks
@@ -362,14 +356,11 @@ class Sensors:
 
     def _pending(self, run: Run) -> float:
         """Rows that have arrived and are not in a finished batch."""
-        latest, known = run.query.latest, run.handle.sources
-        if latest is None or len(known) != len(latest.sources):
+        latest = run.query.latest
+        if latest is None:
             return NAN
-        now_s = self._clock()
-        return sum(
-            latest_row(source, taken.offset, now_s) - taken.end
-            for source, taken in zip(known, latest.sources, strict=True)
-        )
+        rows = arrived_rows(run.handle.sources, latest, self._clock())
+        return sum(arrived - taken.end for arrived, taken in zip(rows, latest.sources, strict=True))
 
     # Whatever fails here is told, once, and goes no further
 

@@ -13,6 +13,7 @@ from uuid import uuid4
 from homeostat.core.configuration import EXECUTORS, Knob
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.reasons import first_line
+from homeostat.spark.offsets import older_source
 from homeostat.spark.pipeline import Context, Pipeline, built
 from homeostat.spark.queries import Build, ManagedQuery, QueryError, Values
 from homeostat.spark.waiting import Deadline
@@ -131,20 +132,10 @@ def _refuse_cleaning(writer: Any) -> None:
     """A file source may be told to remove what a committed batch has read, be it on a copy or not."""
     leaves = writer._df._jdf.queryExecution().analyzed().collectLeaves().iterator()
     while leaves.hasNext():
-        cleans = _options(leaves.next()).get(_CLEANS.lower(), "off")
+        source = older_source(leaves.next())
+        cleans = (source.told(_CLEANS) if source is not None else "") or "off"
         if cleans.lower() != "off":
             raise ConfigError(
                 f"its source has {_CLEANS} = {cleans}: a trial would remove files",
                 fix="leave the option out for the check",
             )
-
-
-def _options(leaf: Any) -> dict[str, str]:
-    """Of a source of Spark's older kind, to which that of files belongs; names in small letters."""
-    if leaf.getClass().getSimpleName() != "StreamingRelation":
-        return {}
-    found, options = {}, leaf.dataSource().options().iterator()
-    while options.hasNext():
-        option = options.next()
-        found[str(option._1()).lower()] = str(option._2())
-    return found
