@@ -130,7 +130,7 @@ def _fitted(samples: Samples, slowing: Slowing | None, rounds: int) -> TaskCost:
     def cost(task_s: float, row_s: float, key_s: float = 0.0, *, separable: bool = True) -> TaskCost:
         return TaskCost(task_s, row_s, key_s, at_executors, slowing, separable=separable)
 
-    if not samples.rows.max() > 0:
+    if not _with_rows(samples):
         return cost(median(seconds / starting), 0.0)
     if not _rows_vary(samples):
         whole_s = median(seconds / taking)
@@ -148,10 +148,14 @@ def _fitted(samples: Samples, slowing: Slowing | None, rounds: int) -> TaskCost:
     return cost(*map(float, found))
 
 
+def _with_rows(samples: Samples) -> bool:
+    """Not just now and then."""
+    return quantile(np.sort(samples.rows), 0.95) > 0
+
+
 def _rows_vary(samples: Samples) -> bool:
     ordered = np.sort(samples.rows)
-    low, high = quantile(ordered, 0.05), quantile(ordered, 0.95)
-    return high > 0 and high >= _LEAST_RANGE * low
+    return _with_rows(samples) and quantile(ordered, 0.95) >= _LEAST_RANGE * quantile(ordered, 0.05)
 
 
 def _not_negative(columns: Array, values: Array, weight: Array, rounds: int) -> Array:

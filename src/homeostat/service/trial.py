@@ -21,7 +21,7 @@ from homeostat.spark.ledger import check, committed_rows, recorded_rows
 from homeostat.spark.profile import Profile
 from homeostat.spark.wordcount import NAME, WordCount, pipeline_of
 from homeostat.store.memory import MemoryStore
-from homeostat.store.protocol import ACTION, BATCH, OUTCOME
+from homeostat.store.protocol import ACTION, BATCH, FAILURE, OUTCOME
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -173,4 +173,5 @@ def json_of(result: TrialResult) -> dict[str, Any]:
         "final": dict(result.final.as_json()),
         "rows": result.rows,
         "differences": list(result.differences),
+        "failures": [*result.complaints, *(r.text for r in result.of(FAILURE))],
     }
