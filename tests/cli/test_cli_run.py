@@ -60,6 +60,8 @@ def nothing_started(directory: Path) -> bool:
             ("--conf", "spark.sql.streaming.checkpointLocation=/data/checkpoints"),
             ("--conf spark.sql.streaming.checkpointLocation: ", "checkpoints/<query>", "--directory"),
         ),
+        (("--conf", "spark.master=local[2]"), ("--conf spark.master: ", "write --master URL")),
+        (("--conf", "spark.sql.shuffle.partitions=8"), ("--conf spark.sql.shuffle.partitions: ", "state_partitions=")),
         (("--set", "settle=5 s"), ("--set", "section.key=value")),
         (("--set", "loop.setle=5 s"), ("--set loop.setle", "did you mean 'settle'?")),
         (("--set", "loop.settle=soon"), ("--set loop.settle", "soon")),

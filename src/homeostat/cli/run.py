@@ -21,7 +21,19 @@ DIRECTORY = Path(".homeostat")
 OUTPUT = Path("logs") / "driver.out"
 SERVER_OUTPUT = Path("logs") / "dashboard.out"
 LOADING_LIMIT_S = 120.0
-CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
+# What Homeostat sets itself, so that a value given here would be overridden, or override it, without a word.
+NOT_BY_CONF = {
+    "spark.master": ("the cluster is named by an option of its own", "write --master URL"),
+    # They go together with the knobs and the lock of the directory: in another place they would not.
+    "spark.sql.streaming.checkpointLocation": (
+        "Homeostat keeps the checkpoints itself, in checkpoints/<query> of its directory",
+        "leave it out; --directory names another directory",
+    ),
+    "spark.sql.shuffle.partitions": (
+        "the partitions of the state are a knob of each query",
+        "leave it out; @hs.pipeline(state_partitions=…) says where it begins",
+    ),
+}
 
 
 def run(
@@ -136,13 +148,9 @@ def _spark_conf(assignments: list[str]) -> dict[str, str]:
         key, equals, value = assignment.partition("=")
         if not (equals and key.startswith("spark.")):
             raise ConfigError(f"cannot read {assignment!r}", where="--conf", fix="write spark.some.key=value")
-        if key == CHECKPOINTS:
-            # They go together with the knobs and the lock of the directory: in another place they would not.
-            raise ConfigError(
-                "Homeostat keeps the checkpoints itself, in checkpoints/<query> of its directory",
-                where=f"--conf {key}",
-                fix="leave it out; --directory names another directory",
-            )
+        if key in NOT_BY_CONF:
+            what, fix = NOT_BY_CONF[key]
+            raise ConfigError(what, where=f"--conf {key}", fix=fix)
         pairs[key] = value
     return pairs
 
