@@ -14,7 +14,7 @@ from homeostat.core.stats import median, spread
 from homeostat.core.view import View
 from homeostat.models.replay import BatchModel, KeyCurve, Setup, Stage, distinct_keys, makespan_s
 from homeostat.models.taskcost import Samples, TaskCost, busy, fit, residuals
-from homeostat.models.tasktime import LEAST_KNOWN, columns, keeps_state, mean_tasks
+from homeostat.models.tasktime import LEAST_KNOWN, columns, keeps_state, mean_tasks, slots_each
 
 RECORDED = 12
 LEAST_RECORDED = 3
@@ -163,7 +163,7 @@ def _off(observation: Observation, name: str, cost: TaskCost, view: View) -> Arr
 
 def _busy(observation: Observation, sample: TaskSample) -> float:
     workers = observation.workers
-    return busy(len(workers.ids), sample.instances, max(1.0, median(workers.slots)))
+    return busy(len(workers.ids), sample.instances, slots_each(workers))
 
 
 def _common(off: Mapping[str, Array], observation: Observation) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from homeostat.core.configuration import STATE_PARTITIONS
 from homeostat.core.digest import Digest
-from homeostat.core.observation import Array
+from homeostat.core.observation import Array, WorkerSample
 from homeostat.core.stats import median, quantile
 from homeostat.core.topology import Component
 from homeostat.core.view import View
@@ -32,7 +32,8 @@ def mean_tasks(view: View, name: str, over: int) -> Array:
 
     The mean task's time is linear in its rows whatever the skew.
     """
-    counts_keys, slots = keeps_state(view.topology[name]), slots_each(view)
+    latest = view.window.latest
+    counts_keys, slots = keeps_state(view.topology[name]), slots_each(latest.workers) if latest is not None else 1
     lines = [
         (*_mean_task(d, name, counts_keys), busy(d.workers, d.components[name].instances, slots))
         for d in view.history[-over:]
@@ -41,10 +42,9 @@ def mean_tasks(view: View, name: str, over: int) -> Array:
     return np.array(lines, dtype=np.float64).reshape(-1, 5)
 
 
-def slots_each(view: View) -> int:
-    """Of an executor."""
-    slots = [o.workers.slots for o in view.window.observations[-1:] if len(o.workers.slots)]
-    return max(1, round(median(slots[0]))) if slots else 1
+def slots_each(workers: WorkerSample) -> int:
+    """Of an executor; 1 if there is none."""
+    return max(1, round(median(workers.slots))) if len(workers.slots) else 1
 
 
 def keeps_state(component: Component) -> bool:
