@@ -38,6 +38,12 @@ def test_a_row_is_late_by_its_wait_for_the_batch_and_by_the_batch() -> None:
     assert len(one_long) > len(batches([2.0] * 5)) * 5
 
 
+def test_a_batch_of_which_is_unknown_what_had_arrived_counts_like_the_others() -> None:
+    known = batches([2.0, 2.0, 12.0, 2.0, 2.0, 2.0])
+    unknown = [*known[:3], replace(known[3], arrived_rows=math.nan, pending_rows=math.nan), *known[4:]]
+    assert latency.latencies_s(unknown) == pytest.approx(latency.latencies_s(known))
+
+
 def test_a_setup_holds_the_objective_only_if_it_takes_what_arrives() -> None:
     setup = Setup(3, 100.0, trigger_s=5.0)
     assert Static(setup, batches([3.0] * 8)).holds

@@ -163,15 +163,19 @@ def between(batches: Sequence[RecordedBatch], span: Span) -> list[RecordedBatch]
 def latencies_s(batches: Sequence[RecordedBatch]) -> Array:
     """From arrival to commit, of rows picked evenly: every batch speaks for as many rows as it took.
 
-    When a row arrived is read off what had arrived at the start of each batch.
+    When a row arrived is read off what had arrived at the start of each batch. Of one that was begun before a restart
+    that is unknown, not how many rows were taken until its end.
     """
     arrived = np.array([batch.arrived_rows for batch in batches])
     started_s = np.array([batch.started_s for batch in batches])
+    told = np.isfinite(arrived)
+    arrived, started_s = arrived[told], started_s[told]
     most = max(batch.rows for batch in batches)
+    last = batches[0].arrived_rows - batches[0].pending_rows
     found = []
     for batch in batches[1:]:
         points = max(1, round(_POINTS * batch.rows / most))
-        last = batch.arrived_rows - batch.pending_rows
+        last += batch.rows
         rows = last - batch.rows * (np.arange(points) + 0.5) / points
         found.append(batch.ended_s - np.interp(rows, arrived, started_s))
     return np.concatenate(found) if found else np.empty(0)
