@@ -143,6 +143,25 @@ def test_noise_is_as_large_as_it_was(fitted: Scenario) -> None:
     assert quiet.sigma < 0.02 < fitted.service_noise.sigma < 0.2 < loud.sigma < 0.45
 
 
+@pytest.mark.parametrize("noise", [Noise(0.03, 0.6), Noise(0.15, 0.0)])
+def test_four_of_five_batches_lie_between_the_simulated_percentiles(noise: Noise) -> None:
+    """Also where each run lies at a level of its own."""
+    run = recorded(replace(KNOWN, service_noise=noise))
+    third = len(run.batches) // 3
+    levels = np.repeat([0.95, 1.0, 1.05], [third, third, len(run.batches) - 2 * third])
+    shifted = tuple(_slowed(batch, level) for batch, level in zip(run.batches, levels, strict=True))
+    for each in (run, replace(run, batches=shifted)):
+        assert fit(each).agreement.coverage == pytest.approx(0.8, abs=0.07)
+
+
+def _slowed(batch: RecordedBatch, factor: float) -> RecordedBatch:
+    tasks = {
+        name: replace(columns, finish_s=columns.start_s + factor * columns.seconds)
+        for name, columns in batch.tasks.items()
+    }
+    return replace(batch, seconds=factor * batch.seconds, tasks=tasks)
+
+
 def test_stragglers_are_told_from_noise() -> None:
     engine = replace(ENGINE, straggler_share=0.04, straggler_factor=4.0)
     found = fit(recorded(replace(KNOWN, engine=engine))).scenario.engine

@@ -26,13 +26,13 @@ FASTEST_PER_S = 1e9
 # A task that takes this many times what is usual in its batch was held up by chance.
 STRAGGLES = 2.0
 MOST_STRAGGLERS = 0.1
+COVERED = 0.8
 MOST_SIGMA, MOST_PHI, MOST_WARM_UP = 1.0, 0.9, 100.0
 LONGEST_RESTART_S = 600.0
 ZIPF_EXPONENTS = tuple(step / 10 for step in range(21))
 # With more keys a hash is as even as it gets.
 MOST_KEYS = 1_000_000
-SEEDS = tuple(range(1, 13))
-# Percentiles of few draws lie too close together.
+SEEDS = tuple(range(1, 26))
 MANY_SEEDS = tuple(range(1, 101))
 # The latest are the warmest, and more of them tell nothing new.
 MOST_BATCHES = 200
@@ -108,7 +108,7 @@ def agreement(scenario: Scenario, run: RecordedRun) -> Agreement:
     batches, _ = _settled(run)
     simulated = replay(scenario.components, scenario.engine, scenario.service_noise, batches, MANY_SEEDS)
     measured = _seconds(batches)
-    low, middle, high = np.percentile(simulated, (10, 50, 90), axis=0)
+    low, middle, high = _percentiles(simulated)
     return Agreement(
         batches=len(batches),
         median_error=float(np.median(np.abs(middle / measured - 1))),
@@ -276,7 +276,7 @@ def _expected(cost: Cost, rows: Array, keys: Array) -> Array:
 def _calibrated(
     components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, batches: Sequence[RecordedBatch]
 ) -> tuple[Noise, float]:
-    """The noise with which simulated batches vary as the real ones do, and a factor on all task times.
+    """The noise that makes the simulated middle of a batch's durations hold as many real ones, and a factor on tasks.
 
     Runs lie at levels of their own, by what else the machine did and by what the costs miss: that is part of the noise,
     and its correlation carries it, for the next run will have such a level too.
@@ -284,14 +284,16 @@ def _calibrated(
     """
     quiet = replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0]
     measured = _seconds(batches)
-    off = np.log(measured / quiet)
-    phi = _correlation(off)
+    phi = _correlation(np.log(measured / quiet))
 
-    def spread(sigma: float) -> float:
-        simulated = replay(components, engine, Noise(sigma, phi), batches, SEEDS)
-        return _spread(np.log(simulated / quiet))
+    def covered(sigma: float) -> float:
+        simulated = np.log(replay(components, engine, Noise(sigma, phi), batches, SEEDS))
+        low, middle, high = _percentiles(simulated)
+        off = np.log(measured) - middle
+        off -= np.median(off)  # the factor will see to it
+        return float(np.mean((low - middle <= off) & (off <= high - middle)))
 
-    sigma = _solved(spread, _spread(off), 0.0, MOST_SIGMA)
+    sigma = _solved(covered, COVERED, 0.0, MOST_SIGMA)
     noise, scale = Noise(_rounded(sigma), _rounded(phi)), 1.0
     for _ in range(3):
         scaled = tuple(_scaled(component, scale) for component in components)
@@ -305,7 +307,7 @@ def _solved(function: Callable[[float], float], wanted: float, low: float, high:
     """Where a growing function reaches a value."""
     if function(low) >= wanted:
         return low
-    for _ in range(8):
+    for _ in range(10):
         middle = (low + high) / 2
         low, high = (middle, high) if function(middle) < wanted else (low, middle)
     return (low + high) / 2
@@ -332,10 +334,9 @@ def _seconds(batches: Sequence[RecordedBatch]) -> Array:
     return np.array([batch.seconds for batch in batches])
 
 
-def _spread(values: Array) -> float:
-    """Half of what lies between the 10th and the 90th percentile."""
-    low, high = np.percentile(values, (10, 90))
-    return float(high - low) / 2
+def _percentiles(simulated: Array) -> Array:
+    """The 10th, 50th and 90th, such that four of five further draws lie between the outer ones, however few these."""
+    return np.percentile(simulated, (10, 50, 90), axis=0, method="weibull")
 
 
 def _correlation(values: Array) -> float:
