@@ -20,7 +20,7 @@ from homeostat.spark.handles import handle_of
 from homeostat.spark.pipeline import Context
 from homeostat.spark.profile import Profile
 from homeostat.spark.progress import Progress, read_progress
-from homeostat.spark.queries import ManagedQuery
+from homeostat.spark.queries import ManagedQuery, QueryError
 from homeostat.spark.waiting import Deadline
 from homeostat.spark.wordcount import NAME, WordCount, pipeline_of, specification
 from homeostat.store.protocol import ACTION, BATCH
@@ -156,7 +156,16 @@ class _Job:
         self.wait_for(0)
 
     def stop(self) -> None:
-        self._query.stop()
+        """To call off a batch of a thousand tasks may take longer than an application is given."""
+        if not Deadline.after(LONGEST_S).wait_until(self._stopped):
+            raise HomeostatError(f"the query did not stop within {LONGEST_S:.0f} s", where="bench overhead")
+
+    def _stopped(self) -> bool:
+        try:
+            self._query.stop()
+        except QueryError:
+            return False
+        return True
 
     @property
     def last(self) -> int:

@@ -279,7 +279,7 @@ def _calibrated(
     """The noise that makes the simulated middle of a batch's durations hold as many real ones, and a factor on tasks.
 
     Runs lie at levels of their own, by what else the machine did and by what the costs miss: that is part of the noise,
-    and its correlation carries it, for the next run will have such a level too.
+    and its correlation carries it, for the next run will have such a level too, a little further out than these.
     The factor makes up for what the noise adds: a stage waits for the latest of its tasks.
     """
     quiet = replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0]
@@ -289,8 +289,7 @@ def _calibrated(
     def covered(sigma: float) -> float:
         simulated = np.log(replay(components, engine, Noise(sigma, phi), batches, SEEDS))
         low, middle, high = _percentiles(simulated)
-        off = np.log(measured) - middle
-        off -= np.median(off)  # the factor will see to it
+        off = _in_another_run(np.log(measured) - middle, batches)
         return float(np.mean((low - middle <= off) & (off <= high - middle)))
 
     sigma = _solved(covered, COVERED, 0.0, MOST_SIGMA)
@@ -301,6 +300,18 @@ def _calibrated(
         tasks_s = np.maximum(simulated - engine.driver_s - engine.commit_s, 1e-3)
         scale *= float(np.clip(1 + np.median((measured - simulated) / tasks_s), 0.5, 2.0))
     return noise, scale
+
+
+def _in_another_run(off: Array, batches: Sequence[RecordedBatch]) -> Array:
+    """How far off such batches would be in a run that was not fitted to: these drew the middle towards themselves."""
+    runs = np.array([batch.run for batch in batches])
+    count = len(set(runs))
+    around: Array = off - np.median(off)
+    if count == 1:
+        return around
+    levels: Array = np.array([np.median(around[runs == run]) for run in runs])
+    further = float(np.sqrt((count + 1) / (count - 1))) - 1
+    return around + further * levels
 
 
 def _solved(function: Callable[[float], float], wanted: float, low: float, high: float) -> float:
