@@ -154,6 +154,15 @@ def test_four_of_five_batches_lie_between_the_simulated_percentiles(noise: Noise
         assert fit(each).agreement.coverage == pytest.approx(0.8, abs=0.07)
 
 
+def test_a_run_that_was_not_fitted_is_expected_to_lie_further_out() -> None:
+    run = recorded(KNOWN)
+    half = len(run.batches) // 2
+    apart = [_slowed(batch, 1.1 if number < half else 0.9) for number, batch in enumerate(run.batches)]
+    as_two = (*apart[:half], *(replace(batch, run="run-1") for batch in apart[half:]))
+    one, two = (fit(replace(run, batches=tuple(each))).scenario.service_noise for each in (apart, as_two))
+    assert two.sigma > 1.2 * one.sigma
+
+
 def _slowed(batch: RecordedBatch, factor: float) -> RecordedBatch:
     tasks = {
         name: replace(columns, finish_s=columns.start_s + factor * columns.seconds)
