@@ -136,12 +136,16 @@ class Actuator:
             try:
                 command, deadline = self._orders.get(timeout=_LOOK_S)
             except Empty:
-                self._guarded("executors", self._trim)
-                continue
-            self._answers[command.id] = self._outcome(command, deadline)
-            with self._lock:
-                self._pending.discard(command.id)
-            self._guarded("receipt", partial(self._acknowledge, command.id))
+                pass
+            else:
+                self._answer(command, deadline)
+            self._guarded("executors", self._trim)
+
+    def _answer(self, command: Apply, deadline: Deadline) -> None:
+        self._answers[command.id] = self._outcome(command, deadline)
+        with self._lock:
+            self._pending.discard(command.id)
+        self._guarded("receipt", partial(self._acknowledge, command.id))
 
     def _outcome(self, command: Apply, deadline: Deadline) -> _Answer:
         progress = _Progress(deadline)
@@ -153,8 +157,6 @@ class Actuator:
                     raise HomeostatError("other commands came first, or earlier steps took all of it")
                 self._do(step, progress)
             self._spread(progress)
-            if self._executors is not None:
-                self._executors.end_surplus(deadline)
         except Exception as error:
             late = f"not done within {command.time_limit_s:g} s: " if deadline.left_s <= 0 else ""
             undos = [] if self._stopped.is_set() else progress.undos[::-1]

@@ -205,20 +205,16 @@ class Executors:
         return self._left
 
     def _drain_surplus(self, executors: Sequence[ExecutorInfo], batch_ends: BatchEnds) -> None:
-        """They take no more tasks; `end_surplus` sees them go, when there has been time for it."""
+        """They take no more tasks, and nobody waits for them to go: `trim` sees to it later."""
         if executors:
             surplus = frozenset(executor.id for executor in executors)
             self.ended |= surplus
             self._surplus.append((surplus, self._drain(surplus, batch_ends)))
 
-    def end_surplus(self, deadline: Deadline) -> None:
-        """What came up in the wrong place ends, once nobody needs what it holds any more."""
+    def trim(self, batch_ends: BatchEnds, deadline: Deadline) -> None:
+        """What came up in the wrong place, or too late for a request that was taken back, goes again."""
         while self._surplus:
             self._let_go(*self._surplus.pop(), deadline)
-
-    def trim(self, batch_ends: BatchEnds, deadline: Deadline) -> None:
-        """Late arrivals beyond the target, of a request that was taken back, go again."""
-        self.end_surplus(deadline)
         if late := self.late():
             self.ended |= late
             self.retire(late, batch_ends, deadline)
