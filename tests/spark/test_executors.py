@@ -104,6 +104,7 @@ def test_a_replaced_executor_makes_way_for_one_elsewhere(executors: Executors) -
     # Only a batch that began after the drain is free of what goes, one too many on the slow host included.
     assert drained_at
     assert all(slow.id in drained for drained in drained_at)
+    executors.see_them_gone()
     executors.trim(at_once, Deadline.after(LIMIT_S))
     now = executors.alive()
     assert executors._registered() == executors.ids()

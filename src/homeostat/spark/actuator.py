@@ -157,6 +157,8 @@ class Actuator:
                     raise HomeostatError("other commands came first, or earlier steps took all of it")
                 self._do(step, progress)
             self._spread(progress)
+            if self._executors is not None:
+                self._executors.see_them_gone()
         except Exception as error:
             late = f"not done within {command.time_limit_s:g} s: " if deadline.left_s <= 0 else ""
             undos = [] if self._stopped.is_set() else progress.undos[::-1]

@@ -70,6 +70,7 @@ class Executors:
         self.ended: frozenset[str] = frozenset()
         self.target = 0
         self._left: frozenset[str] = frozenset()
+        self._killed: frozenset[str] = frozenset()
         # Drained, and what tells whether the batch that may have used them has ended.
         self._surplus: list[tuple[frozenset[str], Callable[[], bool]]] = []
 
@@ -118,10 +119,10 @@ class Executors:
                 )
                 self._backend.decommissionExecutor(id, why, False, False)
 
-    def kill(self, ids: Iterable[str], *, force: bool = False) -> None:
-        """End these processes; without `force`, only those that run nothing."""
-        names = self._jvm.PythonUtils.toSeq(sorted(ids))
-        self._backend.killExecutors(names, False, False, force)
+    def kill(self, ids: Collection[str]) -> None:
+        """Let these processes end, whatever they do; `see_them_gone` waits for it."""
+        self._backend.killExecutors(self._jvm.PythonUtils.toSeq(sorted(ids)), False, False, True)
+        self._killed |= frozenset(ids)
 
     def grow(self, count: int, deadline: Deadline) -> frozenset[str]:
         """Bring up executors until there are `count`; the fresh ones' ids. What is granted stays if it is too few."""
@@ -153,21 +154,30 @@ class Executors:
         return batch_ends()
 
     def _let_go(self, ids: Collection[str], drained: Callable[[], bool], deadline: Deadline) -> None:
+        self._kill_once(drained, ids, deadline)
+        self.see_them_gone()
+
+    def _kill_once(self, drained: Callable[[], bool], ids: Collection[str], deadline: Deadline) -> None:
         deadline.wait_until(lambda: drained() and not self._busy(ids))
-        self.end(ids)
+        self.kill(ids)
 
     def end(self, ids: Collection[str]) -> None:
-        """Kill these, whatever they do, and see that they are gone, for everybody who asks."""
-        self.kill(ids, force=True)
-        if not Deadline.after(_KILL_S).wait_until(lambda: not self._known() & set(ids)):
-            left = ", ".join(sorted(self._known() & set(ids)))
+        self.kill(ids)
+        self.see_them_gone()
+
+    def see_them_gone(self) -> None:
+        """What was killed is there no more, for everybody who asks."""
+        killed, self._killed = self._killed, frozenset()
+        if not Deadline.after(_KILL_S).wait_until(lambda: not self._known() & killed):
+            left = ", ".join(sorted(self._known() & killed))
             raise ExecutorsError(f"executor {left} is still there {_KILL_S:g} s after it was killed")
 
     def replace(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline, *, full: bool) -> str:
         """Fresh executors in place of these, on other hosts if the cluster has any; a remark if it has none.
 
         Fresh ones are asked for first, unless the cluster is `full`. Those that leave would only hold up the batches
-        until these are there: they are drained meanwhile, and end once they are up or half of the time is over.
+        until these are there: they are drained meanwhile, and killed once they are up or half of the time is over.
+        `see_them_gone` waits for their end, which takes a slow one long, while the fresh ones work already.
         """
         leaving = [executor for executor in self.alive() if executor.id in ids]
         if not leaving:
@@ -185,7 +195,7 @@ class Executors:
         self.request(count)
         fresh = sorted(self._besides(before), key=lambda executor: executor.host not in avoided)
         self._drain_surplus(fresh[: max(0, len(fresh) - len(leaving))], batch_ends)
-        self._let_go(going, drained, deadline)
+        self._kill_once(drained, going, deadline)
         self.retired |= frozenset(ids)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             raise ExecutorsError(f"the old ones are gone and {len(self.alive())} of {count} executors are up")
