@@ -154,13 +154,33 @@ def test_four_of_five_batches_lie_between_the_simulated_percentiles(noise: Noise
         assert fit(each).agreement.coverage == pytest.approx(0.8, abs=0.07)
 
 
-def test_a_run_that_was_not_fitted_is_expected_to_lie_further_out() -> None:
-    run = recorded(KNOWN)
-    half = len(run.batches) // 2
-    apart = [_slowed(batch, 1.1 if number < half else 0.9) for number, batch in enumerate(run.batches)]
-    as_two = (*apart[:half], *(replace(batch, run="run-1") for batch in apart[half:]))
-    one, two = (fit(replace(run, batches=tuple(each))).scenario.service_noise for each in (apart, as_two))
-    assert two.sigma > 1.2 * one.sigma
+def test_runs_at_levels_of_their_own_are_not_taken_for_noise() -> None:
+    """A policy must not see the spread between runs as one within: it would keep room for it."""
+    apart = in_runs(recorded(KNOWN), (1.1, 1.0, 0.9))
+    one, several = fit(recorded(KNOWN)).scenario, fit(apart).scenario
+    assert isinstance(one.engine, MicrobatchSpec)
+    assert isinstance(several.engine, MicrobatchSpec)
+    assert several.service_noise.sigma == pytest.approx(one.service_noise.sigma, abs=0.03)
+    assert one.engine.run_sigma == 0
+    assert 0.06 < several.engine.run_sigma < 0.2
+
+
+def test_a_run_that_was_disturbed_says_little_of_the_noise_of_others() -> None:
+    quiet = in_runs(recorded(KNOWN), (1.0, 1.0, 1.0, 1.0))
+    hit = [_slowed(b, 1.5) if b.run == "run-2" and b.number % 5 < 2 else b for b in quiet.batches]
+    usual, disturbed = (fit(each).scenario.service_noise for each in (quiet, replace(quiet, batches=tuple(hit))))
+    assert disturbed.sigma < 1.3 * usual.sigma
+
+
+def in_runs(recorded: RecordedRun, levels: Sequence[float]) -> RecordedRun:
+    """The same batches as so many runs, each slower or faster than it was."""
+    parts = np.array_split(np.arange(len(recorded.batches)), len(levels))
+    batches = [
+        replace(_slowed(recorded.batches[number], level), run=f"run-{run}")
+        for run, (part, level) in enumerate(zip(parts, levels, strict=True))
+        for number in part
+    ]
+    return replace(recorded, batches=tuple(batches))
 
 
 def _slowed(batch: RecordedBatch, factor: float) -> RecordedBatch:
@@ -169,6 +189,25 @@ def _slowed(batch: RecordedBatch, factor: float) -> RecordedBatch:
         for name, columns in batch.tasks.items()
     }
     return replace(batch, seconds=factor * batch.seconds, tasks=tasks)
+
+
+def test_what_crowding_costs_is_found_again() -> None:
+    """From runs with few and with many executors; the rows of a task vary within each."""
+    crowded = tuple(replace(component, crowding=0.75) for component in COMPONENTS)
+    made = replace(KNOWN, components=crowded)
+    few, many = (replace(made, engine=replace(ENGINE, executors=count)) for count in (1, 4))
+    batches = tuple(
+        replace(batch, run=f"run-{number}")
+        for number, each in enumerate((few, many))
+        for batch in recorded(each).batches
+    )
+    found = fit(replace(recorded(many), batches=batches)).scenario
+    for component, original in zip(found.components, crowded, strict=True):
+        assert component.crowding == pytest.approx(0.75, abs=0.26)
+        for executors in (1, 4):
+            expected = original.task_s * executors**0.75 + 300 / original.rate_per_s
+            fitted_s = component.task_s * executors**component.crowding + 300 / component.rate_per_s
+            assert fitted_s == pytest.approx(expected, rel=0.12)
 
 
 def test_stragglers_are_told_from_noise() -> None:

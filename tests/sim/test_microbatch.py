@@ -244,6 +244,33 @@ def test_stragglers_are_few_and_slow() -> None:
     assert float((run_s > 2 * np.median(run_s)).mean()) == pytest.approx(0.1, abs=0.04)
 
 
+def test_each_run_has_a_level_of_its_own_and_keeps_it() -> None:
+    levelled = replace(SCENARIO, engine=replace(ENGINE, run_sigma=0.2))
+    usual = run(SCENARIO, 60.0)
+
+    def level(seed: int) -> float:
+        ratios = [
+            seen.tasks["split"].run_s / plain.tasks["split"].run_s
+            for seen, plain in zip(run(levelled, 60.0, seed=seed), usual, strict=True)
+            if plain.tasks
+        ]
+        assert np.concatenate(ratios) == pytest.approx(ratios[0][0])
+        return float(ratios[0][0])
+
+    assert float(np.log([level(seed) for seed in range(40)]).std()) == pytest.approx(0.2, abs=0.06)
+
+
+def test_tasks_crowd_each_other_where_executors_share_cores() -> None:
+    def task_s(executors: int, tasks: int) -> float:
+        split = replace(SPLIT, parallelism=tasks, task_s=1.0, rate_per_s=1e9, crowding=0.5)
+        crowded = replace(SCENARIO, components=(LINES, split), engine=replace(ENGINE, executors=executors))
+        return float(run(crowded, 30.0)[1].tasks["split"].run_s[0])
+
+    assert task_s(1, 8) == pytest.approx(1.0, rel=1e-3)
+    assert task_s(4, 8) == pytest.approx(2.0, rel=1e-3)
+    assert task_s(4, 1) == pytest.approx(1.0, rel=1e-3)  # the others have nothing to do
+
+
 def test_the_same_seed_gives_the_same_run_to_the_bit() -> None:
     whole = run(NOISY, 600.0, seed=5)
     engine = Microbatch(NOISY, seed=5)
@@ -309,9 +336,10 @@ def test_fewer_tasks_that_merge_rows_of_the_same_key_send_fewer_rows() -> None:
     assert (got_from_8, got_from_2) == pytest.approx((sent_by_8, sent_by_2), abs=1)
 
 
+@pytest.mark.parametrize("crowding", [0.0, 0.5])
 @pytest.mark.parametrize("rate_per_s", [300.0, 1000.0, 2500.0])
-def test_the_needed_executors_suffice_and_one_fewer_does_not(rate_per_s: float) -> None:
-    components = (LINES, replace(SPLIT, parallelism=64))
+def test_the_needed_executors_suffice_and_one_fewer_does_not(rate_per_s: float, crowding: float) -> None:
+    components = (LINES, replace(SPLIT, parallelism=64, crowding=crowding))
     loaded = replace(SCENARIO, components=components, workload=WorkloadSpec(rate_per_s=rate_per_s))
     engine = Microbatch(loaded)
     engine.wait(15.0)
@@ -332,6 +360,7 @@ def test_the_needed_executors_suffice_and_one_fewer_does_not(rate_per_s: float) 
         (replace(SCENARIO, engine=replace(ENGINE, executors=9, grant_limit=4)), "executors = 9"),
         (replace(SCENARIO, engine=replace(ENGINE, trigger_s=-1.0)), "trigger_s = -1"),
         (replace(SCENARIO, engine=replace(ENGINE, straggler_share=2.0)), "straggler_share"),
+        (replace(SCENARIO, engine=replace(ENGINE, run_sigma=-0.1)), "run_sigma"),
         (replace(SCENARIO, engine=replace(ENGINE, slots=0)), "slots = 0"),
         (replace(SCENARIO, components=(replace(LINES, rate_per_s=-1.0), SPLIT)), "'lines'"),
         (

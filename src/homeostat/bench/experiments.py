@@ -153,7 +153,7 @@ def simulated(fitted: Scenario, experiment: Experiment, seed: int) -> Done:
 
 
 def scenario_of(fitted: Scenario, experiment: Experiment) -> Scenario:
-    """The experiment on an application with the costs and the noise that were fitted."""
+    """The experiment on an application with the costs and the noise that were fitted, at the level of a usual run."""
     assert isinstance(fitted.engine, MicrobatchSpec)
     steps = tuple((at_s, factor * experiment.load_per_s) for at_s, factor in experiment.load)
     slow = FaultSpec("slow-instance", at_s=experiment.slow_at_s or 0.0, component="app", factor=experiment.slow_factor)
@@ -167,6 +167,7 @@ def scenario_of(fitted: Scenario, experiment: Experiment) -> Scenario:
             trigger_s=TRIGGER_S,
             executors=experiment.executors,
             max_executors=WORKERS * CORES,
+            run_sigma=0.0,
             rows_per_trigger=experiment.rows_per_trigger,
         ),
         components=tuple(_with_partitions(component, experiment) for component in fitted.components),

@@ -53,7 +53,9 @@ def _check(spec: ComponentSpec) -> None:
     for name in ("selectivity", "zipf", "task_s", "key_s", "queue_s"):
         value: float = getattr(spec, name)
         require(isfinite(value) and value >= 0, f"{name} = {value:g} is not a number of at least 0")
-    require(0 <= spec.combining <= 1, f"combining = {spec.combining:g} is not between 0 and 1")
+    for name in ("combining", "crowding"):
+        value = getattr(spec, name)
+        require(0 <= value <= 1, f"{name} = {value:g} is not between 0 and 1")
     require(spec.turn_s > 0, f"turn_s = {spec.turn_s:g} is not above 0")
     require(spec.keys >= 1, f"keys = {spec.keys} is below 1")
     require(spec.minimum >= 1, f"minimum = {spec.minimum} is below 1")

@@ -1,4 +1,7 @@
-"""What a task costs: so much each, per row and per updated key, from measured tasks. Robust and never negative."""
+"""What a task costs: so much each, per row and per updated key, from measured tasks. Robust and never negative.
+
+The first part may grow with the executors that are busy at the same time, where they share cores.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ LEAST_VARIATION = 0.1
 # Above this correlation the cost of a key cannot be told from that of a row.
 MOST_CORRELATION = 0.95
 USUAL_TASK_S = 0.02
+# How much the number of busy executors must have changed to tell what it does.
+LEAST_CHANGE = 1.25
+EXPONENTS = tuple(step / 8 for step in range(9))
 HUBER = 1.345
 ROUNDS = 30
 
@@ -25,19 +31,17 @@ class Cost:
     row_s: float
     key_s: float = 0.0
     separable: bool = True
+    crowding: float = 0.0
 
-    def seconds(self, rows: Array, keys: Array) -> Array:
-        known = self.task_s + self.row_s * rows
+    def seconds(self, rows: Array, keys: Array, busy: float | Array) -> Array:
+        known = self.task_s * busy**self.crowding + self.row_s * rows
         return known if self.key_s == 0 else known + self.key_s * keys
 
-    def times(self, factor: float) -> Cost:
-        return Cost(self.task_s * factor, self.row_s * factor, self.key_s * factor, self.separable)
 
-
-def fit_cost(rows: Array, keys: Array, seconds: Array) -> Cost:
-    """Columns with one entry per task; unknown keys are NaN."""
+def fit_cost(rows: Array, keys: Array, seconds: Array, busy: Array) -> Cost:
+    """Columns with one entry per task; unknown keys are NaN, `busy` is how many executors had one at that time."""
     usable = np.isfinite(rows) & (seconds > 0)
-    rows, keys, seconds = rows[usable], keys[usable], seconds[usable]
+    rows, keys, seconds, busy = rows[usable], keys[usable], seconds[usable], busy[usable]
     if not len(rows):
         return Cost(USUAL_TASK_S, 0.0, 0.0, separable=False)
     mean = float(rows.mean())
@@ -47,17 +51,26 @@ def fit_cost(rows: Array, keys: Array, seconds: Array) -> Cost:
         whole_s = robust_mean(seconds)
         task_s = min(USUAL_TASK_S, whole_s / 2)
         return Cost(task_s, (whole_s - task_s) / mean, 0.0, separable=False)
-    columns = [np.ones_like(rows), rows]
-    if _tells_apart(rows, keys):
-        columns.append(keys)
-    found = nonnegative(np.column_stack(columns), seconds)
-    return Cost(float(found[0]), float(found[1]), float(found[2]) if len(found) > 2 else 0.0)
+    per_row = [rows, keys] if _tells_apart(rows, keys) else [rows]
+    crowded = float(busy.max() / busy.min()) >= LEAST_CHANGE and _tells_apart(rows, busy)
+    costs = [_crowded(per_row, seconds, busy, crowding) for crowding in (EXPONENTS if crowded else (0.0,))]
+    return min(costs, key=lambda cost: _error(cost, rows, keys, seconds, busy))
 
 
-def _tells_apart(rows: Array, keys: Array) -> bool:
-    if not np.isfinite(keys).all() or float(keys.std()) < LEAST_VARIATION * float(keys.mean()):
+def _crowded(per_row: list[Array], seconds: Array, busy: Array, crowding: float) -> Cost:
+    found = nonnegative(np.column_stack([busy**crowding, *per_row]), seconds)
+    return Cost(float(found[0]), float(found[1]), float(found[2]) if len(found) > 2 else 0.0, crowding=crowding)
+
+
+def _error(cost: Cost, rows: Array, keys: Array, seconds: Array, busy: Array) -> float:
+    expected = np.maximum(cost.seconds(rows, keys, busy), 1e-3 * seconds)
+    return float(np.abs(np.log(seconds / expected)).mean())
+
+
+def _tells_apart(rows: Array, others: Array) -> bool:
+    if not np.isfinite(others).all() or float(others.std()) < LEAST_VARIATION * float(others.mean()):
         return False
-    return abs(float(np.corrcoef(rows, keys)[0, 1])) < MOST_CORRELATION
+    return abs(float(np.corrcoef(rows, others)[0, 1])) < MOST_CORRELATION
 
 
 def robust_mean(values: Array) -> float:

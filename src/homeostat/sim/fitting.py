@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
@@ -13,27 +13,31 @@ import numpy as np
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
 from homeostat.sim import recorded_load
+from homeostat.sim.calibration import (
+    FASTEST_PER_S,
+    LEAST_BATCHES,
+    MANY_SEEDS,
+    calibrate,
+    percentiles,
+    rounded,
+    seconds_of,
+)
 from homeostat.sim.costs import LEAST_VARIATION, Cost, fit_cost
 from homeostat.sim.recording import RecordedBatch, RecordedComponent, RecordedRun, RecordedTasks
 from homeostat.sim.replaying import replay
 from homeostat.sim.routing import largest_share
-from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario
+from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Scenario
 
-LEAST_BATCHES = 5
 # So many batches of a run, and of an executor, are still warming up: compilers, caches, connections.
 WARMING = 4
-FASTEST_PER_S = 1e9
 # A task that takes this many times what is usual in its batch was held up by chance.
 STRAGGLES = 2.0
 MOST_STRAGGLERS = 0.1
-COVERED = 0.8
-MOST_SIGMA, MOST_PHI, MOST_WARM_UP = 1.0, 0.9, 100.0
+MOST_WARM_UP = 100.0
 LONGEST_RESTART_S = 600.0
 ZIPF_EXPONENTS = tuple(step / 10 for step in range(21))
 # With more keys a hash is as even as it gets.
 MOST_KEYS = 1_000_000
-SEEDS = tuple(range(1, 26))
-MANY_SEEDS = tuple(range(1, 101))
 # The latest are the warmest, and more of them tell nothing new.
 MOST_BATCHES = 200
 
@@ -87,13 +91,13 @@ def fit(run: RecordedRun) -> Fitted:
         _engine(run, settled), warm_up=_warm_up(costs, fresh), straggler_share=share, straggler_factor=factor
     )
     components = tuple(_component(component, costs[component.name], run, settled) for component in recorded)
-    noise, scale = _calibrated(components, engine, settled)
+    components, engine, noise = calibrate(components, engine, settled)
     scenario = Scenario(
         name=re.sub(r"[^A-Za-z0-9_.-]+", "-", run.application).strip("-._") or "fitted",
         title=f"As recorded: {run.query}",
         engine=engine,
         duration_s=max(1.0, round(run.batches[-1].ended_s - run.batches[0].started_s, 1)),
-        components=tuple(_scaled(component, scale) for component in components),
+        components=components,
         workload=recorded_load.workload(run.batches),
         service_noise=noise,
         notes=(*run.notes, *_notes(costs, engine)),
@@ -107,8 +111,8 @@ def agreement(scenario: Scenario, run: RecordedRun) -> Agreement:
         raise ConfigError("the scenario is not for the micro-batch engine", where=scenario.name)
     batches, _ = _settled(run)
     simulated = replay(scenario.components, scenario.engine, scenario.service_noise, batches, MANY_SEEDS)
-    measured = _seconds(batches)
-    low, middle, high = _percentiles(simulated)
+    measured = seconds_of(batches)
+    low, middle, high = percentiles(simulated)
     return Agreement(
         batches=len(batches),
         median_error=float(np.median(np.abs(middle / measured - 1))),
@@ -142,6 +146,7 @@ def _cost(name: str, batches: Sequence[RecordedBatch]) -> Cost:
         np.concatenate([columns.rows for columns in tasks]),
         np.concatenate([columns.keys for columns in tasks]),
         np.concatenate([columns.seconds for columns in tasks]),
+        np.concatenate([np.full(len(columns.rows), columns.busy) for columns in tasks]),
     )
 
 
@@ -160,6 +165,7 @@ def _component(
         selectivity=selectivity,
         combining=combining,
         task_s=cost.task_s,
+        crowding=cost.crowding,
         key_s=cost.key_s,
         stateful=recorded.stateful,
     )
@@ -179,9 +185,9 @@ def _sent(tasks: Sequence[RecordedTasks]) -> tuple[float, float]:
         return 1.0, 1.0
     logs, logs_out = np.log(rows[known]), np.log(rows_out[known])
     if logs.std() < LEAST_VARIATION:
-        return _rounded(float(rows_out[known].sum() / rows[known].sum())), 1.0
-    combining = _rounded(float(np.clip(np.polyfit(logs, logs_out, 1)[0], 0.0, 1.0)))
-    return _rounded(float(np.exp(np.mean(logs_out - combining * logs)))), combining
+        return rounded(float(rows_out[known].sum() / rows[known].sum())), 1.0
+    combining = rounded(float(np.clip(np.polyfit(logs, logs_out, 1)[0], 0.0, 1.0)))
+    return rounded(float(np.exp(np.mean(logs_out - combining * logs)))), combining
 
 
 def _with_skew(spec: ComponentSpec, rows: Sequence[Array]) -> ComponentSpec:
@@ -250,7 +256,7 @@ def _warm_up(costs: dict[str, Cost], fresh: Sequence[tuple[RecordedBatch, str]])
         for name, cost in costs.items():
             if (tasks := batch.tasks.get(name)) is not None:
                 mine = tasks.executor == worker
-                ratios += (tasks.seconds / _expected(cost, tasks.rows, tasks.keys))[mine].tolist()
+                ratios += (tasks.seconds / _expected(cost, tasks))[mine].tolist()
     return min(MOST_WARM_UP, max(1.0, _median(ratios, MicrobatchSpec().warm_up)))
 
 
@@ -260,77 +266,17 @@ def _stragglers(costs: dict[str, Cost], batches: Sequence[RecordedBatch]) -> tup
     for batch in batches:
         for name, cost in costs.items():
             if (tasks := batch.tasks.get(name)) is not None:
-                ratio = tasks.seconds / _expected(cost, tasks.rows, tasks.keys)
+                ratio = tasks.seconds / _expected(cost, tasks)
                 ratios += (ratio / np.median(ratio)).tolist()
     late = [ratio for ratio in ratios if ratio > STRAGGLES]
     share = len(late) / len(ratios)
     if not late or share > MOST_STRAGGLERS:
         return 0.0, MicrobatchSpec().straggler_factor
-    return _rounded(share), _rounded(float(np.median(late)))
+    return rounded(share), rounded(float(np.median(late)))
 
 
-def _expected(cost: Cost, rows: Array, keys: Array) -> Array:
-    return np.maximum(cost.seconds(rows, keys), 1e-3)
-
-
-def _calibrated(
-    components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, batches: Sequence[RecordedBatch]
-) -> tuple[Noise, float]:
-    """The noise that makes the simulated middle of a batch's durations hold as many real ones, and a factor on tasks.
-
-    Runs lie at levels of their own, by what else the machine did and by what the costs miss: that is part of the noise,
-    and its correlation carries it, for the next run will have such a level too, a little further out than these.
-    The factor makes up for what the noise adds: a stage waits for the latest of its tasks.
-    """
-    quiet = replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0]
-    measured = _seconds(batches)
-    phi = _correlation(np.log(measured / quiet))
-
-    def covered(sigma: float) -> float:
-        simulated = np.log(replay(components, engine, Noise(sigma, phi), batches, SEEDS))
-        low, middle, high = _percentiles(simulated)
-        off = _in_another_run(np.log(measured) - middle, batches)
-        return float(np.mean((low - middle <= off) & (off <= high - middle)))
-
-    sigma = _solved(covered, COVERED, 0.0, MOST_SIGMA)
-    noise, scale = Noise(_rounded(sigma), _rounded(phi)), 1.0
-    for _ in range(3):
-        scaled = tuple(_scaled(component, scale) for component in components)
-        simulated = np.median(replay(scaled, engine, noise, batches, SEEDS), axis=0)
-        tasks_s = np.maximum(simulated - engine.driver_s - engine.commit_s, 1e-3)
-        scale *= float(np.clip(1 + np.median((measured - simulated) / tasks_s), 0.5, 2.0))
-    return noise, scale
-
-
-def _in_another_run(off: Array, batches: Sequence[RecordedBatch]) -> Array:
-    """How far off such batches would be in a run that was not fitted to: these drew the middle towards themselves."""
-    runs = np.array([batch.run for batch in batches])
-    count = len(set(runs))
-    around: Array = off - np.median(off)
-    if count == 1:
-        return around
-    levels: Array = np.array([np.median(around[runs == run]) for run in runs])
-    further = float(np.sqrt((count + 1) / (count - 1))) - 1
-    return around + further * levels
-
-
-def _solved(function: Callable[[float], float], wanted: float, low: float, high: float) -> float:
-    """Where a growing function reaches a value."""
-    if function(low) >= wanted:
-        return low
-    for _ in range(10):
-        middle = (low + high) / 2
-        low, high = (middle, high) if function(middle) < wanted else (low, middle)
-    return (low + high) / 2
-
-
-def _scaled(component: ComponentSpec, factor: float) -> ComponentSpec:
-    return replace(
-        component,
-        task_s=_rounded(component.task_s * factor),
-        key_s=_rounded(component.key_s * factor),
-        rate_per_s=_rounded(min(FASTEST_PER_S, component.rate_per_s / factor)),
-    )
+def _expected(cost: Cost, tasks: RecordedTasks) -> Array:
+    return np.maximum(cost.seconds(tasks.rows, tasks.keys, tasks.busy), 1e-3)
 
 
 def _notes(costs: dict[str, Cost], engine: MicrobatchSpec) -> Iterator[str]:
@@ -341,28 +287,6 @@ def _notes(costs: dict[str, Cost], engine: MicrobatchSpec) -> Iterator[str]:
         yield "trigger: no batch had to wait for it, so that each is taken to start when the last has ended"
 
 
-def _seconds(batches: Sequence[RecordedBatch]) -> Array:
-    return np.array([batch.seconds for batch in batches])
-
-
-def _percentiles(simulated: Array) -> Array:
-    """The 10th, 50th and 90th, such that four of five further draws lie between the outer ones, however few these."""
-    return np.percentile(simulated, (10, 50, 90), axis=0, method="weibull")
-
-
-def _correlation(values: Array) -> float:
-    """Of each value with the one before."""
-    if len(values) < LEAST_BATCHES or values.std() == 0:
-        return 0.0
-    around = values - np.median(values)
-    return float(np.clip((around[1:] * around[:-1]).sum() / (around**2).sum(), 0.0, MOST_PHI))
-
-
 def _median(values: Sequence[float], usual: float) -> float:
     known = [value for value in values if np.isfinite(value)]
-    return max(0.0, _rounded(float(np.median(known)))) if known else usual
-
-
-def _rounded(value: float) -> float:
-    """Four digits are more than is known."""
-    return float(f"{value:.4g}")
+    return max(0.0, rounded(float(np.median(known)))) if known else usual

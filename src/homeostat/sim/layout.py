@@ -118,6 +118,7 @@ def _check_engine(engine: MicrobatchSpec) -> None:
     for name in ("warm_up", "straggler_factor"):
         value = getattr(engine, name)
         require(isfinite(value) and value > 0, f"{name} = {value:g} is not above 0")
+    require(engine.run_sigma >= 0, f"run_sigma = {engine.run_sigma:g} is not at least 0")
     share = engine.straggler_share
     require(0 <= share <= 1, f"straggler_share = {share:g} is not between 0 and 1")
     most = min(engine.max_executors, engine.grant_limit)

@@ -41,7 +41,7 @@ from homeostat.sim.routing import heaviest_key, turn_at
 from homeostat.sim.scheduling import NOWHERE
 from homeostat.sim.slowness import Slowness
 from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Scenario
-from homeostat.sim.stages import Routing, needed_executors, stage_rows, work
+from homeostat.sim.stages import Routing, busy_executors, needed_executors, stage_rows, work
 from homeostat.sim.streams import stream
 from homeostat.sim.truth import TruthSample
 from homeostat.sim.workload import Workload
@@ -262,7 +262,8 @@ class Microbatch:
         routing = replace(
             self._routing(component), hot_share=hot_share, stride=stride, turn=turn_at(component, self.now_s)
         )
-        planned = work(component, batch.rows[component.name], routing, self._spec.combine_overhead)
+        busy = busy_executors(len(self._executors.usable(self.now_s)), routing.partitions, self._spec.slots)
+        planned = work(component, batch.rows[component.name], routing, busy, self._spec.combine_overhead)
         noise = batch.slowness * self._slowness.tasks(component.name, batch.number, routing.partitions)
         stage = Stage(
             component,

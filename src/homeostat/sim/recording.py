@@ -28,6 +28,11 @@ class RecordedTasks:
         """How long each held its slot."""
         return self.finish_s - self.start_s
 
+    @property
+    def busy(self) -> int:
+        """How many executors had one of them."""
+        return len(set(self.executor.tolist()))
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedSource:

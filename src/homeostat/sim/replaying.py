@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from homeostat.sim.slowness import Slowness
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise
 from homeostat.sim.stages import Routing, stage_rows, work
 
+SEEDS_APART = 1_000_003
+# Name, seconds of the tasks without noise, and executors of each stage of a batch.
+_Stage = tuple[str, Array, int]
+
 
 def replay(
     components: tuple[ComponentSpec, ...],
@@ -21,13 +26,27 @@ def replay(
     batches: Sequence[RecordedBatch],
     seeds: Sequence[int],
 ) -> Array:
-    """Batch durations: a row per seed, a column per batch."""
-    planned = [_plan(components, batch) for batch in batches]
-    return np.array([_durations(planned, engine, Slowness(noise, engine, seed)) for seed in seeds])
+    """Batch durations: a row per seed, a column per batch. Each recorded run gets a noise of its own."""
+    driver_s, tasks_s = replay_parts(components, engine, noise, batches, seeds)
+    return driver_s + tasks_s
 
 
-# Name, seconds of the tasks without noise, and executors of each stage of a batch.
-_Stage = tuple[str, Array, int]
+def replay_parts(
+    components: tuple[ComponentSpec, ...],
+    engine: MicrobatchSpec,
+    noise: Noise,
+    batches: Sequence[RecordedBatch],
+    seeds: Sequence[int],
+) -> tuple[Array, Array]:
+    """What of each duration is the driver's, and what the tasks take."""
+    runs = [[_plan(components, batch) for batch in run] for _, run in groupby(batches, key=lambda batch: batch.run)]
+
+    def parts(seed: int) -> Iterator[tuple[float, float]]:
+        for number, run in enumerate(runs):
+            yield from _parts(run, engine, Slowness(noise, engine, seed + number * SEEDS_APART))
+
+    driver_s, tasks_s = np.moveaxis(np.array([list(parts(seed)) for seed in seeds]), 2, 0)
+    return driver_s, tasks_s
 
 
 def _plan(components: tuple[ComponentSpec, ...], batch: RecordedBatch) -> list[_Stage]:
@@ -37,18 +56,16 @@ def _plan(components: tuple[ComponentSpec, ...], batch: RecordedBatch) -> list[_
     stages: list[_Stage] = []
     for component in components:
         if (tasks := batch.tasks.get(component.name)) is not None:
-            planned = work(component, rows[component.name], Routing(len(tasks.rows)))
-            stages.append((component.name, planned.seconds, len(set(tasks.executor.tolist()))))
+            planned = work(component, rows[component.name], Routing(len(tasks.rows)), tasks.busy)
+            stages.append((component.name, planned.seconds, tasks.busy))
     return stages
 
 
-def _durations(planned: Sequence[Sequence[_Stage]], engine: MicrobatchSpec, slowness: Slowness) -> list[float]:
-    found = []
+def _parts(
+    planned: Sequence[Sequence[_Stage]], engine: MicrobatchSpec, slowness: Slowness
+) -> Iterator[tuple[float, float]]:
     for number, stages in enumerate(planned):
         factor = slowness.next_batch()
-        seconds = engine.driver_s * slowness.driver(number) + engine.commit_s
-        for name, tasks, executors in stages:
-            noisy = tasks * factor * slowness.tasks(name, number, len(tasks))
-            seconds += makespan_s(noisy, executors * engine.slots)
-        found.append(seconds)
-    return found
+        noisy = ((tasks * slowness.tasks(name, number, len(tasks)), executors) for name, tasks, executors in stages)
+        tasks_s = factor * sum(makespan_s(tasks, executors * engine.slots) for tasks, executors in noisy)
+        yield engine.driver_s * slowness.driver(number) + engine.commit_s, tasks_s

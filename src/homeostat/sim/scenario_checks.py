@@ -12,7 +12,13 @@ from homeostat.strict import Problem, nearest
 from homeostat.units import format_duration
 
 DATAFLOW_KEYS = {"queue_s": "queue"}
-MICROBATCH_KEYS = {"combining": "combining", "task_s": "task", "key_s": "key", "stateful": "stateful"}
+MICROBATCH_KEYS = {
+    "combining": "combining",
+    "task_s": "task",
+    "crowding": "crowding",
+    "key_s": "key",
+    "stateful": "stateful",
+}
 KEYED_KEYS = {"keys": "keys", "zipf": "zipf", "turn_s": "turn"}
 KEYED_FAULTS = ("hot-key", "hash-imbalance")
 INSTANCE_FAULTS = ("slow-instance", "crash")

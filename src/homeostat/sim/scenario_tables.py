@@ -77,6 +77,7 @@ class MicrobatchTable(Table):
     hosts: Instances = optional()
     straggler_share: Share = optional()
     straggler_factor: Slowdown = optional()
+    run_sigma: Annotated[float, Field(ge=0, le=2)] = optional()
     grant_limit: Instances = optional()
     combine_overhead: Annotated[Share, Field(lt=1)] = optional()
 
@@ -97,6 +98,7 @@ class ComponentTable(Table):
     minimum: Instances = optional()
     maximum: Instances = optional()
     task_s: Duration = optional("task")
+    crowding: Share = optional()
     key_s: Duration = optional("key")
     stateful: bool = optional()
 

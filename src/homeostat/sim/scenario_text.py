@@ -54,6 +54,7 @@ def _engine(engine: MicrobatchSpec) -> Iterator[str]:
         ("hosts", str(engine.hosts)),
         ("straggler_share", repr(float(engine.straggler_share))),
         ("straggler_factor", repr(float(engine.straggler_factor))),
+        ("run_sigma", repr(float(engine.run_sigma))),
     )
 
 
@@ -69,6 +70,7 @@ def _component(component: ComponentSpec) -> Iterator[str]:
         ("selectivity", repr(float(component.selectivity))),
         ("combining", repr(float(component.combining))),
         ("task", _duration(component.task_s)),
+        ("crowding", repr(float(component.crowding))),
         ("key", _duration(component.key_s)),
     )
     if component.keyed:

@@ -20,10 +20,11 @@ class Slowness:
         self._share, self._factor = engine.straggler_share, engine.straggler_factor
         self._batches = Ar1(noise, stream(seed, "service"))
         self._seed = seed
+        self._level = float(_log_normal(stream(seed, "run").standard_normal(1), engine.run_sigma)[0])
 
     def next_batch(self) -> float:
-        """One factor for all tasks of a batch, correlated from batch to batch."""
-        return float(self._batches.next()[0])
+        """One factor for all tasks of a batch, correlated from batch to batch, about the level of the run."""
+        return self._level * float(self._batches.next()[0])
 
     def driver(self, batch: int) -> float:
         normal = stream(self._seed, "driver", str(batch)).standard_normal(1)

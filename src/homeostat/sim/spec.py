@@ -30,7 +30,8 @@ class ComponentSpec:
     many seconds of work the queue before an instance holds (dataflow). `task_s` is the fixed cost of a task and
     `key_s` the cost of each updated key (micro-batch); `stateful` tasks prefer the worker that has their state. Where
     tasks merge rows of the same key before they send them, what a task sends grows with a power of its rows below 1:
-    `combining` (micro-batch).
+    `combining` (micro-batch). Where executors share cores, the fixed cost of a task grows with the power `crowding` of
+    how many have one at the same time (micro-batch).
     """
 
     name: str
@@ -48,6 +49,7 @@ class ComponentSpec:
     minimum: int = 1
     maximum: int = 1000
     task_s: float = 0.02
+    crowding: float = 0.0
     key_s: float = 0.0
     stateful: bool = False
 
@@ -129,7 +131,11 @@ class DataflowSpec:
 
 @dataclass(frozen=True, slots=True)
 class MicrobatchSpec:
-    """Tasks on shared slots, batch by batch."""
+    """Tasks on shared slots, batch by batch.
+
+    Each run has a level of its own, by what else the machines do: its tasks take longer or shorter by a log-normal
+    factor whose logarithm has the standard deviation `run_sigma`.
+    """
 
     trigger_s: float = 10.0
     rows_per_trigger: float = float("inf")
@@ -145,6 +151,7 @@ class MicrobatchSpec:
     hosts: int = 4
     straggler_share: float = 0.0
     straggler_factor: float = 3.0
+    run_sigma: float = 0.0
     grant_limit: int = 1000
     combine_overhead: float = 0.05
 

@@ -47,8 +47,8 @@ def stage_rows(
     return rows
 
 
-def work(spec: ComponentSpec, rows: int, routing: Routing, combine_overhead: float = 0.0) -> Work:
-    """Cut the rows into partitions and say how long each takes."""
+def work(spec: ComponentSpec, rows: int, routing: Routing, busy: float, combine_overhead: float = 0.0) -> Work:
+    """Cut the rows into partitions and say how long each takes with so many executors that have one."""
     share = shares(spec, routing.partitions, routing.spread, routing.hot_share, routing.stride, routing.turn)
     edges = np.floor(np.cumsum(share) * rows + 0.5)
     edges[-1] = rows
@@ -59,8 +59,13 @@ def work(spec: ComponentSpec, rows: int, routing: Routing, combine_overhead: flo
         even = updated_keys(spec, rows, routing) / max(1, int(np.count_nonzero(share)))
         keys = np.minimum(per_task, even)
     combine = 1 + combine_overhead if routing.spread > 1 else 1.0
-    seconds = spec.task_s + (per_task / spec.rate_per_s + spec.key_s * keys) * combine
+    seconds = spec.task_s * busy**spec.crowding + (per_task / spec.rate_per_s + spec.key_s * keys) * combine
     return Work(per_task, keys, seconds)
+
+
+def busy_executors(executors: int, tasks: int, slots: int) -> float:
+    """How many have a task at the same time."""
+    return max(1.0, min(executors, tasks / slots))
 
 
 def updated_keys(spec: ComponentSpec, rows: float, routing: Routing) -> float:
@@ -96,14 +101,15 @@ def needed_executors(
         {name: round(rate_per_s * interval_s / len(sources)) for name in sources},
         {component.name: routing.partitions for component, routing in zip(components, routings, strict=True)},
     )
-    stages = [
-        work(component, rows[component.name], routing, engine.combine_overhead).seconds
-        for component, routing in zip(components, routings, strict=True)
-    ]
     limit_s = interval_s - engine.driver_s - engine.commit_s + 1e-9
+
+    def seconds(component: ComponentSpec, routing: Routing, executors: int) -> Array:
+        busy = busy_executors(executors, routing.partitions, engine.slots)
+        return work(component, rows[component.name], routing, busy, engine.combine_overhead).seconds
 
     def enough(executors: int) -> bool:
         slots = executors * engine.slots
+        stages = [seconds(*each, executors) for each in zip(components, routings, strict=True)]
         bounds = [makespan_bounds_s(stage, slots) for stage in stages]
         if sum(low for low, _ in bounds) > limit_s:
             return False

@@ -1,0 +1,156 @@
+"""The noise of recorded batches: from batch to batch, and from run to run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from homeostat.core.observation import Array
+from homeostat.sim.recording import RecordedBatch
+from homeostat.sim.replaying import replay, replay_parts
+from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise
+
+COVERED = 0.8
+MOST_SIGMA, MOST_PHI = 1.0, 0.9
+FASTEST_PER_S = 1e9
+# A run with fewer batches has no level that could be told from their noise.
+LEAST_BATCHES = 5
+SEEDS = tuple(range(1, 26))
+MANY_SEEDS = tuple(range(1, 101))
+
+
+class Calibrated(NamedTuple):
+    components: tuple[ComponentSpec, ...]
+    engine: MicrobatchSpec
+    noise: Noise
+
+
+def calibrate(
+    components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, batches: Sequence[RecordedBatch]
+) -> Calibrated:
+    """With so much noise that the simulated middle of a batch's durations holds as many real ones.
+
+    First that of batches about the level of their run, as in most runs: one that was disturbed says little of others.
+    Then that of the levels, by what else the machine did and by what the costs miss: the next run will have one too, a
+    little further out than these.
+    """
+    measured, runs = np.log(seconds_of(batches)), _runs(batches)
+    steady = np.log(replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0])
+    phi = _in_most_runs(_correlation, measured - steady, runs)
+
+    def in_their_run(sigma: float) -> float:
+        simulated = np.log(replay(components, engine, Noise(sigma, phi), batches, SEEDS))
+        off = measured - np.median(simulated, axis=0)
+        return _in_most_runs(np.mean, _inside(off - _levels(off, runs), simulated), runs)
+
+    noise = Noise(rounded(_solved(in_their_run, COVERED, 0.0, MOST_SIGMA)), rounded(phi))
+    components = _without_what_noise_adds(components, engine, noise, batches)
+    return Calibrated(components, replace(engine, run_sigma=_run_sigma(components, engine, noise, batches)), noise)
+
+
+def _run_sigma(
+    components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, noise: Noise, batches: Sequence[RecordedBatch]
+) -> float:
+    """How far the levels of runs lie apart; one alone does not tell."""
+    names, run = np.unique(_runs(batches), return_inverse=True)
+    if len(names) == 1:
+        return 0.0
+    measured = np.log(seconds_of(batches))
+    driver_s, tasks_s = replay_parts(components, engine, noise, batches, MANY_SEEDS)
+    normal = np.random.default_rng(1).standard_normal((len(MANY_SEEDS), len(names)))[:, run]
+
+    def covered(sigma: float) -> float:
+        simulated = np.log(driver_s + np.exp(sigma * normal - sigma**2 / 2) * tasks_s)
+        return float(_inside(_in_another_run(measured - np.median(simulated, axis=0), run), simulated).mean())
+
+    return rounded(_solved(covered, COVERED, 0.0, MOST_SIGMA))
+
+
+def _without_what_noise_adds(
+    components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, noise: Noise, batches: Sequence[RecordedBatch]
+) -> tuple[ComponentSpec, ...]:
+    """A stage waits for the latest of its tasks: with noise they must be faster to take as long as they did."""
+    measured, factor = seconds_of(batches), 1.0
+    scaled = components
+    for _ in range(3):
+        simulated = np.median(replay(scaled, engine, noise, batches, SEEDS), axis=0)
+        tasks_s = np.maximum(simulated - engine.driver_s - engine.commit_s, 1e-3)
+        factor *= float(np.clip(1 + np.median((measured - simulated) / tasks_s), 0.5, 2.0))
+        scaled = tuple(_scaled(component, factor) for component in components)
+    return scaled
+
+
+def percentiles(simulated: Array) -> Array:
+    """The 10th, 50th and 90th, such that four of five further draws lie between the outer ones, however few these."""
+    return np.percentile(simulated, (10, 50, 90), axis=0, method="weibull")
+
+
+def seconds_of(batches: Sequence[RecordedBatch]) -> Array:
+    return np.array([batch.seconds for batch in batches])
+
+
+def rounded(value: float) -> float:
+    """Four digits are more than is known."""
+    return float(f"{value:.4g}")
+
+
+def _inside(off: Array, simulated: Array) -> NDArray[np.bool_]:
+    low, middle, high = percentiles(simulated)
+    inside: NDArray[np.bool_] = (low - middle <= off) & (off <= high - middle)
+    return inside
+
+
+def _runs(batches: Sequence[RecordedBatch]) -> NDArray[np.str_]:
+    """The run of each batch; those of short runs are taken together."""
+    counts = Counter(batch.run for batch in batches)
+    return np.array([batch.run if counts[batch.run] >= LEAST_BATCHES else "" for batch in batches])
+
+
+def _in_most_runs(of: Callable[[Any], Any], values: Array | NDArray[np.bool_], runs: NDArray[np.str_]) -> float:
+    return float(np.median([of(values[runs == run]) for run in np.unique(runs)]))
+
+
+def _levels(off: Array, runs: NDArray[Any]) -> Array:
+    """For each batch, how far the batches of its run are off."""
+    return np.array([np.median(off[runs == run]) for run in runs])
+
+
+def _in_another_run(off: Array, runs: NDArray[Any]) -> Array:
+    """How far off such batches would be in a run that was not fitted to: these drew the middle towards themselves."""
+    around: Array = off - np.median(off)
+    levels = _levels(around, runs)
+    count = len(np.unique(runs))
+    further = float(np.sqrt((count + 1) / (count - 1))) - 1
+    return around + further * levels
+
+
+def _correlation(values: Array) -> float:
+    """Of each value with the one before."""
+    if len(values) < LEAST_BATCHES or values.std() == 0:
+        return 0.0
+    around = values - np.median(values)
+    return float(np.clip((around[1:] * around[:-1]).sum() / (around**2).sum(), 0.0, MOST_PHI))
+
+
+def _solved(function: Callable[[float], float], wanted: float, low: float, high: float) -> float:
+    """Where a growing function reaches a value."""
+    if function(low) >= wanted:
+        return low
+    for _ in range(10):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < wanted else (low, middle)
+    return (low + high) / 2
+
+
+def _scaled(component: ComponentSpec, factor: float) -> ComponentSpec:
+    return replace(
+        component,
+        task_s=rounded(component.task_s * factor),
+        key_s=rounded(component.key_s * factor),
+        rate_per_s=rounded(min(FASTEST_PER_S, component.rate_per_s / factor)),
+    )
