@@ -19,7 +19,7 @@ from homeostat.cli.showing import Lines, Picture, Silent, print_comparison, prin
 from homeostat.core.findings import Record
 from homeostat.service.launch import LEASE, SUPERVISOR
 from homeostat.service.lease import Lease
-from homeostat.service.showcase import REGULATED, Performance, Plan
+from homeostat.service.showcase import REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan, Variant
 from homeostat.service.timeline import Change, Deed, Point, Timeline
 from homeostat.spark.faults import executor_processes
 
@@ -163,9 +163,10 @@ def test_what_an_earlier_demonstration_left_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_a_short_one_on_real_spark_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("variant", [REGULATED, UNREGULATED, SPARKS_OWN], ids=lambda variant: variant.name)
+def test_a_short_one_on_real_spark_loses_nothing_and_leaves_nothing(tmp_path: Path, variant: Variant) -> None:
     plan = Plan(load=((0.0, 300.0), (20.0, 600.0)), slow_at_s=25.0, duration_s=45.0)
-    shown = Performance(plan, REGULATED, tmp_path, QUIET)
+    shown = Performance(plan, variant, tmp_path, QUIET)
     result = shown.run()
     assert result.differences == ()
     assert result.rows > 0
