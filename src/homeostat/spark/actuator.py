@@ -105,11 +105,11 @@ class Actuator:
         return bool(self._pending)
 
     def configuration(self) -> Configuration:
-        """What runs now: executors that take tasks, and what every query was started with."""
+        """What runs now: executors that take tasks and stay, and what every query was started with."""
         values: dict[Knob, Value] = {}
         retired: frozenset[str] = frozenset()
         if self._executors is not None:
-            values[EXECUTORS_KNOB] = len(self._executors.alive())
+            values[EXECUTORS_KNOB] = self._executors.staying()
             retired = self._executors.retired
         elif (fixed := self._capabilities().knobs.get(EXECUTORS_KNOB)) is not None:
             values[EXECUTORS_KNOB] = fixed.minimum
@@ -216,7 +216,7 @@ class Actuator:
         before = executors.ids()
         full = executors.target >= self._capabilities().knobs[EXECUTORS_KNOB].maximum
         progress.warning = executors.replace(workers, self._batch_ends, progress.deadline, full=full)
-        progress.fresh |= executors.ids() - before
+        progress.fresh |= executors.ids() - before - executors.late()
 
     def _restart(self, values: Mapping[Knob, Value], progress: _Progress) -> None:
         for query in self._queries:

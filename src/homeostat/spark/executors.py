@@ -69,7 +69,6 @@ class Executors:
         self.brought: frozenset[str] = frozenset()
         self.ended: frozenset[str] = frozenset()
         self.target = 0
-        self._left: frozenset[str] = frozenset()
         self._killed: frozenset[str] = frozenset()
         # Drained, and what tells whether the batch that may have used them has ended.
         self._surplus: list[tuple[frozenset[str], Callable[[], bool]]] = []
@@ -183,17 +182,16 @@ class Executors:
         if not leaving:
             self.retired |= frozenset(ids)
             return ""
-        count, before = self.target, self.ids()
-        avoided = self._to_avoid({executor.host for executor in leaving})
+        count, before, hosts = self.target, self.alive(), {executor.host for executor in leaving}
         going = frozenset(executor.id for executor in leaving)
         self.ended |= going
         if not full:
             self.request(count + len(leaving))
         drained = self._drain(going, batch_ends)
         if not full:
-            self._bring_up_elsewhere(count, before, len(leaving), avoided, deadline.at_most(deadline.left_s / 2))
+            self._bring_up_elsewhere(count, before, leaving, deadline.at_most(deadline.left_s / 2))
         self.request(count)
-        fresh = sorted(self._besides(before), key=lambda executor: executor.host not in avoided)
+        fresh = sorted(self._besides(before), key=lambda executor: executor.host not in hosts)
         self._drain_surplus(fresh[: max(0, len(fresh) - len(leaving))], batch_ends)
         self._kill_once(drained, going, deadline)
         self.retired |= frozenset(ids)
@@ -201,18 +199,10 @@ class Executors:
             raise ExecutorsError(f"the old ones are gone and {len(self.alive())} of {count} executors are up")
         fresh = self._besides(before)
         self.brought |= frozenset(executor.id for executor in fresh)
-        again = sorted({executor.host for executor in fresh} & avoided)
-        if not again:
+        if sum(executor.host not in hosts for executor in fresh) >= len(leaving):
             return ""
-        hosts = ", ".join(again)
-        return f"the cluster offered no place but {hosts} again. What to do: take {hosts} out of it, or add a host"
-
-    def _to_avoid(self, left: Collection[str]) -> frozenset[str]:
-        """The hosts that executors were taken from, as long as there are others."""
-        self._left |= frozenset(left)
-        if self._left >= {executor.host for executor in self.alive()}:
-            self._left = frozenset(left)
-        return self._left
+        again = ", ".join(sorted({executor.host for executor in fresh} & hosts))
+        return f"the cluster offered no place but {again} again. What to do: take {again} out of it, or add a host"
 
     def _drain_surplus(self, executors: Sequence[ExecutorInfo], batch_ends: BatchEnds) -> None:
         """They take no more tasks, and nobody waits for them to go: `trim` sees to it later."""
@@ -229,6 +219,10 @@ class Executors:
             self.ended |= late
             self.retire(late, batch_ends, deadline)
 
+    def staying(self) -> int:
+        """How many there are, but for those that came too late and go again."""
+        return min(len(self.alive()), self.target) if self.held else len(self.alive())
+
     def late(self) -> frozenset[str]:
         """Beyond the target: the newest, so that all is as it was before them."""
         if not self.held:
@@ -237,21 +231,30 @@ class Executors:
         return frozenset(executor.id for executor in executors[self.target :])
 
     def _bring_up_elsewhere(
-        self, target: int, before: frozenset[str], count: int, avoided: Collection[str], deadline: Deadline
+        self, target: int, before: Sequence[ExecutorInfo], leaving: Sequence[ExecutorInfo], deadline: Deadline
     ) -> None:
-        """Spark cannot be told to avoid a host: ask for more than needed until enough are elsewhere."""
-        for extra in range(_PLACES_TRIED):
-            self.request(target + count + extra)
-            if not deadline.wait_until(partial(self._more_than, before, count + extra)):
-                return
-            if sum(executor.host not in avoided for executor in self._besides(before)) >= count:
+        """Spark cannot be told to avoid a host: ask for more than needed until enough are elsewhere.
+
+        At once for one more where the next place is likely the one that is left: two start in the time of one.
+        """
+        on_host, needed = Counter(executor.host for executor in before), len(leaving)
+        hosts = {executor.host for executor in leaving}
+        likely = len(on_host) > 1 and min(on_host.values()) == min(on_host[host] for host in hosts)
+
+        def enough() -> bool:
+            return sum(executor.host not in hosts for executor in self._besides(before)) >= needed
+
+        def all_up(count: int) -> bool:
+            return enough() or len(self._besides(before)) >= count
+
+        for extra in range(int(likely), _PLACES_TRIED):
+            self.request(target + needed + extra)
+            if not deadline.wait_until(partial(all_up, needed + extra)) or enough():
                 return
 
-    def _besides(self, known: Collection[str]) -> list[ExecutorInfo]:
-        return [executor for executor in self.alive() if executor.id not in known]
-
-    def _more_than(self, before: frozenset[str], count: int) -> bool:
-        return len(self.ids() - before) >= count
+    def _besides(self, known: Sequence[ExecutorInfo]) -> list[ExecutorInfo]:
+        ids = {executor.id for executor in known}
+        return [executor for executor in self.alive() if executor.id not in ids]
 
     def _registered(self) -> frozenset[str]:
         listed = str(self._backend.getExecutorIds().mkString(","))
