@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from homeostat.spark.executors import ExecutorInfo, Executors, ExecutorsError, at_once, whom_to_retire
+from homeostat.spark.executors import (
+    ExecutorInfo,
+    Executors,
+    ExecutorsError,
+    at_once,
+    hosts_to_avoid,
+    whom_to_retire,
+)
 from homeostat.spark.waiting import Deadline
 
 if TYPE_CHECKING:
@@ -31,6 +39,16 @@ def test_the_newest_of_the_fullest_host_go_first() -> None:
 
 def test_executors_that_came_at_once_go_by_number() -> None:
     assert whom_to_retire([executor("9", "a", 1.0), executor("10", "a", 1.0)], 1) == ("10",)
+
+
+def test_the_host_of_a_replaced_one_is_avoided_and_one_that_lost_most_of_them() -> None:
+    executors = [executor(str(number), host, 1.0) for number, host in enumerate("abc")]
+    leaving = executors[1:2]
+    assert hosts_to_avoid(leaving, executors, Counter("b")) == {"b"}
+    assert hosts_to_avoid(leaving, executors, Counter("ab")) == {"b"}, "one slow process says nothing of its host"
+    assert hosts_to_avoid(leaving, executors, Counter("aab")) == {"a", "b"}
+    assert hosts_to_avoid(leaving, executors, Counter("aabbc")) == {"b"}
+    assert hosts_to_avoid(leaving, executors[:2], Counter("aab")) == {"b"}, "a place is needed"
 
 
 @pytest.fixture(scope="module")

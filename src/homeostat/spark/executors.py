@@ -22,6 +22,7 @@ _TAKE_OVER_S = 30.0
 # A worker gives a process ten seconds to end by itself.
 _KILL_S = 60.0
 _PLACES_TRIED = 3
+_TOGETHER_S = 5.0
 
 
 class ExecutorsError(HomeostatError):
@@ -53,6 +54,15 @@ def whom_to_retire(executors: Sequence[ExecutorInfo], count: int) -> tuple[str, 
     return tuple(leaving)
 
 
+def hosts_to_avoid(
+    leaving: Sequence[ExecutorInfo], executors: Sequence[ExecutorInfo], replaced_on: Counter[str]
+) -> frozenset[str]:
+    """Those of the leaving ones, and one from which most were taken so far, two at least, if there is yet another."""
+    left = frozenset(executor.host for executor in leaving)
+    bad = {host for host, times in replaced_on.items() if 2 <= times > replaced_on.total() / 2}
+    return left if {executor.host for executor in executors} <= left | bad else left | bad
+
+
 class Executors:
     """Steers the number of executors through the scheduler's own calls.
 
@@ -69,6 +79,7 @@ class Executors:
         self.brought: frozenset[str] = frozenset()
         self.ended: frozenset[str] = frozenset()
         self.target = 0
+        self._replaced_on: Counter[str] = Counter()
         self._killed: frozenset[str] = frozenset()
         # Drained, and what tells whether the batch that may have used them has ended.
         self._surplus: list[tuple[frozenset[str], Callable[[], bool]]] = []
@@ -182,14 +193,16 @@ class Executors:
         if not leaving:
             self.retired |= frozenset(ids)
             return ""
-        count, before, hosts = self.target, self.alive(), {executor.host for executor in leaving}
+        count, before = self.target, self.alive()
+        self._replaced_on.update(executor.host for executor in leaving)
+        hosts = hosts_to_avoid(leaving, before, self._replaced_on)
         going = frozenset(executor.id for executor in leaving)
         self.ended |= going
         if not full:
             self.request(count + len(leaving))
         drained = self._drain(going, batch_ends)
         if not full:
-            self._bring_up_elsewhere(count, before, leaving, deadline.at_most(deadline.left_s / 2))
+            self._bring_up_elsewhere(count, before, len(leaving), hosts, deadline.at_most(deadline.left_s / 2))
         self.request(count)
         fresh = sorted(self._besides(before), key=lambda executor: executor.host not in hosts)
         self._drain_surplus(fresh[: max(0, len(fresh) - len(leaving))], batch_ends)
@@ -231,25 +244,31 @@ class Executors:
         return frozenset(executor.id for executor in executors[self.target :])
 
     def _bring_up_elsewhere(
-        self, target: int, before: Sequence[ExecutorInfo], leaving: Sequence[ExecutorInfo], deadline: Deadline
+        self, target: int, before: Sequence[ExecutorInfo], needed: int, hosts: Collection[str], deadline: Deadline
     ) -> None:
         """Spark cannot be told to avoid a host: ask for more than needed until enough are elsewhere.
 
-        At once for one more where the next place is likely the one that is left: two start in the time of one.
+        At once for one more where the next place is likely one of these hosts: two start in the time of one.
         """
-        on_host, needed = Counter(executor.host for executor in before), len(leaving)
-        hosts = {executor.host for executor in leaving}
-        likely = len(on_host) > 1 and min(on_host.values()) == min(on_host[host] for host in hosts)
+        on_host = Counter(executor.host for executor in before)
+        likely = len(on_host) > 1 and min(on_host.values()) >= min(on_host[host] for host in hosts)
 
-        def enough() -> bool:
+        def elsewhere() -> bool:
             return sum(executor.host not in hosts for executor in self._besides(before)) >= needed
 
         def all_up(count: int) -> bool:
-            return enough() or len(self._besides(before)) >= count
+            return len(self._besides(before)) >= count
 
-        for extra in range(int(likely), _PLACES_TRIED):
-            self.request(target + needed + extra)
-            if not deadline.wait_until(partial(all_up, needed + extra)) or enough():
+        def enough(count: int) -> bool:
+            return elsewhere() or all_up(count)
+
+        for count in range(needed + int(likely), needed + _PLACES_TRIED):
+            self.request(target + count)
+            if not deadline.wait_until(partial(enough, count)):
+                return
+            if elsewhere():
+                # Others that are a little later are better awaited than found to be too many afterwards.
+                deadline.at_most(_TOGETHER_S).wait_until(partial(all_up, count))
                 return
 
     def _besides(self, known: Sequence[ExecutorInfo]) -> list[ExecutorInfo]:
