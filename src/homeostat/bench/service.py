@@ -75,7 +75,7 @@ def measure(
 
 
 def write_history(log: Path, queries: int, days: float, batch_s: float) -> int:
-    """Runs with a daily wave of load and a few decisions a day, up to now."""
+    """Runs with a daily wave of load, which rises after whole days, and a few decisions a day, up to now."""
     store, now_s, written = SqliteStore(log), time.time(), 0
     dice = random.Random(1)
     for number in range(queries):
@@ -97,7 +97,7 @@ def write_history(log: Path, queries: int, days: float, batch_s: float) -> int:
 
 
 def _batch(number: int, at_s: float, span_s: float, dice: random.Random) -> Record:
-    load = 1_000.0 * (1.5 + math.sin(at_s / DAY_S * 2 * math.pi)) * dice.uniform(0.95, 1.05)
+    load = 1_000.0 * (1.5 + math.sin(number * span_s / DAY_S * 2 * math.pi)) * dice.uniform(0.95, 1.05)
     body: dict[str, JSON] = {
         "rows": load * span_s,
         "seconds": span_s * dice.uniform(0.5, 0.9),
