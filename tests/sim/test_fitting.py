@@ -41,6 +41,7 @@ KNOWN = Scenario(
     workload=WorkloadSpec("steps", steps=((0.0, 200.0), (200.0, 500.0), (400.0, 100.0))),
     service_noise=Noise(0.08, 0.3),
 )
+QUIET = replace(KNOWN, duration_s=1200.0, service_noise=Noise(0.03, 0.3))
 
 
 def recorded(scenario: Scenario, seed: int = 1) -> RecordedRun:
@@ -155,18 +156,21 @@ def test_four_of_five_batches_lie_between_the_simulated_percentiles(noise: Noise
 
 
 def test_runs_at_levels_of_their_own_are_not_taken_for_noise() -> None:
-    """A policy must not see the spread between runs as one within: it would keep room for it."""
-    apart = in_runs(recorded(KNOWN), (1.1, 1.0, 0.9))
-    one, several = fit(recorded(KNOWN)).scenario, fit(apart).scenario
+    """A policy must not see the spread between runs as one within: it would keep room for it.
+
+    A run that was not fitted is expected to lie further out than these, which drew the middle towards themselves.
+    """
+    levels = (1.1, 1.0, 0.9)
+    one, several = fit(recorded(QUIET)).scenario, fit(in_runs(recorded(QUIET), levels)).scenario
     assert isinstance(one.engine, MicrobatchSpec)
     assert isinstance(several.engine, MicrobatchSpec)
-    assert several.service_noise.sigma == pytest.approx(one.service_noise.sigma, abs=0.03)
+    assert several.service_noise.sigma < 1.3 * one.service_noise.sigma
     assert one.engine.run_sigma == 0
-    assert 0.06 < several.engine.run_sigma < 0.2
+    assert float(np.log(levels).std()) < several.engine.run_sigma < 0.2
 
 
 def test_a_run_that_was_disturbed_says_little_of_the_noise_of_others() -> None:
-    quiet = in_runs(recorded(KNOWN), (1.0, 1.0, 1.0, 1.0))
+    quiet = in_runs(recorded(QUIET), (1.0, 1.0, 1.0, 1.0))
     hit = [_slowed(b, 1.5) if b.run == "run-2" and b.number % 5 < 2 else b for b in quiet.batches]
     usual, disturbed = (fit(each).scenario.service_noise for each in (quiet, replace(quiet, batches=tuple(hit))))
     assert disturbed.sigma < 1.3 * usual.sigma

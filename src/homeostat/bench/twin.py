@@ -70,7 +70,7 @@ class Setup:
         return (self.partitions, self.state_partitions) == (PARTITIONS, STATE_PARTITIONS)
 
 
-# Few and many executors, each with few and many rows a task: what crowds them is told from what rows cost.
+# Four executors with few rows a task and with many: how they crowd each other is told from what rows cost.
 FITTED = (Setup(1, 300.0), Setup(2, 700.0), Setup(4, 500.0), Setup(4, 1_400.0))
 # Each run lies at a level of its own, so that the share covered by a few of them would say little.
 HELD_OUT = (

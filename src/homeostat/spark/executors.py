@@ -189,11 +189,11 @@ class Executors:
         until these are there: they are drained meanwhile, and killed once they are up or half of the time is over.
         `see_them_gone` waits for their end, which takes a slow one long, while the fresh ones work already.
         """
-        leaving = [executor for executor in self.alive() if executor.id in ids]
+        count, before = self.target, self.alive()
+        leaving = [executor for executor in before if executor.id in ids]
         if not leaving:
             self.retired |= frozenset(ids)
             return ""
-        count, before = self.target, self.alive()
         self._replaced_on.update(executor.host for executor in leaving)
         hosts = hosts_to_avoid(leaving, before, self._replaced_on)
         going = frozenset(executor.id for executor in leaving)
