@@ -142,6 +142,34 @@ def test_on_a_full_cluster_the_old_one_goes_first(executors: Executors) -> None:
     assert len(executors.alive()) == 2
 
 
+class AtMostTwo(Executors):
+    """A cluster that is shared with others, and has no place for a third."""
+
+    asked: list[int]
+
+    def request(self, count: int) -> None:
+        self.asked.append(count)
+        super().request(min(count, 2))
+        self.target = count
+
+
+def test_where_the_cluster_gave_no_more_the_old_one_goes_first(executors: Executors, spark: SparkSession) -> None:
+    """Nobody waits again for a third one that does not come, while two have to do the work."""
+    settle(executors, 2)
+    shared = AtMostTwo(spark)
+    shared.asked = []
+    shared.take_over(2)
+    with pytest.raises(ExecutorsError, match="2 of 3 executors are up"):
+        shared.grow(3, Deadline.after(1.0))
+    shared.asked.clear()
+    slow = shared.alive()[0]
+    shared.replace([slow.id], at_once, Deadline.after(LIMIT_S), full=False)
+    shared.see_them_gone()
+    assert set(shared.asked) == {2}
+    assert slow.id not in shared.ids()
+    assert len(shared.alive()) == 2
+
+
 def test_one_that_is_not_there_is_retired_already(executors: Executors) -> None:
     before = executors.ids()
     assert executors.replace(["nobody"], at_once, Deadline.after(LIMIT_S), full=False) == ""

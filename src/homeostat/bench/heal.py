@@ -13,6 +13,7 @@ from homeostat.bench.ground import ground, machine
 from homeostat.bench.intervals import share
 from homeostat.core.errors import HomeostatError
 from homeostat.core.findings import REPLACE, Record
+from homeostat.core.objective import Objective
 from homeostat.service.trial import Trial
 from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark.faults import SlowExecutor
@@ -29,7 +30,10 @@ LONGEST = 12
 SETTLED = 2
 EXECUTORS, PARTITIONS = 4, 16
 TRIGGER_S, LOAD_PER_S, WAIT_MS = 4.0, 1_000.0, 1.0
-# Quicker than one would regulate a real application, so that many runs fit into an hour. Nothing shrinks meanwhile.
+# Every run with as many executors as the others: a machine that is busy with something else for a minute would have
+# the loop fill the cluster, and nothing shrinks meanwhile.
+OBJECTIVE = Objective(cost_limit=EXECUTORS)
+# Quicker than one would regulate a real application, so that many runs fit into an hour.
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "guards": {"cooldown": "4 s", "cooldown_shrink": "1 h", "confirm": "1 h"},
     "loop": {"settle": "12 s", "window": "1 min", "patience": "30 s", "catch_up": "30 s"},
@@ -75,6 +79,7 @@ def measure(
         spec = specification(
             Profile(WorkloadSpec("constant", LOAD_PER_S)),
             here.directory / "ledger",
+            OBJECTIVE,
             wait_ms=WAIT_MS,
             trigger_s=TRIGGER_S,
             executors=EXECUTORS,
@@ -94,6 +99,7 @@ def measure(
         "differences": list(found.differences),
         "setup": {
             "executors": EXECUTORS,
+            "cost_limit": OBJECTIVE.cost_limit,
             "trigger_s": TRIGGER_S,
             "load_per_s": LOAD_PER_S,
             "wait_ms_a_row": WAIT_MS,

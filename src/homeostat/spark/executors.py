@@ -79,6 +79,8 @@ class Executors:
         self.brought: frozenset[str] = frozenset()
         self.ended: frozenset[str] = frozenset()
         self.target = 0
+        # Where the cluster gave no more when it was last asked; it may give more again one day.
+        self._ceiling: int | None = None
         self._replaced_on: Counter[str] = Counter()
         self._killed: frozenset[str] = frozenset()
         # Drained, and what tells whether the batch that may have used them has ended.
@@ -140,8 +142,10 @@ class Executors:
         self.request(count)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             up = len(self.alive())
+            self._ceiling = up
             self.request(max(old_target, min(up, count)))
             raise ExecutorsError(f"{up} of {count} executors are up: the cluster gives no more")
+        self._ceiling = None
         fresh = self.ids() - before
         self.brought |= fresh
         return fresh
@@ -185,8 +189,9 @@ class Executors:
     def replace(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline, *, full: bool) -> str:
         """Fresh executors in place of these, on other hosts if the cluster has any; a remark if it has none.
 
-        Fresh ones are asked for first, unless the cluster is `full`. Those that leave would only hold up the batches
-        until these are there: they are drained meanwhile, and killed once they are up or half of the time is over.
+        Fresh ones are asked for first, unless the cluster is `full` or has given no more before. Those that leave
+        would only hold up the batches until these are there: they are drained meanwhile, and killed once they are up
+        or half of the time is over.
         `see_them_gone` waits for their end, which takes a slow one long, while the fresh ones work already.
         """
         count, before = self.target, self.alive()
@@ -198,11 +203,13 @@ class Executors:
         hosts = hosts_to_avoid(leaving, before, self._replaced_on)
         going = frozenset(executor.id for executor in leaving)
         self.ended |= going
+        full = full or (self._ceiling is not None and len(before) >= self._ceiling)
         if not full:
             self.request(count + len(leaving))
         drained = self._drain(going, batch_ends)
         if not full:
             self._bring_up_elsewhere(count, before, len(leaving), hosts, deadline.at_most(deadline.left_s / 2))
+            self._ceiling = None if self._besides(before) else len(before)
         self.request(count)
         fresh = sorted(self._besides(before), key=lambda executor: executor.host not in hosts)
         self._drain_surplus(fresh[: max(0, len(fresh) - len(leaving))], batch_ends)
@@ -229,6 +236,7 @@ class Executors:
         while self._surplus:
             self._let_go(*self._surplus.pop(), deadline)
         if late := self.late():
+            self._ceiling = None
             self.ended |= late
             self.retire(late, batch_ends, deadline)
 
