@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from homeostat.bench.twin import HELD_OUT
+
 
 def measured(*arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "homeostat.cli.main", "bench", *arguments, "--json"]
@@ -39,5 +41,5 @@ def test_heal_with_one_run_of_each_kind() -> None:
 def test_twin_on_short_runs() -> None:
     found = measured("twin", "--only", "fit", "--scale", "0.5")
     assert found["fitted"]["batches"] > 0
-    assert len(found["held_out"]) == 3
+    assert len(found["held_out"]) == len(HELD_OUT)
     assert 0 <= found["coverage"] <= 1

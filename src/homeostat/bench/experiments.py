@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from homeostat.bench.ground import CORES, WORKERS, Ground
+from homeostat.bench.quiet import GivenUp, never
 from homeostat.core.configuration import ADMISSION_ROOM, EXECUTORS_KNOB
 from homeostat.core.objective import Objective
 from homeostat.policies import registry
@@ -99,28 +101,30 @@ class Done:
     executors: int
 
 
-def on_spark(here: Ground, experiment: Experiment) -> tuple[Done, TrialResult]:
+def on_spark(
+    here: Ground, experiment: Experiment, attempt: int = 1, given_up: GivenUp = never
+) -> tuple[Done, TrialResult]:
     here.set_executors(experiment.executors)
     trial = Trial(
         here.spark,
-        here.directory / experiment.name,
-        _specification(here, experiment),
+        here.directory / f"{experiment.name}-{attempt}",
+        _specification(here.directory / f"ledger-{experiment.name}-{attempt}", experiment),
         policy=experiment.policy,
         settings=SETTINGS,
     )
     faults: list[SlowExecutor] = []
     try:
-        result = trial.run(experiment.duration_s, _moments(experiment, faults))
+        result = trial.run(experiment.duration_s, _moments(experiment, faults), until=lambda _: given_up())
     finally:
         for fault in faults:
             fault.stop()
     return Done(tuple(result.actions), int(result.final.get(EXECUTORS_KNOB, 0))), result
 
 
-def _specification(here: Ground, experiment: Experiment) -> WordCount:
+def _specification(ledger: Path, experiment: Experiment) -> WordCount:
     return specification(
         Profile(WorkloadSpec("constant", experiment.load_per_s, noise=experiment.noise)),
-        here.directory / f"ledger-{experiment.name}",
+        ledger,
         Objective(throughput_per_s=experiment.throughput_per_s),
         wait_ms=WAIT_MS,
         trigger_s=TRIGGER_S,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +23,7 @@ from homeostat.bench.experiments import (
     simulated,
 )
 from homeostat.bench.ground import Ground, ground, machine
+from homeostat.bench.quiet import MOST_TAKEN, TRIES, WINDOW_S, GivenUp, Tell, never, undisturbed
 from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Observed
 from homeostat.core.observation import Array
@@ -34,8 +36,6 @@ from homeostat.spark.profile import Profile
 from homeostat.spark.recorder import record
 from homeostat.spark.waiting import Deadline
 from homeostat.spark.wordcount import NAME, specification
-
-Tell = Callable[[str], None]
 
 FIT, EXPERIMENT = "fit", "experiments"
 PARTS = (FIT, EXPERIMENT)
@@ -95,10 +95,12 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
     with TemporaryDirectory(prefix="homeostat-bench-") as made:
         log = Path(made) / "events"
         with ground("bench-twin", setups[0].executors, event_log=log) as here:
-            runs = {}
+            runs: dict[Setup, list[str]] = {}
+            taken: dict[str, list[float]] = {}
             for number, setup in enumerate(setups, start=1):
                 tell(f"real run {number} of {len(setups)}: {setup.name}")
-                runs[setup] = real_run(here, setup, scale * SETUP_S, restarted=setup == FITTED[0])
+                run = partial(real_run, here, setup, scale * SETUP_S, restarted=setup == FITTED[0])
+                runs[setup], taken[setup.name] = undisturbed(run, tell)
             recorded = record(log)
             fitted = fit(only(recorded, [run for setup in FITTED for run in runs[setup]]))
             tell(f"fitted to {fitted.agreement}")
@@ -113,12 +115,14 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
             chosen = [each for each in EXPERIMENTS if EXPERIMENT in parts or each.name in parts]
             if chosen:
                 found["experiments"] = _experiments(here, fitted.scenario, chosen, scale, tell)
+                taken |= {name: each.pop("taken") for name, each in found["experiments"].items()}
     return {
         **found,
         "accepted": accepted(found),
         "settings": SETTINGS,
         "scale": scale,
         "machine": {"before": before, "after": machine()},
+        "disturbed": _disturbed_json(taken),
     }
 
 
@@ -177,13 +181,22 @@ def twin_seconds(fitted: Scenario, setup: Setup, seconds: float) -> Array:
     return np.array(found)
 
 
-def real_run(here: Ground, setup: Setup, seconds: float, *, restarted: bool = False) -> list[str]:
+def real_run(
+    here: Ground,
+    setup: Setup,
+    seconds: float,
+    attempt: int = 1,
+    given_up: GivenUp = never,
+    *,
+    restarted: bool = False,
+) -> list[str]:
     """The ids of the runs of the word count in this setup, in which nothing is changed.
 
     One that is `restarted` in between tells how long that takes.
     """
     here.set_executors(setup.executors)
-    name = f"{setup.executors}-{setup.load_per_s:.0f}-{setup.partitions}-{setup.state_partitions}-{setup.trigger_s:g}"
+    partitions = f"{setup.partitions}-{setup.state_partitions}"
+    name = f"{setup.executors}-{setup.load_per_s:.0f}-{partitions}-{setup.trigger_s:g}-{attempt}"
     spec = specification(
         Profile(WorkloadSpec("constant", setup.load_per_s)),
         here.directory / f"ledger-{name}",
@@ -201,7 +214,8 @@ def real_run(here: Ground, setup: Setup, seconds: float, *, restarted: bool = Fa
         runs.append(_run_of(trial))
         trial.application.queries[NAME].restart({}, Deadline.after(seconds))
 
-    trial.run(seconds, [Moment(seconds / 2, restart)] if restarted else [])
+    moments = [Moment(seconds / 2, restart)] if restarted else []
+    trial.run(seconds, moments, until=lambda _: given_up())
     return [*runs, _run_of(trial)]
 
 
@@ -223,6 +237,16 @@ def _fitted_json(fitted: Fitted) -> dict[str, Any]:
     return {"setups": [setup.name for setup in FITTED], **fitted.as_json()}
 
 
+def _disturbed_json(taken: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    return {
+        "limit": MOST_TAKEN,
+        "within_s": WINDOW_S,
+        "tries": TRIES,
+        "nevertheless": [name for name, tries in taken.items() if tries[-1] > MOST_TAKEN],
+        "taken_by_others": taken,
+    }
+
+
 def _experiments(
     here: Ground, fitted: Scenario, experiments: Sequence[Experiment], scale: float, tell: Tell
 ) -> dict[str, Any]:
@@ -230,8 +254,8 @@ def _experiments(
     for each in experiments:
         experiment = each.stretched(scale)
         tell(f"{experiment.name}: {experiment.title} ({experiment.duration_s:.0f} s)")
-        real, result = on_spark(here, experiment)
+        (real, result), taken = undisturbed(partial(on_spark, here, experiment), tell)
         told = compared(experiment, real, [simulated(fitted, experiment, seed) for seed in SEEDS])
-        found[experiment.name] = {**told, "run": json_of(result)}
+        found[experiment.name] = {**told, "run": json_of(result), "taken": taken}
         tell(f"{experiment.name}: {real} on Spark; the same in the simulator: {told['same_actions']}")
     return found

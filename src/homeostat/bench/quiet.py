@@ -1,0 +1,111 @@
+"""A machine to oneself: how much of it others took during a measurement, and another try if that was much.
+
+A virtual machine's kernel counts the time in which its processors worked for others. What is measured meanwhile says
+more about them than about what was to be measured; the measurement itself has no say in what is tried again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+Found = TypeVar("Found")
+Tell = Callable[[str], None]
+# Whether a try is to be given up.
+GivenUp = Callable[[], bool]
+
+WINDOW_S, LOOK_AGAIN_S = 30.0, 5.0
+MOST_TAKEN = 0.15
+TRIES = 3
+LONGEST_WAIT_S = 300.0
+
+
+def never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Seconds of a processor since the machine started, and how many of them others had; the first one is the clock."""
+
+    passed_s: float
+    taken_s: float
+
+
+def count() -> Counted:
+    """Nothing was taken where the kernel does not count it."""
+    import psutil
+
+    times = psutil.cpu_times()
+    cores = psutil.cpu_count()
+    return Counted(sum(times) / cores, getattr(times, "steal", 0.0) / cores)
+
+
+class Watch:
+    """The largest share that others had of the machine in any half minute since the watch began."""
+
+    def __init__(self, count: Callable[[], Counted] = count) -> None:
+        self._count = count
+        self._seen = deque([count()])
+        self.most = 0.0
+        self.last: float | None = None
+
+    def look(self) -> None:
+        """To be called often."""
+        now = self._count()
+        if now.passed_s - self._seen[-1].passed_s < LOOK_AGAIN_S:
+            return
+        self._seen.append(now)
+        while now.passed_s - self._seen[1].passed_s >= WINDOW_S:
+            self._seen.popleft()
+        first = self._seen[0]
+        passed_s = now.passed_s - first.passed_s
+        if passed_s >= WINDOW_S:
+            self.last = (now.taken_s - first.taken_s) / passed_s
+            self.most = max(self.most, self.last)
+
+    def disturbed(self) -> bool:
+        self.look()
+        return self.most > MOST_TAKEN
+
+
+def wait_for_quiet() -> None:
+    """Until a half minute was ours, but not for ever."""
+    watch, until_s = Watch(), time.monotonic() + LONGEST_WAIT_S
+    while (watch.last is None or watch.last > MOST_TAKEN) and time.monotonic() < until_s:
+        time.sleep(LOOK_AGAIN_S)
+        watch.look()
+
+
+def undisturbed(
+    run: Callable[[int, GivenUp], Found],
+    tell: Tell,
+    count: Callable[[], Counted] = count,
+    wait: Callable[[], None] = wait_for_quiet,
+) -> tuple[Found, list[float]]:
+    """What the first try finds during which the machine was ours, and the largest share that others had in each.
+
+    `run` gets the number of the try. A disturbed one is given up at once, but not the last.
+    """
+    taken: list[float] = []
+    while True:
+        watch = Watch(count)
+        is_last = len(taken) + 1 == TRIES
+        found = run(len(taken) + 1, partial(_given_up, watch, is_last))
+        disturbed = watch.disturbed()
+        taken.append(round(watch.most, 3))
+        if not disturbed:
+            return found, taken
+        what = "it counts nevertheless" if is_last else "once more"
+        tell(f"others had {watch.most:.0%} of the machine for half a minute: {what}")
+        if is_last:
+            return found, taken
+        wait()
+
+
+def _given_up(watch: Watch, is_last: bool) -> bool:
+    return watch.disturbed() and not is_last

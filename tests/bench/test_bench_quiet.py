@@ -1,0 +1,106 @@
+"""A measurement is tried again when others had much of the machine meanwhile, and for no other reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from homeostat.bench.quiet import MOST_TAKEN, TRIES, Counted, GivenUp, Watch, count, undisturbed
+
+MUCH = 2 * MOST_TAKEN
+
+
+class Machine:
+    """Others have the given share of each second that passes."""
+
+    def __init__(self) -> None:
+        self.now = Counted(1000.0, 50.0)
+
+    def __call__(self) -> Counted:
+        return self.now
+
+    def pass_by(self, seconds: int, taken: float) -> Iterator[None]:
+        for _ in range(seconds):
+            self.now = Counted(self.now.passed_s + 1.0, self.now.taken_s + taken)
+            yield
+
+
+def watched(*spans: tuple[int, float]) -> Watch:
+    machine = Machine()
+    watch = Watch(machine)
+    for seconds, taken in spans:
+        for _ in machine.pass_by(seconds, taken):
+            watch.look()
+    return watch
+
+
+def test_the_worst_half_minute_counts_and_not_the_mean() -> None:
+    assert watched((300, 0.0), (30, MUCH), (300, 0.0)).most == pytest.approx(MUCH)
+    assert watched((630, 0.05)).most == pytest.approx(0.05)
+
+
+def test_a_moment_is_not_half_a_minute() -> None:
+    assert not watched((60, 0.0), (5, MUCH), (60, 0.0)).disturbed()
+
+
+def test_the_last_half_minute_is_forgotten_when_it_is_over() -> None:
+    assert watched((60, MUCH), (60, 0.0)).last == 0.0
+
+
+def test_nothing_is_known_before_half_a_minute_has_passed() -> None:
+    assert watched((20, 1.0)).last is None
+
+
+class Tried:
+    """Each try takes five minutes, unless it is given up."""
+
+    def __init__(self, *taken: float) -> None:
+        self.machine, self.taken = Machine(), taken
+        self.seconds: list[int] = []
+        self.waited = 0
+        self.told: list[str] = []
+
+    def run(self, attempt: int, given_up: GivenUp) -> int:
+        passed = 0
+        for _ in self.machine.pass_by(300, self.taken[attempt - 1]):
+            passed += 1
+            if given_up():
+                break
+        self.seconds.append(passed)
+        return attempt
+
+    def wait(self) -> None:
+        self.waited += 1
+
+    def result(self) -> tuple[int, list[float]]:
+        return undisturbed(self.run, self.told.append, self.machine, self.wait)
+
+
+def test_a_quiet_try_is_the_only_one() -> None:
+    tried = Tried(0.01)
+    assert tried.result() == (1, [0.01])
+    assert tried.seconds == [300]
+    assert tried.told == []
+
+
+def test_a_disturbed_one_is_given_up_and_made_again_when_it_is_quiet() -> None:
+    tried = Tried(MUCH, 0.0)
+    assert tried.result() == (2, [MUCH, 0.0])
+    assert tried.seconds[0] < 60
+    assert tried.seconds[1] == 300
+    assert tried.waited == 1
+    assert tried.told == ["others had 30% of the machine for half a minute: once more"]
+
+
+def test_the_last_one_goes_to_its_end_and_says_that_it_was_disturbed() -> None:
+    tried = Tried(*[MUCH] * TRIES)
+    assert tried.result() == (TRIES, [MUCH] * TRIES)
+    assert tried.seconds[-1] == 300
+    assert tried.told[-1].endswith("it counts nevertheless")
+
+
+def test_this_machine_counts_its_time() -> None:
+    first, second = count(), count()
+    assert 0 <= first.taken_s <= first.passed_s
+    assert second.passed_s >= first.passed_s
