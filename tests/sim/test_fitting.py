@@ -12,6 +12,7 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.events import Observed
 from homeostat.core.observation import NAN, Observation
 from homeostat.sim import scenarios
+from homeostat.sim.costs import crowded
 from homeostat.sim.fitting import WARMING, agreement, fit
 from homeostat.sim.microbatch import Microbatch
 from homeostat.sim.recorded_load import bound, trigger_s, workload
@@ -197,8 +198,8 @@ def _slowed(batch: RecordedBatch, factor: float) -> RecordedBatch:
 
 def test_what_crowding_costs_is_found_again() -> None:
     """From runs with few and with many executors; the rows of a task vary within each."""
-    crowded = tuple(replace(component, crowding=0.75) for component in COMPONENTS)
-    made = replace(KNOWN, components=crowded)
+    dearer = tuple(replace(component, crowding=0.75) for component in COMPONENTS)
+    made = replace(KNOWN, components=dearer)
     few, many = (replace(made, engine=replace(ENGINE, executors=count)) for count in (1, 4))
     batches = tuple(
         replace(batch, run=f"run-{number}")
@@ -206,11 +207,11 @@ def test_what_crowding_costs_is_found_again() -> None:
         for batch in recorded(each).batches
     )
     found = fit(replace(recorded(many), batches=batches)).scenario
-    for component, original in zip(found.components, crowded, strict=True):
+    for component, original in zip(found.components, dearer, strict=True):
         assert component.crowding == pytest.approx(0.75, abs=0.26)
         for executors in (1, 4):
-            expected = original.task_s * executors**0.75 + 300 / original.rate_per_s
-            fitted_s = component.task_s * executors**component.crowding + 300 / component.rate_per_s
+            expected = original.task_s * crowded(original.crowding, executors) + 300 / original.rate_per_s
+            fitted_s = component.task_s * crowded(component.crowding, executors) + 300 / component.rate_per_s
             assert fitted_s == pytest.approx(expected, rel=0.12)
 
 

@@ -34,6 +34,7 @@ from homeostat.sim.spec import (
     Scenario,
     WorkloadSpec,
 )
+from homeostat.sim.stages import busy_executors
 
 APP = Knob(EXECUTORS, "app")
 ENGINE = MicrobatchSpec(executors=2, slots=2, warm_up=1.0)
@@ -267,8 +268,15 @@ def test_tasks_crowd_each_other_where_executors_share_cores() -> None:
         return float(run(crowded, 30.0)[1].tasks["split"].run_s[0])
 
     assert task_s(1, 8) == pytest.approx(1.0, rel=1e-3)
-    assert task_s(4, 8) == pytest.approx(2.0, rel=1e-3)
+    assert task_s(4, 8) == pytest.approx(2.5, rel=1e-3)
     assert task_s(4, 1) == pytest.approx(1.0, rel=1e-3)  # the others have nothing to do
+
+
+def test_the_last_tasks_of_a_stage_have_the_cores_to_themselves() -> None:
+    assert busy_executors(3, 4, slots=1).tolist() == [3, 3, 3, 1]
+    assert busy_executors(2, 7, slots=2).tolist() == [2, 2, 2, 2, 1.5, 1.5, 1.5]
+    assert busy_executors(5, 2, slots=1).tolist() == [2, 2]
+    assert busy_executors(0, 3, slots=1).tolist() == [1, 1, 1]
 
 
 def test_the_same_seed_gives_the_same_run_to_the_bit() -> None:

@@ -41,44 +41,65 @@ FIT, EXPERIMENT = "fit", "experiments"
 PARTS = (FIT, EXPERIMENT)
 MOST_ERROR = 0.15
 LEAST_COVERAGE, MOST_COVERAGE = 0.7, 0.9
-SETUP_S = 90.0
+SETUP_S = 75.0
 # Each of them is a run with a level of its own.
 MANY_SEEDS = tuple(range(1, 51))
 # The first batches find cold processes, and rows that waited for them.
 SKIPPED = 4
 PARTITIONS, STATE_PARTITIONS = 12, 4
+WAVE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
+    """The load rises and falls by the share `wave` of itself."""
+
     executors: int
     load_per_s: float
     partitions: int = PARTITIONS
     state_partitions: int = STATE_PARTITIONS
     rows_per_trigger: int | None = None
     trigger_s: float = TRIGGER_S
+    wave: float = 0.0
+
+    @property
+    def workload(self) -> WorkloadSpec:
+        if not self.wave:
+            return WorkloadSpec("constant", self.load_per_s)
+        return WorkloadSpec("sine", self.load_per_s, amplitude_per_s=self.wave * self.load_per_s, period_s=WAVE_S)
 
     @property
     def name(self) -> str:
         cut = "" if self.usual else f", {self.partitions} and {self.state_partitions} partitions"
         bound = "" if self.rows_per_trigger is None else f", at most {self.rows_per_trigger:,} a batch"
         every = "" if self.trigger_s == TRIGGER_S else f", every {self.trigger_s:g} s"
-        return f"{self.executors} executors, {self.load_per_s:,.0f} rows/s{cut}{bound}{every}"
+        wave = "" if not self.wave else f" ± {self.wave:.0%}"
+        return f"{self.executors} executors, {self.load_per_s:,.0f} rows/s{wave}{cut}{bound}{every}"
 
     @property
     def usual(self) -> bool:
         return (self.partitions, self.state_partitions) == (PARTITIONS, STATE_PARTITIONS)
 
 
-# Four executors with few rows a task and with many: how they crowd each other is told from what rows cost.
-FITTED = (Setup(1, 300.0), Setup(2, 700.0), Setup(4, 500.0), Setup(4, 1_400.0))
-# Each run lies at a level of its own, so that the share covered by a few of them would say little.
+# The load varies as it does anywhere, and with it the rows of a task within a run: each run lies at a level of its own,
+# so that rows which differed only between runs would leave it open what of this they cost.
+FITTED = (
+    Setup(1, 210.0, wave=0.4),
+    Setup(2, 350.0, wave=0.4),
+    Setup(2, 500.0, wave=0.4),
+    Setup(4, 700.0, wave=0.4),
+    Setup(4, 1_000.0, wave=0.4),
+)
+# For the same reason the share covered by a few of them would say little.
 HELD_OUT = (
     Setup(1, 250.0),
-    Setup(2, 500.0),
+    Setup(2, 450.0),
+    Setup(2, 700.0),
     Setup(3, 700.0),
     Setup(3, 1_000.0),
     Setup(4, 1_100.0),
+    Setup(4, 1_400.0),
+    Setup(5, 1_200.0),
     Setup(5, 1_700.0),
 )
 
@@ -171,7 +192,7 @@ def twin_seconds(fitted: Scenario, setup: Setup, seconds: float) -> Array:
         fitted,
         duration_s=seconds,
         engine=replace(fitted.engine, executors=setup.executors, trigger_s=TRIGGER_S),
-        workload=WorkloadSpec("constant", setup.load_per_s),
+        workload=setup.workload,
     )
     found: list[float] = []
     for seed in MANY_SEEDS:
@@ -198,7 +219,7 @@ def real_run(
     partitions = f"{setup.partitions}-{setup.state_partitions}"
     name = f"{setup.executors}-{setup.load_per_s:.0f}-{partitions}-{setup.trigger_s:g}-{attempt}"
     spec = specification(
-        Profile(WorkloadSpec("constant", setup.load_per_s)),
+        Profile(setup.workload),
         here.directory / f"ledger-{name}",
         wait_ms=WAIT_MS,
         trigger_s=setup.trigger_s,

@@ -24,22 +24,23 @@ SEEDS = tuple(range(1, 26))
 MANY_SEEDS = tuple(range(1, 101))
 
 
+# The components with the costs that these batches tell.
+FitComponents = Callable[[Sequence[RecordedBatch]], tuple[ComponentSpec, ...]]
+
+
 class Calibrated(NamedTuple):
     components: tuple[ComponentSpec, ...]
     engine: MicrobatchSpec
     noise: Noise
 
 
-def calibrate(
-    components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, batches: Sequence[RecordedBatch]
-) -> Calibrated:
+def calibrate(fit_components: FitComponents, engine: MicrobatchSpec, batches: Sequence[RecordedBatch]) -> Calibrated:
     """With so much noise that the simulated middle of a batch's durations holds as many real ones.
 
     First that of batches about the level of their run, as in most runs: one that was disturbed says little of others.
-    Then that of the levels, by what else the machine did and by what the costs miss: the next run will have one too, a
-    little further out than these.
+    Then that of the levels, by what else the machine did and by what the costs miss: the next run will have one too.
     """
-    measured, runs = np.log(seconds_of(batches)), _runs(batches)
+    components, measured, runs = fit_components(batches), np.log(seconds_of(batches)), _runs(batches)
     steady = np.log(replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0])
     phi = _in_most_runs(_correlation, measured - steady, runs)
 
@@ -49,40 +50,54 @@ def calibrate(
         return _in_most_runs(np.mean, _inside(off - _levels(off, runs), simulated), runs)
 
     noise = Noise(rounded(_solved(in_their_run, COVERED, 0.0, MOST_SIGMA)), rounded(phi))
-    components = _without_what_noise_adds(components, engine, noise, batches)
-    return Calibrated(components, replace(engine, run_sigma=_run_sigma(components, engine, noise, batches)), noise)
+    factor = _what_noise_adds(components, engine, noise, batches)
+
+    def refitted(others: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
+        return _scaled(fit_components(others), factor)
+
+    components = _scaled(components, factor)
+    run_sigma = 0.0 if len(set(runs)) == 1 else _run_sigma(components, refitted, engine, noise, batches)
+    return Calibrated(components, replace(engine, run_sigma=run_sigma), noise)
 
 
 def _run_sigma(
-    components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, noise: Noise, batches: Sequence[RecordedBatch]
+    components: tuple[ComponentSpec, ...],
+    refitted: FitComponents,
+    engine: MicrobatchSpec,
+    noise: Noise,
+    batches: Sequence[RecordedBatch],
 ) -> float:
-    """How far the levels of runs lie apart; one alone does not tell."""
+    """How far the levels of runs lie from what is foretold of each by the others: costs are drawn towards those they
+    are fitted to."""
     names, run = np.unique(_runs(batches), return_inverse=True)
-    if len(names) == 1:
-        return 0.0
     measured = np.log(seconds_of(batches))
+    foretold = np.empty(len(batches))
+    for number in range(len(names)):
+        others = [batch for batch, its in zip(batches, run, strict=True) if its != number]
+        mine = [batch for batch, its in zip(batches, run, strict=True) if its == number]
+        foretold[run == number] = np.median(np.log(replay(refitted(others), engine, noise, mine, SEEDS)), axis=0)
     driver_s, tasks_s = replay_parts(components, engine, noise, batches, MANY_SEEDS)
     normal = np.random.default_rng(1).standard_normal((len(MANY_SEEDS), len(names)))[:, run]
 
     def covered(sigma: float) -> float:
         simulated = np.log(driver_s + np.exp(sigma * normal - sigma**2 / 2) * tasks_s)
-        return float(_inside(_in_another_run(measured - np.median(simulated, axis=0), run), simulated).mean())
+        return float(_inside(measured - foretold, simulated).mean())
 
     return rounded(_solved(covered, COVERED, 0.0, MOST_SIGMA))
 
 
-def _without_what_noise_adds(
+def _what_noise_adds(
     components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, noise: Noise, batches: Sequence[RecordedBatch]
-) -> tuple[ComponentSpec, ...]:
-    """A stage waits for the latest of its tasks: with noise they must be faster to take as long as they did."""
+) -> float:
+    """A stage waits for the latest of its tasks: with noise they must be so much faster to take as long as they did."""
     measured, factor = seconds_of(batches), 1.0
     scaled = components
     for _ in range(3):
         simulated = np.median(replay(scaled, engine, noise, batches, SEEDS), axis=0)
         tasks_s = np.maximum(simulated - engine.driver_s - engine.commit_s, 1e-3)
         factor *= float(np.clip(1 + np.median((measured - simulated) / tasks_s), 0.5, 2.0))
-        scaled = tuple(_scaled(component, factor) for component in components)
-    return scaled
+        scaled = _scaled(components, factor)
+    return factor
 
 
 def percentiles(simulated: Array) -> Array:
@@ -120,15 +135,6 @@ def _levels(off: Array, runs: NDArray[Any]) -> Array:
     return np.array([np.median(off[runs == run]) for run in runs])
 
 
-def _in_another_run(off: Array, runs: NDArray[Any]) -> Array:
-    """How far off such batches would be in a run that was not fitted to: these drew the middle towards themselves."""
-    around: Array = off - np.median(off)
-    levels = _levels(around, runs)
-    count = len(np.unique(runs))
-    further = float(np.sqrt((count + 1) / (count - 1))) - 1
-    return around + further * levels
-
-
 def _correlation(values: Array) -> float:
     """Of each value with the one before."""
     if len(values) < LEAST_BATCHES or values.std() == 0:
@@ -147,10 +153,13 @@ def _solved(function: Callable[[float], float], wanted: float, low: float, high:
     return (low + high) / 2
 
 
-def _scaled(component: ComponentSpec, factor: float) -> ComponentSpec:
-    return replace(
-        component,
-        task_s=rounded(component.task_s * factor),
-        key_s=rounded(component.key_s * factor),
-        rate_per_s=rounded(min(FASTEST_PER_S, component.rate_per_s / factor)),
+def _scaled(components: tuple[ComponentSpec, ...], factor: float) -> tuple[ComponentSpec, ...]:
+    return tuple(
+        replace(
+            component,
+            task_s=rounded(component.task_s * factor),
+            key_s=rounded(component.key_s * factor),
+            rate_per_s=rounded(min(FASTEST_PER_S, component.rate_per_s / factor)),
+        )
+        for component in components
     )

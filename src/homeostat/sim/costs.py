@@ -1,6 +1,6 @@
 """What a task costs: so much each, per row and per updated key, from measured tasks. Robust and never negative.
 
-The first part may grow with the executors that are busy at the same time, where they share cores.
+The first part may grow with each other executor that is busy at the same time, where they share cores.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_CORRELATION = 0.95
 USUAL_TASK_S = 0.02
 # How much the number of busy executors must have changed to tell what it does.
 LEAST_CHANGE = 1.25
-EXPONENTS = tuple(step / 8 for step in range(9))
+SHARES = tuple(step / 8 for step in range(9))
 HUBER = 1.345
 ROUNDS = 30
 
@@ -34,8 +34,13 @@ class Cost:
     crowding: float = 0.0
 
     def seconds(self, rows: Array, keys: Array, busy: float | Array) -> Array:
-        known = self.task_s * busy**self.crowding + self.row_s * rows
+        known = self.task_s * crowded(self.crowding, busy) + self.row_s * rows
         return known if self.key_s == 0 else known + self.key_s * keys
+
+
+def crowded(crowding: float, busy: float | Array) -> float | Array:
+    """How many times dearer the start of a task is: each other executor adds a share of what it costs alone."""
+    return 1 + crowding * (busy - 1)
 
 
 def fit_cost(rows: Array, keys: Array, seconds: Array, busy: Array) -> Cost:
@@ -52,13 +57,13 @@ def fit_cost(rows: Array, keys: Array, seconds: Array, busy: Array) -> Cost:
         task_s = min(USUAL_TASK_S, whole_s / 2)
         return Cost(task_s, (whole_s - task_s) / mean, 0.0, separable=False)
     per_row = [rows, keys] if _tells_apart(rows, keys) else [rows]
-    crowded = float(busy.max() / busy.min()) >= LEAST_CHANGE and _tells_apart(rows, busy)
-    costs = [_crowded(per_row, seconds, busy, crowding) for crowding in (EXPONENTS if crowded else (0.0,))]
+    telling = float(busy.max() / busy.min()) >= LEAST_CHANGE and _tells_apart(rows, busy)
+    costs = [_with_crowding(crowding, per_row, seconds, busy) for crowding in (SHARES if telling else (0.0,))]
     return min(costs, key=lambda cost: _error(cost, rows, keys, seconds, busy))
 
 
-def _crowded(per_row: list[Array], seconds: Array, busy: Array, crowding: float) -> Cost:
-    found = nonnegative(np.column_stack([busy**crowding, *per_row]), seconds)
+def _with_crowding(crowding: float, per_row: list[Array], seconds: Array, busy: Array) -> Cost:
+    found = nonnegative(np.column_stack([crowded(crowding, busy), *per_row]), seconds)
     return Cost(float(found[0]), float(found[1]), float(found[2]) if len(found) > 2 else 0.0, crowding=crowding)
 
 

@@ -90,8 +90,11 @@ def fit(run: RecordedRun) -> Fitted:
     engine = replace(
         _engine(run, settled), warm_up=_warm_up(costs, fresh), straggler_share=share, straggler_factor=factor
     )
-    components = tuple(_component(component, costs[component.name], run, settled) for component in recorded)
-    components, engine, noise = calibrate(components, engine, settled)
+
+    def fit_components(batches: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
+        return tuple(_component(each, _cost(each.name, batches), run, batches) for each in recorded)
+
+    components, engine, noise = calibrate(fit_components, engine, settled)
     scenario = Scenario(
         name=re.sub(r"[^A-Za-z0-9_.-]+", "-", run.application).strip("-._") or "fitted",
         title=f"As recorded: {run.query}",
@@ -146,7 +149,7 @@ def _cost(name: str, batches: Sequence[RecordedBatch]) -> Cost:
         np.concatenate([columns.rows for columns in tasks]),
         np.concatenate([columns.keys for columns in tasks]),
         np.concatenate([columns.seconds for columns in tasks]),
-        np.concatenate([np.full(len(columns.rows), columns.busy) for columns in tasks]),
+        np.concatenate([columns.busy for columns in tasks]),
     )
 
 

@@ -29,9 +29,20 @@ class RecordedTasks:
         return self.finish_s - self.start_s
 
     @property
-    def busy(self) -> int:
-        """How many executors had one of them."""
+    def executors(self) -> int:
+        """How many had one of them."""
         return len(set(self.executor.tolist()))
+
+    @property
+    def busy(self) -> Array:
+        """How many executors had one of them while each ran, in the mean over that time."""
+        names, mine = np.unique(self.executor, return_inverse=True)
+        start_s, finish_s = self.start_s[:, None], self.finish_s[:, None]
+        both_s = np.minimum(finish_s, self.finish_s) - np.maximum(start_s, self.start_s)
+        of_its_time = np.clip(both_s, 0.0, None) / np.maximum(self.seconds, 1e-3)[:, None]
+        by_executor = of_its_time @ np.eye(len(names))[mine]
+        busy: Array = np.minimum(1.0, by_executor).sum(axis=1)
+        return np.maximum(1.0, busy)
 
 
 @dataclass(frozen=True, slots=True)

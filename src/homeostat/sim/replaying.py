@@ -12,7 +12,7 @@ from homeostat.sim.recording import RecordedBatch
 from homeostat.sim.scheduling import makespan_s
 from homeostat.sim.slowness import Slowness
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise
-from homeostat.sim.stages import Routing, stage_rows, work
+from homeostat.sim.stages import Routing, busy_executors, stage_rows, work
 
 SEEDS_APART = 1_000_003
 # Name, seconds of the tasks without noise, and executors of each stage of a batch.
@@ -39,7 +39,8 @@ def replay_parts(
     seeds: Sequence[int],
 ) -> tuple[Array, Array]:
     """What of each duration is the driver's, and what the tasks take."""
-    runs = [[_plan(components, batch) for batch in run] for _, run in groupby(batches, key=lambda batch: batch.run)]
+    by_run = groupby(batches, key=lambda batch: batch.run)
+    runs = [[_plan(components, engine, batch) for batch in run] for _, run in by_run]
 
     def parts(seed: int) -> Iterator[tuple[float, float]]:
         for number, run in enumerate(runs):
@@ -49,15 +50,16 @@ def replay_parts(
     return driver_s, tasks_s
 
 
-def _plan(components: tuple[ComponentSpec, ...], batch: RecordedBatch) -> list[_Stage]:
+def _plan(components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, batch: RecordedBatch) -> list[_Stage]:
     sources = [component.name for component in components if component.kind == "source"]
     partitions = {each.name: len(batch.tasks[each.name].rows) if each.name in batch.tasks else 1 for each in components}
     rows = stage_rows(components, {name: round(batch.rows / len(sources)) for name in sources}, partitions)
     stages: list[_Stage] = []
     for component in components:
         if (tasks := batch.tasks.get(component.name)) is not None:
-            planned = work(component, rows[component.name], Routing(len(tasks.rows)), tasks.busy)
-            stages.append((component.name, planned.seconds, tasks.busy))
+            busy = busy_executors(tasks.executors, len(tasks.rows), engine.slots)
+            planned = work(component, rows[component.name], Routing(len(tasks.rows)), busy)
+            stages.append((component.name, planned.seconds, tasks.executors))
     return stages
 
 

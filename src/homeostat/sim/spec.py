@@ -30,8 +30,8 @@ class ComponentSpec:
     many seconds of work the queue before an instance holds (dataflow). `task_s` is the fixed cost of a task and
     `key_s` the cost of each updated key (micro-batch); `stateful` tasks prefer the worker that has their state. Where
     tasks merge rows of the same key before they send them, what a task sends grows with a power of its rows below 1:
-    `combining` (micro-batch). Where executors share cores, the fixed cost of a task grows with the power `crowding` of
-    how many have one at the same time (micro-batch).
+    `combining` (micro-batch). Where executors share cores, the fixed cost of a task grows by the share `crowding` of it
+    with each other executor that has one at the same time (micro-batch).
     """
 
     name: str

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from homeostat.core.observation import Array
+from homeostat.sim.costs import crowded
 from homeostat.sim.routing import shares
 from homeostat.sim.scheduling import makespan_bounds_s, makespan_s
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec
@@ -47,8 +48,8 @@ def stage_rows(
     return rows
 
 
-def work(spec: ComponentSpec, rows: int, routing: Routing, busy: float, combine_overhead: float = 0.0) -> Work:
-    """Cut the rows into partitions and say how long each takes with so many executors that have one."""
+def work(spec: ComponentSpec, rows: int, routing: Routing, busy: Array, combine_overhead: float = 0.0) -> Work:
+    """Cut the rows into partitions and say how long each takes while so many executors have one."""
     share = shares(spec, routing.partitions, routing.spread, routing.hot_share, routing.stride, routing.turn)
     edges = np.floor(np.cumsum(share) * rows + 0.5)
     edges[-1] = rows
@@ -59,13 +60,17 @@ def work(spec: ComponentSpec, rows: int, routing: Routing, busy: float, combine_
         even = updated_keys(spec, rows, routing) / max(1, int(np.count_nonzero(share)))
         keys = np.minimum(per_task, even)
     combine = 1 + combine_overhead if routing.spread > 1 else 1.0
-    seconds = spec.task_s * busy**spec.crowding + (per_task / spec.rate_per_s + spec.key_s * keys) * combine
+    seconds = spec.task_s * crowded(spec.crowding, busy) + (per_task / spec.rate_per_s + spec.key_s * keys) * combine
     return Work(per_task, keys, seconds)
 
 
-def busy_executors(executors: int, tasks: int, slots: int) -> float:
-    """How many have a task at the same time."""
-    return max(1.0, min(executors, tasks / slots))
+def busy_executors(executors: int, tasks: int, slots: int) -> Array:
+    """How many have a task while each of these runs: all, but for the last ones, which are too few for all slots."""
+    at_once = max(1, executors * slots)
+    last = tasks % at_once
+    busy = np.full(tasks, max(1.0, float(executors)))
+    busy[tasks - last :] = max(1.0, last / slots)
+    return busy
 
 
 def updated_keys(spec: ComponentSpec, rows: float, routing: Routing) -> float:
