@@ -177,6 +177,23 @@ def test_a_run_that_was_disturbed_says_little_of_the_noise_of_others() -> None:
     assert disturbed.sigma < 1.3 * usual.sigma
 
 
+def test_a_stage_that_only_one_of_the_runs_has_is_fitted_to_that() -> None:
+    runs = in_runs(recorded(KNOWN), (1.0, 1.0, 1.0, 1.0))
+    plain = [
+        replace(b, tasks={"scan": b.tasks["scan"]}, seconds=b.seconds - _span_s(b.tasks["count"]))
+        if b.run == "run-3"
+        else b
+        for b in runs.batches
+    ]
+    last = [b for b in plain if b.run in ("run-2", "run-3")]
+    found = fit(replace(runs, batches=tuple(last[:-3]))).scenario
+    assert [c.name for c in found.components] == ["scan", "count"]
+
+
+def _span_s(tasks: RecordedTasks) -> float:
+    return float(tasks.finish_s.max() - tasks.start_s.min())
+
+
 def in_runs(recorded: RecordedRun, levels: Sequence[float]) -> RecordedRun:
     """The same batches as so many runs, each slower or faster than it was."""
     parts = np.array_split(np.arange(len(recorded.batches)), len(levels))

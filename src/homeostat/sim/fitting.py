@@ -92,7 +92,8 @@ def fit(run: RecordedRun) -> Fitted:
     )
 
     def fit_components(batches: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
-        return tuple(_component(each, _cost(each.name, batches), run, batches) for each in recorded)
+        telling = {c.name: batches if any(c.name in b.tasks for b in batches) else settled for c in recorded}
+        return tuple(_component(c, _cost(c.name, telling[c.name]), run, telling[c.name]) for c in recorded)
 
     components, engine, noise = calibrate(fit_components, engine, settled)
     scenario = Scenario(
