@@ -12,6 +12,7 @@ from homeostat.bench.twin import FITTED, HELD_OUT, Setup, accepted, held_out_jso
 from homeostat.core.errors import HomeostatError
 from homeostat.core.findings import REPLACE, SCALE_UP
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.sim.workload import Workload
 
 # About what is fitted to the word count: a millisecond a row, and half a second for the driver.
 WORDCOUNT = Scenario(
@@ -34,6 +35,15 @@ def experiment(name: str) -> Experiment:
 
 def test_what_is_held_out_was_not_fitted() -> None:
     assert not set(FITTED) & set(HELD_OUT)
+
+
+def test_a_wave_is_another_setup_whose_load_goes_up_and_down() -> None:
+    steady, waving = Setup(2, 500.0), Setup(2, 500.0, wave=0.4)
+    assert waving.name == "2 executors, 500 rows/s ± 40%"
+    assert waving.name != steady.name
+    rates = [Workload(waving.workload, seed=1).mean_per_s(at_s) for at_s in range(60)]
+    assert (min(rates), max(rates)) == pytest.approx((300.0, 700.0), rel=0.01)
+    assert {Workload(steady.workload, seed=1).mean_per_s(at_s) for at_s in range(60)} == {500.0}
 
 
 def test_batches_like_the_simulated_ones_are_covered_and_slower_ones_are_not() -> None:

@@ -217,7 +217,7 @@ def real_run(
     """
     here.set_executors(setup.executors)
     partitions = f"{setup.partitions}-{setup.state_partitions}"
-    name = f"{setup.executors}-{setup.load_per_s:.0f}-{partitions}-{setup.trigger_s:g}-{attempt}"
+    name = f"{setup.executors}-{setup.load_per_s:.0f}-{setup.wave:g}-{partitions}-{setup.trigger_s:g}-{attempt}"
     spec = specification(
         Profile(setup.workload),
         here.directory / f"ledger-{name}",
