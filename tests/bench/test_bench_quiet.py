@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from threading import Event
 
 import pytest
 
-from homeostat.bench.quiet import MOST_TAKEN, TRIES, Counted, GivenUp, Watch, count, undisturbed
+from homeostat.bench.quiet import MOST_TAKEN, TRIES, Counted, GivenUp, Watch, count, kept, undisturbed
 
 MUCH = 2 * MOST_TAKEN
 
@@ -50,6 +52,23 @@ def test_the_last_half_minute_is_forgotten_when_it_is_over() -> None:
 
 def test_nothing_is_known_before_half_a_minute_has_passed() -> None:
     assert watched((20, 1.0)).last is None
+
+
+def test_a_watch_is_kept_beside_what_is_done_and_no_longer() -> None:
+    machine, seen = Machine(), Event()
+    passing = machine.pass_by(600, MUCH)
+
+    def counted() -> Counted:
+        next(passing)
+        if machine.now.passed_s > 1060.0:
+            seen.set()
+        return machine()
+
+    watch = Watch(counted)
+    with kept(watch, look_again_s=0.001):
+        assert seen.wait(60.0)
+    assert watch.disturbed()
+    assert not any(thread.name == "kept watch" for thread in threading.enumerate())
 
 
 class Tried:

@@ -183,6 +183,13 @@ def test_peaks_that_do_not_fit_are_pressure_if_there_are_too_many() -> None:
     assert pressure(stage(in_peaks(10))) == []
 
 
+def test_a_load_that_has_come_down_is_no_peak() -> None:
+    before, after = [1.6 * CAPACITY_PER_S] * 12, [0.3 * CAPACITY_PER_S] * 8
+
+    assert [s.kind for s in pressure(stage(before))] == [PRESSURE]
+    assert pressure(stage(before + after)) == []
+
+
 @pytest.mark.parametrize(("column", "missing"), [("arrival_per_s", "arrival"), ("run_s", "rows or useful time")])
 def test_pressure_is_unknown_where_a_metric_is_missing(column: str, missing: str) -> None:
     symptoms = pressure(blanked(stage([150.0] * 12), column))

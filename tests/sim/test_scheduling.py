@@ -38,6 +38,11 @@ def test_the_time_lies_within_the_bounds_of_list_scheduling(work_s: Array, slots
 
 
 @given(WORK, st.integers(1, 12))
+def test_the_time_is_that_of_the_schedule(work_s: Array, slots: int) -> None:
+    assert makespan_s(work_s, slots) == schedule(work_s, [Slot(number) for number in range(slots)]).end_s
+
+
+@given(WORK, st.integers(1, 12))
 def test_a_further_slot_never_makes_a_stage_slower(work_s: Array, slots: int) -> None:
     assert makespan_s(work_s, slots + 1) <= makespan_s(work_s, slots) * (1 + 1e-9)
 

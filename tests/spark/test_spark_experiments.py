@@ -29,6 +29,8 @@ from homeostat.spark.wordcount import NAME, specification
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.needs_the_machine
+
 WORKERS = Knob(EXECUTORS, "app")
 PARTITIONS = Knob(SOURCE_PARTITIONS, NAME)
 QUICK = {
@@ -126,12 +128,12 @@ def test_e1_executors_follow_the_load_up_and_down(trial: Start) -> None:
 def test_e1_what_the_load_does_not_need_is_given_back_and_taken_again_when_it_doubles(
     spark: SparkSession, workspace: Path
 ) -> None:
-    """As `bench twin` has it: −20 %, then +30 %, then twice the load, from one executor more than it takes at first."""
+    """As `bench twin` has it: −20 %, then +30 %, then twice the load, from twice the executors that it takes at first."""
     (e1,) = (experiment for experiment in EXPERIMENTS if experiment.name == "E1")
     done, result = on_spark(Ground(spark, workspace), e1)
 
     assert [kind for kind, _ in groupby(done.kinds)] == [SCALE_DOWN, SCALE_UP]
-    assert done.executors >= e1.executors, "it had given one back"
+    assert done.executors >= e1.executors, "it had given some back"
     assert result.differences == ()
 
 

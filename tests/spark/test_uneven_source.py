@@ -21,7 +21,7 @@ from homeostat.store.protocol import ACTION, OUTCOME
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.usefixtures("two_executors")
+pytestmark = [pytest.mark.needs_the_machine, pytest.mark.usefixtures("two_executors")]
 
 SLOTS = 4
 TRIGGER_S, LOAD_PER_S, FIRST_SHARE = 3.0, 1_400.0, 0.7

@@ -66,16 +66,19 @@ class Experiment:
         return round(ADMISSION_ROOM * TRIGGER_S * self.load_per_s * max(factor for _, factor in self.load))
 
 
-# Loads for which one number of executors fits with a quarter to spare and the next smaller one does not at all: what is
-# decided then does not hang on how much the noise of one run seems to be.
+# Loads and partitions for which one number of executors fits with a third to spare, the next smaller one not at all,
+# and those between take as many waves of tasks as that one: what is decided does not hang on how much the noise
+# of one run seems to be.
 EXPERIMENTS = (
     Experiment(
         "E1",
         "the load falls by 20 %, rises by 30 %, then doubles",
-        690.0,
-        715.0,
-        load=((0.0, 1.0), (180.0, 0.8), (360.0, 1.04), (540.0, 2.08)),
-        executors=3,  # one more than it takes at first
+        400.0,
+        780.0,
+        load=((0.0, 1.0), (120.0, 0.8), (200.0, 1.04), (280.0, 2.08)),
+        executors=4,  # as many as it takes at last, and twice what it takes at first
+        source_partitions=4,
+        state_partitions=2,
     ),
     Experiment(
         "E2",
@@ -88,7 +91,15 @@ EXPERIMENTS = (
         policy="throughput",
         throughput_per_s=850.0,
     ),
-    Experiment("E3", "a slow executor, and too few of them", 300.0, 2_250.0, slow_at_s=0.0),
+    Experiment(
+        "E3",
+        "a slow executor, and too few of them",
+        300.0,
+        2_450.0,
+        source_partitions=6,
+        state_partitions=2,
+        slow_at_s=0.0,
+    ),
     Experiment("E4", "noise around a load that needs no change", 240.0, 1_000.0, noise=Noise(0.15, 0.7)),
 )
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from threading import Event, Thread
 from typing import TypeVar
 
 Found = TypeVar("Found")
@@ -71,6 +73,24 @@ class Watch:
     def disturbed(self) -> bool:
         self.look()
         return self.most > MOST_TAKEN
+
+
+@contextmanager
+def kept(watch: Watch, look_again_s: float = LOOK_AGAIN_S) -> Iterator[None]:
+    """Looks as often as it should, beside whatever is done."""
+    over = Event()
+
+    def look() -> None:
+        while not over.wait(look_again_s):
+            watch.look()
+
+    looking = Thread(target=look, name="kept watch", daemon=True)
+    looking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        looking.join()
 
 
 def wait_for_quiet() -> None:

@@ -80,13 +80,18 @@ class PressureDetector:
         )
 
     def _peaks(self, load: Load) -> Symptom | None:
-        """On the whole the load would fit, but it comes in peaks that do not, too often to be borne."""
+        """On the whole the load would fit, but it comes in peaks that do not, too often to be borne.
+
+        Peaks go on: a load that fits lately has come down, however often it was too much before.
+        """
         logs = load.log_utilisation[-PEAKS_OVER:]
-        if len(logs) < PEAKS_OVER // 3 or float(np.mean(logs > 0.0)) < _TOO_OFTEN:
+        beyond = logs > 0.0
+        often = min(float(np.mean(beyond)), float(np.mean(beyond[-len(logs) // 3 :]))) if len(logs) else 0.0
+        if len(logs) < PEAKS_OVER // 3 or often < _TOO_OFTEN:
             return None
         peak = math.exp(float(np.quantile(logs, PEAK_QUANTILE)))
         evidence = {"offered": peak * load.capacity_per_s, "capacity": load.capacity_per_s}
-        evidence |= {"beyond capacity": float(np.mean(logs > 0.0)), "observations since onset": float(len(logs))}
+        evidence |= {"beyond capacity": float(np.mean(beyond)), "observations since onset": float(len(logs))}
         return Symptom(PRESSURE, load.component, 1.0 - 1.0 / max(peak, 1.0), evidence)
 
     def _backlog(self, view: View, load: Load) -> Symptom | None:

@@ -30,6 +30,9 @@ _SHARED = 0.1
 # Very many tasks are drawn less often: their noise averages out, and time is short.
 _FEWEST_DRAWS, _MOST_TASKS = 6, 60_000
 
+# Rows, executors, tasks of each stage, variation of the rows: all that the time of a batch hangs on.
+_Asked = tuple[float, int, tuple[int, ...], float]
+
 
 def makespan_s(seconds: Array, slots: int, factors: tuple[float, ...] = ()) -> float:
     """How long tasks take on so many slots, in order, each on the slot that is free first.
@@ -45,8 +48,9 @@ def makespan_s(seconds: Array, slots: int, factors: tuple[float, ...] = ()) -> f
     if len(seconds) <= slots and not slow:
         return float(seconds.max())
     if not slow:
-        free_s = [0.0] * slots
-        for task_s in seconds.tolist():
+        every_s: list[float] = seconds.tolist()
+        free_s = sorted(every_s[:slots])
+        for task_s in every_s[slots:]:
             heapreplace(free_s, free_s[0] + task_s)
         return max(free_s)
     every = [*factors[:slots], *(1.0,) * (slots - len(factors))]
@@ -193,11 +197,31 @@ class BatchModel:
     def usual_driver_s(self) -> float:
         return median(self.driver_s)
 
+    @cached_property
+    def _drawn(self) -> dict[_Asked, Array]:
+        """What was asked before: a search comes back to the same setups."""
+        return {}
+
+    @cached_property
+    def _plain(self) -> dict[_Asked, float]:
+        return {}
+
+    def _asked(self, rows: float, setup: Setup, variation: float = 0.0) -> _Asked:
+        return rows, setup.executors, tuple(stage.tasks(setup) for stage in self.stages), variation
+
     def durations_s(self, rows: float, setup: Setup, variation: float = 0.0) -> Array:
         """Sorted seconds of a batch of so many rows, once for each draw of the recorded noise.
 
         `variation` is the standard deviation of ln(rows), if they are not always as many.
         """
+        asked = self._asked(rows, setup, variation)
+        if asked not in self._drawn:
+            drawn = self._draw_s(rows, setup, variation)
+            drawn.setflags(write=False)
+            self._drawn[asked] = drawn
+        return self._drawn[asked]
+
+    def _draw_s(self, rows: float, setup: Setup, variation: float) -> Array:
         tasks = sum(stage.tasks(setup) for stage in self.stages)
         draws = min(DRAWS, max(_FEWEST_DRAWS, _MOST_TASKS // max(1, tasks)))
         generator = np.random.default_rng(_SEED)
@@ -243,7 +267,10 @@ class BatchModel:
 
     def plain_s(self, rows: float, setup: Setup) -> float:
         """What a batch of so many rows takes as a rule: without noise, but at the pace there is."""
-        return self.usual_driver_s + sum(self.stage_s(stage, rows, setup) for stage in self.stages)
+        asked = self._asked(rows, setup)
+        if asked not in self._plain:
+            self._plain[asked] = self.usual_driver_s + sum(self.stage_s(stage, rows, setup) for stage in self.stages)
+        return self._plain[asked]
 
     def stage_s(self, stage: Stage, rows: float, setup: Setup) -> float:
         """The part of that which a stage takes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from homeostat.core.observation import Array
@@ -10,6 +12,8 @@ from homeostat.sim.streams import Ar1, stream
 
 # The driver's phases vary less than the tasks do.
 DRIVER_SHARE = 0.3
+# Calibrating looks at the same batches with the same seeds again and again.
+REMEMBERED = 50_000
 
 
 class Slowness:
@@ -27,16 +31,21 @@ class Slowness:
         return self._level * float(self._batches.next()[0])
 
     def driver(self, batch: int) -> float:
-        normal = stream(self._seed, "driver", str(batch)).standard_normal(1)
-        return float(_log_normal(normal, DRIVER_SHARE * self._sigma)[0])
+        return float(_log_normal(_normal(1, self._seed, "driver", str(batch)), DRIVER_SHARE * self._sigma)[0])
 
     def tasks(self, component: str, batch: int, tasks: int) -> Array:
-        normal = stream(self._seed, component, "tasks", str(batch)).standard_normal(tasks)
-        factors = _log_normal(normal, self._sigma)
+        factors = _log_normal(_normal(tasks, self._seed, component, "tasks", str(batch)), self._sigma)
         if self._share > 0:
             drawn = stream(self._seed, component, "stragglers", str(batch)).random(tasks)
             factors[drawn < self._share] *= self._factor
         return factors
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _normal(count: int, seed: int, *names: str) -> Array:
+    drawn = stream(seed, *names).standard_normal(count)
+    drawn.setflags(write=False)
+    return drawn
 
 
 def _log_normal(normal: Array, sigma: float) -> Array:
