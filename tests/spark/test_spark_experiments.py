@@ -128,7 +128,7 @@ def test_e1_executors_follow_the_load_up_and_down(trial: Start) -> None:
 def test_e1_what_the_load_does_not_need_is_given_back_and_taken_again_when_it_doubles(
     spark: SparkSession, workspace: Path
 ) -> None:
-    """As `bench twin` has it: −20 %, then +30 %, then twice the load, from twice the executors that it takes at first."""
+    """As `bench twin` has it: −20 %, then +30 %, then twice the load, from twice what it takes at first."""
     (e1,) = (experiment for experiment in EXPERIMENTS if experiment.name == "E1")
     done, result = on_spark(Ground(spark, workspace), e1)
 
