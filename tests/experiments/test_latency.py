@@ -48,9 +48,12 @@ def scenario(executors: int, objective: Objective) -> Scenario:
 
 
 @cache
-def run(cost_limit: float | None = None, gives_way: str = "latency") -> tuple[RunResult, float, tuple[Record, ...]]:
+def run(
+    cost_limit: float | None = None, gives_way: str = "latency", duration_s: float = 3_600.0
+) -> tuple[RunResult, float, tuple[Record, ...]]:
     """The run, the share of the time in which the p95 latency was held, and the actions and alerts."""
     made = scenario(EXECUTORS, Objective(latency_p95_s=WANTED_S, cost_limit=cost_limit))
+    made = replace(made, duration_s=duration_s)
     seen: dict[float, Digest] = {}
 
     def look(_trace: Trace, state: State, _engine: SimulatedEngine) -> None:
@@ -106,7 +109,7 @@ def test_a_plan_says_what_it_expects() -> None:
     ],
 )
 def test_what_gives_way_is_configured_and_explained(gives_way: str, most: int, kind: str, sentence: str) -> None:
-    result, _, records = run(cost_limit=3.0, gives_way=gives_way)
+    result, _, records = run(cost_limit=3.0, gives_way=gives_way, duration_s=1_500.0)
     assert any(sentence in text for text in said(records, kind))
     largest = max(sample.values[EXECUTORS_KNOB] for sample in result.truth)
     assert largest <= most

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.needs_the_machine, pytest.mark.usefixtures("two_executors")]
 
 SLOTS = 4
-TRIGGER_S, LOAD_PER_S, FIRST_SHARE = 3.0, 1_400.0, 0.7
+TRIGGER_S, LOAD_PER_S, FIRST_SHARE = 3.0, 1_000.0, 0.95
 DEALT = Knob(SPREAD, f"{NAME}/deal")
 LONGEST_S = 300.0  # it ends as soon as the loop has judged what it did
 QUICK = {

@@ -23,7 +23,7 @@ GivenUp = Callable[[], bool]
 WINDOW_S, LOOK_AGAIN_S = 30.0, 5.0
 MOST_TAKEN = 0.15
 TRIES = 3
-LONGEST_WAIT_S = 300.0
+LONGEST_WAIT_S = 900.0
 
 
 def never() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -67,23 +68,30 @@ def _run_sigma(
     noise: Noise,
     batches: Sequence[RecordedBatch],
 ) -> float:
-    """How far the levels of runs lie from what is foretold of each by the others: costs are drawn towards those they
-    are fitted to."""
+    """How far the level of a further run will be from what is foretold of it.
+
+    As for any line through points: costs are drawn towards the runs they are fitted to, which leaves √(1 − h) of what
+    these vary by; a run that is left out is missed by 1/√(1 − h) of it, and a further one by √(1 + h).
+    """
     names, run = np.unique(_runs(batches), return_inverse=True)
     measured = np.log(seconds_of(batches))
+    driver_s, tasks_s = (np.median(part, axis=0) for part in replay_parts(components, engine, noise, batches, SEEDS))
     foretold = np.empty(len(batches))
     for number in range(len(names)):
         others = [batch for batch, its in zip(batches, run, strict=True) if its != number]
         mine = [batch for batch, its in zip(batches, run, strict=True) if its == number]
         foretold[run == number] = np.median(np.log(replay(refitted(others), engine, noise, mine, SEEDS)), axis=0)
-    driver_s, tasks_s = replay_parts(components, engine, noise, batches, MANY_SEEDS)
-    normal = np.random.default_rng(1).standard_normal((len(MANY_SEEDS), len(names)))[:, run]
+    left, missed = (_varied(measured - expected, run) for expected in (np.log(driver_s + tasks_s), foretold))
+    not_drawn = min(1.0, left / missed) if missed > 0 else 0.0
+    further = missed * math.sqrt(not_drawn * (2 - not_drawn))
+    share_of_tasks = float(np.median(tasks_s / (driver_s + tasks_s)))
+    return rounded(min(MOST_SIGMA, further / share_of_tasks))
 
-    def covered(sigma: float) -> float:
-        simulated = np.log(driver_s + np.exp(sigma * normal - sigma**2 / 2) * tasks_s)
-        return float(_inside(measured - foretold, simulated).mean())
 
-    return rounded(_solved(covered, COVERED, 0.0, MOST_SIGMA))
+def _varied(off: Array, runs: NDArray[Any]) -> float:
+    """The standard deviation of the levels of runs, of which a few may be far off."""
+    levels = [np.median(off[runs == run]) for run in np.unique(runs)]
+    return math.sqrt(math.pi / 2) * float(np.mean(np.abs(levels)))
 
 
 def _what_noise_adds(
