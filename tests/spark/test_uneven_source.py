@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.needs_the_machine, pytest.mark.usefixtures("two_executors")]
 
 SLOTS = 4
-TRIGGER_S, LOAD_PER_S, FIRST_SHARE = 3.0, 1_000.0, 0.95
+TRIGGER_S, LOAD_PER_S, FIRST_SHARE = 3.0, 1_400.0, 0.7
 DEALT = Knob(SPREAD, f"{NAME}/deal")
 LONGEST_S = 300.0  # it ends as soon as the loop has judged what it did
 QUICK = {
@@ -66,9 +66,7 @@ def test_the_rows_of_an_uneven_source_are_dealt_to_all_slots(run: Run) -> None:
     result = run(1)
 
     assert done(result) == [(ADJUST_SKEW, SOURCE_SKEW)]
-    # On a machine that is busy otherwise it may be left open whether it was this that helped.
-    assert len(result.verdicts) == 1
-    assert result.verdicts[0] in ("helped", "confounded")
+    assert result.verdicts == ["helped"]
     assert result.final[DEALT] == result.final[EXECUTORS_KNOB] == SLOTS
     assert result.rows > 0
     assert result.differences == ()
