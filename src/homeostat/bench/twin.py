@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -111,6 +112,9 @@ HELD_OUT = (
 )
 # Batches of the first minute take a seventh longer: the driver is still being compiled.
 FIRST = Setup(1, 200.0)
+# By lot: machines have better and worse minutes. Were those that are fitted always the first with new executors, they
+# would vary by more than the others, and promise too little of them.
+LOT = 1
 
 
 def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = lambda _: None) -> dict[str, Any]:
@@ -120,11 +124,11 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
     """
     before = machine()
     held_out = HELD_OUT if FIT in parts else ()
-    setups = sorted((*FITTED, *held_out), key=lambda setup: setup.executors)
+    setups = Random(LOT).sample((*FITTED, *held_out), len(FITTED) + len(held_out))
     tell("starting a cluster")
     with TemporaryDirectory(prefix="homeostat-bench-") as made:
         log = Path(made) / "events"
-        with ground("bench-twin", setups[0].executors, event_log=log) as here:
+        with ground("bench-twin", FIRST.executors, event_log=log) as here:
             tell(f"a run that counts for nothing, until the driver is warm: {FIRST.name}")
             real_run(here, FIRST, scale * SETUP_S)
             runs: dict[Setup, list[str]] = {}
