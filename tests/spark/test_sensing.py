@@ -267,6 +267,20 @@ def test_without_a_listener_batches_are_taken_from_what_the_query_remembers(
     assert set(observed()[-1].tasks) <= {"stage", "stage-2", "stage-3", "stage-4"}
 
 
+def test_an_executor_that_is_let_go_is_no_worker_while_its_process_ends(
+    watched: Watched, sensors: Sensors, proxy: Proxy, wait_until: Wait
+) -> None:
+    wait_until(lambda: len(sensors.workers().ids) > 1, "the executors were seen")
+    stay, leaving = sensors.workers().ids[:-1], sensors.workers().ids[-1]
+    rest = RestClient(proxy.url, first_timeout_s=PATIENT_S, timeout_s=PATIENT_S)
+    lets_go = Sensors(rest, lambda: watched.handles, lambda _: None, leaving=lambda: {leaving})
+    lets_go.start()
+    wait_until(lambda: bool(lets_go.workers().ids), "the executors were seen")
+    lets_go.stop()
+    rest.close()
+    assert lets_go.workers().ids == stay
+
+
 @pytest.mark.parametrize(
     "behaviour", [Behaviour.SILENT, Behaviour.GARBAGE, Behaviour.HALF, Behaviour.ERROR, Behaviour.LATE]
 )

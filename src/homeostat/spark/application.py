@@ -148,6 +148,7 @@ class Application:
             spark=spark,
             on_change=self._changed,
             on_executors=self._executors_changed,
+            leaving=lambda: self._executors.ended if self._executors is not None else (),
             balance_of=Balances(self._look_at_keys, self._route).of,
         )
         self._actuator = Actuator(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,11 +26,10 @@ class StageRun:
         return self.stage.graph is not None and self.stage.graph.feeds
 
 
-def worker_sample(executors: Iterable[Executor]) -> WorkerSample:
-    """The executors that are alive and have slots; the driver has some in local mode only."""
-    alive = sorted(
-        (executor for executor in executors if executor.alive and executor.slots > 0), key=lambda e: (len(e.id), e.id)
-    )
+def worker_sample(executors: Iterable[Executor], leaving: Collection[str] = ()) -> WorkerSample:
+    """The executors that are alive, have slots and are not `leaving`; the driver has slots in local mode only."""
+    working = (each for each in executors if each.alive and each.slots > 0 and each.id not in leaving)
+    alive = sorted(working, key=lambda executor: (len(executor.id), executor.id))
     return WorkerSample(
         ids=tuple(executor.id for executor in alive),
         hosts=tuple(executor.host for executor in alive),

@@ -7,7 +7,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -64,6 +64,7 @@ class Sensors:
     Progress comes from a listener (given `spark`) and, where that missed a batch, from the query; tasks, stages and
     executors from the REST API; operators from the driver, or from `graph_of`. What cannot be read is unknown.
     `on_change` is told when the plan is first seen or changes, `on_executors` which executors are gone and which new.
+    Those that are `leaving` are gone: they take no more tasks, though it may be a while until their processes end.
     `balance_of` tells what is known of the keys of a query, given the tasks of a batch; it is asked after every batch.
     """
 
@@ -77,11 +78,12 @@ class Sensors:
         graph_of: Callable[[int], StageGraph | None] | None = None,
         on_change: Callable[[str], None] = _nobody,
         on_executors: Callable[[frozenset[str], frozenset[str]], None] = _nobody,
+        leaving: Callable[[], Collection[str]] = tuple,
         balance_of: Callable[[str, Topology | None, Mapping[str, TaskSample]], Balance | None] = _nothing,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._rest, self._emit = rest, emit
-        self._on_executors, self._clock = on_executors, clock
+        self._on_executors, self._leaving, self._clock = on_executors, leaving, clock
         self._spark = spark
         self._balance_of, self._stores = balance_of, StoreSettings()
         self._listener = Listener(spark, self._hear_progress, self._hear_idle) if spark is not None else None
@@ -300,7 +302,7 @@ class Sensors:
             self._stopping.wait(POLL_S)
 
     def _see_workers(self) -> None:
-        seen = worker_sample(self._rest.executors())
+        seen = worker_sample(self._rest.executors(), self._leaving())
         self._workers_s = self._clock()
         before, self._workers = self._workers, seen
         if before.ids and before.ids != seen.ids:
