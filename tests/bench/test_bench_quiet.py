@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from homeostat.bench.quiet import MOST_TAKEN, TRIES, Counted, GivenUp, Watch, count, kept, undisturbed
+from homeostat.bench.quiet import MOST_TAKEN, Counted, GivenUp, Patience, Watch, count, kept, undisturbed
 
 MUCH = 2 * MOST_TAKEN
 
@@ -74,10 +74,11 @@ def test_a_watch_is_kept_beside_what_is_done_and_no_longer() -> None:
 class Tried:
     """Each try takes five minutes, unless it is given up."""
 
-    def __init__(self, *taken: float) -> None:
+    def __init__(self, *taken: float, patience: Patience | None = None) -> None:
         self.machine, self.taken = Machine(), taken
+        self.patience = patience or Patience()
         self.seconds: list[int] = []
-        self.waited = 0
+        self.waited: list[float] = []
         self.told: list[str] = []
 
     def run(self, attempt: int, given_up: GivenUp) -> int:
@@ -89,11 +90,13 @@ class Tried:
         self.seconds.append(passed)
         return attempt
 
-    def wait(self) -> None:
-        self.waited += 1
+    def wait(self, longest_s: float) -> None:
+        self.waited.append(longest_s)
+        for _ in self.machine.pass_by(100, MUCH):
+            pass
 
     def result(self) -> tuple[int, list[float]]:
-        return undisturbed(self.run, self.told.append, self.machine, self.wait)
+        return undisturbed(self.run, self.patience, self.told.append, self.machine, self.wait)
 
 
 def test_a_quiet_try_is_the_only_one() -> None:
@@ -108,15 +111,28 @@ def test_a_disturbed_one_is_given_up_and_made_again_when_it_is_quiet() -> None:
     assert tried.result() == (2, [MUCH, 0.0])
     assert tried.seconds[0] < 60
     assert tried.seconds[1] == 300
-    assert tried.waited == 1
+    assert len(tried.waited) == 1
     assert tried.told == ["others had 30% of the machine for half a minute: once more"]
 
 
-def test_the_last_one_goes_to_its_end_and_says_that_it_was_disturbed() -> None:
-    tried = Tried(*[MUCH] * TRIES)
-    assert tried.result() == (TRIES, [MUCH] * TRIES)
-    assert tried.seconds[-1] == 300
+def test_without_patience_for_another_it_goes_to_its_end_and_says_that_it_was_disturbed() -> None:
+    tried = Tried(*[MUCH] * 4, patience=Patience(300.0))
+    assert tried.result() == (4, [MUCH] * 4)
+    assert tried.seconds[-2:] == [tried.seconds[0], 300]
     assert tried.told[-1].endswith("it counts nevertheless")
+
+
+def test_quiet_tries_cost_no_patience_and_disturbed_ones_what_they_and_the_wait_took() -> None:
+    tried = Tried(MUCH, 0.0)
+    at_first_s = tried.patience.left_s
+    tried.result()
+    assert tried.patience.left_s == at_first_s - tried.seconds[0] - 100
+
+
+def test_nothing_waits_longer_than_the_patience_left() -> None:
+    tried = Tried(MUCH, 0.0, patience=Patience(40.0))
+    tried.result()
+    assert tried.waited == [40.0]
 
 
 def test_this_machine_counts_its_time() -> None:

@@ -22,8 +22,7 @@ GivenUp = Callable[[], bool]
 
 WINDOW_S, LOOK_AGAIN_S = 30.0, 5.0
 MOST_TAKEN = 0.15
-TRIES = 3
-LONGEST_WAIT_S = 900.0
+PATIENCE_S, LONGEST_WAIT_S = 3_600.0, 900.0
 
 
 def never() -> bool:
@@ -93,9 +92,16 @@ def kept(watch: Watch, look_again_s: float = LOOK_AGAIN_S) -> Iterator[None]:
         looking.join()
 
 
-def wait_for_quiet() -> None:
+@dataclass(slots=True)
+class Patience:
+    """How long disturbed tries, and the waits after them, may still take, of all that is measured together."""
+
+    left_s: float = PATIENCE_S
+
+
+def wait_for_quiet(longest_s: float) -> None:
     """Until a half minute was ours, but not for ever."""
-    watch, until_s = Watch(), time.monotonic() + LONGEST_WAIT_S
+    watch, until_s = Watch(), time.monotonic() + longest_s
     while (watch.last is None or watch.last > MOST_TAKEN) and time.monotonic() < until_s:
         time.sleep(LOOK_AGAIN_S)
         watch.look()
@@ -103,28 +109,29 @@ def wait_for_quiet() -> None:
 
 def undisturbed(
     run: Callable[[int, GivenUp], Found],
+    patience: Patience,
     tell: Tell,
     count: Callable[[], Counted] = count,
-    wait: Callable[[], None] = wait_for_quiet,
+    wait: Callable[[float], None] = wait_for_quiet,
 ) -> tuple[Found, list[float]]:
     """What the first try finds during which the machine was ours, and the largest share that others had in each.
 
-    `run` gets the number of the try. A disturbed one is given up at once, but not the last.
+    `run` gets the number of the try. A disturbed one is given up at once, unless there is no patience for another.
     """
     taken: list[float] = []
     while True:
-        watch = Watch(count)
-        is_last = len(taken) + 1 == TRIES
+        watch, began_s = Watch(count), count().passed_s
+        is_last = patience.left_s <= 0.0
         found = run(len(taken) + 1, partial(_given_up, watch, is_last))
         disturbed = watch.disturbed()
         taken.append(round(watch.most, 3))
-        if not disturbed:
+        if disturbed:
+            what = "it counts nevertheless" if is_last else "once more"
+            tell(f"others had {watch.most:.0%} of the machine for half a minute: {what}")
+        if is_last or not disturbed:
             return found, taken
-        what = "it counts nevertheless" if is_last else "once more"
-        tell(f"others had {watch.most:.0%} of the machine for half a minute: {what}")
-        if is_last:
-            return found, taken
-        wait()
+        wait(min(LONGEST_WAIT_S, patience.left_s))
+        patience.left_s -= count().passed_s - began_s
 
 
 def _given_up(watch: Watch, is_last: bool) -> bool:

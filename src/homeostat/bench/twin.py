@@ -24,7 +24,7 @@ from homeostat.bench.experiments import (
     simulated,
 )
 from homeostat.bench.ground import Ground, ground, machine
-from homeostat.bench.quiet import MOST_TAKEN, TRIES, WINDOW_S, GivenUp, Tell, never, undisturbed
+from homeostat.bench.quiet import MOST_TAKEN, PATIENCE_S, WINDOW_S, GivenUp, Patience, Tell, never, undisturbed
 from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Observed
 from homeostat.core.observation import Array
@@ -122,7 +122,7 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
 
     A part may be one of the experiments.
     """
-    before = machine()
+    before, patience = machine(), Patience()
     held_out = HELD_OUT if FIT in parts else ()
     setups = Random(LOT).sample((*FITTED, *held_out), len(FITTED) + len(held_out))
     tell("starting a cluster")
@@ -138,7 +138,7 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
                 restarted = setup == FITTED[0]
                 seconds = scale * (RESTARTED_S if restarted else SETUP_S)
                 run = partial(real_run, here, setup, seconds, restarted=restarted)
-                runs[setup], taken[setup.name] = undisturbed(run, tell)
+                runs[setup], taken[setup.name] = undisturbed(run, patience, tell)
             recorded = record(log)
             fitted = fit(only(recorded, [run for setup in FITTED for run in runs[setup]]))
             tell(f"fitted to {fitted.agreement}")
@@ -152,7 +152,7 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
                 tell(f"elsewhere: median error {found['median_error']:.0%}, {found['coverage']:.0%} covered")
             chosen = [each for each in EXPERIMENTS if EXPERIMENT in parts or each.name in parts]
             if chosen:
-                found["experiments"] = _experiments(here, fitted.scenario, chosen, scale, tell)
+                found["experiments"] = _experiments(here, fitted.scenario, chosen, scale, patience, tell)
                 taken |= {name: each.pop("taken") for name, each in found["experiments"].items()}
     return {
         **found,
@@ -279,20 +279,25 @@ def _disturbed_json(taken: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     return {
         "limit": MOST_TAKEN,
         "within_s": WINDOW_S,
-        "tries": TRIES,
+        "patience_s": PATIENCE_S,
         "nevertheless": [name for name, tries in taken.items() if tries[-1] > MOST_TAKEN],
         "taken_by_others": taken,
     }
 
 
 def _experiments(
-    here: Ground, fitted: Scenario, experiments: Sequence[Experiment], scale: float, tell: Tell
+    here: Ground,
+    fitted: Scenario,
+    experiments: Sequence[Experiment],
+    scale: float,
+    patience: Patience,
+    tell: Tell,
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for each in experiments:
         experiment = each.stretched(scale)
         tell(f"{experiment.name}: {experiment.title} ({experiment.duration_s:.0f} s)")
-        (real, result), taken = undisturbed(partial(on_spark, here, experiment), tell)
+        (real, result), taken = undisturbed(partial(on_spark, here, experiment), patience, tell)
         told = compared(experiment, real, [simulated(fitted, experiment, seed) for seed in SEEDS])
         found[experiment.name] = {**told, "run": json_of(result), "taken": taken}
         tell(f"{experiment.name}: {real} on Spark; the same in the simulator: {told['same_actions']}")
