@@ -26,6 +26,7 @@ def test_overhead_with_one_pair() -> None:
     assert found["throughput_ratio"] > 0
     assert found["batches_seen_by_the_manager"] > 0
     assert found["actions_of_the_manager"] == 0
+    assert list(found["disturbed"]["taken_by_others"]) == ["pair 1"]
     assert found["driver_cpu_s_per_batch"]["10"]["with"]["cpu_s"] > 0
 
 

@@ -54,6 +54,19 @@ def test_nothing_is_known_before_half_a_minute_has_passed() -> None:
     assert watched((20, 1.0)).last is None
 
 
+def test_what_took_less_counts_as_a_whole_when_it_is_over() -> None:
+    watch = watched((10, 1.0), (10, 0.0))
+    assert not watch.disturbed()
+    watch.end()
+    assert watch.most == pytest.approx(0.5)
+
+
+def test_the_end_of_what_took_longer_adds_nothing() -> None:
+    watch = watched((60, 0.0), (5, MUCH))
+    watch.end()
+    assert watch.most == pytest.approx(MUCH * 5 / 30)
+
+
 def test_a_watch_is_kept_beside_what_is_done_and_no_longer() -> None:
     machine, seen = Machine(), Event()
     passing = machine.pass_by(600, MUCH)

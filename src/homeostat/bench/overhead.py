@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import takewhile
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from homeostat.bench.ground import Ground, ground, machine
 from homeostat.bench.intervals import METHOD, median_interval
+from homeostat.bench.quiet import GivenUp, Patience, Tell, disturbed_json, undisturbed
 from homeostat.core.configuration import ROWS_PER_TRIGGER, SOURCE_PARTITIONS, STATE_PARTITIONS, TRIGGER_S, Knob, Value
 from homeostat.core.errors import HomeostatError
 from homeostat.service.attach import attach
@@ -28,8 +29,6 @@ from homeostat.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Tell = Callable[[str], None]
 
 EXECUTORS = 2
 STATE = 2
@@ -64,7 +63,7 @@ def measure(*, pairs: int, batches: int, tasks: Sequence[int], tell: Tell = lamb
     tell("starting a cluster")
     with ground("bench-overhead", EXECUTORS, most=EXECUTORS) as here:
         manager = _Manager(here)
-        segments = _throughput(here, manager, pairs, batches, tell)
+        segments, taken = _throughput(here, manager, pairs, batches, tell)
         driver = {str(count): _driver_cpu(here, manager, count, tell) for count in tasks}
         observed, actions = manager.seen(BATCH), manager.seen(ACTION)
     return {
@@ -75,6 +74,7 @@ def measure(*, pairs: int, batches: int, tasks: Sequence[int], tell: Tell = lamb
         "executors": EXECUTORS,
         "driver_cpu_s_per_batch": driver,
         "machine": {"before": before, "after": machine()},
+        "disturbed": disturbed_json(taken),
     }
 
 
@@ -96,18 +96,27 @@ def throughput_json(segments: Sequence[Segment]) -> dict[str, Any]:
     }
 
 
-def _throughput(here: Ground, manager: _Manager, pairs: int, batches: int, tell: Tell) -> list[Segment]:
+def _throughput(
+    here: Ground, manager: _Manager, pairs: int, batches: int, tell: Tell
+) -> tuple[list[Segment], dict[str, list[float]]]:
+    """What was measured, and the share of the machine that others had in each try of each pair."""
     segments: list[Segment] = []
+    taken: dict[str, list[float]] = {}
+    patience = Patience()
     with _job(here, "throughput", 4 * EXECUTORS, ROWS, WORK_MS) as job:
         tell("warming up")
         _segment(here, manager, job, batches, SKIPPED, managed=True)
         for number in range(pairs):
-            for managed in (False, True) if number % 2 else (True, False):
-                segments.append(_segment(here, manager, job, batches, SKIPPED, managed=managed))
-            one, other = segments[-2:]
+            order = (False, True) if number % 2 else (True, False)
+
+            def pair(_attempt: int, _given_up: GivenUp, order: Sequence[bool] = order) -> list[Segment]:
+                return [_segment(here, manager, job, batches, SKIPPED, managed=managed) for managed in order]
+
+            (one, other), taken[f"pair {number + 1}"] = undisturbed(pair, patience, tell)
+            segments += [one, other]
             ratio = one.rows_per_s / other.rows_per_s if one.managed else other.rows_per_s / one.rows_per_s
             tell(f"pair {number + 1} of {pairs}: {ratio:.3f} at {one.rows_per_s:,.0f} rows/s")
-    return segments
+    return segments, taken
 
 
 def _driver_cpu(here: Ground, manager: _Manager, tasks: int, tell: Tell) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from threading import Event, Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Found = TypeVar("Found")
 Tell = Callable[[str], None]
@@ -63,15 +63,23 @@ class Watch:
         self._seen.append(now)
         while now.passed_s - self._seen[1].passed_s >= WINDOW_S:
             self._seen.popleft()
-        first = self._seen[0]
-        passed_s = now.passed_s - first.passed_s
-        if passed_s >= WINDOW_S:
-            self.last = (now.taken_s - first.taken_s) / passed_s
+        if now.passed_s - self._seen[0].passed_s >= WINDOW_S:
+            self.last = self._taken()
             self.most = max(self.most, self.last)
 
     def disturbed(self) -> bool:
         self.look()
         return self.most > MOST_TAKEN
+
+    def end(self) -> None:
+        """Of what took less than half a minute, the whole counts."""
+        self.look()
+        if self.last is None and len(self._seen) > 1:
+            self.last = self.most = self._taken()
+
+    def _taken(self) -> float:
+        first, now = self._seen[0], self._seen[-1]
+        return (now.taken_s - first.taken_s) / (now.passed_s - first.passed_s)
 
 
 @contextmanager
@@ -123,7 +131,8 @@ def undisturbed(
         watch, began_s = Watch(count), count().passed_s
         is_last = patience.left_s <= 0.0
         found = run(len(taken) + 1, partial(_given_up, watch, is_last))
-        disturbed = watch.disturbed()
+        watch.end()
+        disturbed = watch.most > MOST_TAKEN
         taken.append(round(watch.most, 3))
         if disturbed:
             what = "it counts nevertheless" if is_last else "once more"
@@ -136,3 +145,14 @@ def undisturbed(
 
 def _given_up(watch: Watch, is_last: bool) -> bool:
     return watch.disturbed() and not is_last
+
+
+def disturbed_json(taken: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """By what was measured, the largest share that others had in each try."""
+    return {
+        "limit": MOST_TAKEN,
+        "within_s": WINDOW_S,
+        "patience_s": PATIENCE_S,
+        "nevertheless": [name for name, tries in taken.items() if tries[-1] > MOST_TAKEN],
+        "taken_by_others": taken,
+    }

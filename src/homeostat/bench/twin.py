@@ -24,7 +24,7 @@ from homeostat.bench.experiments import (
     simulated,
 )
 from homeostat.bench.ground import Ground, ground, machine
-from homeostat.bench.quiet import MOST_TAKEN, PATIENCE_S, WINDOW_S, GivenUp, Patience, Tell, never, undisturbed
+from homeostat.bench.quiet import GivenUp, Patience, Tell, disturbed_json, never, undisturbed
 from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Observed
 from homeostat.core.observation import Array
@@ -160,7 +160,7 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
         "settings": SETTINGS,
         "scale": scale,
         "machine": {"before": before, "after": machine()},
-        "disturbed": _disturbed_json(taken),
+        "disturbed": disturbed_json(taken),
     }
 
 
@@ -273,16 +273,6 @@ def _seconds(recorded: RecordedRun) -> Array:
 
 def _fitted_json(fitted: Fitted) -> dict[str, Any]:
     return {"setups": [setup.name for setup in FITTED], **fitted.as_json()}
-
-
-def _disturbed_json(taken: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    return {
-        "limit": MOST_TAKEN,
-        "within_s": WINDOW_S,
-        "patience_s": PATIENCE_S,
-        "nevertheless": [name for name, tries in taken.items() if tries[-1] > MOST_TAKEN],
-        "taken_by_others": taken,
-    }
 
 
 def _experiments(

@@ -63,10 +63,10 @@ DYNAMIC_ALLOCATION = {
 class Plan:
     """Times count from when the query is up. `load` holds pairs (from second, rows per second)."""
 
-    load: tuple[tuple[float, float], ...] = ((0.0, 600.0), (30.0, 1200.0), (145.0, 300.0))
+    load: tuple[tuple[float, float], ...] = ((0.0, 600.0), (30.0, 1200.0), (130.0, 300.0))
     slow_at_s: float = 75.0
     slow_factor: float = 4.0
-    duration_s: float = 235.0
+    duration_s: float = 220.0
     executors: int = 2
     trigger_s: float = 2.0
 
