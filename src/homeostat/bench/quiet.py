@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any, TypeVar
 
 Found = TypeVar("Found")
@@ -47,25 +47,27 @@ def count() -> Counted:
 
 
 class Watch:
-    """The largest share that others had of the machine in any half minute since the watch began."""
+    """The largest share that others had of the machine in any half minute since it began. Any thread may look."""
 
     def __init__(self, count: Callable[[], Counted] = count) -> None:
         self._count = count
         self._seen = deque([count()])
+        self._looking = Lock()
         self.most = 0.0
         self.last: float | None = None
 
     def look(self) -> None:
         """To be called often."""
-        now = self._count()
-        if now.passed_s - self._seen[-1].passed_s < LOOK_AGAIN_S:
-            return
-        self._seen.append(now)
-        while now.passed_s - self._seen[1].passed_s >= WINDOW_S:
-            self._seen.popleft()
-        if now.passed_s - self._seen[0].passed_s >= WINDOW_S:
-            self.last = self._taken()
-            self.most = max(self.most, self.last)
+        with self._looking:
+            now = self._count()
+            if now.passed_s - self._seen[-1].passed_s < LOOK_AGAIN_S:
+                return
+            self._seen.append(now)
+            while now.passed_s - self._seen[1].passed_s >= WINDOW_S:
+                self._seen.popleft()
+            if now.passed_s - self._seen[0].passed_s >= WINDOW_S:
+                self.last = self._taken()
+                self.most = max(self.most, self.last)
 
     def disturbed(self) -> bool:
         self.look()
@@ -130,7 +132,8 @@ def undisturbed(
     while True:
         watch, began_s = Watch(count), count().passed_s
         is_last = patience.left_s <= 0.0
-        found = run(len(taken) + 1, partial(_given_up, watch, is_last))
+        with kept(watch):
+            found = run(len(taken) + 1, partial(_given_up, watch, is_last))
         watch.end()
         disturbed = watch.most > MOST_TAKEN
         taken.append(round(watch.most, 3))

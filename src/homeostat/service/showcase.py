@@ -63,7 +63,7 @@ DYNAMIC_ALLOCATION = {
 class Plan:
     """Times count from when the query is up. `load` holds pairs (from second, rows per second)."""
 
-    load: tuple[tuple[float, float], ...] = ((0.0, 600.0), (30.0, 1200.0), (130.0, 300.0))
+    load: tuple[tuple[float, float], ...] = ((0.0, 450.0), (30.0, 900.0), (130.0, 250.0))
     slow_at_s: float = 75.0
     slow_factor: float = 4.0
     duration_s: float = 220.0
