@@ -30,7 +30,8 @@ from homeostat.store.protocol import BATCH
 LOG = "log.sqlite"
 CHANGE = "change"
 WORKERS, CORES = 3, 2  # no more executors than a small machine can start beside its work
-PARTITIONS = 8
+# One for each executor there may be, and no more: to a small machine a task is dearer than its rows.
+PARTITIONS, STATE_PARTITIONS = 6, 2
 # However long the start takes on this machine, it leaves no backlog to speak of.
 WHILE_STARTING_PER_S = 100.0
 WARM_BATCHES = 4
@@ -61,14 +62,15 @@ DYNAMIC_ALLOCATION = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Times count from when the query is up. `load` holds pairs (from second, rows per second)."""
+    """Times count from when the query is up. `load` holds pairs (from second, rows per second): the first leaves two
+    executors a third of their time, the second is more than they can take and leaves three of them a quarter."""
 
-    load: tuple[tuple[float, float], ...] = ((0.0, 450.0), (30.0, 900.0), (130.0, 250.0))
-    slow_at_s: float = 75.0
+    load: tuple[tuple[float, float], ...] = ((0.0, 700.0), (30.0, 1400.0), (135.0, 300.0))
+    slow_at_s: float = 80.0
     slow_factor: float = 4.0
-    duration_s: float = 220.0
+    duration_s: float = 222.0
     executors: int = 2
-    trigger_s: float = 2.0
+    trigger_s: float = 3.0
 
     def load_at(self, at_s: float) -> float:
         return next((rate for from_s, rate in reversed(self.load) if from_s <= at_s), self.load[0][1])
@@ -171,6 +173,7 @@ class Performance:
             trigger_s=plan.trigger_s,
             executors=plan.executors,
             source_partitions=PARTITIONS,
+            state_partitions=STATE_PARTITIONS,
             rows_per_trigger=plan.rows_per_trigger,
         )
         write_app(self._app, spec)
