@@ -11,7 +11,7 @@ from homeostat.core.absorb import BETWEEN_EPOCHS
 from homeostat.core.configuration import PARALLELISM, SPREAD, Capabilities, Configuration, Knob, KnobSpec, Patch
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, EngineChanged, Event, Notify, Observed, Receipt
-from homeostat.core.findings import SLOW_INSTANCE, Diagnosis, Prediction, Proposal, Symptom
+from homeostat.core.findings import SLOW_INSTANCE, SPEED_SKEW, Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.guards import Bounds, OneInFlight
 from homeostat.core.observation import FlowSample, Observation, TaskSample
 from homeostat.core.policy import Policy
@@ -165,6 +165,40 @@ def test_another_plan_is_what_spreading_does_and_does_not_confound() -> None:
 def test_a_new_cause_elsewhere_confounds() -> None:
     reason = confounded_by(run(measured(0.1, 0.05, 12), Once(also_from_s=90.0)))
     assert reason == "a new cause came up elsewhere: slow-instance at count"
+
+
+@dataclass(frozen=True)
+class SlowLater(Once):
+    """Some workers of split, which is touched, are found slow from `slow_from_s` on."""
+
+    slow_from_s: float = 90.0
+    slow: tuple[str, ...] = ("split-0",)
+
+    def detect(self, view: View) -> Iterable[Symptom]:
+        yield Symptom("trouble", "split", 0.5)
+        if view.now_s >= self.slow_from_s:
+            yield Symptom(SPEED_SKEW, "split", 0.5)
+
+    def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterable[Diagnosis]:
+        yield Diagnosis("cause", "split", 0.9, symptoms=tuple(symptoms))
+        if any(symptom.kind == SPEED_SKEW for symptom in symptoms):
+            yield Diagnosis(SLOW_INSTANCE, "split", 0.9, symptoms=tuple(symptoms), workers=self.slow)
+
+
+def test_a_worker_that_turns_slow_while_an_action_is_judged_confounds_though_it_is_where_the_action_was() -> None:
+    reason = confounded_by(run(measured(0.1, 0.1, 20), SlowLater()))
+    assert reason == "a new cause came up: slow-instance at split, which had been even"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param(SlowLater(slow=("split-7",)), id="a worker that came with the action may be slow because of it"),
+        pytest.param(SlowLater(slow_from_s=0.0), id="what was slow before is what the action did nothing against"),
+    ],
+)
+def test_the_action_itself_is_blamed_when(part: SlowLater) -> None:
+    assert run(measured(0.1, 0.1, 35), part).texts("outcome")[0].startswith("a-1 failed: ")
 
 
 def test_a_stage_that_was_not_touched_confounds() -> None:

@@ -13,7 +13,7 @@ from homeostat.core.book import Book, describe_proposal, proposal_json
 from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, diff
 from homeostat.core.digest import Digest
 from homeostat.core.events import Apply, Command
-from homeostat.core.findings import ALERT, JSON, REVERT, RISE_AHEAD, RISE_SEEN_S, Proposal
+from homeostat.core.findings import ALERT, JSON, REVERT, RISE_AHEAD, RISE_SEEN_S, SPEED_SKEW, Proposal
 from homeostat.core.guards import GuardContext, Wish
 from homeostat.core.memory import ActionKey, Context
 from homeostat.core.policy import Policy
@@ -153,6 +153,8 @@ def apply(state: State, proposal: Proposal, scope: str, book: Book, commands: li
         state.observed,
         _before(state, proposal),
         troubled=frozenset(component for _, component in (*state.symptoms, *state.diagnoses)),
+        uneven=frozenset(component for kind, component in state.symptoms if kind == SPEED_SKEW),
+        workers=frozenset(state.window[-1].workers.ids if state.window else ()),
         hosts=state.hosts,
     )
     return replace(

@@ -19,7 +19,9 @@ from homeostat.core.findings import (
     SLOW_INSTANCE,
     SOURCE_SKEW,
     UNDER_PROVISIONED,
+    Diagnosis,
     Outcome,
+    Symptom,
 )
 from homeostat.core.memory import MemoryEntry
 from homeostat.core.outcome import Trial
@@ -102,10 +104,19 @@ def _cheaper(state: State, action: ActiveAction) -> bool:
 
 def _new_fault(state: State, action: ActiveAction) -> str:
     touched = action.proposal.prediction.touched if action.proposal.prediction else ()
-    for cause, component in state.diagnoses:
+    for (cause, component), standing in state.diagnoses.items():
         if cause in _FAULTS and component not in touched and component not in action.troubled:
             return f"a new cause came up elsewhere: {cause} at {component or 'the application'}"
+        turned_slow = cause == SLOW_INSTANCE and component in touched and component not in action.uneven
+        if turned_slow and _were_there(standing.finding, action):
+            return f"a new cause came up: {cause} at {component}, which had been even"
     return ""
+
+
+def _were_there(finding: Symptom | Diagnosis, action: ActiveAction) -> bool:
+    """Whether those that are slow are older than the action: new ones may be slow because of it."""
+    slow = frozenset(finding.workers) if isinstance(finding, Diagnosis) else frozenset()
+    return bool(slow) and slow <= action.workers
 
 
 def _close(

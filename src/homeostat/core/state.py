@@ -25,7 +25,8 @@ MODES: tuple[Mode, ...] = ("observe", "advise", "earn", "regulate")
 @dataclass(frozen=True, slots=True)
 class ActiveAction:
     """An action under way (no receipt yet) or being judged (`applied_s` is set). `troubled` are the components that
-    showed a symptom when it was decided: a cause found there later is not a new one."""
+    showed a symptom when it was decided: a cause found there later is not a new one. But where the action itself
+    reaches, `workers` that were there and as fast as the others (their component not `uneven`) may have turned slow."""
 
     command: Apply
     proposal: Proposal
@@ -35,6 +36,8 @@ class ActiveAction:
     applied_s: float | None = None
     disturbed: str = ""
     troubled: frozenset[str] = frozenset()
+    uneven: frozenset[str] = frozenset()
+    workers: frozenset[str] = frozenset()
     hosts: frozenset[str] = frozenset()
 
 
