@@ -63,7 +63,7 @@ DYNAMIC_ALLOCATION = {
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Times count from when the query is up. `load` holds pairs (from second, rows per second): the first leaves two
-    executors a third of their time, the second is more than they can take and leaves three of them a quarter."""
+    executors room, the second is more than they can take and leaves three of them room again."""
 
     load: tuple[tuple[float, float], ...] = ((0.0, 700.0), (30.0, 1400.0), (135.0, 300.0))
     slow_at_s: float = 80.0
