@@ -128,6 +128,28 @@ def test_a_disturbed_one_is_given_up_and_made_again_when_it_is_quiet() -> None:
     assert tried.told == ["others had 30% of the machine for half a minute: once more"]
 
 
+def test_a_burst_counts_during_a_try_that_asks_for_nothing() -> None:
+    machine, looked = Machine(), Event()
+
+    def counted() -> Counted:
+        now = machine()
+        if threading.current_thread().name == "kept watch":
+            looked.set()
+        return now
+
+    def run(attempt: int, given_up: GivenUp) -> int:
+        for _ in machine.pass_by(60, MUCH if attempt == 1 else 0.0):
+            pass
+        assert looked.wait(60.0)
+        for _ in machine.pass_by(600, 0.0):
+            pass
+        return attempt
+
+    found, taken = undisturbed(run, Patience(), lambda line: None, counted, lambda longest_s: None)
+    assert found == 2
+    assert taken == [MUCH, 0.0]
+
+
 def test_without_patience_for_another_it_goes_to_its_end_and_says_that_it_was_disturbed() -> None:
     tried = Tried(*[MUCH] * 4, patience=Patience(300.0))
     assert tried.result() == (4, [MUCH] * 4)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +28,7 @@ from homeostat.spark.faults import executor_processes
 Homeostat = Callable[..., Any]
 PLAN = Plan(load=((0.0, 1000.0), (45.0, 2000.0), (160.0, 600.0)), slow_at_s=105.0, duration_s=210.0)
 QUIET = Silent(lambda line: None)
+DEMO_STATE = re.compile(r"homeostat state \w+ \.homeostat/demo/")
 
 
 def point(at_s: float, pending: float = 1000.0, executors: int = 2) -> Point:
@@ -162,11 +165,13 @@ def test_what_an_earlier_demonstration_left_is_removed(tmp_path: Path) -> None:
     assert {path.name for path in directory.iterdir()} == {LEASE, "wordcount.py", "homeostat.toml"}
 
 
+SHORT = Plan(load=((0.0, 300.0), (20.0, 600.0)), slow_at_s=25.0, duration_s=45.0)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("variant", [REGULATED, UNREGULATED, SPARKS_OWN], ids=lambda variant: variant.name)
 def test_a_short_one_on_real_spark_loses_nothing_and_leaves_nothing(tmp_path: Path, variant: Variant) -> None:
-    plan = Plan(load=((0.0, 300.0), (20.0, 600.0)), slow_at_s=25.0, duration_s=45.0)
-    shown = Performance(plan, variant, tmp_path, QUIET)
+    shown = Performance(SHORT, variant, tmp_path, QUIET)
     result = shown.run()
     assert result.differences == ()
     assert result.rows > 0
@@ -174,3 +179,17 @@ def test_a_short_one_on_real_spark_loses_nothing_and_leaves_nothing(tmp_path: Pa
     assert [change.at_s for change in result.changes[:1]] == [20.0]
     assert "turns 4 times slower" in result.changes[1].text
     assert executor_processes(shown.about["application"]) == {}
+
+
+@pytest.mark.soak
+def test_the_state_that_it_leaves_is_looked_into_and_moved_as_the_readme_says(
+    homeostat: Homeostat, tmp_path: Path
+) -> None:
+    Performance(SHORT, REGULATED, tmp_path / ".homeostat", QUIET).run()
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    commands = [shlex.split(line, comments=True)[1:] for line in readme.splitlines() if DEMO_STATE.match(line)]
+    assert [command[1] for command in commands] == ["ls", "query", "rescale", "rescale"]
+    for command in commands:
+        ran = homeostat(*command)
+        assert ran.code == 0, ran.err
+    assert "6 partitions" in homeostat("state", "ls", *commands[0][2:]).out

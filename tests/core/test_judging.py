@@ -11,7 +11,7 @@ from homeostat.core.absorb import BETWEEN_EPOCHS
 from homeostat.core.configuration import PARALLELISM, SPREAD, Capabilities, Configuration, Knob, KnobSpec, Patch
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, EngineChanged, Event, Notify, Observed, Receipt
-from homeostat.core.findings import SLOW_INSTANCE, SPEED_SKEW, Diagnosis, Prediction, Proposal, Symptom
+from homeostat.core.findings import SLOW_INSTANCE, Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.guards import Bounds, OneInFlight
 from homeostat.core.observation import FlowSample, Observation, TaskSample
 from homeostat.core.policy import Policy
@@ -168,37 +168,44 @@ def test_a_new_cause_elsewhere_confounds() -> None:
 
 
 @dataclass(frozen=True)
-class SlowLater(Once):
-    """Some workers of split, which is touched, are found slow from `slow_from_s` on."""
+class FindsSlow(Once):
+    """Some workers of split, which is touched, are found slow while the action is judged."""
 
-    slow_from_s: float = 90.0
+    found_at_s: float = 10.0 * (APPLIED_AT + 3)
     slow: tuple[str, ...] = ("split-0",)
-
-    def detect(self, view: View) -> Iterable[Symptom]:
-        yield Symptom("trouble", "split", 0.5)
-        if view.now_s >= self.slow_from_s:
-            yield Symptom(SPEED_SKEW, "split", 0.5)
 
     def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterable[Diagnosis]:
         yield Diagnosis("cause", "split", 0.9, symptoms=tuple(symptoms))
-        if any(symptom.kind == SPEED_SKEW for symptom in symptoms):
+        if view.now_s >= self.found_at_s:
             yield Diagnosis(SLOW_INSTANCE, "split", 0.9, symptoms=tuple(symptoms), workers=self.slow)
 
 
+def slow_from(first: int, count: int = 35) -> tuple[Observation, ...]:
+    """From the measurement `first` on, the first worker of split takes twice as long."""
+
+    def one_slow(number: int) -> Mapping[str, TaskSample]:
+        first_s = 10.0 if number >= first else 5.0
+        return {**tasks(0.1), "split": instances([50.0, 50.0], [first_s, 5.0])}
+
+    return observations(count, one_slow, arrival_per_s=10.0)
+
+
 def test_a_worker_that_turns_slow_while_an_action_is_judged_confounds_though_it_is_where_the_action_was() -> None:
-    reason = confounded_by(run(measured(0.1, 0.1, 20), SlowLater()))
-    assert reason == "a new cause came up: slow-instance at split, which had been even"
+    reason = confounded_by(run(slow_from(APPLIED_AT + 1), FindsSlow()))
+    assert reason == "a new cause came up: slow-instance at split, where split-0 had been as fast as others"
 
 
 @pytest.mark.parametrize(
-    "part",
+    ("slow_since", "found"),
     [
-        pytest.param(SlowLater(slow=("split-7",)), id="a worker that came with the action may be slow because of it"),
-        pytest.param(SlowLater(slow_from_s=0.0), id="what was slow before is what the action did nothing against"),
+        pytest.param(APPLIED_AT, "split-7", id="a worker that came with the action may be slow because of it"),
+        pytest.param(0, "split-0", id="what was slow before is what the action did nothing against, though found late"),
     ],
 )
-def test_the_action_itself_is_blamed_when(part: SlowLater) -> None:
-    assert run(measured(0.1, 0.1, 35), part).texts("outcome")[0].startswith("a-1 failed: ")
+def test_the_action_itself_is_blamed_when(slow_since: int, found: str) -> None:
+    played = run(slow_from(slow_since), FindsSlow(slow=(found,)))
+    assert not played.texts("outcome")[0].startswith("a-1 confounded")
+    assert "revert: parallelism.split = 2" in played.texts("action")
 
 
 def test_a_stage_that_was_not_touched_confounds() -> None:

@@ -13,9 +13,10 @@ from homeostat.core.book import Book, describe_proposal, proposal_json
 from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, diff
 from homeostat.core.digest import Digest
 from homeostat.core.events import Apply, Command
-from homeostat.core.findings import ALERT, JSON, REVERT, RISE_AHEAD, RISE_SEEN_S, SPEED_SKEW, Proposal
+from homeostat.core.findings import ALERT, JSON, REVERT, RISE_AHEAD, RISE_SEEN_S, Proposal
 from homeostat.core.guards import GuardContext, Wish
 from homeostat.core.memory import ActionKey, Context
+from homeostat.core.pace import paces
 from homeostat.core.policy import Policy
 from homeostat.core.state import EARN_AFTER, ActiveAction, Advice, State, since
 from homeostat.core.traffic import MINUTE_S
@@ -153,8 +154,7 @@ def apply(state: State, proposal: Proposal, scope: str, book: Book, commands: li
         state.observed,
         _before(state, proposal),
         troubled=frozenset(component for _, component in (*state.symptoms, *state.diagnoses)),
-        uneven=frozenset(component for kind, component in state.symptoms if kind == SPEED_SKEW),
-        workers=frozenset(state.window[-1].workers.ids if state.window else ()),
+        paces=paces(state.window),
         hosts=state.hosts,
     )
     return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from homeostat.core.acting import action_context, action_key, revert
@@ -25,6 +26,7 @@ from homeostat.core.findings import (
 )
 from homeostat.core.memory import MemoryEntry
 from homeostat.core.outcome import Trial
+from homeostat.core.pace import NOTICED
 from homeostat.core.policy import Policy
 from homeostat.core.state import ActiveAction, Advice, State
 from homeostat.core.trust import learned
@@ -107,16 +109,16 @@ def _new_fault(state: State, action: ActiveAction) -> str:
     for (cause, component), standing in state.diagnoses.items():
         if cause in _FAULTS and component not in touched and component not in action.troubled:
             return f"a new cause came up elsewhere: {cause} at {component or 'the application'}"
-        turned_slow = cause == SLOW_INSTANCE and component in touched and component not in action.uneven
-        if turned_slow and _were_there(standing.finding, action):
-            return f"a new cause came up: {cause} at {component}, which had been even"
+        turned = _turned_slow(standing.finding, action) if cause == SLOW_INSTANCE else ()
+        if turned:
+            return f"a new cause came up: {cause} at {component}, where {', '.join(turned)} had been as fast as others"
     return ""
 
 
-def _were_there(finding: Symptom | Diagnosis, action: ActiveAction) -> bool:
-    """Whether those that are slow are older than the action: new ones may be slow because of it."""
-    slow = frozenset(finding.workers) if isinstance(finding, Diagnosis) else frozenset()
-    return bool(slow) and slow <= action.workers
+def _turned_slow(finding: Symptom | Diagnosis, action: ActiveAction) -> tuple[str, ...]:
+    """Those that are slow, if none of them was when the action was decided: new ones may be slow because of it."""
+    slow = finding.workers if isinstance(finding, Diagnosis) else ()
+    return slow if all(action.paces.get(worker, math.inf) < NOTICED for worker in slow) else ()
 
 
 def _close(

@@ -25,8 +25,8 @@ MODES: tuple[Mode, ...] = ("observe", "advise", "earn", "regulate")
 @dataclass(frozen=True, slots=True)
 class ActiveAction:
     """An action under way (no receipt yet) or being judged (`applied_s` is set). `troubled` are the components that
-    showed a symptom when it was decided: a cause found there later is not a new one. But where the action itself
-    reaches, `workers` that were there and as fast as the others (their component not `uneven`) may have turned slow."""
+    showed a symptom when it was decided: a cause found there later is not a new one. But a worker may have turned slow
+    that was as fast as its peers then: `paces` tells how many times longer each took."""
 
     command: Apply
     proposal: Proposal
@@ -36,8 +36,7 @@ class ActiveAction:
     applied_s: float | None = None
     disturbed: str = ""
     troubled: frozenset[str] = frozenset()
-    uneven: frozenset[str] = frozenset()
-    workers: frozenset[str] = frozenset()
+    paces: Mapping[str, float] = field(default_factory=dict)
     hosts: frozenset[str] = frozenset()
 
 

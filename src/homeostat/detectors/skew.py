@@ -12,50 +12,18 @@ from numpy.typing import NDArray
 
 from homeostat.core.findings import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, UNKNOWN, Symptom
 from homeostat.core.observation import NAN, Array, IntArray, Observation, TaskSample
-from homeostat.core.stats import median, spread
+from homeostat.core.pace import FEW, NOTICED, Tasks, peers_ratio, seconds_per_row, tasks_of, typical_task
+from homeostat.core.stats import spread
 from homeostat.core.view import View, Window
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import arrived_rows
 
-_LEAST_ROWS = 1.0
 ROWS_THAT_TELL = 10.0  # in the mean: partitions with fewer are uneven, or empty, by chance
-_FEW = 8
 _LEAST_TASKS = 3
 _LONGEST = 6
-_NOTICED, _PLAIN = 1.25, 2.5
-_HALF = 0.5 - 1e-9
-_IDLE = 0.1
+_PLAIN = 2.5
 _MEDIAN_ERROR = 1.25  # the standard error of a median over that of a mean
 Read = Callable[[str], Array]
-
-
-def peers_ratio(values: Array, alike: int = 1) -> Array:
-    """Each value over the median of the others (of all, where there are many).
-
-    `alike` instances are known to share the same keys, so that the peers of the largest are all but so many.
-    """
-    count = len(values)
-    finite = np.isfinite(values)
-    if finite.sum() < 2:
-        return np.full(count, NAN)
-    if alike > 1:
-        reference = np.full(count, median(np.sort(values[finite])[: max(1, int(finite.sum()) - alike)]))
-    elif finite.sum() > _FEW:
-        reference = np.full(count, median(values[finite]))
-    else:
-        reference = np.full(count, NAN)
-        for i in np.flatnonzero(finite):
-            reference[i] = _middle(values[finite & (np.arange(count) != i)])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(reference > 0, values / reference, np.where(values > 0, np.inf, 1.0))
-    return np.where(finite, ratio, NAN)
-
-
-def _middle(peers: Array) -> float:
-    """The median; of two the larger, where the other is idle."""
-    if len(peers) == 2 and peers.min() < _IDLE * peers.max():
-        return float(peers.max())
-    return median(peers)
 
 
 def outliers(ratio: Array, sensitivity: Sensitivity) -> NDArray[np.bool_]:
@@ -63,7 +31,7 @@ def outliers(ratio: Array, sensitivity: Sensitivity) -> NDArray[np.bool_]:
     finite = ratio[np.isfinite(ratio)]
     if np.count_nonzero(~np.isnan(ratio)) < 2:
         return np.zeros(len(ratio), dtype=np.bool_)
-    scale = max(0.1, spread(finite)) if len(finite) > _FEW else 0.1
+    scale = max(0.1, spread(finite)) if len(finite) > FEW else 0.1
     with np.errstate(invalid="ignore"):
         far: NDArray[np.bool_] = (ratio > 1.0 + sensitivity.outlier * scale) & (ratio >= sensitivity.ratio)
     return far
@@ -182,7 +150,7 @@ class SpeedSkewDetector:
         """Workers that were apart in every one of the last observations."""
         ids = window.observations[-1].workers.ids
         ratios = [
-            peers_ratio(_seconds_per_row(o, component, len(ids))) for o in window.observations if o.workers.ids == ids
+            peers_ratio(seconds_per_row(o, component, len(ids))) for o in window.observations if o.workers.ids == ids
         ]
         if len(ratios) < self.sensitivity.least:
             return
@@ -195,10 +163,10 @@ class SpeedSkewDetector:
         """Executors whose typical task was slower in every one of the last batches, and altogether by more than chance
         explains. Where nobody can mistake it, one batch less will do."""
         latest = window.observations[-1]
-        batches = [_tasks(o, components) for o in window.observations]
-        typical = np.array([_typical_task(batch, len(latest.workers.ids)) for batch in batches])
+        batches = [tasks_of(o, components) for o in window.observations]
+        typical = np.array([typical_task(batch, len(latest.workers.ids)) for batch in batches])
         ratios = np.array([peers_ratio(line) for line in typical])
-        lasting = _lasting(ratios > _NOTICED)
+        lasting = _lasting(ratios > NOTICED)
         slow, worst = [], 1.0
         for worker in np.flatnonzero(lasting >= self.sensitivity.least - 1):
             recent = ratios[-lasting[worker] :]
@@ -215,7 +183,7 @@ class SpeedSkewDetector:
             )
 
     def _beyond_chance(
-        self, executor: np.intp, ratio: float, batches: Sequence[_Tasks], typical: Array, last: int
+        self, executor: np.intp, ratio: float, batches: Sequence[Tasks], typical: Array, last: int
     ) -> bool:
         """Its typical task is further from its peers than their tasks vary."""
         recent = list(zip(batches, typical, strict=True))[-last:]
@@ -244,54 +212,6 @@ def _slow_symptom(
     return Symptom(SPEED_SKEW, component, 1.0 - 1.0 / worst, evidence, instances, workers)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tasks:
-    """The tasks of a batch: who ran each, how many times longer it took than is typical of its stage, and what would
-    have been typical."""
-
-    worker: IntArray
-    slowness: Array
-    expected_s: Array
-
-
-def _tasks(observation: Observation, components: Sequence[str]) -> _Tasks:
-    """A task with few rows takes long for each of them, but not long: it counts as if it had the typical number."""
-    workers, slowness, expected = [np.empty(0, dtype=np.int64)], [np.empty(0)], [np.empty(0)]
-    for component in components:
-        sample = observation.tasks.get(component)
-        if sample is None:
-            continue
-        measured = np.isfinite(sample.rows) & np.isfinite(sample.run_s)
-        good = measured & (sample.worker >= 0) & (sample.rows >= _LEAST_ROWS) & (sample.run_s > 0)
-        rows, run_s = sample.rows[good], sample.run_s[good]
-        expected_s = median(run_s / rows) * np.maximum(rows, median(rows))
-        usable = np.isfinite(expected_s) & (expected_s > 0)
-        workers.append(sample.worker[good][usable])
-        slowness.append(run_s[usable] / expected_s[usable])
-        expected.append(expected_s[usable])
-    return _Tasks(np.concatenate(workers), np.concatenate(slowness), np.concatenate(expected))
-
-
-def _typical_task(batch: _Tasks, workers: int) -> Array:
-    """The median over the tasks of each worker, by the time they should take: a short task tells little.
-
-    Of two it is the lower one: a straggler among two tasks is no typical one.
-    """
-    order = np.argsort(batch.slowness)
-    order = order[np.argsort(batch.worker[order], kind="stable")]  # several times faster than lexsort
-    worker, tasks = batch.worker[order], np.bincount(batch.worker, minlength=workers)
-    upto_s = np.cumsum(batch.expected_s[order])
-    ends = np.cumsum(tasks)
-    before_s = np.concatenate([[0.0], upto_s])[ends - tasks]
-    whole_s = np.concatenate([[0.0], upto_s])[ends] - before_s
-    below = upto_s - before_s[worker] < _HALF * whole_s[worker]
-    middle = ends - tasks + np.bincount(worker[below], minlength=workers)
-    typical = np.full(workers, NAN)
-    busy = tasks > 0
-    typical[busy] = batch.slowness[order][middle[busy]]
-    return typical
-
-
 def _of_these_workers(window: Window) -> Window:
     """The observations since the workers are those that they are now."""
     ids = window.observations[-1].workers.ids
@@ -314,19 +234,6 @@ def _lost(worker: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.boo
         return np.zeros(len(worker), dtype=np.bool_)
     known = worker >= 0
     return known & ~alive[np.where(known, worker, 0)]
-
-
-def _seconds_per_row(observation: Observation, component: str, workers: int) -> Array:
-    """Useful time per row for each worker."""
-    sample = observation.tasks.get(component)
-    if sample is None:
-        return np.full(workers, NAN)
-    good = (sample.worker >= 0) & np.isfinite(sample.rows) & np.isfinite(sample.run_s)
-    rows = np.bincount(sample.worker[good], weights=sample.rows[good], minlength=workers)
-    seconds = np.bincount(sample.worker[good], weights=sample.run_s[good], minlength=workers)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        per_row: Array = np.where((rows >= _LEAST_ROWS) & (seconds > 0), seconds / rows, NAN)
-    return per_row
 
 
 def _unknown(detector: str, component: str, missing: str) -> Symptom:
