@@ -35,11 +35,13 @@ PARTITIONS, STATE_PARTITIONS = 6, 2
 # However long the start takes on this machine, it leaves no backlog to speak of.
 WHILE_STARTING_PER_S = 100.0
 WARM_BATCHES = 4
-# Quicker than one would regulate a real application: a demonstration is short.
+# Quicker than one would regulate a real application: a demonstration is short. In smaller steps, too: a small machine
+# cannot start four executors beside its work.
 SETTINGS = """\
 policy = "provisioning"
 
 [guards]
+largest_change = 2
 cooldown = "5 s"
 cooldown_shrink = "5 s"
 confirm = "5 s"
@@ -65,10 +67,10 @@ class Plan:
     """Times count from when the query is up. `load` holds pairs (from second, rows per second): the first leaves two
     executors room, the second is more than they can take and leaves three of them room again."""
 
-    load: tuple[tuple[float, float], ...] = ((0.0, 700.0), (30.0, 1400.0), (135.0, 300.0))
-    slow_at_s: float = 80.0
+    load: tuple[tuple[float, float], ...] = ((0.0, 700.0), (25.0, 1400.0), (125.0, 300.0))
+    slow_at_s: float = 75.0
     slow_factor: float = 4.0
-    duration_s: float = 222.0
+    duration_s: float = 202.0
     executors: int = 2
     trigger_s: float = 3.0
 
