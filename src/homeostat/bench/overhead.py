@@ -36,7 +36,8 @@ ROWS, WORK_MS = 3_000, 0.5
 # Far more than can be done: what limits the job is the work, and the manager that takes CPU time away from it.
 ARRIVING_PER_S = 50_000.0
 MOST_TINY_BATCHES = 30
-# Besides the batch under way, which began before the change: a manager that has just started reads the application.
+# Besides the batch under way, which began before the change: a manager that has just started reads the application. Of
+# one that was stopped nothing is left.
 SKIPPED = 3
 LONGEST_S = 600.0
 WITHOUT_AND_WITH = (False, True, True, False)
@@ -145,7 +146,7 @@ def _per_batch(segments: Sequence[Segment]) -> dict[str, float]:
 
 def _segment(here: Ground, manager: _Manager, job: _Job, batches: int, skipped: int, *, managed: bool) -> Segment:
     with manager.attached() if managed else nullcontext():
-        first = job.wait_for(job.last + 1 + skipped)
+        first = job.wait_for(job.last + 1 + (skipped if managed else 0))
         cpu_s = driver_cpu_s(here.spark)
         last = job.wait_for(first.batch + batches)
         cpu_s = driver_cpu_s(here.spark) - cpu_s

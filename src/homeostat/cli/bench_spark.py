@@ -20,8 +20,8 @@ def register(app: typer.Typer) -> None:
 
 
 def overhead(
-    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Pairs of segments with and without the manager.")] = 40,
-    batches: Annotated[int, typer.Option("--batches", min=2, max=100, help="Batches of each segment.")] = 8,
+    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Pairs of segments with and without the manager.")] = 100,
+    batches: Annotated[int, typer.Option("--batches", min=2, max=100, help="Batches of each segment.")] = 4,
     tasks: Annotated[
         str, typer.Option("--tasks", metavar="N,N,…", help="Tasks a batch at which the driver's CPU time is measured.")
     ] = "10,100,1000",
