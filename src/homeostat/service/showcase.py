@@ -67,10 +67,10 @@ class Plan:
     """Times count from when the query is up. `load` holds pairs (from second, rows per second): the first leaves two
     executors room, the second is more than they can take and leaves three of them room again."""
 
-    load: tuple[tuple[float, float], ...] = ((0.0, 700.0), (25.0, 1400.0), (122.0, 300.0))
+    load: tuple[tuple[float, float], ...] = ((0.0, 700.0), (25.0, 1400.0), (115.0, 300.0))
     slow_at_s: float = 75.0
     slow_factor: float = 4.0
-    duration_s: float = 207.0
+    duration_s: float = 202.0
     executors: int = 2
     trigger_s: float = 3.0
 
