@@ -27,6 +27,7 @@ from homeostat.spark.faults import executor_processes
 
 Homeostat = Callable[..., Any]
 PLAN = Plan(load=((0.0, 1000.0), (45.0, 2000.0), (160.0, 600.0)), slow_at_s=105.0, duration_s=210.0)
+SHORT = Plan(load=((0.0, 300.0), (20.0, 600.0)), slow_at_s=25.0, duration_s=45.0)
 QUIET = Silent(lambda line: None)
 DEMO_STATE = re.compile(r"homeostat state \w+ \.homeostat/demo/")
 
@@ -163,9 +164,6 @@ def test_what_an_earlier_demonstration_left_is_removed(tmp_path: Path) -> None:
     (directory / "log.sqlite").touch()
     Performance(PLAN, REGULATED, tmp_path, QUIET).prepare()
     assert {path.name for path in directory.iterdir()} == {LEASE, "wordcount.py", "homeostat.toml"}
-
-
-SHORT = Plan(load=((0.0, 300.0), (20.0, 600.0)), slow_at_s=25.0, duration_s=45.0)
 
 
 @pytest.mark.soak

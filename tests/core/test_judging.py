@@ -196,15 +196,17 @@ def test_a_worker_that_turns_slow_while_an_action_is_judged_confounds_though_it_
 
 
 @pytest.mark.parametrize(
-    ("slow_since", "found"),
+    ("slow_since", "found", "verdict"),
     [
-        pytest.param(APPLIED_AT, "split-7", id="a worker that came with the action may be slow because of it"),
-        pytest.param(0, "split-0", id="what was slow before is what the action did nothing against, though found late"),
+        pytest.param(
+            APPLIED_AT, "split-7", "harmful", id="a worker that came with the action may be slow because of it"
+        ),
+        pytest.param(0, "split-0", "failed", id="what was slow before and found late is what the action did not mend"),
     ],
 )
-def test_the_action_itself_is_blamed_when(slow_since: int, found: str) -> None:
+def test_the_action_itself_is_blamed_when(slow_since: int, found: str, verdict: str) -> None:
     played = run(slow_from(slow_since), FindsSlow(slow=(found,)))
-    assert not played.texts("outcome")[0].startswith("a-1 confounded")
+    assert played.texts("outcome")[0].startswith(f"a-1 {verdict}: ")
     assert "revert: parallelism.split = 2" in played.texts("action")
 
 

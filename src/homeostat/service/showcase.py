@@ -29,7 +29,7 @@ from homeostat.store.protocol import BATCH
 
 LOG = "log.sqlite"
 CHANGE = "change"
-WORKERS, CORES = 3, 2  # no more executors than a small machine can start beside its work
+WORKERS, CORES = 3, 2  # room for more, and another host for one that is replaced
 # One for each executor there may be, and no more: to a small machine a task is dearer than its rows.
 PARTITIONS, STATE_PARTITIONS = 6, 2
 # However long the start takes on this machine, it leaves no backlog to speak of.
@@ -65,7 +65,7 @@ DYNAMIC_ALLOCATION = {
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Times count from when the query is up. `load` holds pairs (from second, rows per second): the first leaves two
-    executors room, the second is more than they can take and leaves three of them room again."""
+    executors room, the second takes them longer than a trigger and leaves three of them room again."""
 
     load: tuple[tuple[float, float], ...] = ((0.0, 700.0), (25.0, 1400.0), (115.0, 300.0))
     slow_at_s: float = 75.0
