@@ -91,6 +91,45 @@ def test_the_plan_knows_its_load_and_says_what_changes() -> None:
     ]
 
 
+def deed(kind: str, at_s: float, verdict: str = "helped") -> Deed:
+    return Deed("a-1", at_s, kind, kind, "cause", 9.0, verdict)
+
+
+def times(plan: Plan) -> tuple[float, ...]:
+    return (*(at_s for at_s, _ in plan.load), plan.slow_at_s, plan.duration_s)
+
+
+@pytest.mark.parametrize(
+    ("deeds", "now_s", "then"),
+    [
+        ((), 60.0, times(PLAN)),
+        ((deed("scale-up", 10.0),), 12.0, times(PLAN)),
+        ((deed("scale-up", 47.0, ""),), 60.0, times(PLAN)),
+        ((deed("scale-up", 44.0),), 60.0, times(PLAN)),
+        ((deed("replace", 50.0),), 60.0, times(PLAN)),
+        ((deed("scale-up", 47.0),), 60.0, (0.0, 45.0, 160.0, 60.0, 210.0)),
+        ((deed("scale-up", 47.0, "confounded"),), 60.0, (0.0, 45.0, 160.0, 60.0, 210.0)),
+        ((deed("scale-up", 47.0),), 110.0, times(PLAN)),
+        ((deed("replace", 106.0),), 120.0, (0.0, 45.0, 120.0, 105.0, 210.0)),
+        ((deed("replace", 106.0),), 170.0, times(PLAN)),
+        ((deed("scale-down", 165.0),), 180.0, (0.0, 45.0, 160.0, 105.0, 180.0)),
+        ((deed("scale-down", 165.0),), 211.0, times(PLAN)),
+    ],
+)
+def test_what_is_next_comes_as_soon_as_the_answer_to_what_came_before_has_been_judged(
+    deeds: tuple[Deed, ...], now_s: float, then: tuple[float, ...]
+) -> None:
+    assert times(PLAN.hastened(deeds, now_s)) == then
+
+
+def test_a_plan_that_was_hastened_goes_on_from_there() -> None:
+    risen = deed("scale-up", 47.0)
+    plan = PLAN.hastened((risen,), 60.0)
+    assert plan.hastened((risen,), 61.0) == plan
+    replaced = (risen, deed("replace", 70.0))
+    assert times(plan.hastened(replaced, 90.0)) == (0.0, 45.0, 90.0, 60.0, 210.0)
+
+
 def test_in_lines_each_event_is_told_once(tmp_path: Path) -> None:
     lines: list[str] = []
     viewer, shown = Lines(lines.append, lambda line: None), performance(tmp_path)

@@ -109,4 +109,5 @@ def wilson(successes: int, trials: int, z: float = 1.96) -> tuple[float, float]:
     share = successes / trials
     centre = share + z * z / (2 * trials)
     half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    return (centre - half) / (1 + z * z / trials), (centre + half) / (1 + z * z / trials)
+    low, high = (centre - half) / (1 + z * z / trials), (centre + half) / (1 + z * z / trials)
+    return max(0.0, low), min(1.0, high)

@@ -97,7 +97,9 @@ def _on_spark(compare: bool, live: bool, picture: Path, report: Path | None, sho
     for variant in variants:
         screen, viewer = _viewer(variant, live, json)
         with _dashboard(variant, show and not json), screen:
-            timelines.append(Performance(plan, variant, HOME, viewer).run())
+            performance = Performance(plan, variant, HOME, viewer)
+            timelines.append(performance.run())
+        plan = performance.plan  # the others are given the load and the fault when the first was
         if not json:
             print_summary(timelines[-1])
     if json:

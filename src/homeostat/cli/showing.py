@@ -122,7 +122,7 @@ class Picture:
         return Text.assemble(
             (f"A word count on Spark, {self._variant.title}", "bold"),
             f" · objective: {OBJECTIVE}",
-            f"\n{clock(elapsed_s)} of {clock(performance.plan.duration_s)} · ",
+            f"\n{clock(elapsed_s)} of at most {clock(performance.plan.duration_s)} · ",
             ("behind", "red") if point.behind else ("keeps up", "green"),
             f" · last batch {point.seconds:.1f} s, trigger {point.trigger_s:g} s",
             " · stopping everything" if performance.stopping else f" · Spark's page {performance.about.get('ui', '-')}",

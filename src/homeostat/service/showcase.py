@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 from homeostat.core.errors import HomeostatError
-from homeostat.core.findings import Record
+from homeostat.core.findings import REPLACE, SCALE_DOWN, SCALE_UP, Record
 from homeostat.core.state import Mode
 from homeostat.service.following import Follower
 from homeostat.service.launch import LEASE, STARTED, SUPERVISOR, Launch, read_json
 from homeostat.service.lease import Lease
 from homeostat.service.supervisor import INTERRUPTED, Supervisor
-from homeostat.service.timeline import Change, Point, Timeline, deeds_of, point_of
+from homeostat.service.timeline import Change, Deed, Point, Timeline, deeds_of, point_of
 from homeostat.sim.spec import WorkloadSpec
 from homeostat.spark.control import write_control
 from homeostat.spark.faults import SlowExecutor, executor_processes
@@ -64,11 +63,13 @@ DYNAMIC_ALLOCATION = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Times count from when the query is up. `load` holds pairs (from second, rows per second): the first leaves two
-    executors room, the second takes them longer than a trigger and leaves three of them room again."""
+    """Times count from when the query is up; what comes after the first change may come earlier, see `hastened`.
 
-    load: tuple[tuple[float, float], ...] = ((0.0, 700.0), (25.0, 1400.0), (115.0, 300.0))
-    slow_at_s: float = 75.0
+    `load` holds pairs (from second, rows per second): the first leaves two executors room, the second takes them longer
+    than a trigger and leaves three of them room again."""
+
+    load: tuple[tuple[float, float], ...] = ((0.0, 850.0), (25.0, 1700.0), (130.0, 300.0))
+    slow_at_s: float = 80.0
     slow_factor: float = 4.0
     duration_s: float = 202.0
     executors: int = 2
@@ -76,6 +77,31 @@ class Plan:
 
     def load_at(self, at_s: float) -> float:
         return next((rate for from_s, rate in reversed(self.load) if from_s <= at_s), self.load[0][1])
+
+    def hastened(self, deeds: Sequence[Deed], now_s: float) -> Plan:
+        """What is next comes now, if what the change before it called for has been done and judged: a quick machine
+        need not wait for what a slow one takes."""
+        answers = self._answers
+        last_s = max((at_s for at_s in answers if at_s <= now_s), default=None)
+        if last_s is None or not any(d.kind == answers[last_s] and d.at_s >= last_s and d.verdict for d in deeds):
+            return self
+        next_s = min((at_s for at_s in (*answers, self.duration_s) if at_s > now_s), default=None)
+
+        def moved(at_s: float) -> float:
+            return now_s if at_s == next_s else at_s
+
+        return replace(
+            self,
+            load=tuple((moved(at_s), rate_per_s) for at_s, rate_per_s in self.load),
+            slow_at_s=moved(self.slow_at_s),
+            duration_s=moved(self.duration_s),
+        )
+
+    @property
+    def _answers(self) -> dict[float, str]:
+        """The kind of action that each change calls for, by its time."""
+        steps = {at_s: SCALE_UP if after > before else SCALE_DOWN for (_, before), (at_s, after) in pairwise(self.load)}
+        return {**steps, self.slow_at_s: REPLACE}
 
     @property
     def rows_per_trigger(self) -> int:
@@ -118,8 +144,8 @@ class Viewer(Protocol):
 
 
 class Performance:
-    """One run of the plan. `events` holds what changed from outside and all that the loop wrote, but for batches;
-    `about` is what the driver says of itself, once it is up."""
+    """One run of the plan, which afterwards says when everything came. `events` holds what changed from outside and all
+    that the loop wrote, but for batches; `about` is what the driver says of itself, once it is up."""
 
     def __init__(self, plan: Plan, variant: Variant, home: Path, viewer: Viewer) -> None:
         self.plan, self.variant, self._viewer = plan, variant, viewer
@@ -132,7 +158,6 @@ class Performance:
         self.stopping = False
         self._changes: list[Change] = []
         self._records: list[Record] = []
-        self._to_come = deque(plan.load_changes)
         self.began_s: float | None = None
         self._slow: SlowExecutor | None = None
         self._follower = Follower(self.log, f"{variant.name}/{NAME}")
@@ -211,19 +236,29 @@ class Performance:
         if not self.about or sum(record.kind == BATCH for record in self._records) < WARM_BATCHES:
             return
         self.began_s = time.time()
-        source_s = self.began_s - source_started_s(self._checkpoint)
+        self._tell_the_source(self.began_s)
+
+    def _tell_the_source(self, began_s: float) -> None:
+        source_s = began_s - source_started_s(self._checkpoint)
         load = [(source_s + at_s, rate_per_s / WHILE_STARTING_PER_S) for at_s, rate_per_s in self.plan.load]
         write_control(self.directory / "control" / f"{NAME}.json", load=load)
 
     def _go_on(self, elapsed_s: float, began_s: float) -> None:
-        while self._to_come and self._to_come[0].at_s <= elapsed_s:
-            self._changed(self._to_come.popleft())
-        if self._slow is None and elapsed_s >= self.plan.slow_at_s:
-            self._slow_down(elapsed_s)
         fresh = self._follower.new()
         self._records += fresh
         self.points += [point_of(r, began_s, self.plan.load_at) for r in fresh if r.kind == BATCH and r.at_s > began_s]
         self.events += [replace(r, at_s=r.at_s - began_s) for r in fresh if r.kind != BATCH]
+        self._hasten(elapsed_s, began_s)
+        for change in self.plan.load_changes:
+            if change.at_s <= elapsed_s and change not in self._changes:
+                self._changed(change)
+        if self._slow is None and elapsed_s >= self.plan.slow_at_s:
+            self._slow_down(elapsed_s)
+
+    def _hasten(self, elapsed_s: float, began_s: float) -> None:
+        before, self.plan = self.plan, self.plan.hastened(deeds_of(self._records, began_s), elapsed_s)
+        if self.plan.load != before.load:
+            self._tell_the_source(began_s)
 
     def _changed(self, change: Change) -> None:
         self._changes.append(change)
