@@ -45,6 +45,7 @@ unit: setup
 	@.ci/tests $(BIN)/python
 
 soak: setup ## the long runs that `make test` leaves out
+	@.ci/chromium
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m "soak or not soak"
 
 screenshots: setup ## the pictures of the dashboard in docs/pictures, from a simulated run
