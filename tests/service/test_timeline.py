@@ -41,6 +41,14 @@ def test_figures_of_a_run() -> None:
     assert not timeline().healthy
 
 
+def test_a_batch_that_does_not_end_is_neither_healthy_nor_free() -> None:
+    run = replace(timeline(1000, 9000, changes=(Change(3, "a"), Change(10, "b"))), duration_s=30.0)
+    assert run.behind_s == 28.0
+    assert run.executor_seconds == 60
+    assert [recovery.healthy_after_s for recovery in run.recoveries] == [None, None]
+    assert not run.healthy
+
+
 def test_recovery_counts_from_each_change_to_the_first_batch_that_shows_it() -> None:
     changes = (Change(1, "a"), Change(5, "b"), Change(13, "c"))
     run = timeline(1000, 1000, 9000, 5000, 1000, 1000, 9000, changes=changes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """`healthy_after_s` a change: 0 if it never fell behind, None if it was behind till the next one or the end."""
+    """`healthy_after_s` a change: 0 if it never fell behind, None if it was behind till the next one or the end, or if
+    no batch ended by then."""
 
     change: Change
     healthy_after_s: float | None
@@ -78,7 +79,7 @@ class Timeline:
 
     @property
     def behind_s(self) -> float:
-        return sum(point.span_s for point in self.points if point.behind)
+        return sum(span_s for point, span_s in self._spans if point.behind)
 
     @property
     def largest_backlog(self) -> float:
@@ -86,7 +87,14 @@ class Timeline:
 
     @property
     def executor_seconds(self) -> float:
-        return sum(point.executors * point.span_s for point in self.points)
+        return sum(point.executors * span_s for point, span_s in self._spans)
+
+    @property
+    def _spans(self) -> Iterator[tuple[Point, float]]:
+        """How long each batch stands for; nothing is known of one under way at the end but that it goes on."""
+        yield from ((point, point.span_s) for point in self.points)
+        if self.points:
+            yield self.points[-1], max(0.0, self.duration_s - self.points[-1].at_s)
 
     @property
     def healthy(self) -> bool:
@@ -184,7 +192,7 @@ def known(body: Mapping[str, Any], name: str) -> float:
 def _healthy_after_s(points: Sequence[Point], start_s: float, end_s: float) -> float | None:
     seen = [point for point in points if start_s < point.at_s <= end_s]
     late = [number for number, point in enumerate(seen) if point.behind]
-    if not late:
+    if seen and not late:
         return 0.0
     # Only the next batch shows that it has caught up.
-    return seen[late[-1] + 1].at_s - start_s if late[-1] + 1 < len(seen) else None
+    return seen[late[-1] + 1].at_s - start_s if late and late[-1] + 1 < len(seen) else None
