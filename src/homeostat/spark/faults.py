@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EXECUTOR_CLASS = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-CYCLE_S = 0.1
+# Time goes on for who sleeps while stopped: many times as long as a stage's wait, or it would not be as slow as said.
+CYCLE_S = 0.4
 LOOK_AGAIN_S = 0.05
 CYCLES_A_SEARCH = 5
 
