@@ -9,6 +9,8 @@ import re
 import shlex
 import time
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,9 @@ from homeostat.service.launch import LEASE, SUPERVISOR
 from homeostat.service.lease import Lease
 from homeostat.service.showcase import REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan, Variant
 from homeostat.service.timeline import Change, Deed, Point, Timeline
+from homeostat.spark.control import ControlFile
 from homeostat.spark.faults import executor_processes
+from homeostat.store.sqlite import SqliteStore
 
 Homeostat = Callable[..., Any]
 PLAN = Plan(load=((0.0, 1000.0), (45.0, 2000.0), (160.0, 600.0)), slow_at_s=105.0, duration_s=210.0)
@@ -128,6 +132,40 @@ def test_a_plan_that_was_hastened_goes_on_from_there() -> None:
     assert plan.hastened((risen,), 61.0) == plan
     replaced = (risen, deed("replace", 70.0))
     assert times(plan.hastened(replaced, 90.0)) == (0.0, 45.0, 90.0, 60.0, 210.0)
+
+
+def test_the_source_is_told_of_a_load_that_falls_early(tmp_path: Path) -> None:
+    shown = Performance(PLAN, REGULATED, tmp_path, QUIET)
+    offsets = shown.directory / "checkpoints" / "wordcount" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "7").write_text('v1\n{}\n{"started_s": 990.0, "row": 100}')
+    (shown.directory / "control").mkdir()
+    control = ControlFile(str(shown.directory / "control" / "wordcount.json"))
+    with closing(SqliteStore(shown.log)) as log:
+        log.append("demo/wordcount", [Record("a-1", "action", 1106.0, "replace 0", body={"kind": "replace"})])
+        shown.go_on(119.0, 1000.0)
+        assert control.read().load == ()
+        verdict = {"action": "a-1", "verdict": "helped"}
+        log.append("demo/wordcount", [Record("u-1", "outcome", 1120.0, "a-1 helped", body=verdict)])
+        shown.go_on(120.0, 1000.0)
+    assert [tuple(step) for step in control.read().load] == [(10.0, 10.0), (55.0, 20.0), (130.0, 6.0)]
+    assert shown.events[-1].text == "the load falls: 2,000 → 600 rows/s"
+
+
+def test_in_a_comparison_the_others_are_given_everything_when_the_first_was(
+    homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+
+    def run(self: Performance) -> Timeline:
+        given.append(self.plan.slow_at_s)
+        if self.variant == REGULATED:
+            self.plan = replace(self.plan, slow_at_s=61.0)
+        return timeline(self.variant.title)
+
+    monkeypatch.setattr(Performance, "run", run)
+    assert homeostat("demo", "--compare", "--json").code == 0
+    assert given == [Plan().slow_at_s, 61.0, 61.0]
 
 
 def test_in_lines_each_event_is_told_once(tmp_path: Path) -> None:

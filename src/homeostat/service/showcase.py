@@ -221,7 +221,7 @@ class Performance:
         if self.began_s is None:
             self._begin()
         else:
-            self._go_on(time.time() - self.began_s, self.began_s)
+            self.go_on(time.time() - self.began_s, self.began_s)
             if time.time() - self.began_s >= self.plan.duration_s:
                 supervisor.stop("the plan is done")
         if supervisor.stopping and not self.stopping:
@@ -243,7 +243,8 @@ class Performance:
         load = [(source_s + at_s, rate_per_s / WHILE_STARTING_PER_S) for at_s, rate_per_s in self.plan.load]
         write_control(self.directory / "control" / f"{NAME}.json", load=load)
 
-    def _go_on(self, elapsed_s: float, began_s: float) -> None:
+    def go_on(self, elapsed_s: float, began_s: float) -> None:
+        """Read what has been logged, and let happen what the plan has for this moment."""
         fresh = self._follower.new()
         self._records += fresh
         self.points += [point_of(r, began_s, self.plan.load_at) for r in fresh if r.kind == BATCH and r.at_s > began_s]
