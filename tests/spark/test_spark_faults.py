@@ -8,10 +8,9 @@ import signal
 import statistics
 import subprocess
 import sys
-import time
 import urllib.request
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +19,16 @@ import pytest
 
 from homeostat.spark.executors import Executors
 from homeostat.spark.faults import SlowExecutor, executor_processes, hang_while, kill_executor
+from homeostat.spark.wordcount import worker
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
     from pyspark.sql import DataFrame, SparkSession
 
 WaitUntil = Callable[[Callable[[], bool], str], None]
 LiveExecutors = Callable[[], list[str]]
 
-ROWS_A_TASK = 300
-TASKS = 24
+ROWS_A_TASK = 900  # some cycles of the fault
+TASKS = 12
 TOLERANCE = 0.3
 DEMONSTRATION = """
 import sys, time
@@ -41,19 +40,11 @@ time.sleep(600)
 
 
 def run_times_ms(spark: SparkSession, group: str) -> dict[str, list[float]]:
-    """How long each task of a stage that waits a millisecond per row took, by executor."""
-
-    def wait_per_row(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
-        for batch in batches:
-            for _ in range(batch.num_rows):
-                time.sleep(0.001)
-            yield batch
-
+    """How long each task of the word count's first stage took, which waits a millisecond per row, by executor."""
     context = spark.sparkContext
     context.setJobGroup(group, group)
-    spark.range(0, TASKS * ROWS_A_TASK, 1, TASKS).mapInArrow(wait_per_row, "id long").write.format("noop").mode(
-        "overwrite"
-    ).save()
+    words = spark.range(0, TASKS * ROWS_A_TASK, 1, TASKS).selectExpr("string(id) AS word")
+    words.mapInPandas(worker(0.001), "word string").write.format("noop").mode("overwrite").save()
     (job,) = context.statusTracker().getJobIdsForGroup(group)
     info = context.statusTracker().getJobInfo(job)
     assert info is not None

@@ -102,7 +102,7 @@ def pipeline_of(spec: WordCount) -> Pipeline:
 def _count(rows: DataFrame, spec: WordCount) -> DataFrame:
     if spec.keyed:
         rows = rows.repartition("word")
-    worked = rows.mapInPandas(_worker(spec.wait_ms / 1000.0, spec.burn), "word string")
+    worked = rows.mapInPandas(worker(spec.wait_ms / 1000.0, spec.burn), "word string")
     return worked.groupBy("word").count()
 
 
@@ -126,7 +126,9 @@ def _own_count(rows: DataFrame, spec: WordCount, ctx: Context) -> DataFrame:
     )
 
 
-def _worker(seconds: float, burn: bool) -> Callable[[Iterator[Pandas]], Iterator[Pandas]]:
+def worker(seconds: float, burn: bool = False) -> Callable[[Iterator[Pandas]], Iterator[Pandas]]:
+    """The first stage: so long for each row, on average."""
+
     def work(batches: Iterator[Pandas]) -> Iterator[Pandas]:
         spare_the_collector()
         for batch in batches:
