@@ -135,14 +135,14 @@ def test_a_plan_that_was_hastened_goes_on_from_there() -> None:
 
 
 def test_the_source_is_told_of_a_load_that_falls_early(tmp_path: Path) -> None:
-    shown = Performance(PLAN, REGULATED, tmp_path, QUIET)
+    shown = Performance(replace(PLAN, slow_at_s=200.0), REGULATED, tmp_path, QUIET)
     offsets = shown.directory / "checkpoints" / "wordcount" / "offsets"
     offsets.mkdir(parents=True)
     (offsets / "7").write_text('v1\n{}\n{"started_s": 990.0, "row": 100}')
     (shown.directory / "control").mkdir()
     control = ControlFile(str(shown.directory / "control" / "wordcount.json"))
     with closing(SqliteStore(shown.log)) as log:
-        log.append("demo/wordcount", [Record("a-1", "action", 1106.0, "replace 0", body={"kind": "replace"})])
+        log.append("demo/wordcount", [Record("a-1", "action", 1050.0, "scale-up", body={"kind": "scale-up"})])
         shown.go_on(119.0, 1000.0)
         assert control.read().load == ()
         verdict = {"action": "a-1", "verdict": "helped"}

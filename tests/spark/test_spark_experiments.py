@@ -94,7 +94,7 @@ def found(cause: str) -> Callable[[Trial], bool]:
 
 
 def test_e1_a_load_that_doubles_is_met_with_more_executors(trial: Start) -> None:
-    result = trial(600.0, executors=2).run(180.0, [Moment(8.0, lambda t: t.load(2.2))], until=acted(SCALE_UP))
+    result = trial(750.0, executors=2).run(180.0, [Moment(8.0, lambda t: t.load(2.1))], until=acted(SCALE_UP))
 
     assert result.actions == [SCALE_UP]
     assert result.causes()[-1] == UNDER_PROVISIONED

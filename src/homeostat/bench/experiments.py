@@ -24,7 +24,6 @@ from homeostat.store.memory import MemoryStore
 from homeostat.store.protocol import ACTION
 
 TRIGGER_S = 3.0
-WAIT_MS = 1.0
 SEEDS = (1, 2, 3, 4, 5)
 # Quicker than one would regulate a real application: an experiment lasts minutes. Not so the time for a backlog: with
 # little of it, what had come together by chance until the decision would say how many executors it takes.
@@ -137,7 +136,6 @@ def _specification(ledger: Path, experiment: Experiment) -> WordCount:
         Profile(WorkloadSpec("constant", experiment.load_per_s, noise=experiment.noise)),
         ledger,
         Objective(throughput_per_s=experiment.throughput_per_s),
-        wait_ms=WAIT_MS,
         trigger_s=TRIGGER_S,
         executors=experiment.executors,
         source_partitions=experiment.source_partitions,

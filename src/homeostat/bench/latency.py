@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from homeostat.bench.experiments import SETTINGS, WAIT_MS
+from homeostat.bench.experiments import SETTINGS
 from homeostat.bench.ground import Ground
 from homeostat.bench.twin import PARTITIONS, STATE_PARTITIONS, Setup
 from homeostat.core.configuration import ADMISSION_ROOM
@@ -109,7 +109,6 @@ def _word_count(
         Profile(load),
         here.directory / f"ledger-{name}",
         objective,
-        wait_ms=WAIT_MS,
         trigger_s=setup.trigger_s,
         executors=setup.executors,
         source_partitions=PARTITIONS,

@@ -17,7 +17,6 @@ from homeostat.bench.experiments import (
     SEEDS,
     SETTINGS,
     TRIGGER_S,
-    WAIT_MS,
     Experiment,
     compared,
     on_spark,
@@ -238,7 +237,6 @@ def real_run(
     spec = specification(
         Profile(setup.workload),
         here.directory / f"ledger-{name}",
-        wait_ms=WAIT_MS,
         trigger_s=setup.trigger_s,
         executors=setup.executors,
         source_partitions=setup.partitions,

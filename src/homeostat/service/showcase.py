@@ -267,7 +267,7 @@ class Performance:
 
     def _slow_down(self, elapsed_s: float) -> None:
         """The executor that has been there longest, of those that run now."""
-        application = self.about.get("application")
+        application = self.about["application"]  # nobody else's executor
         running = executor_processes(application)
         if not running:
             return

@@ -50,7 +50,7 @@ class WordCount:
     profile: str
     ledger: str
     objective: dict[str, float | None]
-    wait_ms: float = 1.0
+    wait_ms: float = 1.1
     keyed: bool = False
     own_state: bool = False
     burn: bool = False
