@@ -139,6 +139,19 @@ def test_a_simulated_run_gives_its_engine_back(fitted: Scenario) -> None:
     assert engine.locality_wait_s == 2.0
 
 
+def test_executors_that_begin_with_few_rows_are_not_taken_for_many_times_slower(known: RecordedRun) -> None:
+    first, *others = known.batches
+    tasks = {}
+    for component in COMPONENTS:
+        columns = first.tasks[component.name]
+        left_out = 0.95 * columns.rows
+        finish_s = columns.finish_s - left_out / component.rate_per_s
+        tasks[component.name] = replace(columns, rows=columns.rows - left_out, finish_s=finish_s)
+    engine = fit(replace(known, batches=(replace(first, tasks=tasks), *others))).scenario.engine
+    assert isinstance(engine, MicrobatchSpec)
+    assert engine.warm_up == pytest.approx(2.0, rel=0.25)
+
+
 def test_noise_is_as_large_as_it_was(fitted: Scenario) -> None:
     quiet = fit(recorded(replace(KNOWN, service_noise=Noise()))).scenario.service_noise
     loud = fit(recorded(replace(KNOWN, service_noise=Noise(0.3, 0.0)))).scenario.service_noise

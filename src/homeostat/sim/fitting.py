@@ -88,7 +88,7 @@ def fit(run: RecordedRun) -> Fitted:
     costs = {c.name: _cost(c.name, settled) for c in recorded}
     share, factor = _stragglers(costs, settled)
     engine = replace(
-        _engine(run, settled), warm_up=_warm_up(costs, fresh), straggler_share=share, straggler_factor=factor
+        _engine(run, settled), warm_up=_warm_up(costs, settled, fresh), straggler_share=share, straggler_factor=factor
     )
 
     def fit_components(batches: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
@@ -130,7 +130,7 @@ def _settled(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[Recorded
     settled: list[RecordedBatch] = []
     fresh: list[tuple[RecordedBatch, str]] = []
     for batch in run.batches:
-        workers = {str(worker) for tasks in batch.tasks.values() for worker in tasks.executor}
+        workers = _workers(batch)
         if batch.tasks and min(worked[name] for name in (batch.run, *workers)) >= WARMING:
             settled.append(batch)
         fresh += [(batch, worker) for worker in sorted(workers) if not worked[worker]]
@@ -142,6 +142,10 @@ def _settled(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[Recorded
             fix=f"record at least {LEAST_BATCHES}, better 30, with different loads",
         )
     return settled[-MOST_BATCHES:], fresh
+
+
+def _workers(batch: RecordedBatch) -> set[str]:
+    return {str(worker) for tasks in batch.tasks.values() for worker in tasks.executor}
 
 
 def _cost(name: str, batches: Sequence[RecordedBatch]) -> Cost:
@@ -253,15 +257,22 @@ def _restart_s(batches: Sequence[RecordedBatch], usual_s: float) -> float:
     return _median([pause for pause in pauses if 0 < pause < LONGEST_RESTART_S], usual_s)
 
 
-def _warm_up(costs: dict[str, Cost], fresh: Sequence[tuple[RecordedBatch, str]]) -> float:
-    """How many times slower the first tasks of an executor were than later ones."""
-    ratios = []
-    for batch, worker in fresh:
-        for name, cost in costs.items():
-            if (tasks := batch.tasks.get(name)) is not None:
-                mine = tasks.executor == worker
-                ratios += (tasks.seconds / _expected(cost, tasks))[mine].tolist()
-    return min(MOST_WARM_UP, max(1.0, _median(ratios, MicrobatchSpec().warm_up)))
+def _warm_up(
+    costs: dict[str, Cost], settled: Sequence[RecordedBatch], fresh: Sequence[tuple[RecordedBatch, str]]
+) -> float:
+    """How many times longer than usual the first batch of an executor takes it.
+
+    It loses about the same time however few rows that has: measured by them it would seem slow beyond all measure.
+    """
+    worked_s = [sum(tasks.seconds.sum() for tasks in batch.tasks.values()) / len(_workers(batch)) for batch in settled]
+    lost_s = [
+        sum((tasks.seconds - _expected(costs[name], tasks))[tasks.executor == worker].sum() for name, tasks in seen)
+        for batch, worker in fresh
+        if (seen := [(name, batch.tasks[name]) for name in costs if name in batch.tasks])
+    ]
+    if not lost_s:
+        return MicrobatchSpec().warm_up
+    return min(MOST_WARM_UP, 1 + _median(lost_s, 0.0) / max(1e-3, _median(worked_s, 0.0)))
 
 
 def _stragglers(costs: dict[str, Cost], batches: Sequence[RecordedBatch]) -> tuple[float, float]:
