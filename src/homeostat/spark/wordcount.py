@@ -50,7 +50,7 @@ class WordCount:
     profile: str
     ledger: str
     objective: dict[str, float | None]
-    wait_ms: float = 1.1
+    wait_ms: float = 1.1  # so long a sleep of a millisecond takes on a quiet machine: the loads were chosen for it
     keyed: bool = False
     own_state: bool = False
     burn: bool = False
