@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import pytest
 
 from homeostat.bench.experiments import EXPERIMENTS, TRIGGER_S, Done, Experiment, compared, scenario_of, simulated
-from homeostat.bench.twin import FITTED, HELD_OUT, Setup, accepted, held_out_json, twin_seconds
+from homeostat.bench.twin import (
+    FITTED,
+    HELD_OUT,
+    ROUNDS,
+    SKIPPED,
+    Setup,
+    accepted,
+    held_out_json,
+    in_turn,
+    settled_seconds,
+    twin_seconds,
+)
 from homeostat.core.errors import HomeostatError
 from homeostat.core.findings import REPLACE, SCALE_UP
+from homeostat.sim.recording import RecordedBatch, RecordedRun
 from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.workload import Workload
 
@@ -37,6 +51,31 @@ def test_what_is_held_out_was_not_fitted() -> None:
     assert not set(FITTED) & set(HELD_OUT)
 
 
+def test_fitted_and_held_out_setups_take_turns_in_every_round() -> None:
+    order = list(in_turn(FITTED, HELD_OUT))
+    rounds = [[setup for turn, setup in order if turn == number] for number in range(1, ROUNDS + 1)]
+    assert [setup for _, setup in order] == [setup for its in rounds for setup in its]
+    for its in rounds:
+        assert set(its) == {*FITTED, *HELD_OUT}
+        assert all((one in FITTED) != (after in FITTED) for one, after in pairwise(its))
+    assert rounds[0] != rounds[1]
+    assert order == list(in_turn(FITTED, HELD_OUT))
+
+
+def test_experiments_alone_need_nothing_held_out() -> None:
+    assert {setup for _, setup in in_turn(FITTED, ())} == set(FITTED)
+
+
+def test_the_first_batches_of_every_run_do_not_count() -> None:
+    batches = [
+        RecordedBatch(run, number, started_s=0.0, seconds=9.0 if number < SKIPPED else 2.0, rows=1.0)
+        for run in ("first", "second")
+        for number in range(SKIPPED + 2)
+    ]
+    recorded = RecordedRun("word count", "words", components=(), batches=tuple(batches), executors=())
+    assert settled_seconds(recorded).tolist() == [2.0] * 4
+
+
 def test_a_wave_is_another_setup_whose_load_goes_up_and_down() -> None:
     steady, waving = Setup(2, 500.0), Setup(2, 500.0, wave=0.4)
     assert waving.name == "2 executors, 500 rows/s ± 40%"
@@ -48,11 +87,11 @@ def test_a_wave_is_another_setup_whose_load_goes_up_and_down() -> None:
 
 def test_batches_like_the_simulated_ones_are_covered_and_slower_ones_are_not() -> None:
     setup = Setup(2, 700.0)
-    like = twin_seconds(WORDCOUNT, setup, 100.0)
-    found = held_out_json(WORDCOUNT, {setup: like}, 100.0)
+    like = twin_seconds(WORDCOUNT, setup)
+    found = held_out_json(WORDCOUNT, {setup: like})
     assert found["fit_accepted"]
     assert found["coverage"] == pytest.approx(0.8, abs=0.05)
-    other = held_out_json(WORDCOUNT, {setup: like, Setup(3, 700.0): np.full(len(like), 99.0)}, 100.0)
+    other = held_out_json(WORDCOUNT, {setup: like, Setup(3, 700.0): np.full(len(like), 99.0)})
     assert not other["fit_accepted"]
     assert other["held_out"]["3 executors, 700 rows/s"]["coverage"] == 0.0
 
@@ -68,14 +107,22 @@ def test_it_is_accepted_only_if_the_experiments_came_out_the_same_too() -> None:
 
 def test_a_run_without_batches_is_told_as_such() -> None:
     with pytest.raises(HomeostatError, match="too few batches ended with 2 executors"):
-        held_out_json(WORDCOUNT, {Setup(2, 700.0): np.empty(0)}, 100.0)
+        held_out_json(WORDCOUNT, {Setup(2, 700.0): np.empty(0)})
 
 
 def test_more_rows_and_fewer_executors_make_longer_batches() -> None:
     def usual(setup: Setup) -> float:
-        return float(np.median(twin_seconds(WORDCOUNT, setup, 100.0)))
+        return float(np.median(twin_seconds(WORDCOUNT, setup)))
 
     assert usual(Setup(4, 1000.0)) < usual(Setup(2, 1000.0)) < usual(Setup(2, 1200.0))
+
+
+def test_how_cold_the_simulated_executors_were_does_not_matter() -> None:
+    def late(warm_up: float) -> float:
+        engine = replace(cast(MicrobatchSpec, WORDCOUNT.engine), warm_up=warm_up)
+        return float(np.percentile(twin_seconds(replace(WORDCOUNT, engine=engine), Setup(2, 800.0)), 90))
+
+    assert late(6.0) == pytest.approx(late(1.0), rel=0.01)
 
 
 def test_a_shorter_experiment_keeps_its_shape() -> None:

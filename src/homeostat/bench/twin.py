@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -41,14 +42,16 @@ FIT, EXPERIMENT = "fit", "experiments"
 PARTS = (FIT, EXPERIMENT)
 MOST_ERROR = 0.15
 LEAST_COVERAGE, MOST_COVERAGE = 0.7, 0.9
-# The one that is restarted in between has to tell two levels.
-SETUP_S, RESTARTED_S = 50.0, 75.0
-# Each of them is a run with a level of its own.
-MANY_SEEDS = tuple(range(1, 51))
-# The first batches find cold processes, and rows that waited for them.
-SKIPPED = 4
 PARTITIONS, STATE_PARTITIONS = 12, 4
 WAVE_S = 30.0
+# The first batches of a run find cold processes, and rows that waited for them.
+SKIPPED, SKIPPED_S = 4, 15.0
+# What is left is a wave. The one that is restarted in between has to tell two levels.
+SETUP_S, RESTARTED_S = SKIPPED_S + WAVE_S, 75.0
+# In the simulator all executors are cold at first, and what waits for them takes longer to be worked off.
+SETTLING_S, SIMULATED_S = 2 * WAVE_S, 6 * WAVE_S
+# Each of them is a run with a level of its own.
+MANY_SEEDS = tuple(range(1, 51))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +114,8 @@ HELD_OUT = (
 )
 # Batches of the first minute take a seventh longer: the driver is still being compiled.
 FIRST = Setup(1, 200.0)
-# By lot: machines have better and worse minutes. Were those that are fitted always the first with new executors, they
-# would vary by more than the others, and promise too little of them.
+# Machines have better and worse minutes: each setup has two, far apart.
+ROUNDS = 2
 LOT = 1
 
 
@@ -122,29 +125,29 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
     A part may be one of the experiments.
     """
     before, patience = machine(), Patience()
-    held_out = HELD_OUT if FIT in parts else ()
-    setups = Random(LOT).sample((*FITTED, *held_out), len(FITTED) + len(held_out))
+    setups = list(in_turn(FITTED, HELD_OUT if FIT in parts else ()))
     tell("starting a cluster")
     with TemporaryDirectory(prefix="homeostat-bench-") as made:
         log = Path(made) / "events"
         with ground("bench-twin", FIRST.executors, event_log=log) as here:
             tell(f"a run that counts for nothing, until the driver is warm: {FIRST.name}")
             real_run(here, FIRST, scale * SETUP_S)
-            runs: dict[Setup, list[str]] = {}
+            runs: dict[Setup, list[str]] = {setup: [] for _, setup in setups}
             taken: dict[str, list[float]] = {}
-            for number, setup in enumerate(setups, start=1):
+            for number, (turn, setup) in enumerate(setups, start=1):
                 tell(f"real run {number} of {len(setups)}: {setup.name}")
-                restarted = setup == FITTED[0]
+                restarted = (turn, setup) == (1, FITTED[0])
                 seconds = scale * (RESTARTED_S if restarted else SETUP_S)
-                run = partial(real_run, here, setup, seconds, restarted=restarted)
-                runs[setup], taken[setup.name] = undisturbed(run, patience, tell)
+                run = partial(real_run, here, setup, seconds, turn=turn, restarted=restarted)
+                ids, taken[f"{setup.name}, round {turn}"] = undisturbed(run, patience, tell)
+                runs[setup] += ids
             recorded = record(log)
             fitted = fit(only(recorded, [run for setup in FITTED for run in runs[setup]]))
             tell(f"fitted to {fitted.agreement}")
             found: dict[str, Any] = {"fitted": _fitted_json(fitted)}
             if FIT in parts:
-                real = {setup: _seconds(only(recorded, runs[setup])) for setup in HELD_OUT}
-                found |= held_out_json(fitted.scenario, real, scale * SETUP_S)
+                real = {setup: settled_seconds(only(recorded, runs[setup])) for setup in HELD_OUT}
+                found |= held_out_json(fitted.scenario, real)
                 found["replayed"] = asdict(
                     agreement(fitted.scenario, only(recorded, [run for s in HELD_OUT for run in runs[s]]))
                 )
@@ -163,13 +166,26 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
     }
 
 
-def held_out_json(scenario: Scenario, real: Mapping[Setup, Array], seconds: float) -> dict[str, Any]:
+def in_turn(fitted: Sequence[Setup], held_out: Sequence[Setup]) -> Iterator[tuple[int, Setup]]:
+    """Each setup once in a round, with the round's number.
+
+    One that is fitted and one that is held out take turns, so that a bad quarter of an hour falls on both alike; which
+    of them is next goes by lot, always the same.
+    """
+    lot = Random(LOT)
+    for turn in range(1, ROUNDS + 1):
+        sides = (lot.sample(side, len(side)) for side in (fitted, held_out))
+        for pair in zip_longest(*sides):
+            yield from ((turn, setup) for setup in pair if setup is not None)
+
+
+def held_out_json(scenario: Scenario, real: Mapping[Setup, Array]) -> dict[str, Any]:
     """How far real batches are from the median of the simulated ones, and how many lie among the middle 80 %."""
     errors: list[Array] = []
     inside: list[Array] = []
     setups = {}
     for setup, measured in real.items():
-        twins = twin_seconds(scenario, setup, seconds)
+        twins = twin_seconds(scenario, setup)
         if not len(measured) or not len(twins):
             raise HomeostatError(
                 f"too few batches ended with {setup.name}",
@@ -201,20 +217,20 @@ def accepted(found: Mapping[str, Any]) -> bool:
     return bool(found.get("fit_accepted", True)) and all(same)
 
 
-def twin_seconds(fitted: Scenario, setup: Setup, seconds: float) -> Array:
-    """Durations of the batches that the simulator has with this setup, from all seeds."""
+def twin_seconds(fitted: Scenario, setup: Setup) -> Array:
+    """Durations of the batches that the simulator has with this setup once it has settled, from all seeds."""
     assert isinstance(fitted.engine, MicrobatchSpec)
     scenario = replace(
         fitted,
-        duration_s=seconds,
+        duration_s=SIMULATED_S,
         engine=replace(fitted.engine, executors=setup.executors, trigger_s=TRIGGER_S),
         workload=setup.workload,
     )
     found: list[float] = []
     for seed in MANY_SEEDS:
-        events = Microbatch(scenario, seed).wait(seconds)
-        batches = [event.observation.flows[0].seconds for event in events if isinstance(event, Observed)]
-        found += batches[SKIPPED:]
+        events = Microbatch(scenario, seed).wait(SIMULATED_S)
+        seen = [event.observation for event in events if isinstance(event, Observed)]
+        found += [batch.flows[0].seconds for batch in seen if batch.at_s > SETTLING_S]
     return np.array(found)
 
 
@@ -225,15 +241,16 @@ def real_run(
     attempt: int = 1,
     given_up: GivenUp = never,
     *,
+    turn: int = 1,
     restarted: bool = False,
 ) -> list[str]:
-    """The ids of the runs of the word count in this setup, in which nothing is changed.
+    """The ids of the runs of the word count in this setup, in which nothing is changed; its turns are told apart.
 
     One that is `restarted` in between tells how long that takes.
     """
     here.set_executors(setup.executors)
     partitions = f"{setup.partitions}-{setup.state_partitions}"
-    name = f"{setup.executors}-{setup.load_per_s:.0f}-{setup.wave:g}-{partitions}-{setup.trigger_s:g}-{attempt}"
+    name = f"{setup.executors}-{setup.load_per_s:.0f}-{setup.wave:g}-{partitions}-{setup.trigger_s:g}-{turn}-{attempt}"
     spec = specification(
         Profile(setup.workload),
         here.directory / f"ledger-{name}",
@@ -265,8 +282,12 @@ def only(recorded: RecordedRun, runs: Sequence[str]) -> RecordedRun:
     return replace(recorded, batches=tuple(batch for batch in recorded.batches if batch.run in runs))
 
 
-def _seconds(recorded: RecordedRun) -> Array:
-    return np.array([batch.seconds for batch in recorded.batches[SKIPPED:]])
+def settled_seconds(recorded: RecordedRun) -> Array:
+    """Durations of the batches but for the first ones of each run."""
+    runs: dict[str, list[float]] = {}
+    for batch in recorded.batches:
+        runs.setdefault(batch.run, []).append(batch.seconds)
+    return np.array([seconds for run in runs.values() for seconds in run[SKIPPED:]])
 
 
 def _fitted_json(fitted: Fitted) -> dict[str, Any]:

@@ -39,7 +39,7 @@ ZIPF_EXPONENTS = tuple(step / 10 for step in range(21))
 # With more keys a hash is as even as it gets.
 MOST_KEYS = 1_000_000
 # The latest are the warmest, and more of them tell nothing new.
-MOST_BATCHES = 200
+MOST_BATCHES = 300
 
 
 @dataclass(frozen=True, slots=True)
