@@ -112,10 +112,11 @@ HELD_OUT = (
     Setup(5, 1_200.0, wave=0.4),
     Setup(5, 1_700.0),
 )
-# Batches of the first minute take a seventh longer: the driver is still being compiled.
+# Batches of the first minute take longer: the driver is still being compiled.
 FIRST = Setup(1, 200.0)
-# Machines have better and worse minutes: each setup has two, far apart.
+# Machines have better and worse minutes: each setup has a run in each round.
 ROUNDS = 2
+# Draws the order.
 LOT = 1
 
 
