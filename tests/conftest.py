@@ -15,6 +15,11 @@ from hypothesis import settings
 
 from homeostat.cli.main import run
 
+pytest_plugins = ["support.spark_cluster", "support.spark_local"]
+
+# A test that uses one of these fixtures is marked by what it needs, so that `make check` can leave it out.
+NEEDED_BY_FIXTURE = {"cluster": "spark", "local_spark": "local_spark", "browser": "browser"}
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
@@ -29,6 +34,13 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 # What a shell starts in the background ignores interrupts, and so would the processes that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture, marker in NEEDED_BY_FIXTURE.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(marker)
 
 
 class Ran(NamedTuple):

@@ -20,8 +20,8 @@ import typer
 
 from homeostat.cli.main import app, run
 from homeostat.policies import registry
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 

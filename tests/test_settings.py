@@ -18,7 +18,7 @@ from homeostat import config, settings
 from homeostat.config import Entry
 from homeostat.core.errors import ConfigError
 from homeostat.policies import registry
-from homeostat.sim import scenarios
+from homeostat.sim.scenario import catalogue
 
 
 def test_nothing_set_is_all_defaults() -> None:
@@ -75,9 +75,9 @@ def test_the_papers_window_lies_within_its_settling_time() -> None:
 
 def test_the_same_tables_stand_in_a_scenario_and_are_refused_with_its_line() -> None:
     text = scenario('[settings.loop]\nsettle = "2 min"\n')
-    assert settings.read(scenarios.loads(text).settings).loop.settle == 120.0
+    assert settings.read(catalogue.loads(text).settings).loop.settle == 120.0
     with pytest.raises(ConfigError, match=rf"s\.toml:{text.count(chr(10))}: unknown key 'setle' .*'settle'"):
-        scenarios.loads(text.replace("settle =", "setle ="), "s.toml")
+        catalogue.loads(text.replace("settle =", "setle ="), "s.toml")
 
 
 def scenario(tail: str) -> str:

@@ -15,9 +15,10 @@ from homeostat.core.errors import ConfigError
 from homeostat.policies import registry
 from homeostat.policies.peers import PEERS
 from homeostat.settings import Settings
-from homeostat.units import parse_duration, parse_error, parse_rate, parse_share
+from homeostat.strict.units import parse_duration, parse_error, parse_rate, parse_share
+from support.paths import DOCS
 
-PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
+PAGE = DOCS / "settings.md"
 HEAD = "| Key | Type | Default | Meaning | Variable |\n|---|---|---|---|---|\n"
 DIMENSIONS = {parse_duration: "duration", parse_rate: "rate", parse_share: "share", parse_error: "share"}
 

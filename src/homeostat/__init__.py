@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from homeostat._version import __version__
 
 if TYPE_CHECKING:
+    from homeostat.keyed.operator import keyed
+    from homeostat.keyed.program import State
+    from homeostat.keyed.synopses import Distinct, HeavyHitters, Quantiles
+    from homeostat.keyed.variables import Count, Counts, List, Map, Value
     from homeostat.objectives import Cost, Lag, Latency, ModelError, Provisioning, Throughput
-    from homeostat.service.attach import attach
-    from homeostat.spark.keyed import keyed
+    from homeostat.runtime.attach import attach
     from homeostat.spark.pipeline import Context, pipeline
-    from homeostat.stateful.kinds import Count, Counts, List, Map, Value
-    from homeostat.stateful.program import State
-    from homeostat.stateful.synopses import Distinct, HeavyHitters, Quantiles
 
 __all__ = [
     "Context",
@@ -40,12 +40,12 @@ __all__ = [
 
 _HOMES = {
     "Context": "homeostat.spark.pipeline",
-    "keyed": "homeostat.spark.keyed",
+    "keyed": "homeostat.keyed.operator",
     "pipeline": "homeostat.spark.pipeline",
-    "attach": "homeostat.service.attach",
-    "State": "homeostat.stateful.program",
-    **dict.fromkeys(("Count", "Counts", "List", "Map", "Value"), "homeostat.stateful.kinds"),
-    **dict.fromkeys(("Distinct", "HeavyHitters", "Quantiles"), "homeostat.stateful.synopses"),
+    "attach": "homeostat.runtime.attach",
+    "State": "homeostat.keyed.program",
+    **dict.fromkeys(("Count", "Counts", "List", "Map", "Value"), "homeostat.keyed.variables"),
+    **dict.fromkeys(("Distinct", "HeavyHitters", "Quantiles"), "homeostat.keyed.synopses"),
 }
 
 

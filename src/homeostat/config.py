@@ -15,14 +15,15 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
-from homeostat import refusals, units
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.core.guards import CostLimit
+from homeostat.core.loop_state import Mode
 from homeostat.core.objective import Objective
-from homeostat.core.state import Mode
-from homeostat.policies import plugins, registry
+from homeostat.policies import dotted_paths, registry
 from homeostat.settings import PluginSettings, Settings
-from homeostat.strict import (
+from homeostat.strict import toml_problems, units
+from homeostat.strict.toml_lines import KeyPath
+from homeostat.strict.toml_reading import (
     ContradictionError,
     Document,
     PositiveDuration,
@@ -32,7 +33,6 @@ from homeostat.strict import (
     Table,
     nearest,
 )
-from homeostat.toml_lines import KeyPath
 
 FILE = "homeostat.toml"
 PREFIX = "HOMEOSTAT_"
@@ -304,7 +304,7 @@ def _read(sources: _Sources) -> Config:
     try:
         table = FileSettings.model_validate(sources.merged())
     except ValidationError as error:
-        problems = list(refusals.problems(FileSettings, error))
+        problems = list(toml_problems.problems(FileSettings, error))
     else:
         objective = _objective(table.objective)
         # Where nothing is wanted here, the application may say what is: then the policy is held against that.
@@ -358,9 +358,9 @@ def _keeps_cost_limit(policy: str) -> bool:
 def _plug_in_problems(config: Config) -> Iterator[Problem]:
     for kind in PluginSettings.model_fields:
         for number, path in enumerate(getattr(config.settings.plugins, kind)):
-            yield from _tried(("plugins", kind, number), path, partial(plugins.parts, [path], kind))
+            yield from _tried(("plugins", kind, number), path, partial(dotted_paths.parts, [path], kind))
     if ":" in config.policy:
-        yield from _tried(("policy",), config.policy, partial(plugins.policy, config.policy))
+        yield from _tried(("policy",), config.policy, partial(dotted_paths.policy, config.policy))
 
 
 def _tried(at: KeyPath, path: str, make: Callable[[], object]) -> Iterator[Problem]:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 
-from homeostat import units
 from homeostat.core.errors import ConfigError
 from homeostat.core.objective import Objective
+from homeostat.strict import units
 
 Wanted = Objective | Iterable[Objective] | None
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from homeostat.core.objective import GivesWay
-from homeostat.strict import ContradictionError, Document, Duration, PositiveDuration, Share, Table
+from homeostat.strict.toml_reading import ContradictionError, Document, Duration, PositiveDuration, Share, Table
 
 STATSFORECAST = "statsforecast"
 

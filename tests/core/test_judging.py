@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from homeostat.core.absorb import BETWEEN_EPOCHS
 from homeostat.core.configuration import PARALLELISM, SPREAD, Capabilities, Configuration, Knob, KnobSpec, Patch
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, EngineChanged, Event, Notify, Observed, Receipt
 from homeostat.core.findings import SLOW_INSTANCE, Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.guards import Bounds, OneInFlight
+from homeostat.core.loop_state import State
 from homeostat.core.observation import FlowSample, Observation, TaskSample
 from homeostat.core.policy import Policy
-from homeostat.core.state import State
+from homeostat.core.receiving import BETWEEN_EPOCHS
 from homeostat.core.topology import Component, Topology
 from homeostat.core.view import View
 from homeostat.testing import Played, described, instances, observations, play, view_of

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from homeostat.core.findings import Outcome
-from homeostat.core.state import State
+from homeostat.core.loop_state import State
 from homeostat.core.trust import Trust, Trusts, learned
-from homeostat.service.persist import restored, saved
+from homeostat.runtime.saved_state import restored, saved
 
 NOTHING: Trusts = {}
 

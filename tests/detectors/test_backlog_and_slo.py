@@ -11,7 +11,7 @@ from homeostat.core.findings import GROWING_BACKLOG, SLO_VIOLATION, UNKNOWN, Sym
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array
 from homeostat.detectors.backlog import GrowingBacklogDetector
-from homeostat.detectors.slo import SloDetector
+from homeostat.detectors.slo_violation import SloDetector
 from homeostat.testing import instances, observations, view_of
 
 Series = Sequence[float] | Array

@@ -34,15 +34,15 @@ from homeostat.core.findings import (
 from homeostat.core.observation import KeyLoad
 from homeostat.core.topology import Component, Topology
 from homeostat.core.view import View
-from homeostat.detectors.keys import EvenKeysDetector
-from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector
-from homeostat.detectors.uneven import UnevenPartitionsDetector
-from homeostat.diagnosers.evidence import EvidenceDiagnoser
+from homeostat.detectors.instance_skew import PendingSkewDetector, RateSkewDetector
+from homeostat.detectors.needless_spread import EvenKeysDetector
+from homeostat.detectors.uneven_partitions import UnevenPartitionsDetector
+from homeostat.diagnosers.weighing import EvidenceDiagnoser
 from homeostat.policies import registry
 from homeostat.resolvers.alert import alert_about
-from homeostat.resolvers.skew import AdjustSkewResolver, GatherResolver
-from homeostat.service.simulation import RunResult, simulate
-from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.resolvers.spread_keys import AdjustSkewResolver, GatherResolver
+from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.sim.simulation import RunResult, simulate
 from homeostat.testing import check_detector, check_diagnoser, check_resolver, instances, observations, view_of
 
 STATE, SPREADING = Knob(STATE_PARTITIONS, "words"), Knob(SPREAD, "words/count")

@@ -21,7 +21,7 @@ from homeostat.core.findings import (
     Symptom,
 )
 from homeostat.core.observation import StateLimits, StateSample
-from homeostat.diagnosers.state import StateDiagnoser
+from homeostat.diagnosers.state_risks import StateDiagnoser
 from homeostat.policies import registry
 from homeostat.resolvers.alert import TEXTS, Alert
 from homeostat.resolvers.scale import ScaleDownResolver

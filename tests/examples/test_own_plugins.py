@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 from examples.own_plugins import OVERHEAD_BOUND, TINY_TASKS, FewerTasks, OverheadBound, TinyTasks, own_policy
@@ -11,8 +10,8 @@ from examples.own_plugins import OVERHEAD_BOUND, TINY_TASKS, FewerTasks, Overhea
 from homeostat.core.configuration import PARALLELISM, Knob
 from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.policies import registry
-from homeostat.service.simulation import simulate
-from homeostat.sim import scenarios
+from homeostat.sim.scenario import catalogue
+from homeostat.sim.simulation import simulate
 from homeostat.testing import (
     check_detector,
     check_diagnoser,
@@ -22,8 +21,8 @@ from homeostat.testing import (
     observations,
     view_of,
 )
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 TASKS = {"lines": instances(500.0, 0.3, finish_s=0.3), "count": instances([5.0] * 100, 0.025, finish_s=1.3)}
 BATCHES = observations(5, TASKS, executors=2, arrival_per_s=100.0, seconds=2.0, trigger_s=5.0)
 TINY = view_of(BATCHES, values={Knob(PARALLELISM, "count"): 100})
@@ -51,7 +50,7 @@ def test_half_as_many_tasks_are_proposed() -> None:
 
 def test_named_in_the_toml_they_act_beside_the_default_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    scenario = scenarios.load("examples/own_policy.toml")
+    scenario = catalogue.load("examples/own_policy.toml")
     result = simulate(scenario, registry.build(scenario.policy, scenario.settings))
     acted = [taken.because for taken in result.trajectory]
     assert acted[0] == f"{OVERHEAD_BOUND} at count"
@@ -65,7 +64,7 @@ def test_a_policy_of_ones_own_is_a_plain_object_given_in_python_or_by_dotted_pat
     monkeypatch.chdir(ROOT)
     monkeypatch.syspath_prepend(str(ROOT))
     check_policy(own_policy())
-    scenario = scenarios.load(ROOT / "examples" / "own_policy.toml")
+    scenario = catalogue.load(ROOT / "examples" / "own_policy.toml")
     by_path = simulate(scenario, registry.build("examples.own_plugins:own_policy"))
     in_python = simulate(scenario, own_policy())
     assert by_path.as_json()["trajectory"] == in_python.as_json()["trajectory"] != []

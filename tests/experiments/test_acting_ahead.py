@@ -8,16 +8,16 @@ from functools import cache
 import numpy as np
 import pytest
 
-from homeostat.bench import preempt
 from homeostat.core.findings import FORECAST_RISE
 from homeostat.core.objective import Objective
 from homeostat.core.traffic import Traffic
-from homeostat.detectors.ahead import RiseDetector
-from homeostat.models.ahead import AS_NOW, forecast_of
+from homeostat.detectors.forecast_rise import RiseDetector
+from homeostat.lab.bench import preempt
 from homeostat.models.forecast import Forecast
+from homeostat.models.load_ahead import AS_NOW, forecast_of
 from homeostat.policies import registry
-from homeostat.service.simulation import RunResult, simulate
-from homeostat.store.memory import MemoryStore
+from homeostat.sim.simulation import RunResult, simulate
+from homeostat.store.in_memory import MemoryStore
 
 MINUTES = 90
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from homeostat.policies import registry
-from homeostat.service.simulation import RunResult, simulate
-from homeostat.sim import scenarios
-from homeostat.store.memory import MemoryStore
+from homeostat.sim.scenario import catalogue
+from homeostat.sim.simulation import RunResult, simulate
+from homeostat.store.in_memory import MemoryStore
 
 HEAD = """
 title = "awkward"
@@ -36,7 +36,7 @@ def run(
     sources: int = 1,
 ) -> tuple[RunResult, MemoryStore]:
     text = HEAD.format(workload=workload, duration=duration, engine=engine, sources=sources) + "".join(parts)
-    scenario = scenarios.loads(text, "awkward")
+    scenario = catalogue.loads(text, "awkward")
     store = MemoryStore()
     return simulate(scenario, registry.build("provisioning", scenario.settings), store=store, run="test"), store
 

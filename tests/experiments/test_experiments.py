@@ -12,22 +12,22 @@ import pytest
 from homeostat.core.findings import Record
 from homeostat.core.policy import Policy
 from homeostat.policies import registry
-from homeostat.policies.misset import MISREAD, MissetDiagnoser, TrustingResolver
-from homeostat.service.simulation import RunResult, Taken, simulate
-from homeostat.sim import scenarios
-from homeostat.store.memory import MemoryStore
+from homeostat.sim.scenario import catalogue
+from homeostat.sim.scenario.wrong_threshold import MISREAD, MissetDiagnoser, TrustingResolver
+from homeostat.sim.simulation import RunResult, Taken, simulate
+from homeostat.store.in_memory import MemoryStore
 
 PAPER = "provisioning.paper"
 
 
 def run(name: str, policy: str = "", hours: float = 0.0, **settings: bool) -> tuple[RunResult, MemoryStore]:
-    return _run(name, policy or scenarios.load(name).policy, hours, **settings)
+    return _run(name, policy or catalogue.load(name).policy, hours, **settings)
 
 
 @cache
 def _run(name: str, policy: str, hours: float, **settings: bool) -> tuple[RunResult, MemoryStore]:
     """Each run once, whatever the tests that judge it."""
-    scenario = scenarios.load(name)
+    scenario = catalogue.load(name)
     if hours:
         scenario = replace(scenario, duration_s=hours * 3600)
     built = registry.build(policy, {**scenario.settings, **({"paper": settings} if settings else {})})
@@ -72,7 +72,7 @@ def test_e2_reaches_the_throughput_objective_from_one_instance_each(policy: str)
     assert result.as_json()["converged"]
     assert result.final_parallelism["spout"] >= 20
     late = [sample for sample in result.truth if sample.at_s > 0.9 * result.duration_s]
-    wanted = scenarios.load("E2").objective.throughput_per_s or 0.0
+    wanted = catalogue.load("E2").objective.throughput_per_s or 0.0
     assert sum(s.taken_per_s for s in late) / len(late) >= 0.98 * wanted
 
 
@@ -126,7 +126,7 @@ def test_e5_a_misread_cause_is_seen_through_and_the_next_diagnosis_heals() -> No
 
 def test_e5_the_ineffective_action_rests_and_is_tried_again_once_the_context_changes() -> None:
     """With nothing but the mis-set diagnoser the fault stays, and so does the temptation."""
-    scenario = scenarios.load("E5")
+    scenario = catalogue.load("E5")
     default = registry.build("provisioning")
     only: Policy = replace(default, diagnosers=(MissetDiagnoser(),), resolvers=(TrustingResolver(),))
     store = MemoryStore()
@@ -143,7 +143,7 @@ def test_e5_the_ineffective_action_rests_and_is_tried_again_once_the_context_cha
 
 
 def test_e5_in_the_paper_flavour_the_ineffective_action_is_blacklisted() -> None:
-    scenario = replace(scenarios.load("E5"), duration_s=3600.0)
+    scenario = replace(catalogue.load("E5"), duration_s=3600.0)
     policy = registry.build(PAPER, {"paper": {"rate_skew": 1.02}})
     store = MemoryStore()
     result = simulate(scenario, policy, store=store, run="test")
@@ -154,7 +154,7 @@ def test_e5_in_the_paper_flavour_the_ineffective_action_is_blacklisted() -> None
 
 def test_e6_names_the_hot_key_and_heals_it_at_every_share() -> None:
     result, store = run("E6")
-    steps_s = [fault.at_s for fault in scenarios.load("E6").faults]
+    steps_s = [fault.at_s for fault in catalogue.load("E6").faults]
     acted = [t for t in result.trajectory if t.action.startswith("adjust-skew")]
     assert acted[0].because == "data-skew at counter"
     assert acted[0].time_s - steps_s[0] < 120.0
@@ -168,8 +168,8 @@ def test_e6_names_the_hot_key_and_heals_it_at_every_share() -> None:
 
 def test_e6_in_micro_batches_is_healed_at_every_share_and_gathered_when_the_key_has_cooled() -> None:
     result, store = run("E6-microbatch")
-    steps_s = [fault.at_s for fault in scenarios.load("E6-microbatch").faults]
-    over_s = scenarios.load("E6-microbatch").faults[-1].until_s
+    steps_s = [fault.at_s for fault in catalogue.load("E6-microbatch").faults]
+    over_s = catalogue.load("E6-microbatch").faults[-1].until_s
     assert kinds(result) == ["adjust-skew", "gather"]
     assert [t.because for t in result.trajectory] == ["data-skew at counter", "needless-spread at counter"]
     assert result.trajectory[0].time_s - steps_s[0] < 180.0

@@ -13,14 +13,14 @@ from homeostat.core.cycle import Trace
 from homeostat.core.digest import Digest, digest
 from homeostat.core.events import Observed
 from homeostat.core.findings import Record
+from homeostat.core.loop_state import State
 from homeostat.core.objective import Objective
-from homeostat.core.state import State
-from homeostat.detectors.slo import latency_p95_s
+from homeostat.detectors.slo_violation import latency_p95_s
 from homeostat.policies import registry
-from homeostat.service.simulation import RunResult, SimulatedEngine, simulate
-from homeostat.sim.microbatch import Microbatch
-from homeostat.sim.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
-from homeostat.store.memory import MemoryStore
+from homeostat.sim.microbatch.engine import Microbatch
+from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.sim.simulation import RunResult, SimulatedEngine, simulate
+from homeostat.store.in_memory import MemoryStore
 
 WANTED_S = 12.0
 EXECUTORS = 3

@@ -15,9 +15,17 @@ from homeostat.objectives import ModelError
 from homeostat.policies import registry
 from homeostat.resolvers.scale import ScaleUpResolver
 from homeostat.resolvers.sizing import Need, Sizing
-from homeostat.service.simulation import RunResult, simulate
-from homeostat.sim.spec import ComponentSpec, DataflowSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
-from homeostat.store.memory import MemoryStore
+from homeostat.sim.scenario.spec import (
+    ComponentSpec,
+    DataflowSpec,
+    FaultSpec,
+    MicrobatchSpec,
+    Noise,
+    Scenario,
+    WorkloadSpec,
+)
+from homeostat.sim.simulation import RunResult, simulate
+from homeostat.store.in_memory import MemoryStore
 
 SETTINGS = {"guards": {"cooldown": "30 s"}}
 

@@ -12,12 +12,12 @@ import pytest
 from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, TRIGGER_S, Knob, Patch
 from homeostat.core.events import Observed
 from homeostat.core.observation import Array
-from homeostat.models.application import ApplicationModel
-from homeostat.models.replay import BatchModel
-from homeostat.models.snapshot import from_json, to_json
-from homeostat.service.learned import from_scenario
-from homeostat.sim.microbatch import Microbatch
-from homeostat.sim.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.models.application_model import ApplicationModel
+from homeostat.models.batch_replay import BatchModel
+from homeostat.models.model_json import from_json, to_json
+from homeostat.runtime.learned import from_scenario
+from homeostat.sim.microbatch.engine import Microbatch
+from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.store import codec
 
 STATE = Knob(STATE_PARTITIONS, "main")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from homeostat.core.observation import Array
+from homeostat.models.batch_replay import DRIVER, BatchModel, KeyCurve, Setup, Stage, makespan_s
 from homeostat.models.performance import catch_up_s, predict
-from homeostat.models.replay import DRIVER, BatchModel, KeyCurve, Setup, Stage, makespan_s
-from homeostat.models.taskcost import NO_SLOWING, Slowing, TaskCost
+from homeostat.models.task_cost import NO_SLOWING, Slowing, TaskCost
 
 EVEN = np.full(12, 1.0 / 12)
 SETUP = Setup(executors=3, trigger_s=10.0)

@@ -13,7 +13,7 @@ from homeostat.core.configuration import PARALLELISM, Knob
 from homeostat.core.observation import NAN, Array, TaskSample
 from homeostat.core.topology import Component, Topology
 from homeostat.core.view import View
-from homeostat.models.batch import batch_time
+from homeostat.models.batch_model import batch_time
 from homeostat.models.capacity import (
     backlog_rows,
     level,
@@ -25,7 +25,7 @@ from homeostat.models.capacity import (
     selectivities,
     speed_up,
 )
-from homeostat.models.fitting import batch_model
+from homeostat.models.model_fitting import batch_model
 from homeostat.testing import blanked, instances, observations, view_of
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from homeostat.bench import planning
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
     PARALLELISM,
@@ -25,12 +24,13 @@ from homeostat.core.configuration import (
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Array
 from homeostat.core.topology import Component, Topology
-from homeostat.models.application import ApplicationModel
+from homeostat.lab.bench import planning
+from homeostat.models.application_model import ApplicationModel
+from homeostat.models.batch_replay import BatchModel, Setup, Stage
 from homeostat.models.forecast import Forecast
 from homeostat.models.planner import Plan, plan
-from homeostat.models.question import Forecasted, Goal, Question, Steady
-from homeostat.models.replay import BatchModel, Setup, Stage
-from homeostat.models.taskcost import NO_SLOWING, TaskCost
+from homeostat.models.planning_question import Forecasted, Goal, Question, Steady
+from homeostat.models.task_cost import NO_SLOWING, TaskCost
 
 STATE = Knob(STATE_PARTITIONS, "main")
 TRIGGER = Knob(TRIGGER_S, "main")

@@ -20,10 +20,10 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.cycle import Trace, step
 from homeostat.core.events import EngineChanged, Event, Observed
+from homeostat.core.loop_state import State
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array, FlowSample, Observation, TaskSample, WorkerSample
 from homeostat.core.policy import Policy
-from homeostat.core.state import State
 from homeostat.core.topology import Component, Topology
 
 Columns = Mapping[str, Sequence[float]]

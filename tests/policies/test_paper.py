@@ -18,15 +18,15 @@ from homeostat.core.digest import ComponentDigest, Digest
 from homeostat.core.errors import ConfigError
 from homeostat.core.findings import Prediction, Proposal
 from homeostat.core.observation import NAN, Observation
-from homeostat.core.outcome import Trial
 from homeostat.core.policy import Policy
 from homeostat.core.topology import Topology
+from homeostat.core.trial import Trial
 from homeostat.core.view import View
 from homeostat.policies.paper import PaperJudge, PaperSettings, alert, provisioning_paper, throughput_paper
 from homeostat.resolvers.alert import Alert
-from homeostat.resolvers.paper import heron_stage_pressure, scale_down_target, scale_up_target
-from homeostat.service.simulation import RunResult, simulate
-from homeostat.sim import scenarios
+from homeostat.resolvers.paper_actions import heron_stage_pressure, scale_down_target, scale_up_target
+from homeostat.sim.scenario import catalogue
+from homeostat.sim.simulation import RunResult, simulate
 
 Think = Callable[..., Trace]
 
@@ -336,7 +336,7 @@ def test_settings_that_make_no_sense_are_refused_by_name(changed: dict[str, floa
 
 
 def run(name: str, policy: Policy) -> RunResult:
-    return simulate(scenarios.load(name), policy)
+    return simulate(catalogue.load(name), policy)
 
 
 def path(result: RunResult, *components: str) -> list[tuple[float, ...]]:

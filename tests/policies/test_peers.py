@@ -17,8 +17,8 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.findings import Prediction, Proposal
 from homeostat.core.memory import ActionKey, Context, MemoryEntry
 from homeostat.core.observation import NAN, Observation
-from homeostat.core.outcome import Trial
 from homeostat.core.policy import Policy
+from homeostat.core.trial import Trial
 from homeostat.policies.peers import (
     PEER_SETTINGS,
     PEERS,
@@ -37,8 +37,8 @@ from homeostat.policies.peers import (
 from homeostat.policies.peers.flink import scalability, target_capacity
 from homeostat.policies.peers.hpa import desired_replicas
 from homeostat.policies.peers.rule import NoJudge, NoMemory
-from homeostat.service.simulation import RunResult, simulate
-from homeostat.sim import scenarios
+from homeostat.sim.scenario import catalogue
+from homeostat.sim.simulation import RunResult, simulate
 
 Think = Callable[..., Trace]
 Tasks = Mapping[str, Mapping[str, list[float]]]
@@ -66,7 +66,7 @@ def chain(instances: int, busy_s: float, rows: float = 1000.0) -> Tasks:
 
 
 def run(name: str, policy: Policy) -> RunResult:
-    return simulate(scenarios.load(name), policy)
+    return simulate(catalogue.load(name), policy)
 
 
 def path(result: RunResult, *components: str) -> list[tuple[float, ...]]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from stages import batches, stage
 
 from homeostat.core.configuration import EXECUTORS, PARALLELISM, Capabilities, Knob, KnobSpec
 from homeostat.core.findings import (
@@ -35,6 +34,7 @@ from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.sizing import Sizing
 from homeostat.testing import blanked, instances, observations, view_of
+from support.stages import batches, stage
 
 SPLIT, COUNT = Knob(PARALLELISM, "split"), Knob(PARALLELISM, "count")
 SHORT = Diagnosis(UNDER_PROVISIONED, "split")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from stages import batches, stage
 
 from homeostat.core.configuration import SPREAD, Capabilities, Knob
 from homeostat.core.findings import (
@@ -27,9 +26,10 @@ from homeostat.core.findings import (
 from homeostat.core.observation import NAN
 from homeostat.core.view import View
 from homeostat.resolvers.alert import Alert
-from homeostat.resolvers.replace import ReplaceSlowResolver
-from homeostat.resolvers.skew import AdjustSkewResolver
+from homeostat.resolvers.replace_worker import ReplaceSlowResolver
+from homeostat.resolvers.spread_keys import AdjustSkewResolver
 from homeostat.testing import instances, observations, view_of
+from support.stages import batches, stage
 
 SPREAD_OF_SPLIT = Knob(SPREAD, "split")
 SHORT = Diagnosis(UNDER_PROVISIONED, "split")

@@ -27,7 +27,7 @@ from homeostat.core.objective import GivesWay, Objective
 from homeostat.core.observation import Array
 from homeostat.core.trust import Trust
 from homeostat.core.view import View
-from homeostat.models.question import Question
+from homeostat.models.planning_question import Question
 from homeostat.resolvers.retune import RetuneResolver
 from homeostat.testing import instances, observations, view_of
 

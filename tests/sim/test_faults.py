@@ -10,7 +10,7 @@ import pytest
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import FlowSample, Observation, TaskSample
 from homeostat.sim.faults import Faults
-from homeostat.sim.spec import FaultSpec
+from homeostat.sim.scenario.spec import FaultSpec
 from homeostat.sim.streams import stream
 
 COMPONENTS = ("lines", "split", "count")

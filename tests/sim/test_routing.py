@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homeostat.sim.routing import largest_share, shares, turn_at
-from homeostat.sim.spec import ComponentSpec
+from homeostat.sim.scenario.spec import ComponentSpec
 
 SHUFFLED = ComponentSpec("split", inputs=("lines",))
 KEYED = ComponentSpec("count", inputs=("split",), keyed=True, keys=10_000)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homeostat.core.errors import ConfigError
-from homeostat.sim.spec import Noise, Spike, WorkloadSpec
+from homeostat.sim.scenario.spec import Noise, Spike, WorkloadSpec
 from homeostat.sim.streams import Ar1, stream
 from homeostat.sim.workload import Workload
 

@@ -14,13 +14,13 @@ import pytest
 from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, Knob, Patch, diff
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Apply, Event, Receipt
-from homeostat.sim.spec import WorkloadSpec
+from homeostat.lab.ledger import check, committed_rows, recorded_rows
+from homeostat.lab.load_profile import Profile
+from homeostat.lab.wordcount import pipeline_of, specification
+from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.spark.application import Application
 from homeostat.spark.engine import FencedError, QueryEngine
-from homeostat.spark.ledger import check, committed_rows, recorded_rows
 from homeostat.spark.pipeline import Context, Pipeline
-from homeostat.spark.profile import Profile
-from homeostat.spark.wordcount import pipeline_of, specification
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

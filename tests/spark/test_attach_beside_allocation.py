@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from homeostat.core.findings import Record
-from homeostat.spark.cluster import EmbeddedCluster
+from homeostat.spark.cluster.embedded import EmbeddedCluster
 from homeostat.store.sqlite import SqliteStore
 
 WaitUntil = Callable[[Callable[[], bool], str], None]
@@ -27,8 +27,8 @@ import json, os, sys, time
 from pathlib import Path
 
 import homeostat as hs
-from homeostat.spark.cluster import spark_home
-from homeostat.spark.java import find_java
+from homeostat.spark.cluster.embedded import spark_home
+from homeostat.spark.cluster.java import find_java
 from pyspark.sql import SparkSession
 
 HOME, MASTER = Path({home!r}), {master!r}

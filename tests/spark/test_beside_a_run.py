@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from homeostat.service.supervisor import INTERRUPTED
-from homeostat.sim.spec import WorkloadSpec
-from homeostat.spark.profile import Profile
-from homeostat.spark.wordcount import specification, write_app
+from homeostat.lab.load_profile import Profile
+from homeostat.lab.wordcount import specification, write_app
+from homeostat.runtime.supervisor import INTERRUPTED
+from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.pages import link
 from homeostat.web.report import report

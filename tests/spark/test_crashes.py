@@ -16,19 +16,19 @@ import pytest
 from homeostat import config as configuration
 from homeostat.core.errors import StoreError
 from homeostat.core.findings import Record
-from homeostat.service.launch import KNOBS, STARTED, Launch, read_json
-from homeostat.service.loop import Loop, LoopKeeper
-from homeostat.service.manager import Manager
-from homeostat.service.managing import manager
-from homeostat.service.supervisor import Supervisor
-from homeostat.service.trial import Moment, Trial
-from homeostat.sim.spec import WorkloadSpec
+from homeostat.lab.experiment import Moment, Trial
+from homeostat.lab.faults import kill_executor
+from homeostat.lab.ledger import check, committed_rows, recorded_rows
+from homeostat.lab.load_profile import Profile
+from homeostat.lab.wordcount import NAME, WordCount, pipeline_of, specification, write_app
+from homeostat.runtime.launch import KNOBS, STARTED, Launch, read_json
+from homeostat.runtime.loop_thread import Loop, LoopKeeper
+from homeostat.runtime.manager import Manager
+from homeostat.runtime.query_manager import manager
+from homeostat.runtime.supervisor import Supervisor
+from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.spark.application import Application
-from homeostat.spark.cluster import EmbeddedCluster
-from homeostat.spark.faults import kill_executor
-from homeostat.spark.ledger import check, committed_rows, recorded_rows
-from homeostat.spark.profile import Profile
-from homeostat.spark.wordcount import NAME, WordCount, pipeline_of, specification, write_app
+from homeostat.spark.cluster.embedded import EmbeddedCluster
 from homeostat.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ import pytest
 from homeostat.core.configuration import STATE_PARTITIONS, Knob
 from homeostat.core.findings import ADJUST_SKEW, HASH_IMBALANCE, Record
 from homeostat.core.objective import Objective
+from homeostat.lab.load_profile import Profile
 from homeostat.policies import registry
-from homeostat.service.loop import Loop
-from homeostat.service.manager import Manager
-from homeostat.service.samples import Samples
-from homeostat.sim.spec import WorkloadSpec
+from homeostat.runtime.batch_lines import Samples
+from homeostat.runtime.loop_thread import Loop
+from homeostat.runtime.manager import Manager
+from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.spark.application import Application
 from homeostat.spark.pipeline import Context, Pipeline
-from homeostat.spark.profile import Profile
-from homeostat.store.memory import MemoryStore
+from homeostat.store.in_memory import MemoryStore
 
 if TYPE_CHECKING:
     from pandas import DataFrame as Pandas

@@ -16,16 +16,16 @@ from typing import Any
 import psutil
 import pytest
 
-from homeostat.service.launch import KNOBS, STARTED, read_json
-from homeostat.sim.spec import WorkloadSpec
-from homeostat.spark.ledger import check, committed_rows, recorded_rows
-from homeostat.spark.profile import Profile
-from homeostat.spark.wordcount import NAME, specification, write_app
+from homeostat.lab.ledger import check, committed_rows, recorded_rows
+from homeostat.lab.load_profile import Profile
+from homeostat.lab.wordcount import NAME, specification, write_app
+from homeostat.runtime.launch import KNOBS, STARTED, read_json
+from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.store.sqlite import SqliteStore
+from support.paths import ROOT
 
 WaitUntil = Callable[[Callable[[], bool], str], None]
 
-ROOT = Path(__file__).parents[2]
 PROFILE = Profile(WorkloadSpec("constant", rate_per_s=200.0), keys=50)
 SMALL = ("--workers", "2", "--cores", "1")
 END_LIMIT_S = 300.0
@@ -104,7 +104,7 @@ def kinds(processes: list[Any]) -> set[str]:
         "deploy.master.Master": "master",
         "deploy.worker.Worker": "worker",
         "CoarseGrainedExecutorBackend": "executor",
-        "homeostat.service.driver": "driver",
+        "homeostat.runtime.driver": "driver",
         "pyspark-shell": "the driver's Spark",
         "pyspark.daemon": "Python worker",
     }

@@ -15,13 +15,13 @@ from examples.attach import start_counting
 import homeostat as hs
 from homeostat.core.errors import ConfigError, StoreError
 from homeostat.core.findings import Record
-from homeostat.service.attach import Attachment
-from homeostat.service.overview import overview
-from homeostat.sim.spec import WorkloadSpec
-from homeostat.spark import source
-from homeostat.spark.ledger import check, committed_rows, recorded_rows, write_counts
-from homeostat.spark.profile import Profile
+from homeostat.lab import source
+from homeostat.lab.ledger import check, committed_rows, recorded_rows, write_counts
+from homeostat.lab.load_profile import Profile
+from homeostat.runtime.attach import Attachment
+from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.store.sqlite import SqliteStore
+from homeostat.views.overview import overview
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from homeostat.bench.experiments import EXPERIMENTS, on_spark
-from homeostat.bench.ground import Ground
 from homeostat.core.configuration import EXECUTORS, SOURCE_PARTITIONS, Knob
 from homeostat.core.findings import DATA_SKEW, REPLACE, SCALE_DOWN, SCALE_UP, SLOW_INSTANCE, UNDER_PROVISIONED
+from homeostat.core.loop_state import Mode
 from homeostat.core.objective import Objective
-from homeostat.core.state import Mode
-from homeostat.service.trial import Moment, Trial, TrialResult
-from homeostat.sim.spec import Noise, WorkloadSpec
-from homeostat.spark.faults import SlowExecutor
-from homeostat.spark.profile import Profile
-from homeostat.spark.wordcount import NAME, specification
+from homeostat.lab.bench.experiments import EXPERIMENTS, on_spark
+from homeostat.lab.bench.ground import Ground
+from homeostat.lab.experiment import Moment, Trial, TrialResult
+from homeostat.lab.faults import SlowExecutor
+from homeostat.lab.load_profile import Profile
+from homeostat.lab.wordcount import NAME, specification
+from homeostat.sim.scenario.spec import Noise, WorkloadSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

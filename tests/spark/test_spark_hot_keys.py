@@ -9,10 +9,10 @@ import pytest
 
 from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, Knob
 from homeostat.core.findings import ADJUST_SKEW, DATA_SKEW
-from homeostat.service.trial import Trial, TrialResult
-from homeostat.sim.spec import WorkloadSpec
-from homeostat.spark.profile import HOT_WORD, Profile
-from homeostat.spark.wordcount import NAME, specification
+from homeostat.lab.experiment import Trial, TrialResult
+from homeostat.lab.load_profile import HOT_WORD, Profile
+from homeostat.lab.wordcount import NAME, specification
+from homeostat.sim.scenario.spec import WorkloadSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from homeostat.spark import watching
-from homeostat.spark.answers import Job
-from homeostat.spark.rest import RestClient
-from homeostat.spark.watching import RestQueries
+from homeostat.spark.outside import remote_application
+from homeostat.spark.outside.remote_application import RestQueries
+from homeostat.spark.sense.rest_answers import Job
+from homeostat.spark.sense.rest_client import RestClient
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,7 @@ def test_a_job_that_spark_has_forgotten_does_not_end_the_watch(
             wait_until(lambda: newest_job() > rest.lost + 2, "others came after the lost job")
             reached = int(query.recentProgress[-1]["batchId"])
             assert newest_batch() < reached
-            monkeypatch.setattr(watching, "_LIST_ANEW_S", 0.0)
+            monkeypatch.setattr(remote_application, "_LIST_ANEW_S", 0.0)
             wait_until(lambda: newest_batch() >= reached, "it is watched on")
     finally:
         query.stop()

@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 
 from homeostat.core.errors import HomeostatError
 from homeostat.core.findings import JSON, Record
-from homeostat.store.contract import record_strategy
 from homeostat.store.explain import LogLine, explain, log_lines
-from homeostat.store.memory import MemoryStore
+from homeostat.store.in_memory import MemoryStore
 from homeostat.store.protocol import KINDS
 from homeostat.store.sqlite import SqliteStore
-from homeostat.store.words import moment, number, quantity
+from homeostat.store.wording import moment, number, quantity
+from homeostat.testing.stores import record_strategy
+from support.paths import DOCS as PAGES
 
-DOCS = Path(__file__).parents[2] / "docs" / "log.md"
+DOCS = PAGES / "log.md"
 AT_S = 3_730.0
 
 

@@ -15,9 +15,9 @@ from homeostat.core.findings import IDLE, OVER_PROVISIONED, UNKNOWN, Diagnosis, 
 from homeostat.core.policy import Policy
 from homeostat.core.view import View
 from homeostat.policies import registry
-from homeostat.service.simulation import build_engine
-from homeostat.sim.dataflow import Dataflow
-from homeostat.sim.spec import ComponentSpec, DataflowSpec, MicrobatchSpec, Scenario, WorkloadSpec
+from homeostat.sim.dataflow.engine import Dataflow
+from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, MicrobatchSpec, Scenario, WorkloadSpec
+from homeostat.sim.simulation import build_engine
 from homeostat.testing import (
     ENGINE_CHECKS,
     check_detector,

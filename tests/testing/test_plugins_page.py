@@ -10,9 +10,9 @@ import pytest
 import homeostat.testing
 from homeostat.core.errors import ConfigError
 from homeostat.core.view import View
-from homeostat.policies import plugins, registry
+from homeostat.policies import dotted_paths, registry
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.S))
 WORDS = set(re.findall(r"[a-z_]+", " ".join(CODE)))
@@ -58,7 +58,7 @@ def test_a_class_is_made_and_an_object_taken_as_it_is() -> None:
     policy = registry.build("provisioning", {"plugins": {"detectors": paths}})
     made, ready = policy.detectors[-2:]
     assert made.name == "sees"
-    assert ready is plugins.load("own_parts_of_a_test:ready")
+    assert ready is dotted_paths.load("own_parts_of_a_test:ready")
     assert len(policy.detectors) == len(registry.build("provisioning").detectors) + 2
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from living import BATCHES, Living
-from serving import OPERATE, Served, serving, write_hostile
+
+from support.living import BATCHES, Living
+from support.serving import OPERATE, Served, serving, write_hostile
 
 
 @pytest.fixture(scope="module")

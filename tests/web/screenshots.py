@@ -7,11 +7,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from living import BATCHES, Living
 from playwright.sync_api import sync_playwright
-from serving import serving
 
 from homeostat.web.pages import link
+from support.living import BATCHES, Living
+from support.serving import serving
 
 
 def main(folder: Path) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from living import Living
-from serving import OPERATE, READ, Served, serving
+
+from support.living import Living
+from support.serving import OPERATE, READ, Served, serving
 
 
 @pytest.mark.parametrize("token", ["", READ, "wrong"])

@@ -18,8 +18,8 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.findings import Record
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.alerts import Shape
-from homeostat.web.notify import Notifier
 from homeostat.web.reader import Reader
+from homeostat.web.webhook import Notifier
 
 AT_S = 1.7e9
 DIAGNOSIS = Record("d-1", "diagnosis", AT_S, "count is under-provisioned", "count", (), {"cause": "under-provisioned"})

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from living import Living
-from serving import HOSTILE, Served, serving
 
-from homeostat.bench.service import write_history
-from homeostat.bench.viewers import Viewer
 from homeostat.core.findings import Record
+from homeostat.lab.bench.dashboard import write_history
+from homeostat.lab.bench.viewers import Viewer
 from homeostat.store.sqlite import SqliteStore
+from support.living import Living
+from support.serving import HOSTILE, Served, serving
 
 RUN = {"run": "app/words"}
 TAGGED = [

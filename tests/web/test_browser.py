@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from living import Living
 from playwright.sync_api import Browser, Page, Route, expect
-from serving import HOSTILE, OPERATE, READ, Served, serving
 
-from homeostat.bench.service import write_history
-from homeostat.service.orders import order
+from homeostat.lab.bench.dashboard import write_history
+from homeostat.runtime.orders import order
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.pages import link
 from homeostat.web.report import report
+from support.living import Living
+from support.serving import HOSTILE, OPERATE, READ, Served, serving
 
 AXE = Path(__file__).with_name("axe.min.js")
 SOON_MS = 2_000.0

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from homeostat.views.present import Present
 from homeostat.web.conditions import answer, conditions
-from homeostat.web.presence import Present
 
 HEALTHY = {"health": "healthy", "reason": "it keeps up"}
 BEHIND = {"health": "falling behind", "reason": "many rows wait"}

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from living import Living
 
 from homeostat.core.findings import Record
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.metrics import METRICS, exposition
+from support.living import Living
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 LINE = re.compile(r'^([a-z_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*)\} (\S+)$')
 
 

@@ -10,11 +10,11 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from living import BATCHES, Living
 from schemathesis import GenerationMode
-from serving import OPERATE, Served, serving, write_hostile
 
 from homeostat.web.endpoints import description
+from support.living import BATCHES, Living
+from support.serving import OPERATE, Served, serving, write_hostile
 
 SCHEMA = schemathesis.openapi.from_dict(description())
 SCHEMA.config.max_stream_events = 1

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import HOSTILE, Served, serving
 
-from homeostat.bench.service import write_history
 from homeostat.core.findings import Record
+from homeostat.lab.bench.dashboard import write_history
 from homeostat.store.sqlite import SqliteStore
+from support.serving import HOSTILE, Served, serving
 
 RUN = {"run": "app/batches"}
 Homeostat = Callable[..., Any]

@@ -11,7 +11,7 @@ import typer
 from homeostat.cli import bench_spark
 from homeostat.cli.figures import numbers, shown
 from homeostat.cli.output import JsonFlag, print_json, print_table, say
-from homeostat.cli.plugged import WithOption, plugged
+from homeostat.cli.plugin_options import WithOption, plugged
 from homeostat.core.errors import ConfigError
 
 ENGINES = ("dataflow", "microbatch", "all")
@@ -26,7 +26,7 @@ def control(
     json: JsonFlag = False,
 ) -> None:
     """Time one step of the loop at 100, 1,000 and 10,000 instances, and a simulated hour and a plan at 10,000."""
-    from homeostat.bench import control as bench
+    from homeostat.lab.bench import control as bench
 
     result = bench.measure(steps=steps, repeats=repeats, tell=say)
     if json:
@@ -63,7 +63,7 @@ def service(
     json: JsonFlag = False,
 ) -> None:
     """Time the dashboard's views over a large log, and the loop's cycle with dashboards open and without."""
-    from homeostat.bench import service as bench
+    from homeostat.lab.bench import dashboard as bench
 
     result = bench.measure(
         queries=queries,
@@ -91,7 +91,7 @@ def noise(
     json: JsonFlag = False,
 ) -> None:
     """Count the actions that noise alone leads to, and how fast a real overload is found, with the same settings."""
-    from homeostat.bench import noise as bench
+    from homeostat.lab.bench import noise as bench
 
     if engine not in ENGINES:
         raise ConfigError(f"there is no engine {engine!r}", where="--engine", fix=f"one of {', '.join(ENGINES)}")
@@ -113,7 +113,7 @@ def models(
     json: JsonFlag = False,
 ) -> None:
     """Predict configurations that the models were not fitted to, and compare with what they really do."""
-    from homeostat.bench import models as bench
+    from homeostat.lab.bench import models as bench
 
     if side not in (*bench.SIDES, "all"):
         raise ConfigError(f"there is no side {side!r}", where="--side", fix=f"one of {', '.join(bench.SIDES)}, all")
@@ -171,7 +171,7 @@ def _print_latency(found: Mapping[str, Any]) -> None:
 @app.command("convergence")
 def convergence(json: JsonFlag = False) -> None:
     """Count the steps to the right size in E7, E8 and 36 runs like E9, beside DS2 on the same noise."""
-    from homeostat.bench import convergence as bench
+    from homeostat.lab.bench import convergence as bench
 
     result = bench.measure(tell=say)
     if json:
@@ -213,8 +213,8 @@ def preempt(
 ) -> None:
     """Act ahead of a forecast, on what is there, by peers' rules and knowing the future: who falls behind, at what
     cost?"""
-    from homeostat.bench import preempt as bench
-    from homeostat.bench import traces
+    from homeostat.lab.bench import preempt as bench
+    from homeostat.lab.bench import traces
 
     cases = [bench.made_up(days, seed), *(bench.from_trace(traces.read(path), days) for path in trace or ())]
     result = bench.measure(cases, seed=seed, tell=say)
@@ -249,7 +249,7 @@ def skew(
     json: JsonFlag = False,
 ) -> None:
     """Measure what spreading hot keys wins: throughput with the resolver, without it, and with an even spread."""
-    from homeostat.bench import skew as bench
+    from homeostat.lab.bench import skew as bench
 
     if only not in (*bench.ENGINES, "all"):
         raise ConfigError(f"there is no engine {only!r}", where="--only", fix=f"one of {', '.join(bench.ENGINES)}, all")
@@ -283,7 +283,7 @@ def synopses(
     json: JsonFlag = False,
 ) -> None:
     """Feed every synopsis many keys: do its error and its memory stay within what it states?"""
-    from homeostat.bench import synopses as bench
+    from homeostat.lab.bench import synopses as bench
 
     result = bench.measure(keys=keys, tell=say)
     if json:
@@ -318,10 +318,10 @@ def forecast(
     json: JsonFlag = False,
 ) -> None:
     """Forecast recorded loads from many moments, and compare with what came and with simpler forecasts."""
-    from homeostat.bench import forecast as bench
-    from homeostat.bench import traces
+    from homeostat.lab.bench import forecast as bench
+    from homeostat.lab.bench import traces
     from homeostat.models.forecast import CANDIDATES
-    from homeostat.units import UnitError, parse_duration
+    from homeostat.strict.units import UnitError, parse_duration
 
     try:
         horizons_s = [parse_duration(each) for each in horizon] if horizon else bench.HORIZONS_S

@@ -28,7 +28,7 @@ def overhead(
     json: JsonFlag = False,
 ) -> None:
     """Measure on real Spark what the manager costs a CPU-bound job, and its driver."""
-    from homeostat.bench import overhead as bench
+    from homeostat.lab.bench import overhead as bench
 
     sizes = [int(size) for size in numbers(tasks, "--tasks", at_least=4)]
     result = bench.measure(pairs=pairs, batches=batches, tasks=sizes, tell=say)
@@ -54,7 +54,7 @@ def heal(
     json: JsonFlag = False,
 ) -> None:
     """Slow executors of a real application down, again and again: are they replaced, and only they?"""
-    from homeostat.bench import heal as bench
+    from homeostat.lab.bench import heal as bench
 
     result = bench.measure(runs=runs, factors=numbers(factors, "--factors", at_least=1.1), seed=seed, tell=say)
     if json:
@@ -86,8 +86,8 @@ def twin(
     json: JsonFlag = False,
 ) -> None:
     """Fit the simulator to real runs, and compare the two where it was not fitted."""
-    from homeostat.bench import twin as bench
-    from homeostat.bench.experiments import EXPERIMENTS
+    from homeostat.lab.bench import twin as bench
+    from homeostat.lab.bench.experiments import EXPERIMENTS
 
     parts = (*bench.PARTS, *(each.name for each in EXPERIMENTS), "all")
     if only not in parts:
@@ -113,7 +113,7 @@ def state(
     json: JsonFlag = False,
 ) -> None:
     """Measure on real Spark how long a query pauses for other state partitions, beside a plain restart."""
-    from homeostat.bench import state as bench
+    from homeostat.lab.bench import state as bench
 
     sizes = [int(size) for size in numbers(keys, "--keys", at_least=100)]
     result = bench.measure(keys=sizes, repeats=repeats, tell=say)

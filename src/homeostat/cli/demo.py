@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homeostat.cli import report as comparing
-from homeostat.cli import running
+from homeostat.cli import scenario_arguments
+from homeostat.cli import sim_tables as comparing
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, say
 from homeostat.core.errors import ConfigError, HomeostatError
 
 if TYPE_CHECKING:
     from homeostat.core.policy import Policy
-    from homeostat.service.showcase import Variant, Viewer
-    from homeostat.service.simulation import RunResult
-    from homeostat.sim.spec import Scenario
+    from homeostat.lab.demonstration import Variant, Viewer
+    from homeostat.sim.scenario.spec import Scenario
+    from homeostat.sim.simulation import RunResult
 
 SPARK, SIM = "spark", "sim"
 SCENARIO = "demo"
@@ -86,9 +86,9 @@ def _can_draw() -> bool:
 
 
 def _on_spark(compare: bool, live: bool, picture: Path, report: Path | None, show: bool, json: bool) -> None:
-    from homeostat import pictures
-    from homeostat.cli.showing import print_comparison, print_summary
-    from homeostat.service.showcase import LOG, REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan
+    from homeostat.cli import pictures
+    from homeostat.cli.demo_display import print_comparison, print_summary
+    from homeostat.lab.demonstration import LOG, REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan
 
     pictures.check_format(picture)  # not only after minutes
     plan = Plan()
@@ -116,8 +116,8 @@ def _on_spark(compare: bool, live: bool, picture: Path, report: Path | None, sho
 
 
 def _dashboard(variant: Variant, wanted: bool) -> AbstractContextManager[None]:
-    from homeostat.service.showcase import LOG
-    from homeostat.web.beside import dashboard
+    from homeostat.lab.demonstration import LOG
+    from homeostat.web.beside_run import dashboard
 
     home = HOME / variant.name
     output = HOME / f"{variant.name}-dashboard.out"  # not below the home, which is emptied first
@@ -127,7 +127,7 @@ def _dashboard(variant: Variant, wanted: bool) -> AbstractContextManager[None]:
 def _report(log: Path, out: Path) -> None:
     """An extra, like the picture."""
     from homeostat.cli.log import open_log
-    from homeostat.cli.reporting import write
+    from homeostat.cli.report import write
 
     try:
         with open_log(log) as store:
@@ -139,7 +139,7 @@ def _report(log: Path, out: Path) -> None:
 
 
 def _viewer(variant: Variant, live: bool, json: bool) -> tuple[AbstractContextManager[object], Viewer]:
-    from homeostat.cli.showing import Lines, Picture, Silent
+    from homeostat.cli.demo_display import Lines, Picture, Silent
 
     def tell(line: str) -> None:
         say(f"homeostat: {line}")
@@ -159,10 +159,10 @@ def _viewer(variant: Variant, live: bool, json: bool) -> tuple[AbstractContextMa
 
 
 def _simulated(scenario: str, speed: float | None, live: bool, picture: Path, json: bool) -> None:
-    from homeostat.service.simulation import simulate
+    from homeostat.sim.simulation import simulate
 
-    loaded = running.load_scenario(scenario)
-    policy = running.policy_for(loaded, source=scenario)
+    loaded = scenario_arguments.load_scenario(scenario)
+    policy = scenario_arguments.policy_for(loaded, source=scenario)
     if json:
         watched = simulate(loaded, policy)
     elif live:
@@ -171,7 +171,7 @@ def _simulated(scenario: str, speed: float | None, live: bool, picture: Path, js
         watched = _plain(loaded, policy)
     family = policy.name.removesuffix(".paper")
     rivals = [name for name in (family, f"{family}.paper", "static") if name != policy.name]
-    results = [watched, *running.run_all(loaded, running.fitting(loaded, rivals))]
+    results = [watched, *scenario_arguments.run_all(loaded, scenario_arguments.fitting(loaded, rivals))]
     if json:
         print_json([result.as_json() for result in results])
     else:
@@ -181,8 +181,8 @@ def _simulated(scenario: str, speed: float | None, live: bool, picture: Path, js
 
 
 def _live(scenario: Scenario, policy: Policy, speed: float) -> RunResult:
-    from homeostat.cli.live import watch
-    from homeostat.service.simulation import simulate
+    from homeostat.cli.live_display import watch
+    from homeostat.sim.simulation import simulate
 
     screen, view = watch(scenario, policy.name, console(), speed)
     with screen:
@@ -190,8 +190,8 @@ def _live(scenario: Scenario, policy: Policy, speed: float) -> RunResult:
 
 
 def _plain(scenario: Scenario, policy: Policy) -> RunResult:
-    from homeostat.cli.live import plain_events
-    from homeostat.service.simulation import simulate
+    from homeostat.cli.live_display import plain_events
+    from homeostat.sim.simulation import simulate
 
     print(f"{scenario.name}: {scenario.title} (policy {policy.name}, {clock(scenario.duration_s)} simulated)")
     return simulate(scenario, policy, on_step=plain_events(print))
@@ -199,7 +199,7 @@ def _plain(scenario: Scenario, policy: Policy) -> RunResult:
 
 def _picture(draw: Callable[[ModuleType], None], path: Path) -> None:
     """The picture is an extra: without matplotlib the demo says so and is none the worse."""
-    from homeostat import pictures
+    from homeostat.cli import pictures
 
     try:
         draw(pictures)

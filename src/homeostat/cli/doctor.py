@@ -112,7 +112,7 @@ def _spark_library(name: str) -> Check:
 
 
 def _java() -> Check:
-    from homeostat.spark.java import find_java
+    from homeostat.spark.cluster.java import find_java
 
     try:
         java = find_java()
@@ -136,7 +136,7 @@ def _capabilities(directory: Path | None) -> list[dict[str, Any]]:
     """What the application in that directory found out when it started; without one, the last that was started."""
     if directory is None and not any(HOME.glob(f"*/{STARTED}")):
         return []
-    from homeostat.service.launch import CAPABILITIES, read_json
+    from homeostat.runtime.launch import CAPABILITIES, read_json
 
     place = application_directory(directory)
     found = read_json(place / CAPABILITIES)

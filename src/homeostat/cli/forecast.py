@@ -13,14 +13,14 @@ import typer
 
 from homeostat.cli.log import RunOption, StoreOption, store_path
 from homeostat.cli.output import JsonFlag, console, heading, print_json, print_table, say
-from homeostat.cli.plugged import WithOption, plugged
+from homeostat.cli.plugin_options import WithOption, plugged
 from homeostat.core.errors import ConfigError
-from homeostat.units import UnitError, format_count, format_duration, parse_duration, parse_share
+from homeostat.strict.units import UnitError, format_count, format_duration, parse_duration, parse_share
 
 if TYPE_CHECKING:
-    from homeostat.bench.traces import Load
+    from homeostat.lab.bench.traces import Load
     from homeostat.models.forecast import Forecast, Series
-    from homeostat.sim.recording import RecordedRun
+    from homeostat.recordings.run import RecordedRun
 
 VALUES = ("count", "rate")
 ROWS_SHOWN = 12
@@ -60,10 +60,10 @@ def forecast(
 ) -> None:
     """Forecast the load, and tell how wrong such forecasts have been and whether this one is worth using."""
     from homeostat.models import forecast as models
-    from homeostat.service.traffic import apart_json, as_json, forecast_apart
+    from homeostat.views.traffic_history import apart_json, as_json, forecast_apart
 
     if picture is not None:
-        from homeostat import pictures
+        from homeostat.cli import pictures
 
         pictures.check(picture)
     horizon_s, options = _horizon_s(horizon), _options(interval, with_)
@@ -153,7 +153,7 @@ def load_of(source: str | None, values: str, store: Path | None, run: str | None
     if source is not None and event_log is not None:
         raise ConfigError("both a source and a log are named", where="--event-log", fix="leave one of them out")
     if event_log is not None:
-        from homeostat.spark.recorder import record
+        from homeostat.spark.outside.recorder import record
 
         return recorded_load(record(event_log), str(event_log))
     if source is None:
@@ -161,14 +161,14 @@ def load_of(source: str | None, values: str, store: Path | None, run: str | None
     path = Path(source)
     if path.suffix == ".toml" or not (path.suffix or path.exists()):
         return simulated_load(source)
-    from homeostat.bench import traces
+    from homeostat.lab.bench import traces
 
     kind: Literal["count", "rate"] = "rate" if values == "rate" else "count"
     return traces.read(path, kind)
 
 
 def _one_source(load: Load, name: str) -> Load:
-    from homeostat.strict import nearest
+    from homeostat.strict.toml_reading import nearest
 
     if name not in load.sources:
         fix = nearest(name, list(load.sources)) or "only one is known of it: leave --of out"
@@ -178,10 +178,10 @@ def _one_source(load: Load, name: str) -> Load:
 
 def stored_load(path: Path, run: str | None) -> Load:
     """What arrived in each batch of a run."""
-    from homeostat.bench.traces import Load
-    from homeostat.service.traffic import arrived
+    from homeostat.lab.bench.traces import Load
     from homeostat.store.sqlite import SqliteStore
-    from homeostat.strict import nearest
+    from homeostat.strict.toml_reading import nearest
+    from homeostat.views.traffic_history import arrived
 
     if not path.exists():
         raise ConfigError(
@@ -201,8 +201,8 @@ def stored_load(path: Path, run: str | None) -> Load:
 
 def recorded_load(recorded: RecordedRun, path: str) -> Load:
     """What arrived for each batch of a recorded query."""
-    from homeostat.bench.traces import Load
-    from homeostat.service.learned import arrivals, arrivals_apart
+    from homeostat.lab.bench.traces import Load
+    from homeostat.runtime.learned import arrivals, arrivals_apart
 
     load = Load(f"{recorded.query} in {path}", *arrivals(recorded), recorded.notes, arrivals_apart(recorded))
     return _enough(load, f"query {recorded.query}", path)
@@ -220,12 +220,12 @@ def simulated_load(name: str) -> Load:
     """The load that a scenario gives out, with its noise."""
     import numpy as np
 
-    from homeostat.bench.traces import Load
-    from homeostat.cli import running
-    from homeostat.service.simulation import interval_s
+    from homeostat.cli import scenario_arguments
+    from homeostat.lab.bench.traces import Load
+    from homeostat.sim.simulation import interval_s
     from homeostat.sim.workload import Workload
 
-    scenario = running.load_scenario(name)
+    scenario = scenario_arguments.load_scenario(name)
     step_s = interval_s(scenario)
     workload = Workload(scenario.workload, scenario.seed, step_s)
     starts_s = np.arange(int(scenario.duration_s / step_s), dtype=np.float64) * step_s

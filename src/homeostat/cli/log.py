@@ -110,7 +110,7 @@ def open_log(path: Path) -> Iterator[Store]:
 
 
 def run_name(store: Store, wanted: str | None, path: Path) -> str:
-    from homeostat.strict import nearest
+    from homeostat.strict.toml_reading import nearest
 
     names = [info.name for info in store.runs()]
     if not names:
@@ -130,7 +130,7 @@ def _all_but_batches() -> list[str]:
 
 def _checked_kinds(kinds: list[str]) -> list[str]:
     from homeostat.store.protocol import KINDS
-    from homeostat.strict import nearest
+    from homeostat.strict.toml_reading import nearest
 
     for kind in kinds:
         if kind not in KINDS:
@@ -139,7 +139,7 @@ def _checked_kinds(kinds: list[str]) -> list[str]:
 
 
 def _check_component(store: Store, run: str, component: str) -> None:
-    from homeostat.strict import nearest
+    from homeostat.strict.toml_reading import nearest
 
     known = sorted({record.component for record in store.records(run) if record.component})
     if component not in known:

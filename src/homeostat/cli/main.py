@@ -11,21 +11,21 @@ import typer
 
 from homeostat._version import __version__
 from homeostat.cli import (
-    ask,
     bench,
     config,
     demo,
     doctor,
     forecast,
     log,
-    operate,
+    operator,
     policies,
-    reporting,
+    report,
     serve,
     sim,
     state,
     status,
     watch,
+    whatif,
 )
 from homeostat.cli import run as running_command
 from homeostat.cli.output import say
@@ -50,19 +50,19 @@ app.command("run")(running_command.run)
 app.command("status")(status.status)
 app.command("watch")(watch.watch)
 app.command("serve")(serve.serve)
-app.command("pause")(operate.pause)
-app.command("resume")(operate.resume)
-app.command("approve")(operate.approve)
-app.command("revert")(operate.revert)
-app.add_typer(operate.app)
+app.command("pause")(operator.pause)
+app.command("resume")(operator.resume)
+app.command("approve")(operator.approve)
+app.command("revert")(operator.revert)
+app.add_typer(operator.app)
 app.add_typer(sim.app)
 app.add_typer(state.app)
 app.command("forecast")(forecast.forecast)
 app.command("log")(log.log)
 app.command("explain")(log.explain)
-app.command("whatif")(ask.whatif)
-app.command("plan")(ask.plan)
-app.command("report")(reporting.report)
+app.command("whatif")(whatif.whatif)
+app.command("plan")(whatif.plan)
+app.command("report")(report.report)
 app.command("policies")(policies.policies)
 app.add_typer(config.app)
 app.add_typer(bench.app)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homeostat.units import clock as clock
+from homeostat.strict.units import clock as clock
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from homeostat.cli.output import JsonFlag, print_json, say
-from homeostat.cli.running import merged, parse_settings
+from homeostat.cli.scenario_arguments import merged, parse_settings
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from homeostat.service.launch import Launch
+    from homeostat.runtime.launch import Launch
 
 DIRECTORY = Path(".homeostat")
 OUTPUT = Path("logs") / "driver.out"
@@ -74,10 +74,10 @@ def run(
 ) -> None:
     """Start a streaming application and regulate it: without --master on a cluster of its own."""
     from homeostat import config as configuration
-    from homeostat.cli.running import parse_mode
-    from homeostat.service.launch import Launch
-    from homeostat.service.supervisor import INTERRUPTED, Supervisor
-    from homeostat.web.beside import dashboard
+    from homeostat.cli.scenario_arguments import parse_mode
+    from homeostat.runtime.launch import Launch
+    from homeostat.runtime.supervisor import INTERRUPTED, Supervisor
+    from homeostat.web.beside_run import dashboard
 
     path = _existing(app)
     flags: dict[str, object] = {
@@ -125,7 +125,7 @@ def _existing(app: str) -> Path:
 
 def _preflight(launch: Launch) -> None:
     """Refused before a cluster is started for it. The user's code runs in a process of its own, never in this one."""
-    command = [sys.executable, "-m", "homeostat.service.preflight", launch.to_json()]
+    command = [sys.executable, "-m", "homeostat.runtime.preflight", launch.to_json()]
     try:
         checked = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LOADING_LIMIT_S, check=False
@@ -156,7 +156,7 @@ def _spark_conf(assignments: list[str]) -> dict[str, str]:
 
 
 def _seconds(text: str | None) -> float | None:
-    from homeostat import units
+    from homeostat.strict import units
 
     try:
         return None if text is None else units.parse_duration(text)

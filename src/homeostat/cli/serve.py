@@ -53,7 +53,7 @@ def serve(
 
 
 def _shape(text: str) -> Shape:
-    from homeostat.strict import nearest
+    from homeostat.strict.toml_reading import nearest
     from homeostat.web.alerts import SHAPES
 
     for shape in SHAPES:

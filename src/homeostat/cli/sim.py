@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homeostat.cli import report, running
+from homeostat.cli import scenario_arguments, sim_tables
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print_json, print_table, say
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from homeostat.core.cycle import Trace
+    from homeostat.core.loop_state import Mode, State
     from homeostat.core.policy import Policy
-    from homeostat.core.state import Mode, State
-    from homeostat.service.simulation import RunResult, SimulatedEngine
-    from homeostat.sim.spec import Scenario
+    from homeostat.sim.scenario.spec import Scenario
+    from homeostat.sim.simulation import RunResult, SimulatedEngine
 
 app = typer.Typer(name="sim", help="Run scenarios on the simulated engines.", no_args_is_help=True)
 
@@ -35,12 +35,12 @@ SetOption = Annotated[
 @app.command("list")
 def list_scenarios(json: JsonFlag = False) -> None:
     """List the scenarios that ship with Homeostat."""
-    from homeostat.sim import scenarios
-    from homeostat.sim.spec import DataflowSpec
+    from homeostat.sim.scenario import catalogue
+    from homeostat.sim.scenario.spec import DataflowSpec
 
     listed = []
-    for name in scenarios.names():
-        scenario = scenarios.load(name)
+    for name in catalogue.names():
+        scenario = catalogue.load(name)
         engine = "dataflow" if isinstance(scenario.engine, DataflowSpec) else "microbatch"
         listed.append((scenario, engine))
     if json:
@@ -72,11 +72,11 @@ def run_scenario(
     json: JsonFlag = False,
 ) -> None:
     """Run a scenario under a policy; exit code 3 if the application was not healthy at the end."""
-    from homeostat.service.simulation import simulate
+    from homeostat.sim.simulation import simulate
 
-    loaded = running.load_scenario(scenario)
-    chosen = running.policy_for(loaded, policy, running.parse_settings(set_ or []), scenario)
-    wanted_mode = running.parse_mode(mode)
+    loaded = scenario_arguments.load_scenario(scenario)
+    chosen = scenario_arguments.policy_for(loaded, policy, scenario_arguments.parse_settings(set_ or []), scenario)
+    wanted_mode = scenario_arguments.parse_mode(mode)
     if store is None:
         result = simulate(loaded, chosen, seed=seed, mode=wanted_mode)
     else:
@@ -84,7 +84,7 @@ def run_scenario(
     if json:
         print_json(result.as_json())
     else:
-        report.print_run(loaded, result)
+        sim_tables.print_run(loaded, result)
     if result.healthy_since_s is None:
         raise typer.Exit(EXIT_UNHEALTHY)
 
@@ -106,18 +106,20 @@ def compare_policies(
 ) -> None:
     """Run a scenario under several policies that all meet the same noise, and compare them."""
     if picture is not None:
-        from homeostat import pictures
+        from homeostat.cli import pictures
 
         pictures.check(picture)
-    loaded = running.load_scenario(scenario)
-    settings = running.parse_settings(set_ or [])
-    results = running.run_all(loaded, policy or running.acting_policies(loaded), seed, settings, scenario)
+    loaded = scenario_arguments.load_scenario(scenario)
+    settings = scenario_arguments.parse_settings(set_ or [])
+    results = scenario_arguments.run_all(
+        loaded, policy or scenario_arguments.acting_policies(loaded), seed, settings, scenario
+    )
     title = f"{loaded.name}: {loaded.title}"
     if json:
         print_json([result.as_json() for result in results])
     else:
         heading(f"{title} (seed {results[0].seed}, {clock(loaded.duration_s)})")
-        report.print_comparison(results)
+        sim_tables.print_comparison(results)
     if picture is not None:
         pictures.compare(results, picture, title=title)
         say(f"Picture: {picture}")
@@ -138,9 +140,9 @@ def fit_scenario(
     json: JsonFlag = False,
 ) -> None:
     """Calibrate the micro-batch simulator from a real run, as a scenario that `sim run` takes."""
-    from homeostat.sim.fitting import fit
-    from homeostat.sim.scenario_text import to_toml
-    from homeostat.spark.recorder import record
+    from homeostat.sim.fit.fitting import fit
+    from homeostat.sim.scenario.toml_text import to_toml
+    from homeostat.spark.outside.recorder import record
 
     fitted = fit(record(event_log))
     text = to_toml(fitted.scenario)
@@ -166,14 +168,14 @@ def _write(path: Path, text: str) -> None:
 
 
 def _run_with_log(scenario: Scenario, policy: Policy, seed: int | None, mode: Mode, path: Path) -> RunResult:
-    from homeostat.service.learned import Learner
-    from homeostat.service.simulation import simulate
+    from homeostat.runtime.learned import Learner
+    from homeostat.sim.simulation import simulate
     from homeostat.store.sqlite import SqliteStore
 
     store = SqliteStore(path)
     try:
         used_seed = scenario.seed if seed is None else seed
-        run = running.new_run_name(store, f"{scenario.name}/{policy.name}/{used_seed}")
+        run = scenario_arguments.new_run_name(store, f"{scenario.name}/{policy.name}/{used_seed}")
         learner = Learner(store, run)
 
         def learn(_trace: Trace, state: State, engine: SimulatedEngine) -> None:

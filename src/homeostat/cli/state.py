@@ -17,9 +17,9 @@ from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, print_json, say
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from homeostat.state.checkpoint import Checkpoint
-    from homeostat.state.compare import Side
-    from homeostat.state.reading import Rows
+    from homeostat.checkpoint.compare import Side
+    from homeostat.checkpoint.metadata import Checkpoint
+    from homeostat.checkpoint.state_reader import Rows
 
 app = typer.Typer(
     name="state", help="Inspect, save, restore and rescale the state in a checkpoint.", no_args_is_help=True
@@ -42,12 +42,12 @@ _PLACE = re.compile(r"(.+)@(\d+)")
 @app.command("ls")
 def ls(checkpoint: CheckpointArgument, batch: BatchOption = None, json: JsonFlag = False) -> None:
     """Tell what a checkpoint holds: operators, tables, schemas, rows, bytes, batches, and what is broken."""
-    from homeostat.cli.state_report import print_description
+    from homeostat.checkpoint.files import LocalFiles, is_local
+    from homeostat.checkpoint.metadata import Checkpoint, open_checkpoint
+    from homeostat.checkpoint.rescale import half_done
+    from homeostat.checkpoint.state_reader import describe, outline
     from homeostat.cli.state_session import spark_session, tracked
-    from homeostat.state.checkpoint import Checkpoint, open_checkpoint
-    from homeostat.state.files import LocalFiles, is_local
-    from homeostat.state.reading import describe, outline
-    from homeostat.state.rescale import half_done
+    from homeostat.cli.state_tables import print_description
 
     cut_short = half_done(Checkpoint(checkpoint, LocalFiles())) if is_local(checkpoint) else []
     for line in cut_short:
@@ -74,11 +74,11 @@ def show(
     json: JsonFlag = False,
 ) -> None:
     """Print rows of a table of the state, as of one committed batch."""
+    from homeostat.checkpoint import state_reader
     from homeostat.cli.state_session import working
-    from homeostat.state import reading
 
     with _opened(checkpoint, batch) as (spark, opened), working(spark, READING):
-        rows = reading.show(spark, opened, table, batch, limit)
+        rows = state_reader.show(spark, opened, table, batch, limit)
     _print_rows(rows, json)
 
 
@@ -91,11 +91,11 @@ def query(
     json: JsonFlag = False,
 ) -> None:
     """Ask SQL of the state: every table that `state ls` names is a view, as of one committed batch."""
+    from homeostat.checkpoint import state_reader
     from homeostat.cli.state_session import working
-    from homeostat.state import reading
 
     with _opened(checkpoint, batch) as (spark, opened), working(spark, "asking"):
-        rows = reading.query(spark, opened, sql, batch, limit)
+        rows = state_reader.query(spark, opened, sql, batch, limit)
     _print_rows(rows, json)
 
 
@@ -108,12 +108,12 @@ def top(
     json: JsonFlag = False,
 ) -> None:
     """Print the largest partitions, and the keys with the most state."""
-    from homeostat.cli.state_report import print_weights
+    from homeostat.checkpoint import largest_keys
     from homeostat.cli.state_session import working
-    from homeostat.state import weight
+    from homeostat.cli.state_tables import print_weights
 
     with _opened(checkpoint, batch) as (spark, opened), working(spark, READING):
-        weights = weight.top(spark, opened, table, batch, limit)
+        weights = largest_keys.top(spark, opened, table, batch, limit)
     if json:
         print_json(asdict(weights))
     else:
@@ -129,9 +129,9 @@ def diff(
     json: JsonFlag = False,
 ) -> None:
     """Print the keys that differ between two batches, or between two checkpoints."""
-    from homeostat.cli.state_report import print_differences
+    from homeostat.checkpoint import compare
     from homeostat.cli.state_session import spark_session, working
-    from homeostat.state import compare
+    from homeostat.cli.state_tables import print_differences
 
     with spark_session() as spark, working(spark, "comparing"):
         differences = compare.diff(spark, _side(before, spark), _side(after, spark), table, limit)
@@ -155,8 +155,8 @@ def changes(
     json: JsonFlag = False,
 ) -> None:
     """Print what batches wrote to the state, one row for each write: Spark's change feed."""
+    from homeostat.checkpoint import compare
     from homeostat.cli.state_session import working
-    from homeostat.state import compare
 
     with _opened(checkpoint, last) as (spark, opened), working(spark, READING):
         rows = compare.changes(spark, opened, table, first, last, limit)
@@ -172,9 +172,9 @@ def export(
     json: JsonFlag = False,
 ) -> None:
     """Write the state to Parquet files, one folder for each table."""
+    from homeostat.checkpoint import export as exporting
     from homeostat.cli.output import print_table
     from homeostat.cli.state_session import tracked
-    from homeostat.state import export as exporting
 
     with _opened(checkpoint, batch) as (spark, opened):
         done = exporting.export(spark, opened, target, table, batch, tracked)
@@ -189,11 +189,11 @@ def export(
 @contextmanager
 def _opened(location: str, batch: int | None) -> Iterator[tuple[SparkSession, Checkpoint]]:
     """The checkpoint and a session; what can be refused without Spark is refused before it is started."""
+    from homeostat.checkpoint.damage import require_sound
+    from homeostat.checkpoint.files import is_local
+    from homeostat.checkpoint.metadata import open_checkpoint
+    from homeostat.checkpoint.state_reader import committed_batch
     from homeostat.cli.state_session import spark_session
-    from homeostat.state.checkpoint import open_checkpoint
-    from homeostat.state.damage import require_sound
-    from homeostat.state.files import is_local
-    from homeostat.state.reading import committed_batch
 
     if is_local(location):
         found = open_checkpoint(location)
@@ -205,8 +205,8 @@ def _opened(location: str, batch: int | None) -> Iterator[tuple[SparkSession, Ch
 
 def _side(place: str, spark: SparkSession) -> Side:
     """`CKPT@BATCH` or `CKPT`; a directory whose name looks like the former is meant as it stands."""
-    from homeostat.state.checkpoint import open_checkpoint
-    from homeostat.state.compare import Side
+    from homeostat.checkpoint.compare import Side
+    from homeostat.checkpoint.metadata import open_checkpoint
 
     match = _PLACE.fullmatch(place)
     if match is None or Path(place).exists():
@@ -215,7 +215,7 @@ def _side(place: str, spark: SparkSession) -> Side:
 
 
 def _print_rows(rows: Rows, json: bool) -> None:
-    from homeostat.cli.state_report import print_rows
+    from homeostat.cli.state_tables import print_rows
 
     if json:
         print_json(asdict(rows))

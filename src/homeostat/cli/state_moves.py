@@ -16,10 +16,10 @@ from homeostat.core.errors import ConfigError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from homeostat.checkpoint.metadata import Checkpoint
+    from homeostat.checkpoint.partition_preview import Preview
+    from homeostat.checkpoint.savepoints import Savepoint
     from homeostat.spark.pipeline import Pipeline
-    from homeostat.state.checkpoint import Checkpoint
-    from homeostat.state.preview import Preview
-    from homeostat.state.savepoints import Savepoint
 
 LIMIT_S = 300.0
 
@@ -40,8 +40,8 @@ def savepoint(
     json: JsonFlag = False,
 ) -> None:
     """Save the last committed batch of a checkpoint, by links where that is possible; the query may run."""
+    from homeostat.checkpoint import savepoints as saving
     from homeostat.cli.state_session import tracked
-    from homeostat.state import savepoints as saving
 
     with _checkpoint(checkpoint) as opened:
         made = saving.make(opened, name, track=tracked)
@@ -53,7 +53,7 @@ def savepoint(
 
 def savepoints(checkpoint: CheckpointArgument, json: JsonFlag = False) -> None:
     """List the savepoints of a checkpoint, oldest first."""
-    from homeostat.state import savepoints as saving
+    from homeostat.checkpoint import savepoints as saving
 
     damaged: list[str] = []
     with _checkpoint(checkpoint) as opened:
@@ -77,14 +77,14 @@ def restore(
     json: JsonFlag = False,
 ) -> None:
     """Put a savepoint back, once every file of it was checked. The query must not run."""
+    from homeostat.checkpoint import rescale as rescaling
+    from homeostat.checkpoint import restore
+    from homeostat.checkpoint import savepoints as saving
+    from homeostat.checkpoint.lock import held
     from homeostat.cli.state_session import tracked
-    from homeostat.state import rescale as rescaling
-    from homeostat.state import restoring
-    from homeostat.state import savepoints as saving
-    from homeostat.state.holding import held
 
     with _checkpoint(checkpoint, may_be_missing=True) as opened, held(opened.location):
-        kept = restoring.restore(opened, name, force=force, track=tracked)
+        kept = restore.restore(opened, name, force=force, track=tracked)
         rescaling.abandon(opened)
         batch = saving.read(opened, name).batch
     if json:
@@ -130,10 +130,10 @@ def check(
     json: JsonFlag = False,
 ) -> None:
     """Would this version of the application go on from this checkpoint? Tried on a linked copy, without its sink."""
-    from homeostat import units
+    from homeostat.checkpoint.damage import require_sound
     from homeostat.cli.state_session import working
-    from homeostat.spark.trial_start import try_start
-    from homeostat.state.damage import require_sound
+    from homeostat.spark.act.restart_check import try_start
+    from homeostat.strict import units
 
     try:
         limit_s = units.parse_duration(limit)
@@ -153,16 +153,16 @@ def check(
 
 
 def _rescale(location: str, partitions: int, verify: bool, app: str | None, sink: str, json: bool) -> None:
+    from homeostat.checkpoint import rescale as rescaling
+    from homeostat.checkpoint import restore
+    from homeostat.checkpoint.lock import held
+    from homeostat.checkpoint.metadata import require_there
     from homeostat.cli.state_session import working
-    from homeostat.spark.trial_start import open_batch_finished
-    from homeostat.state import rescale as rescaling
-    from homeostat.state import restoring
-    from homeostat.state.checkpoint import require_there
-    from homeostat.state.holding import held
+    from homeostat.spark.act.restart_check import open_batch_finished
 
     pipeline = _pipeline(app) if app else None
     with _checkpoint(location, may_be_missing=True) as opened, held(opened.location):
-        restoring.finish(opened)
+        restore.finish(opened)
         require_there(opened)
         if rescaling.has_open_batch(opened) and pipeline is None:
             raise ConfigError(
@@ -184,17 +184,17 @@ def _rescale(location: str, partitions: int, verify: bool, app: str | None, sink
 
 
 def _preview(location: str, partitions: int | None, between: str, slots: int | None, json: bool) -> None:
+    from homeostat.checkpoint import partition_preview as previewing
+    from homeostat.checkpoint import raw_rows
+    from homeostat.checkpoint import rescale as rescaling
+    from homeostat.checkpoint.state_reader import at_one_batch
     from homeostat.cli.state_session import working
-    from homeostat.state import preview as previewing
-    from homeostat.state import rawstate
-    from homeostat.state import rescale as rescaling
-    from homeostat.state.reading import at_one_batch
 
     with _checkpoint(location) as opened, _session() as spark:
         if reason := rescaling.refusal(opened, str(spark.version)):
             raise ConfigError(reason, where=location)
         with working(spark, "reading the keys"):
-            batch, keys = at_one_batch(opened, None, lambda number: rawstate.keys(spark, opened, number))
+            batch, keys = at_one_batch(opened, None, lambda number: raw_rows.keys(spark, opened, number))
         now = opened.state_partitions(batch) or 1
     chosen = previewing.preview(keys, partitions or now, slots)
     best = previewing.best(keys, _candidates(between, now), slots)
@@ -234,20 +234,20 @@ def _told(savepoint: Savepoint) -> dict[str, Any]:
 
 
 def _size(savepoint: Savepoint) -> str:
-    from homeostat.cli.state_report import format_bytes
+    from homeostat.cli.state_tables import format_bytes
 
     copied = f", {format_bytes(savepoint.copied_bytes)} copied" if savepoint.copied_bytes else ", all links"
     return f"{len(savepoint.files)} files, {format_bytes(savepoint.bytes)}{copied}"
 
 
 def _pipeline(app: str) -> Pipeline:
-    from homeostat.service import applications
+    from homeostat.runtime import pipeline_files
 
-    found = applications.load(app)
+    found = pipeline_files.load(app)
     if len(found) > 1:
         names = ", ".join(pipeline.name for pipeline in found)
         raise ConfigError("there are several queries in it", where=app, fix=f"name one, as {app}:NAME of {names}")
-    applications.send_along(app)
+    pipeline_files.send_along(app)
     return found[0]
 
 
@@ -262,9 +262,9 @@ def _session() -> Iterator[SparkSession]:
 @contextmanager
 def _checkpoint(location: str, *, may_be_missing: bool = False) -> Iterator[Checkpoint]:
     """Without Spark where that is possible. It may be missing where there are savepoints to put in its place."""
-    from homeostat.state import savepoints as saving
-    from homeostat.state.checkpoint import Checkpoint, open_checkpoint
-    from homeostat.state.files import LocalFiles, is_local
+    from homeostat.checkpoint import savepoints as saving
+    from homeostat.checkpoint.files import LocalFiles, is_local
+    from homeostat.checkpoint.metadata import Checkpoint, open_checkpoint
 
     if not is_local(location):
         with _session() as spark:

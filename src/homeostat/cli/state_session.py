@@ -26,7 +26,7 @@ FEW = "16"  # the usual 200 are made for clusters
 @contextmanager
 def spark_session() -> Iterator[SparkSession]:
     """A session beside the one that this process has, else one on all cores, quiet, without a web page."""
-    from homeostat.spark.session import build_session, spark_conf
+    from homeostat.spark.cluster.session import build_session, spark_conf
 
     if running := _running():
         session = running.newSession()

@@ -12,10 +12,10 @@ import typer
 
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, print_table
 from homeostat.core.errors import ConfigError
-from homeostat.service.timeline import known
+from homeostat.views.timeline import known
 
 if TYPE_CHECKING:
-    from homeostat.service.overview import Overview, QueryState
+    from homeostat.views.overview import Overview, QueryState
 
 HOME = Path(".homeostat")
 STARTED = "driver.json"
@@ -29,7 +29,7 @@ def status(
     json: JsonFlag = False,
 ) -> None:
     """Tell what an application is doing now: exit code 0 healthy, 3 not running, falling behind or unknown."""
-    from homeostat.service.overview import HEALTHY, overview
+    from homeostat.views.overview import HEALTHY, overview
 
     now_s = time.time()
     found = overview(application_directory(directory), now_s)
@@ -83,7 +83,7 @@ def _query_json(query: QueryState, now_s: float) -> dict[str, Any]:
 
 
 def _print(found: Overview, now_s: float) -> None:
-    from homeostat.service.overview import HEALTHY
+    from homeostat.views.overview import HEALTHY
 
     out = console()
     about = found.about

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homeostat.cli.live import MOST_EVENTS, event_line, event_lines, shown
+from homeostat.cli.live_display import MOST_EVENTS, event_line, event_lines, shown
 from homeostat.cli.output import JsonFlag, clock, console, plain
 from homeostat.core.errors import ConfigError
-from homeostat.units import format_count
+from homeostat.strict.units import format_count
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from homeostat.core.cycle import Trace
     from homeostat.core.findings import Record
+    from homeostat.core.loop_state import State
     from homeostat.core.observation import Observation
-    from homeostat.core.state import State
-    from homeostat.service.manager import Manager
-    from homeostat.spark.rest import RestClient
-    from homeostat.spark.watching import WatchedApplication
+    from homeostat.runtime.manager import Manager
+    from homeostat.spark.outside.remote_application import WatchedApplication
+    from homeostat.spark.sense.rest_client import RestClient
 
 STEP_S = 1.0
 FIRST_TIMEOUT_S = 30.0
@@ -57,9 +57,9 @@ def watch(
     json: JsonFlag = False,
 ) -> None:
     """Watch a running Spark application: stages, tasks, workers, batch times, and what is wrong. Nothing is changed."""
-    from homeostat.spark.eventlog import EventLog
-    from homeostat.spark.rest import RestClient
-    from homeostat.spark.watching import WatchedApplication
+    from homeostat.spark.outside.event_log import EventLog
+    from homeostat.spark.outside.remote_application import WatchedApplication
+    from homeostat.spark.sense.rest_client import RestClient
 
     for_s = _seconds(for_)
     if not url.startswith(("http://", "https://")):
@@ -79,7 +79,7 @@ def watch(
 def _seconds(text: str | None) -> float:
     if text is None:
         return math.inf
-    from homeostat.units import parse_duration
+    from homeostat.strict.units import parse_duration
 
     try:
         return parse_duration(text)
@@ -89,8 +89,8 @@ def _seconds(text: str | None) -> float:
 
 def _first_answer(rest: RestClient, wanted: str) -> str:
     """So that a wrong address, or an application that is not there, is told at once."""
-    from homeostat.refusals import nearest
-    from homeostat.spark.rest import SensorError
+    from homeostat.spark.sense.rest_client import SensorError
+    from homeostat.strict.toml_problems import nearest
 
     def found() -> str:
         there = [each.id for each in rest.applications()]
@@ -111,7 +111,7 @@ def _first_answer(rest: RestClient, wanted: str) -> str:
 
 def _within(limit_s: float, ask: Callable[[], str]) -> str:
     """Whoever answers byte by byte keeps every limit of a request, and a name may take for ever to look up."""
-    from homeostat.spark.rest import SensorError
+    from homeostat.spark.sense.rest_client import SensorError
 
     answers: SimpleQueue[str | Exception] = SimpleQueue()
 
@@ -136,9 +136,9 @@ def _within(limit_s: float, ask: Callable[[], str]) -> str:
 def _follow(watched: WatchedApplication, view: View, until_s: float) -> None:
     """Each query has a loop of its own, which only observes. It ends with the application."""
     from homeostat.policies import registry
-    from homeostat.service.manager import Manager
-    from homeostat.spark.rest import SensorError
-    from homeostat.store.memory import MemoryStore
+    from homeostat.runtime.manager import Manager
+    from homeostat.spark.sense.rest_client import SensorError
+    from homeostat.store.in_memory import MemoryStore
 
     managers: dict[str, Manager] = {}
     while time.time() < until_s:

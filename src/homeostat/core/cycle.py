@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from homeostat.core import absorb, judging, silence
-from homeostat.core.acting import act
-from homeostat.core.asking import Runner, look
-from homeostat.core.book import Book
+from homeostat.core import judging, receiving, silence
+from homeostat.core.deciding import act
+from homeostat.core.effects import Book
 from homeostat.core.events import Command, Event
 from homeostat.core.findings import Diagnosis, Proposal, Record, Symptom
+from homeostat.core.loop_state import State
+from homeostat.core.plugins import Runner, look
 from homeostat.core.policy import Policy
-from homeostat.core.state import State
 
 
 class Trace(NamedTuple):
@@ -32,7 +32,7 @@ def step(
     book = Book(state.numbers, now_s, state.failing)
     commands: list[Command] = []
     for event in events:
-        state = absorb.absorb(policy, state, event, book, commands)
+        state = receiving.absorb(policy, state, event, book, commands)
     state = silence.notice(state, book, commands)
     state = judging.expire(state, book)
     view = look(policy, state, now_s)

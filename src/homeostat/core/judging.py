@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from homeostat.core.acting import action_context, action_key, revert
-from homeostat.core.book import Book
+from homeostat.core.deciding import action_context, action_key, revert
+from homeostat.core.effects import Book
 from homeostat.core.events import Command
 from homeostat.core.findings import (
     DATA_SKEW,
@@ -24,13 +24,13 @@ from homeostat.core.findings import (
     Outcome,
     Symptom,
 )
+from homeostat.core.loop_state import ActiveAction, Advice, State
 from homeostat.core.memory import MemoryEntry
-from homeostat.core.outcome import Trial
-from homeostat.core.pace import NOTICED
 from homeostat.core.policy import Policy
-from homeostat.core.state import ActiveAction, Advice, State
+from homeostat.core.trial import Trial
 from homeostat.core.trust import learned
 from homeostat.core.view import View
+from homeostat.core.worker_pace import NOTICED
 
 _GRACE_S = 60.0
 _UNHEALTHY = (PRESSURE, SLO_VIOLATION, GROWING_BACKLOG)

@@ -10,7 +10,7 @@ from homeostat.core.arbiter import Arbiter, RankedArbiter
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.guards import DEFAULT_GUARDS, Guard
 from homeostat.core.memory import DecayingMemory, MemoryRule
-from homeostat.core.outcome import Judge, LoadNormalisedJudge
+from homeostat.core.trial import Judge, LoadNormalisedJudge
 from homeostat.core.view import View
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from homeostat.core.book import Book
+from homeostat.core.effects import Book
 from homeostat.core.events import Command
 from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, UNKNOWN
-from homeostat.core.state import State
+from homeostat.core.loop_state import State
 
 _LEAST_S = 60.0
 _SPANS = 3.0

@@ -14,7 +14,7 @@ from homeostat.core.findings import STATE_GROWS, Symptom
 from homeostat.core.observation import Array
 from homeostat.core.stats import median, spread
 from homeostat.core.view import View
-from homeostat.detectors.state import ROCKSDB, Seen, operators, unknown, worst
+from homeostat.detectors.state_health import ROCKSDB, Seen, operators, unknown, worst
 
 _PARTS = 6
 _LEAST_IN_PART = 5

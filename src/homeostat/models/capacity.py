@@ -13,8 +13,8 @@ from homeostat.core.digest import Digest
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median
 from homeostat.core.view import View, Window
-from homeostat.models.batch import batch_time, capacities_per_s
-from homeostat.models.fitting import batch_model
+from homeostat.models.batch_model import batch_time, capacities_per_s
+from homeostat.models.model_fitting import batch_model
 from homeostat.models.noise import Noise, fit
 
 RECENT = 6

@@ -10,8 +10,8 @@ import numpy as np
 
 from homeostat.core.observation import Array
 from homeostat.core.stats import quantile
-from homeostat.models.replay import BatchModel, CriticalPath, Setup
-from homeostat.models.taskcost import busy
+from homeostat.models.batch_replay import BatchModel, CriticalPath, Setup
+from homeostat.models.task_cost import busy
 
 INTERVAL = (0.1, 0.9)
 _ROUNDS, _MOST_ROUNDS = 8, 40

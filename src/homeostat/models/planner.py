@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from homeostat.core.configuration import Configuration, Knob, Patch, Value
-from homeostat.models.application import ApplicationModel
-from homeostat.models.question import Arrivals, Candidate, Goal, Proposer, Question, Steady
+from homeostat.models.application_model import ApplicationModel
+from homeostat.models.planning_question import Arrivals, Candidate, Goal, Proposer, Question, Steady
 from homeostat.models.search import Smallest
 
 _LOOKED_AHEAD = 4

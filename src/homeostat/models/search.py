@@ -17,9 +17,9 @@ from homeostat.core.configuration import (
     Patch,
     Value,
 )
-from homeostat.models.holding import holds_in_time
-from homeostat.models.question import Question
-from homeostat.models.replay import BatchModel
+from homeostat.models.batch_replay import BatchModel
+from homeostat.models.objective_check import holds_in_time
+from homeostat.models.planning_question import Question
 from homeostat.models.saturation import FlowModel
 
 SMALLEST = "the smallest"

@@ -17,40 +17,40 @@ from homeostat.core.guards import (
     OneInFlight,
 )
 from homeostat.core.policy import Detector, Policy
-from homeostat.detectors.admission import AdmissionDetector
-from homeostat.detectors.ahead import RiseDetector
+from homeostat.detectors.admission_bound import AdmissionDetector
 from homeostat.detectors.backlog import GrowingBacklogDetector
+from homeostat.detectors.forecast_rise import RiseDetector
 from homeostat.detectors.idle import IdleDetector
-from homeostat.detectors.keys import EvenKeysDetector
+from homeostat.detectors.instance_skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
+from homeostat.detectors.needless_spread import EvenKeysDetector
 from homeostat.detectors.pressure import PressureDetector
 from homeostat.detectors.sensitivity import Sensitivity
-from homeostat.detectors.skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
-from homeostat.detectors.slo import SloDetector
-from homeostat.detectors.state import (
+from homeostat.detectors.slo_violation import SloDetector
+from homeostat.detectors.state_growth import StateGrowthDetector
+from homeostat.detectors.state_health import (
     FixedStateDetector,
     LongReplayDetector,
     SnapshotLagDetector,
     SnapshotRepairedDetector,
     StateMemoryDetector,
 )
-from homeostat.detectors.state_growth import StateGrowthDetector
-from homeostat.detectors.uneven import UnevenPartitionsDetector
-from homeostat.diagnosers.ahead import AheadDiagnoser
-from homeostat.diagnosers.evidence import EvidenceDiagnoser
-from homeostat.diagnosers.state import StateDiagnoser
-from homeostat.models.ahead import Forecasts, forecast_of, forecasts_by
+from homeostat.detectors.uneven_partitions import UnevenPartitionsDetector
+from homeostat.diagnosers.rise_ahead import AheadDiagnoser
+from homeostat.diagnosers.state_risks import StateDiagnoser
+from homeostat.diagnosers.weighing import EvidenceDiagnoser
 from homeostat.models.forecast import CANDIDATES
-from homeostat.models.question import Goal
-from homeostat.policies import plugins
-from homeostat.resolvers.admission import AdmitMoreResolver
-from homeostat.resolvers.ahead import ScaleAheadResolver
+from homeostat.models.load_ahead import Forecasts, forecast_of, forecasts_by
+from homeostat.models.planning_question import Goal
+from homeostat.policies import dotted_paths
+from homeostat.resolvers.admit_more import AdmitMoreResolver
 from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.rebalance import RebalanceResolver
-from homeostat.resolvers.replace import ReplaceSlowResolver
+from homeostat.resolvers.replace_worker import ReplaceSlowResolver
 from homeostat.resolvers.retune import RetuneResolver
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
+from homeostat.resolvers.scale_ahead import ScaleAheadResolver
 from homeostat.resolvers.sizing import Sizing
-from homeostat.resolvers.skew import AdjustSkewResolver, GatherResolver
+from homeostat.resolvers.spread_keys import AdjustSkewResolver, GatherResolver
 from homeostat.settings import GuardSettings, Settings
 
 _REGRET_S = 1800.0
@@ -85,7 +85,7 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
 
 
 def _forecasts(settings: Settings) -> Forecasts:
-    further = plugins.parts(settings.plugins.forecasters, "forecasters")
+    further = dotted_paths.parts(settings.plugins.forecasters, "forecasters")
     return forecasts_by((*CANDIDATES, *further)) if further else forecast_of
 
 
@@ -142,7 +142,7 @@ def latency(settings: Settings) -> Policy:
         ScaleAheadResolver(sizing, planning.largest_error),
         settle_s=settings.loop.settle,
         gives_way=planning.gives_way,
-        proposers=plugins.parts(settings.plugins.proposers, "proposers"),
+        proposers=dotted_paths.parts(settings.plugins.proposers, "proposers"),
     )
     return replace(
         made,

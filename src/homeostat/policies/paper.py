@@ -14,10 +14,9 @@ from homeostat.core.findings import INCONCLUSIVE, SOURCE_LIMITED, Outcome
 from homeostat.core.guards import Bounds, CoolDown, CostLimit, KillSwitch, OneInFlight
 from homeostat.core.memory import Blacklist
 from homeostat.core.observation import NAN
-from homeostat.core.outcome import Trial
 from homeostat.core.policy import Detector, Policy, Resolver
-from homeostat.detectors.measured import batch_pressure
-from homeostat.detectors.paper import (
+from homeostat.core.trial import Trial
+from homeostat.detectors.paper_thresholds import (
     GrowingQueueDetector,
     IdleDetector,
     PendingSkewDetector,
@@ -25,10 +24,11 @@ from homeostat.detectors.paper import (
     RateSkewDetector,
     SloDetector,
 )
-from homeostat.diagnosers.rules import NextReading, PaperTable
-from homeostat.policies.checks import check_settings
+from homeostat.detectors.window_means import batch_pressure
+from homeostat.diagnosers.paper_table import NextReading, PaperTable
+from homeostat.policies.setting_checks import check_settings
 from homeostat.resolvers.alert import Alert
-from homeostat.resolvers.paper import (
+from homeostat.resolvers.paper_actions import (
     AdjustSkew,
     InDiagnosisOrder,
     ReplaceSlow,

@@ -9,10 +9,10 @@ from typing import Any
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.policy import Policy
-from homeostat.policies import defaults, paper, plugins
+from homeostat.policies import defaults, dotted_paths, paper
 from homeostat.policies.peers import PEERS
 from homeostat.settings import Settings, read
-from homeostat.strict import nearest
+from homeostat.strict.toml_reading import nearest
 
 DEFAULT = "provisioning"
 
@@ -62,10 +62,10 @@ def build(
     elif name in _PEERS:
         made = PEERS[name]()
     elif ":" in name:
-        return plugins.extended(plugins.policy(name), given.plugins)
+        return dotted_paths.extended(dotted_paths.policy(name), given.plugins)
     else:
         raise ConfigError(f"there is no policy {name!r}", fix=nearest(name, names()))
-    return plugins.extended(replace(made, name=name), given.plugins)
+    return dotted_paths.extended(replace(made, name=name), given.plugins)
 
 
 def paper_settings(settings: Settings) -> paper.PaperSettings:

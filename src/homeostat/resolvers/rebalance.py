@@ -12,8 +12,8 @@ import numpy as np
 from homeostat.core.configuration import Knob, KnobSpec, Patch
 from homeostat.core.findings import ADJUST_SKEW, HASH_IMBALANCE, Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
-from homeostat.detectors.skew import typically
-from homeostat.models.batch import BatchTime, StageTime, batch_time, waves_of
+from homeostat.detectors.instance_skew import typically
+from homeostat.models.batch_model import BatchTime, StageTime, batch_time, waves_of
 from homeostat.resolvers.alert import alert_about
 
 _SEEN = 3  # batches: before them the keys may have fallen otherwise

@@ -26,18 +26,18 @@ from homeostat.core.findings import (
 )
 from homeostat.core.objective import GivesWay
 from homeostat.core.view import View
-from homeostat.models.application import ApplicationModel, application_model
+from homeostat.models.application_model import ApplicationModel, application_model
+from homeostat.models.batch_replay import BatchModel
 from homeostat.models.capacity import level
 from homeostat.models.planner import Plan, plan
-from homeostat.models.question import Candidate, Goal, Proposer, Steady
-from homeostat.models.replay import BatchModel
+from homeostat.models.planning_question import Candidate, Goal, Proposer, Steady
 from homeostat.models.trend import rise_per_s
-from homeostat.resolvers.ahead import NO_TROUBLE, ScaleAheadResolver, expected_per_s
 from homeostat.resolvers.alert import alert_about
-from homeostat.resolvers.doubt import doubted
+from homeostat.resolvers.model_trust import doubted
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
+from homeostat.resolvers.scale_ahead import NO_TROUBLE, ScaleAheadResolver, expected_per_s
 from homeostat.resolvers.sizing import since_onset
-from homeostat.units import clock
+from homeostat.strict.units import clock
 
 _PAUSE_WEIGHT = 1.0 / 3000.0
 _LEAST_SAVING = 1.0

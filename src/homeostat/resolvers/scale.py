@@ -25,12 +25,12 @@ from homeostat.core.findings import (
     Proposal,
 )
 from homeostat.core.view import View
-from homeostat.models.application import unseen
+from homeostat.models.application_model import unseen
 from homeostat.models.capacity import loads, speed_up
-from homeostat.resolvers.admission import rows_wanted
+from homeostat.resolvers.admit_more import rows_wanted
 from homeostat.resolvers.alert import alert_about
-from homeostat.resolvers.doubt import doubt
-from homeostat.resolvers.paper import scale_down_target, scale_up_target
+from homeostat.resolvers.model_trust import doubt
+from homeostat.resolvers.paper_actions import scale_down_target, scale_up_target
 from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
 
 _NO_GAIN = 1e-3

@@ -10,6 +10,7 @@ from functools import partial
 from homeostat.core.configuration import Knob
 from homeostat.core.findings import Diagnosis
 from homeostat.core.view import View
+from homeostat.models.batch_replay import BatchModel
 from homeostat.models.capacity import (
     RECENT,
     Load,
@@ -20,9 +21,8 @@ from homeostat.models.capacity import (
     peak,
     replays,
 )
-from homeostat.models.fitting import batch_model
+from homeostat.models.model_fitting import batch_model
 from homeostat.models.performance import capacity_per_s
-from homeostat.models.replay import BatchModel
 from homeostat.models.saturation import KeyShares
 
 _ROUNDING = 1e-6

@@ -11,7 +11,7 @@ import numpy as np
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array, FlowSample, Observation, TaskSample
-from homeostat.sim.spec import FaultKind, FaultSpec
+from homeostat.sim.scenario.spec import FaultKind, FaultSpec
 
 _FLOW_NUMBERS = tuple(f.name for f in fields(FlowSample) if f.name not in ("source", "query", "phases_s"))
 _NONSENSE = np.array([-1.0, -1e300, 1e300, np.inf, -np.inf, np.nan])

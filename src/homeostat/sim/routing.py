@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from homeostat.core.observation import Array
-from homeostat.sim.spec import ComponentSpec
+from homeostat.sim.scenario.spec import ComponentSpec
 
 Keys = NDArray[np.uint64]
 

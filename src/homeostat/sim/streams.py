@@ -8,7 +8,7 @@ import numpy as np
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
-from homeostat.sim.spec import Noise
+from homeostat.sim.scenario.spec import Noise
 
 
 def stream(seed: int, *names: str) -> np.random.Generator:

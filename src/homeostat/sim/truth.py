@@ -10,7 +10,7 @@ from math import ceil
 from homeostat.core.configuration import Knob, Value
 from homeostat.core.objective import Objective
 from homeostat.sim.routing import heaviest_key, largest_share
-from homeostat.sim.spec import ComponentSpec
+from homeostat.sim.scenario.spec import ComponentSpec
 
 _ROUNDING = 1e-9
 

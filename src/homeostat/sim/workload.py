@@ -9,7 +9,7 @@ from math import asin, cos, floor, inf, isfinite, pi, sin
 from typing import Protocol
 
 from homeostat.core.errors import ConfigError
-from homeostat.sim.spec import WorkloadSpec
+from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.sim.streams import Ar1, stream
 
 Point = tuple[float, float]

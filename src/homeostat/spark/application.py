@@ -27,16 +27,16 @@ from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Balance
 from homeostat.core.topology import Topology
-from homeostat.spark import shares
-from homeostat.spark.actuator import Actuator
-from homeostat.spark.balances import Balances, read_balance
-from homeostat.spark.bounds import default_rows, report_bound, written_values
-from homeostat.spark.capabilities import Surroundings, judge, look_around
-from homeostat.spark.control import forget_bound, write_control
+from homeostat.lab.source_control import forget_bound, write_control
+from homeostat.spark.act import executor_shares
+from homeostat.spark.act.actuator import Actuator
+from homeostat.spark.act.admission import default_rows, report_bound, written_values
+from homeostat.spark.act.capabilities import Surroundings, judge, look_around
+from homeostat.spark.act.deadline import Deadline
+from homeostat.spark.act.executors import Executors, at_once
+from homeostat.spark.act.locality import Locality, ran_slowest_stage
+from homeostat.spark.act.managed_query import ManagedQuery
 from homeostat.spark.engine import QueryEngine
-from homeostat.spark.executors import Executors, at_once
-from homeostat.spark.handles import QueryHandle, handle_of
-from homeostat.spark.locality import Locality, ran_slowest_stage
 from homeostat.spark.pipeline import (
     BOUND_OPTIONS,
     DEFAULT_TRIGGER_S,
@@ -47,10 +47,10 @@ from homeostat.spark.pipeline import (
     running_trigger_s,
     written_trigger_s,
 )
-from homeostat.spark.queries import ManagedQuery
-from homeostat.spark.rest import RestClient
-from homeostat.spark.sensing import Sensors, executor_news
-from homeostat.spark.waiting import Deadline
+from homeostat.spark.sense.key_balance import Balances, read_balance
+from homeostat.spark.sense.query_handle import QueryHandle, handle_of
+from homeostat.spark.sense.rest_client import RestClient
+from homeostat.spark.sense.sensors import Sensors, executor_news
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,7 +122,7 @@ class Application:
 
     @property
     def wanted_executors(self) -> int:
-        return shares.total(self.shares)
+        return executor_shares.total(self.shares)
 
     @property
     def steers(self) -> bool:
@@ -221,7 +221,7 @@ class Application:
         values = dict(command.desired.values)
         if EXECUTORS_KNOB in values:
             under_way = {asked.query: asked.executors for asked in list(self._asked.values())}
-            values[EXECUTORS_KNOB] = shares.total({**self.shares, **under_way, query: executors})
+            values[EXECUTORS_KNOB] = executor_shares.total({**self.shares, **under_way, query: executors})
         self._actuator.apply(replace(command, id=id, desired=Configuration(values, self._still_there(command))))
 
     def _still_there(self, command: Apply) -> frozenset[str]:
@@ -266,7 +266,7 @@ class Application:
         own = self.queries[query].values
         values: dict[Knob, Value] = {knob: value for knob, value in whole.values.items() if knob in own}
         if EXECUTORS_KNOB in whole.values:
-            values[EXECUTORS_KNOB] = shares.observed(self.shares, query, int(whole[EXECUTORS_KNOB]))
+            values[EXECUTORS_KNOB] = executor_shares.observed(self.shares, query, int(whole[EXECUTORS_KNOB]))
         return Configuration(values, whole.retired)
 
     # Events on their way from Spark to the engines
@@ -275,7 +275,7 @@ class Application:
         match event:
             case Observed(observation):
                 name = observation.flows[0].query if observation.flows else ""
-                self._put(name, Observed(shares.as_seen_by(self.shares, name, observation)))
+                self._put(name, Observed(executor_shares.as_seen_by(self.shares, name, observation)))
             case UnderWay(run):
                 names = [name for name, handle in self._handles.items() if handle.run_id == run]
                 self._put(names[0] if names else "", event)
@@ -305,7 +305,7 @@ class Application:
     def _share_out(self) -> None:
         """As long as Spark decides how many there are, the queries share those."""
         if self._executors is not None and not self._executors.held:
-            self.shares = shares.split(len(self._executors.alive()), list(self.queries))
+            self.shares = executor_shares.split(len(self._executors.alive()), list(self.queries))
 
     def _look_at_keys(self, query: str) -> Balance | None:
         managed = self.queries[query]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Apply, EngineChanged, Event
-from homeostat.spark.inbox import Inbox
+from homeostat.spark.event_inbox import Inbox
 
 if TYPE_CHECKING:
     from homeostat.spark.application import Application

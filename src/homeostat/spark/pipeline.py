@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from homeostat import units
 from homeostat.core.configuration import (
     PARALLELISM,
     ROWS_PER_TRIGGER,
@@ -22,6 +21,7 @@ from homeostat.core.configuration import (
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.core.objective import Objective
 from homeostat.objectives import Wanted, combined
+from homeostat.strict import units
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,7 +86,7 @@ class Context:
         """`spark.readStream.format(format)` with the knobs as options; an option that you set yourself wins."""
         name = format.lower()  # as Spark reads it
         if name == "homeostat":
-            from homeostat.spark.source import register
+            from homeostat.lab.source import register
 
             register(self.spark)
         self.formats.append(name)
@@ -119,7 +119,7 @@ class Context:
 
     def watched(self, rows: DataFrame, name: str, key: str | Sequence[str]) -> DataFrame:
         """The same rows, of which the loop sees the largest keys: for an operator that is not written with hs.keyed."""
-        from homeostat.spark.watched import watched
+        from homeostat.spark.sense.key_sketch import watched
 
         self._check_name(name)
         self.watches.append(name)

@@ -22,7 +22,7 @@ from homeostat.store.protocol import (
     SYMPTOM,
     Store,
 )
-from homeostat.store.words import SEPARATOR, moment, one_line
+from homeostat.store.wording import SEPARATOR, moment, one_line
 
 _LONGEST_SECTION = 20
 _IDS_COMPARED = 5_000

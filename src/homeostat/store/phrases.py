@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from homeostat.core.findings import JSON, Record
 from homeostat.store.protocol import ACTION, ADVICE, DIAGNOSIS, OUTCOME, PROPOSAL, RECEIPT, REJECTION, SYMPTOM
-from homeostat.store.words import SEPARATOR, listing, number, one_line, settings, span, words
+from homeostat.store.wording import SEPARATOR, listing, number, one_line, settings, span, words
 
 _GAINS = ("observed_gain", "predicted_gain", "standard_error")
 _TOLD = {

@@ -5,12 +5,12 @@ The checks raise AssertionError and need no particular test runner; `check_store
 
 from __future__ import annotations
 
-from homeostat.stateful.rehearsal import Rehearsal
-from homeostat.store.contract import STORE_CHECKS, check_store, check_survives_kill
+from homeostat.keyed.rehearsal import Rehearsal
 from homeostat.testing.builders import blanked, described, instances, observations, view_of
 from homeostat.testing.engines import ENGINE_CHECKS, check_engine
 from homeostat.testing.loop import Played, play
 from homeostat.testing.plugins import check_detector, check_diagnoser, check_policy, check_resolver
+from homeostat.testing.stores import STORE_CHECKS, check_store, check_survives_kill
 from homeostat.testing.views import sample_views
 
 __all__ = [

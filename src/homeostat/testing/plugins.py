@@ -14,10 +14,10 @@ from homeostat.core.cycle import step
 from homeostat.core.events import Apply, Observed
 from homeostat.core.findings import ALERT, OVER_PROVISIONED, UNKNOWN, Diagnosis, Proposal, Symptom
 from homeostat.core.guards import GuardContext
+from homeostat.core.loop_state import State
 from homeostat.core.policy import Detector, Diagnoser, Policy, Resolver
-from homeostat.core.state import State
+from homeostat.core.validation import flaw
 from homeostat.core.view import View
-from homeostat.core.wellformed import flaw
 from homeostat.testing.builders import described
 from homeostat.testing.views import idle_views, partly_unknown_views, sample_views, unknown_views
 

@@ -19,10 +19,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from homeostat.core.errors import HomeostatError, NoLogError
-from homeostat.service.orders import order
+from homeostat.runtime.orders import order
 from homeostat.store.sqlite import SqliteStore
-from homeostat.web import views
-from homeostat.web.answers import HTML_TYPE, JSON_TYPE, Body, RefusalError, as_json, refused, tagged
+from homeostat.web import page_contexts
+from homeostat.web.answer_cache import Recent, Wish
 from homeostat.web.endpoints import ENDPOINTS, Endpoint, OrderBody, description
 from homeostat.web.feed import MOST_VIEWERS, Feed
 from homeostat.web.gate import Gate
@@ -30,7 +30,7 @@ from homeostat.web.metrics import MEDIA_TYPE, exposition
 from homeostat.web.pages import STATIC, page
 from homeostat.web.parameters import read
 from homeostat.web.reader import Reader
-from homeostat.web.recent import Recent, Wish
+from homeostat.web.responses import HTML_TYPE, JSON_TYPE, Body, RefusalError, as_json, refused, tagged
 from homeostat.web.security import SESSION_S, Person, Sessions, Tokens, cookie
 from homeostat.web.summary import simulated
 
@@ -138,7 +138,7 @@ class Dashboard:
         return Response(text.encode("utf-8", "backslashreplace"), media_type=MEDIA_TYPE)
 
     async def _events(self, request: Request) -> Response:
-        asked = read(views.EVENTS, request.query_params.multi_items())
+        asked = read(page_contexts.EVENTS, request.query_params.multi_items())
         if self.feed is None or self.feed.viewers >= MOST_VIEWERS:
             raise RefusalError(503, f"{MOST_VIEWERS} viewers are connected already", "close one")
         seen = _whole(request.headers.get("last-event-id", ""))
@@ -184,7 +184,7 @@ class Dashboard:
 
     def _give(self, body: OrderBody, person: Person) -> str:
         """Into the log of the run, where its manager finds it within a second."""
-        info = self._reader.read(lambda store: views.known_run(store, body.run))
+        info = self._reader.read(lambda store: page_contexts.known_run(store, body.run))
         if simulated(info):
             raise RefusalError(409, "this run was simulated and is over: nobody is there to obey")
         record = order(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from homeostat.core.state import EARN_AFTER
-from homeostat.service.overview import HEALTHY, STOPPED, UNKNOWN
-from homeostat.web.presence import Present
+from homeostat.core.loop_state import EARN_AFTER
+from homeostat.views.overview import HEALTHY, STOPPED, UNKNOWN
+from homeostat.views.present import Present
 
 YES, NO = "yes", "no"
 

@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from homeostat._version import __version__
-from homeostat.service.orders import COMMANDS, LONGEST
+from homeostat.runtime.orders import COMMANDS, LONGEST
 from homeostat.store.protocol import Store
-from homeostat.web import views, whatif
+from homeostat.web import page_contexts, whatif
 from homeostat.web.parameters import Parameter
 
 Answer = Callable[[Store, Mapping[str, Any]], dict[str, Any]]
@@ -33,14 +33,39 @@ class Endpoint:
 
 ENDPOINTS = (
     Endpoint(
-        "/index", "Every run, the newest first, with its health", views.INDEX, views.index, "index.html", empty=True
+        "/index",
+        "Every run, the newest first, with its health",
+        page_contexts.INDEX,
+        page_contexts.index,
+        "index.html",
+        empty=True,
     ),
-    Endpoint("/query", "One run: health, conditions, topology, decisions", views.QUERY, views.query, "query.html"),
-    Endpoint("/series", "Its batches as columns, and its actions", views.SERIES, views.charts),
-    Endpoint("/stories", "Its decisions, each from symptom to outcome", views.STORIES, views.told, "stories.html"),
-    Endpoint("/log", "Its records, the newest first", views.LOG, views.log, "log.html"),
-    Endpoint("/record", "One record, explained, with its chain", views.RECORD, views.record, "record.html"),
-    Endpoint("/models/traffic", "What will arrive, with an interval", views.TRAFFIC, views.traffic, keep_s=60.0),
+    Endpoint(
+        "/query",
+        "One run: health, conditions, topology, decisions",
+        page_contexts.QUERY,
+        page_contexts.query,
+        "query.html",
+    ),
+    Endpoint("/series", "Its batches as columns, and its actions", page_contexts.SERIES, page_contexts.charts),
+    Endpoint(
+        "/stories",
+        "Its decisions, each from symptom to outcome",
+        page_contexts.STORIES,
+        page_contexts.told,
+        "stories.html",
+    ),
+    Endpoint("/log", "Its records, the newest first", page_contexts.LOG, page_contexts.log, "log.html"),
+    Endpoint(
+        "/record", "One record, explained, with its chain", page_contexts.RECORD, page_contexts.record, "record.html"
+    ),
+    Endpoint(
+        "/models/traffic",
+        "What will arrive, with an interval",
+        page_contexts.TRAFFIC,
+        page_contexts.traffic,
+        keep_s=60.0,
+    ),
     Endpoint(
         "/models/performance",
         "What a rate and a configuration would do, with the curve over the rate",
@@ -150,7 +175,7 @@ def _events() -> dict[str, Any]:
     return {
         "get": {
             "summary": "News of the log as server-sent events, without end",
-            "parameters": [*(_asked(parameter) for parameter in views.EVENTS), seen],
+            "parameters": [*(_asked(parameter) for parameter in page_contexts.EVENTS), seen],
             "responses": {
                 "200": {
                     "description": "Events `record`, each a line of the log with its place as id, and `reset` for "

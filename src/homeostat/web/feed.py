@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from homeostat.core.errors import StoreError
 from homeostat.store.protocol import Placed
-from homeostat.web.answers import as_json
 from homeostat.web.reader import Reader
+from homeostat.web.responses import as_json
 from homeostat.web.stories import line
 
 POLL_S = 0.4

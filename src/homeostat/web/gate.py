@@ -9,7 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 
-from homeostat.web.answers import RefusalError, refused
+from homeostat.web.responses import RefusalError, refused
 from homeostat.web.security import HEADERS, LARGEST_BODY, Person, Sessions, Tokens, cookie, own_host, same_origin
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from homeostat.service.overview import HEALTHY
 from homeostat.store.protocol import KINDS, Store
+from homeostat.views.overview import HEALTHY
 from homeostat.web.summary import summary
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"

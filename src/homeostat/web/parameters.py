@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from homeostat.web.answers import RefusalError
+from homeostat.web.responses import RefusalError
 
 
 @dataclass(frozen=True, slots=True)

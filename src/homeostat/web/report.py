@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from homeostat.core.findings import Record
-from homeostat.service.timeline import behind
 from homeostat.store.protocol import ACTION, BATCH, OUTCOME, Store
-from homeostat.store.words import number, span
-from homeostat.web import presence, stories, summary, views
-from homeostat.web.answers import as_json
+from homeostat.store.wording import number, span
+from homeostat.views import present
+from homeostat.views.timeline import behind
+from homeostat.web import page_contexts, stories, summary
 from homeostat.web.pages import STATIC, page
+from homeostat.web.responses import as_json
 from homeostat.web.series import MOST_BATCHES, row
 
 MOST_STORIES = 200
@@ -27,9 +28,9 @@ Holds = Callable[[Mapping[str, float]], bool]
 
 def report(store: Store, run: str) -> bytes:
     """Of a run that the log has; RefusalError if it has not."""
-    info = views.known_run(store, run)
+    info = page_contexts.known_run(store, run)
     about = summary.summary(store, info, time.time())
-    shown = views.charts(store, {"run": run, "last": "all", "points": 1_000})
+    shown = page_contexts.charts(store, {"run": run, "last": "all", "points": 1_000})
     batches = store.records(run, kinds=(BATCH,), limit=MOST_BATCHES, newest_first=True)[::-1]
     styles = [_file("uPlot.min.css"), _file("style.css")]
     scripts = [_file("uPlot.iife.min.js"), _file("app.js")]
@@ -43,7 +44,7 @@ def report(store: Store, run: str) -> bytes:
     return page(
         "report.html",
         about=about,
-        present=presence.present(store, run).model_dump(),
+        present=present.present(store, run).model_dump(),
         facts=facts(batches, store.records(run, kinds=(ACTION, OUTCOME)), about["objective"]),
         stories=stories.stories(store, run, 0, MOST_STORIES)["stories"],
         # Within a script only an end of that script could do harm.

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.core.findings import Record
-from homeostat.detectors.slo import lag_of, latency_of
-from homeostat.service.timeline import known
+from homeostat.detectors.slo_violation import lag_of, latency_of
 from homeostat.store.protocol import ACTION, BATCH, Store
+from homeostat.views.timeline import known
 
 MOST_POINTS = 600
 # A week of batches every ten seconds is more than a picture shows; the newest are read.

@@ -70,9 +70,9 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
 
         from homeostat.web.app import Dashboard
         from homeostat.web.connections import Patient
-        from homeostat.web.notify import Notifier
         from homeostat.web.pages import warm
         from homeostat.web.reader import Reader
+        from homeostat.web.webhook import Notifier
     except ImportError as error:
         raise ConfigError(
             f"{error.name} is not installed", where="serve", fix="pip install 'homeostat[serve]'"

@@ -23,7 +23,7 @@ from homeostat.store.protocol import (
     SYMPTOM,
     Store,
 )
-from homeostat.store.words import moment, one_line
+from homeostat.store.wording import moment, one_line
 
 TELLING = (ACTION, ADVICE, REJECTION, ALERT, OPERATOR, FAILURE)
 LONGEST_TEXT = 300

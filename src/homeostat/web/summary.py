@@ -8,9 +8,9 @@ from typing import Any
 
 from homeostat.core.errors import StoreError
 from homeostat.core.findings import Record
-from homeostat.service.overview import BEHIND, HEALTHY, STOPPED, UNKNOWN, query_state
 from homeostat.store.protocol import BATCH, RunInfo, Store
-from homeostat.web.presence import present
+from homeostat.views.overview import BEHIND, HEALTHY, STOPPED, UNKNOWN, query_state
+from homeostat.views.present import present
 from homeostat.web.series import latest, rates
 
 SPARKLINE_POINTS = 40

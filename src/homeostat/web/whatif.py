@@ -9,15 +9,15 @@ from typing import Any
 
 from homeostat.core.configuration import EXECUTORS, EXECUTORS_KNOB, Configuration, Knob
 from homeostat.core.errors import ConfigError
-from homeostat.models.application import ApplicationModel, Predicted
+from homeostat.models.application_model import ApplicationModel, Predicted
+from homeostat.models.batch_replay import BatchModel
 from homeostat.models.planner import plan
-from homeostat.models.question import Goal
-from homeostat.models.replay import BatchModel
-from homeostat.service import questions
-from homeostat.service.traffic import traffic
+from homeostat.models.planning_question import Goal
 from homeostat.store.protocol import Store
+from homeostat.views import questions
+from homeostat.views.traffic_history import traffic
+from homeostat.web.page_contexts import RUN, known_run
 from homeostat.web.parameters import choice, number, text, whole
-from homeostat.web.views import RUN, known_run
 
 HORIZONS_S = {"15 min": 900.0, "30 min": 1_800.0, "1 h": 3_600.0, "6 h": 21_600.0, "1 d": 86_400.0}
 MOST_ROWS_PER_S = 1e9
@@ -108,7 +108,7 @@ def plans(store: Store, asked: Asked) -> dict[str, Any]:
 
 
 def _answered(store: Store, asked: Asked, told: Callable[[ApplicationModel], dict[str, Any]]) -> dict[str, Any]:
-    from homeostat.service import learned
+    from homeostat.runtime import learned
 
     info = known_run(store, asked["run"])
     found: dict[str, Any] = {"run": info.name, "usable": True, "reason": ""}

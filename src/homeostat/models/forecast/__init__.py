@@ -1,9 +1,9 @@
 """The load minutes to days ahead, with intervals, by whichever candidate has been best for this very source."""
 
 from homeostat.models.forecast.backtest import ORIGINS
+from homeostat.models.forecast.baselines import Forecaster
 from homeostat.models.forecast.champion import CANDIDATES, QUANTILES, Forecast, Score, forecast, forecasts
 from homeostat.models.forecast.series import Series, regular
-from homeostat.models.forecast.simple import Forecaster
 
 __all__ = [
     "CANDIDATES",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from homeostat.core.observation import NAN, Array
+from homeostat.models.forecast.baselines import Forecaster, rolled
 from homeostat.models.forecast.series import LEAST_SEASONS, Series, known_mean
-from homeostat.models.forecast.simple import Forecaster, rolled
 
 ORIGINS = 64
 

@@ -11,12 +11,12 @@ import numpy as np
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import NAN, Array
 from homeostat.models.forecast.backtest import ORIGINS, Backtest, backtest, needed
+from homeostat.models.forecast.baselines import LAST_VALUE, NAIVE, Forecaster, LastValue, SeasonalNaive, WeeklyNaive
+from homeostat.models.forecast.daily_profile import Profile
 from homeostat.models.forecast.holt_winters import HoltWinters
 from homeostat.models.forecast.intervals import Errors
-from homeostat.models.forecast.profile import Profile
 from homeostat.models.forecast.regression import Regression
 from homeostat.models.forecast.series import MOST_POINTS, Series, known_mean
-from homeostat.models.forecast.simple import LAST_VALUE, NAIVE, Forecaster, LastValue, SeasonalNaive, WeeklyNaive
 
 CANDIDATES: tuple[Forecaster, ...] = (
     LastValue(),

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from homeostat.core.digest import Digest
 from homeostat.core.policy import Policy
 from homeostat.core.view import View
-from homeostat.policies.checks import check_settings
-from homeostat.policies.peers.measure import arrivals, demands, measure, recent, units
+from homeostat.policies.peers.measurements import arrivals, demands, measure, recent, units
 from homeostat.policies.peers.rule import Missing, Target, rule_policy
+from homeostat.policies.setting_checks import check_settings
 
 _ROUNDING = 1e-6
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from homeostat.core.policy import Policy
 from homeostat.core.view import View
-from homeostat.policies.checks import check_settings
-from homeostat.policies.peers.measure import measure, recent, units
+from homeostat.policies.peers.measurements import measure, recent, units
 from homeostat.policies.peers.rule import Missing, Target, rule_policy
+from homeostat.policies.setting_checks import check_settings
 
 
 @dataclass(frozen=True, slots=True)

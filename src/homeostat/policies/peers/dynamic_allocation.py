@@ -15,9 +15,9 @@ import numpy as np
 
 from homeostat.core.policy import Policy
 from homeostat.core.view import View, Window
-from homeostat.policies.checks import check_settings
-from homeostat.policies.peers.measure import Unit, recent, slots_per_worker, units
+from homeostat.policies.peers.measurements import Unit, recent, slots_per_worker, units
 from homeostat.policies.peers.rule import Missing, Target, rule_policy
+from homeostat.policies.setting_checks import check_settings
 
 _MOST_DOUBLINGS = 30
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from homeostat.core.arbiter import InOrderArbiter
 from homeostat.core.policy import Policy
-from homeostat.detectors.paper import PendingSkewDetector, PressureDetector, RateSkewDetector
-from homeostat.diagnosers.rules import PaperTable
-from homeostat.policies.checks import check_settings
+from homeostat.detectors.paper_thresholds import PendingSkewDetector, PressureDetector, RateSkewDetector
+from homeostat.diagnosers.paper_table import PaperTable
 from homeostat.policies.peers.rule import GUARDS, NoJudge, NoMemory
-from homeostat.resolvers.paper import ScaleUp
+from homeostat.policies.setting_checks import check_settings
+from homeostat.resolvers.paper_actions import ScaleUp
 
 
 @dataclass(frozen=True, slots=True)

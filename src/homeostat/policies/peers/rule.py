@@ -25,11 +25,11 @@ from homeostat.core.findings import (
 )
 from homeostat.core.guards import Bounds, Guard, KillSwitch, OneInFlight
 from homeostat.core.memory import ActionKey, Context, Entries, MemoryEntry
-from homeostat.core.outcome import Trial
 from homeostat.core.policy import Policy
+from homeostat.core.trial import Trial
 from homeostat.core.view import View
-from homeostat.detectors.measured import missing_metric
-from homeostat.policies.peers.measure import Unit
+from homeostat.detectors.window_means import missing_metric
+from homeostat.policies.peers.measurements import Unit
 
 TOO_SMALL = "too-small"
 TOO_LARGE = "too-large"

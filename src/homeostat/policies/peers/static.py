@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from homeostat.core.errors import ConfigError
+from homeostat.core.loop_state import HISTORY_KEPT
 from homeostat.core.observation import NAN
 from homeostat.core.policy import Policy
-from homeostat.core.state import HISTORY_KEPT
 from homeostat.core.view import View
-from homeostat.policies.checks import check_settings
 from homeostat.policies.peers.ds2 import size
-from homeostat.policies.peers.measure import arrivals, recent, units
+from homeostat.policies.peers.measurements import arrivals, recent, units
 from homeostat.policies.peers.rule import Missing, Target, rule_policy
+from homeostat.policies.setting_checks import check_settings
 
 
 @dataclass(frozen=True, slots=True)

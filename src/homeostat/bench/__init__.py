@@ -1,1 +1,0 @@
-"""Measurements of Homeostat itself, repeatable with one command each."""

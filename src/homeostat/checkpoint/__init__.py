@@ -1,0 +1,1 @@
+"""Tools on the checkpoint of a streaming query: read, check, save, restore and rescale its state."""

@@ -1,0 +1,126 @@
+"""What differs between two states, and what batches changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from homeostat.checkpoint.metadata import Checkpoint
+from homeostat.checkpoint.state_reader import Rows, at_one_batch, collected, committed_batch, load, table, tables_at
+from homeostat.checkpoint.state_tables import TIMERS, Table, pick
+from homeostat.checkpoint.store_files import store_path, version_after
+from homeostat.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ADDED, REMOVED, CHANGED = "added", "removed", "changed"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two states to compare: a checkpoint at a batch, or at the latest that is committed."""
+
+    checkpoint: Checkpoint
+    batch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How many keys differ in a table and how, and the first of them."""
+
+    view: str
+    counts: Mapping[str, int]
+    examples: Rows
+
+
+def diff(spark: SparkSession, before: Side, after: Side, view: str | None, limit: int) -> list[Difference]:
+    """The keys that were added, removed or changed from one state to the other, by table."""
+
+    def read_before(old: int) -> list[Difference]:
+        return at_one_batch(after.checkpoint, after.batch, lambda new: _differences(old, new))[1]
+
+    def _differences(old: int, new: int) -> list[Difference]:
+        left = {each.view: each for each in tables_at(before.checkpoint, old)}
+        right = {each.view: each for each in tables_at(after.checkpoint, new)}
+        both = {name: each for name, each in left.items() if name in right}
+        if view is not None:
+            pick([*both.values()], view, after.checkpoint.location)
+        names = [name for name in both if view in (None, name)]
+        if not names:
+            raise ConfigError("the two have no table in common", where=after.checkpoint.location)
+        found = []
+        for name in names:
+            earlier = by_key(table(spark, before.checkpoint, left[name], old))
+            later = by_key(table(spark, after.checkpoint, right[name], new))
+            found.append(_difference(name, earlier, later, new, limit))
+        return found
+
+    return at_one_batch(before.checkpoint, before.batch, read_before)[1]
+
+
+def by_key(frame: DataFrame) -> DataFrame:
+    """One row for each key: the key and all that is kept under it, as text, in an order of its own."""
+    from pyspark.sql import functions as f
+
+    whole = {"ignoreNullFields": "false"}
+    rest = [name for name in frame.columns if name not in ("key", "partition_id")]
+    kept = f.to_json(f.struct(*rest), whole)
+    return frame.groupBy(f.to_json("key", whole).alias("key")).agg(
+        f.concat_ws(" ", f.sort_array(f.collect_list(kept))).alias("kept")
+    )
+
+
+def _difference(view: str, before: DataFrame, after: DataFrame, batch: int, limit: int) -> Difference:
+    from pyspark.sql import functions as f
+
+    joined = before.withColumnRenamed("kept", "before").join(after.withColumnRenamed("kept", "after"), "key", "full")
+    change = f.when(f.col("before").isNull(), ADDED).when(f.col("after").isNull(), REMOVED).otherwise(CHANGED)
+    unlike = joined.where("NOT (before <=> after)").select(change.alias("change"), "key", "before", "after").cache()
+    try:
+        counts = {str(row[0]): int(row[1]) for row in unlike.groupBy("change").count().collect()}
+        examples = collected(unlike.orderBy("change", "key"), batch, limit)
+    finally:
+        unlike.unpersist()
+    return Difference(view, {each: counts.get(each, 0) for each in (ADDED, REMOVED, CHANGED)}, examples)
+
+
+def changes(
+    spark: SparkSession, checkpoint: Checkpoint, view: str | None, first: int | None, last: int | None, limit: int
+) -> Rows:
+    """What the batches from the first to the last wrote to a table, both included; by default the latest batch."""
+
+    def read(chosen: int) -> Rows:
+        begin = committed_batch(checkpoint, chosen if first is None else first)
+        if begin > chosen:
+            raise ConfigError(f"batch {begin} comes after batch {chosen}", where="--from")
+        wanted = pick(tables_at(checkpoint, chosen), view, checkpoint.location)
+        _require_changes(checkpoint, wanted, begin, chosen)
+        options = {"readChangeFeed": True, "changeStartBatchId": begin, "changeEndBatchId": chosen}
+        frame = load(spark, checkpoint, wanted, chosen, options)
+        return collected(frame.orderBy("batch_id", "partition_id"), chosen, limit)
+
+    return at_one_batch(checkpoint, last, read)[1]
+
+
+def _require_changes(checkpoint: Checkpoint, wanted: Table, first: int, last: int) -> None:
+    """Spark's change feed reads the files of changes; a batch that left a whole snapshot instead has none."""
+    if wanted.kind in ("join", TIMERS):
+        what = "of timers" if wanted.kind == TIMERS else "of a join"
+        raise ConfigError(
+            f"Spark has no change feed {what}", where=checkpoint.location, fix="compare two batches with `state diff`"
+        )
+    operator = checkpoint.operator(wanted.operator, last)
+    for partition in range(operator.partitions):
+        for store in operator.stores:
+            files = checkpoint.store_files(operator.id, partition, store)
+            there = {file.version for file in files if file.kind == "changes"}
+            for batch in range(first, last + 1):
+                if version_after(batch) not in there:
+                    raise ConfigError(
+                        f"batch {batch} left no file of changes in {store_path(operator.id, partition, store)}",
+                        where=checkpoint.location,
+                        fix=f"compare two batches with `state diff`; RocksDB keeps changes if {CHANGELOG} is true",
+                    )

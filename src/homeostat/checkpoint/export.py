@@ -1,0 +1,64 @@
+"""The state as Parquet files, for whatever reads those."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from homeostat.checkpoint.files import files_of
+from homeostat.checkpoint.metadata import Checkpoint
+from homeostat.checkpoint.state_reader import Track, at_one_batch, qualified, table, tables_at, unseen
+from homeostat.checkpoint.state_tables import pick
+from homeostat.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    batch: int
+    target: str
+    rows: Mapping[str, int]
+
+
+def export(
+    spark: SparkSession,
+    checkpoint: Checkpoint,
+    target: str,
+    view: str | None = None,
+    batch: int | None = None,
+    track: Track = unseen,
+) -> Exported:
+    """One folder of Parquet files for each table, or for the one named, in a directory that is empty or new."""
+    target = target.rstrip("/")
+    files = files_of(target, spark)
+    if files.exists(target) and any(True for _ in files.walk(target)):
+        raise ConfigError("there are files already", where=target, fix="name an empty or a new directory")
+
+    def write(chosen: int) -> dict[str, int]:
+        found = tables_at(checkpoint, chosen)
+        wanted = found if view is None else [pick(found, view, checkpoint.location)]
+        rows = {}
+        for each in track(wanted, "exporting"):
+            place = qualified(f"{target}/{each.view}")
+            # An earlier try may have written a batch that is gone by now.
+            storable(table(spark, checkpoint, each, chosen)).write.mode("overwrite").parquet(place)
+            rows[each.view] = spark.read.parquet(place).count()
+        return rows
+
+    chosen, rows = at_one_batch(checkpoint, batch, write)
+    return Exported(chosen, target, rows)
+
+
+def storable(frame: DataFrame) -> DataFrame:
+    """Without the columns that can only be null, which Parquet has no type for: deduplication keeps such a value."""
+    return frame.select(*(name for name, kind in ((f.name, f.dataType) for f in frame.schema) if not _void(kind)))
+
+
+def _void(kind: DataType) -> bool:
+    from pyspark.sql.types import NullType, StructType
+
+    return isinstance(kind, NullType) or (isinstance(kind, StructType) and all(_void(f.dataType) for f in kind.fields))

@@ -1,0 +1,44 @@
+"""The log that a file source keeps in the checkpoint: which files it has read, by entries without a gap."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+
+from homeostat.checkpoint.metadata import Checkpoint
+
+_COMPACT = ".compact"  # holds all entries up to its own
+
+
+def missing_entries(checkpoint: Checkpoint) -> Iterator[str]:
+    """Those that the latest batch rests on. Not told where a source is used twice: nothing says which offset is its."""
+    last_entries = _last_entries(checkpoint)
+    if len(checkpoint.files.entries(checkpoint.path("sources"))) != len(last_entries):
+        return
+    for source, last in enumerate(last_entries):
+        if last is None:
+            continue
+        names = {entry.name for entry in checkpoint.files.entries(checkpoint.path("sources", source))}
+        whole = [int(name.removesuffix(_COMPACT)) for name in names if name[:1].isdigit() and name.endswith(_COMPACT)]
+        missing = {str(number) for number in range(max(whole, default=-1) + 1, last + 1)} - names
+        yield from (f"sources/{source}/{number}" for number in sorted(missing, key=int))
+
+
+def _last_entries(checkpoint: Checkpoint) -> list[int | None]:
+    """For each offset of the latest batch the entry that it ends with; None if it is of another kind of source."""
+    with suppress(FileNotFoundError, UnicodeDecodeError):
+        lines = checkpoint.files.read(checkpoint.path("offsets", checkpoint.batches().begun)).decode().splitlines()
+        if lines[:1] == ["v1"]:
+            return [_entry(offset) for offset in lines[2:]]
+    return []
+
+
+def _entry(offset: str) -> int | None:
+    """
+    >>> _entry('{"logOffset":7}'), _entry('{"topic":{"0":7}}'), _entry("-")
+    (7, None, None)
+    """
+    with suppress(ValueError, TypeError, KeyError):
+        return int(json.loads(offset)["logOffset"])
+    return None

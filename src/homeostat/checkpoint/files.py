@@ -1,0 +1,307 @@
+"""Files where a checkpoint lies: on this machine, or wherever Spark's Hadoop file systems reach."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+from uuid import uuid4
+
+from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.spark_errors import first_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Made = Literal["linked", "copied"]
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_CHUNK_BYTES = 1 << 20
+_CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or directory; its name is relative to the directory that was looked at."""
+
+    name: str
+    size: int
+    directory: bool
+    modified_s: float
+
+
+class Files(Protocol):
+    """Paths are text, of the kind that `files_of` was given; a path and a name are joined by a slash."""
+
+    def entries(self, path: str) -> list[Entry]:
+        """What the directory holds, by name; nothing if it is missing."""
+
+    def walk(self, path: str) -> Iterator[Entry]:
+        """Every file below the directory, hidden ones too."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def read(self, path: str) -> bytes:
+        """The whole file; FileNotFoundError if it is missing, OSError if it cannot be read."""
+
+    def tail(self, path: str, size: int) -> bytes:
+        """The last bytes of the file, at most so many."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """The file as a whole or not at all, even if the machine fails."""
+
+    def same(self, source: str, target: str) -> Made:
+        """Make the target hold what the source holds, without a copy where that is possible."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file or directory to a name that is free."""
+
+    def delete(self, path: str) -> None:
+        """Remove a file, or a directory with all that is in it; nothing happens if it is missing."""
+
+    def checksum(self, path: str) -> str:
+        """The SHA-256 of the file."""
+
+
+def files_of(location: str, spark: SparkSession | None = None) -> Files:
+    """Plain paths and file: URIs are local; any other scheme needs a session, whose Hadoop settings apply."""
+    if is_local(location):
+        return LocalFiles()
+    if spark is None:
+        raise ConfigError("only Spark can reach this place", where=location, fix="give a local path")
+    return HadoopFiles(spark)
+
+
+def is_local(location: str) -> bool:
+    """
+    >>> is_local("/data/ckpt"), is_local("file:///data/ckpt"), is_local("hdfs://name/ckpt")
+    (True, True, False)
+    """
+    return not _SCHEME.match(location) or location.startswith("file:")
+
+
+def local_path(location: str) -> Path:
+    """Hadoop takes what a file: URI says as it stands, `%20` too.
+
+    >>> local_path("file:///data/my ckpt").as_posix(), local_path("file:/data").as_posix(), local_path("a").as_posix()
+    ('/data/my ckpt', '/data', 'a')
+    """
+    return Path("/" + location[len("file:") :].lstrip("/") if location.startswith("file:") else location)
+
+
+class LocalFiles:
+    """This machine's own file system."""
+
+    def entries(self, path: str) -> list[Entry]:
+        try:
+            with os.scandir(local_path(path)) as found:
+                return sorted(filter(None, map(_entry, found)), key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def walk(self, path: str) -> Iterator[Entry]:
+        return _walk(self, path)
+
+    def exists(self, path: str) -> bool:
+        return local_path(path).exists()
+
+    def read(self, path: str) -> bytes:
+        return local_path(path).read_bytes()
+
+    def tail(self, path: str, size: int) -> bytes:
+        with local_path(path).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+            return file.read()
+
+    def write(self, path: str, data: bytes) -> None:
+        target = local_path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
+        try:
+            with fresh.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            # Hadoop would hold the new content against the checksum of the old.
+            target.with_name(f".{target.name}.crc").unlink(missing_ok=True)
+            fresh.replace(target)
+        finally:
+            fresh.unlink(missing_ok=True)
+        _sync_directory(target.parent)
+
+    def same(self, source: str, target: str) -> Made:
+        old, new = local_path(source), local_path(target)
+        new.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(old, new)
+            return "linked"
+        except OSError as error:
+            if error.errno not in _CANNOT_LINK:
+                raise
+        shutil.copy2(old, new)
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
+        return "copied"
+
+    def rename(self, source: str, target: str) -> None:
+        old, new = local_path(source), local_path(target)
+        if new.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
+        new.parent.mkdir(parents=True, exist_ok=True)
+        old.rename(new)
+        for parent in {old.parent, new.parent}:
+            _sync_directory(parent)
+
+    def delete(self, path: str) -> None:
+        gone = local_path(path)
+        if gone.is_dir() and not gone.is_symlink():
+            shutil.rmtree(gone)
+        else:
+            gone.unlink(missing_ok=True)
+
+    def checksum(self, path: str) -> str:
+        digest = hashlib.sha256()
+        with local_path(path).open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                digest.update(chunk)
+        return digest.hexdigest()
+
+
+class HadoopFiles:
+    """Any file system that Spark knows, through Hadoop. Tried on local files only."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        context: Any = spark.sparkContext
+        self._gateway = context._gateway
+        self._jvm = context._jvm
+        self._conf = context._jsc.hadoopConfiguration()
+
+    def entries(self, path: str) -> list[Entry]:
+        if not self.exists(path):
+            return []
+        found = [
+            Entry(
+                str(status.getPath().getName()),
+                int(status.getLen()),
+                bool(status.isDirectory()),
+                status.getModificationTime() / 1000.0,
+            )
+            for status in self._system(path).listStatus(self._path(path))
+        ]
+        return sorted(found, key=lambda entry: entry.name)
+
+    def walk(self, path: str) -> Iterator[Entry]:
+        return _walk(self, path)
+
+    def exists(self, path: str) -> bool:
+        """Asked first of every place, so this tells that a place cannot be reached."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            return bool(self._system(path).exists(self._path(path)))
+        except (Py4JError, PySparkException) as error:
+            raise HomeostatError(f"Spark cannot reach this place: {first_line(error)}", where=path) from error
+
+    def read(self, path: str) -> bytes:
+        with self._opened(path) as stream:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+
+    def tail(self, path: str, size: int) -> bytes:
+        with self._opened(path) as stream:
+            stream.seek(max(0, self._system(path).getFileStatus(self._path(path)).getLen() - size))
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+
+    def write(self, path: str, data: bytes) -> None:
+        target = self._path(path)
+        fresh = self._path(f"{path}.{uuid4().hex}.tmp")
+        system = self._system(path)
+        stream = system.create(fresh)
+        try:
+            stream.write(bytearray(data))
+            stream.hsync()
+        finally:
+            stream.close()
+        # FileSystem.rename refuses a target that exists; that of FileContext can replace it in one step.
+        overwrite = self._gateway.new_array(self._jvm.org.apache.hadoop.fs.Options.Rename, 1)
+        overwrite[0] = self._jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE
+        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(system.getUri(), self._conf)
+        context.rename(fresh, target, overwrite)
+
+    def same(self, source: str, target: str) -> Made:
+        copy = self._jvm.org.apache.hadoop.fs.FileUtil.copy
+        done = copy(
+            self._system(source), self._path(source), self._system(target), self._path(target), False, self._conf
+        )
+        if not done:
+            raise OSError(f"{source} could not be copied to {target}")
+        return "copied"
+
+    def rename(self, source: str, target: str) -> None:
+        system, new = self._system(source), self._path(target)
+        if system.exists(new):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+        system.mkdirs(new.getParent())
+        if not system.rename(self._path(source), new):
+            raise OSError(f"{source} could not be renamed to {target}")
+
+    def delete(self, path: str) -> None:
+        self._system(path).delete(self._path(path), True)
+
+    def checksum(self, path: str) -> str:
+        with self._opened(path) as stream:
+            return str(self._jvm.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream))
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[Any]:
+        from py4j.protocol import Py4JJavaError
+
+        if not self.exists(path):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        stream = self._system(path).open(self._path(path))
+        try:
+            yield stream
+        except Py4JJavaError as error:
+            raise OSError(f"{path} cannot be read: {error.java_exception.getMessage()}") from error
+        finally:
+            stream.close()
+
+    def _system(self, path: str) -> Any:
+        return self._path(path).getFileSystem(self._conf)
+
+    def _path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path)
+
+
+def _walk(files: Files, path: str) -> Iterator[Entry]:
+    for entry in files.entries(path):
+        if entry.directory:
+            for inner in _walk(files, f"{path}/{entry.name}"):
+                yield replace(inner, name=f"{entry.name}/{inner.name}")
+        else:
+            yield entry
+
+
+def _entry(found: os.DirEntry[str]) -> Entry | None:
+    try:
+        status = found.stat()
+    except FileNotFoundError:  # a running query removed it meanwhile
+        return None
+    return Entry(found.name, status.st_size, found.is_dir(), status.st_mtime)
+
+
+def _sync_directory(path: Path) -> None:
+    """A rename lasts once the directory itself is on disk; some file systems cannot promise that."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,315 @@
+"""The state in a checkpoint as tables, through Spark's own reader; every answer is of one committed batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from homeostat.checkpoint.damage import Damage, find_damage, require_sound
+from homeostat.checkpoint.files import is_local, local_path
+from homeostat.checkpoint.metadata import CODEC, PROVIDER, Batches, Checkpoint
+from homeostat.checkpoint.state_tables import ONLY, Table, pick, tables
+from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.spark_errors import first_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+TRIES = 4  # each time, a query that runs must have removed the newest batch while it was read
+ESCAPED = frozenset(' "%<>[]\\^`{|}#?')  # Spark escapes them on the way, and never turns them back
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+
+
+class Track(Protocol):
+    """Passes the items on, and may show how far it is."""
+
+    def __call__(self, items: Sequence[Item], what: str) -> Iterable[Item]: ...
+
+
+def unseen(items: Sequence[Item], what: str) -> Iterable[Item]:
+    return items
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows as JSON would have them, and the batch whose state they are."""
+
+    batch: int
+    columns: tuple[str, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    view: str
+    name: str
+    kind: str
+    key: str
+    value: str
+    rows: int
+    rows_by_partition: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorDescription:
+    id: int
+    name: str
+    partitions: int
+    bytes: int
+    tables: tuple[TableDescription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What `state ls` tells."""
+
+    location: str
+    query_id: str | None
+    batch: int
+    kept: tuple[int, ...]
+    batches: Batches
+    open_repartition: int | None
+    written_by: str | None
+    backend: str | None
+    codec: str | None
+    state_bytes: int
+    damage: tuple[Damage, ...]
+    operators: tuple[OperatorDescription, ...] = ()
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is state to be read with Spark."""
+        return not self.damage and self.state_bytes > 0 and self.batch >= 0
+
+
+class ReadError(HomeostatError):
+    """Spark's reader gave up."""
+
+    def __init__(self, what: str, checkpoint: Checkpoint) -> None:
+        super().__init__(what, where=checkpoint.location)
+
+
+def table(spark: SparkSession, checkpoint: Checkpoint, wanted: Table, batch: int) -> DataFrame:
+    """Columns `key`, `value` (for lists, maps and timers as Spark's reader calls them) and `partition_id`."""
+    frame = load(spark, checkpoint, wanted, batch, {"batchId": batch})
+    return _as_declared(frame) if wanted.kind == "join" else frame
+
+
+def load(
+    spark: SparkSession, checkpoint: Checkpoint, wanted: Table, batch: int, options: Mapping[str, int | bool]
+) -> DataFrame:
+    reader = spark.read.format("statestore").options(operatorId=wanted.operator, **wanted.options, **options)
+    with in_the_format_of(spark, checkpoint, batch):
+        return reader.load(spark_path(checkpoint.location))
+
+
+@contextmanager
+def in_the_format_of(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> Iterator[None]:
+    """Spark takes the format of the files not from the checkpoint but from the session, when it opens them."""
+    version = "2" if checkpoint.unique_ids(batch) else "1"
+    before = str(spark.conf.get(_FORMAT_VERSION))
+    if version == before:
+        yield
+        return
+    spark.conf.set(_FORMAT_VERSION, version)
+    try:
+        yield
+    finally:
+        spark.conf.set(_FORMAT_VERSION, before)
+
+
+def _as_declared(frame: DataFrame) -> DataFrame:
+    """Of a join Spark's reader gives values with one field more than it declares, over which functions stumble."""
+    from pyspark.sql import functions as f
+
+    fields = [f.col(f"value.`{name}`").alias(name) for name in frame.select("value.*").columns]
+    return frame.select("key", f.struct(*fields).alias("value"), "partition_id")
+
+
+def spark_path(location: str) -> str:
+    """The place of a checkpoint as Spark understands it."""
+    path = qualified(location)
+    if odd := sorted(ESCAPED & {*path}):
+        raise ConfigError(
+            f"Spark's reader does not find a checkpoint whose path has {' or '.join(map(repr, odd))} in it",
+            where=location,
+            fix="make a link to it under another name",
+        )
+    return path
+
+
+def qualified(location: str) -> str:
+    """The place with its scheme, whatever Spark's default file system is."""
+    return f"file://{local_path(location).absolute()}" if is_local(location) else location
+
+
+def at_one_batch(checkpoint: Checkpoint, batch: int | None, read: Callable[[int], Answer]) -> tuple[int, Answer]:
+    """What `read` finds in the state of this batch, or of the latest that is committed.
+
+    A query that runs removes old batches: if the one that was being read is gone, a newer one is read from the start,
+    unless the batch was asked for by number. An answer never holds parts of two.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    for left in reversed(range(TRIES if batch is None else 1)):
+        chosen = committed_batch(checkpoint, batch)
+        require_sound(checkpoint, chosen)
+        try:
+            return chosen, read(chosen)
+        except (PySparkException, Py4JError, FileNotFoundError) as error:
+            gone = chosen not in checkpoint.committed() or bool(find_damage(checkpoint, chosen))
+            if not gone:
+                raise ReadError(f"Spark cannot read batch {chosen}: {first_line(error)}", checkpoint) from error
+            if not left:
+                raise ReadError(f"batch {chosen} was removed by the query while it was read", checkpoint) from error
+    raise AssertionError("unreachable")
+
+
+def committed_batch(checkpoint: Checkpoint, wanted: int | None = None) -> int:
+    """The batch itself if it is committed and kept, or the latest such."""
+    kept = checkpoint.committed()
+    if not kept:
+        raise ConfigError(
+            "no batch is committed yet", where=checkpoint.location, fix="let the query finish its first batch"
+        )
+    if wanted is None:
+        return kept[-1]
+    if wanted not in kept:
+        raise ConfigError(
+            f"batch {wanted} is not among those kept", where=checkpoint.location, fix=f"choose one of {spans(kept)}"
+        )
+    return wanted
+
+
+def tables_at(checkpoint: Checkpoint, batch: int) -> list[Table]:
+    found = tables(checkpoint, batch)
+    if not found:
+        raise ConfigError("this query keeps no state", where=checkpoint.location)
+    return found
+
+
+def show(spark: SparkSession, checkpoint: Checkpoint, view: str | None, batch: int | None, limit: int) -> Rows:
+    """The first rows of a table."""
+
+    def read(chosen: int) -> Rows:
+        wanted = pick(tables_at(checkpoint, chosen), view, checkpoint.location)
+        return collected(table(spark, checkpoint, wanted, chosen), chosen, limit)
+
+    return at_one_batch(checkpoint, batch, read)[1]
+
+
+def query(spark: SparkSession, checkpoint: Checkpoint, sql: str, batch: int | None, limit: int) -> Rows:
+    """The answer to SQL in which every table of the checkpoint is a view; if there is only one, `state` means it."""
+    from pyspark.errors import AnalysisException
+
+    def read(chosen: int) -> Rows:
+        session = spark.newSession()
+        found = tables_at(checkpoint, chosen)
+        for each in found:
+            frame = table(session, checkpoint, each, chosen)
+            frame.createOrReplaceTempView(f"`{each.view}`")
+            if len(found) == 1:
+                frame.createOrReplaceTempView(ONLY)
+        try:
+            answer = session.sql(sql)
+        except AnalysisException as error:
+            views = ", ".join(each.view for each in found)
+            raise ConfigError(first_line(error), where="SQL", fix=f"the tables are {views}") from None
+        return collected(answer, chosen, limit)
+
+    return at_one_batch(checkpoint, batch, read)[1]
+
+
+def collected(frame: DataFrame, batch: int, limit: int) -> Rows:
+    """The first rows; one more is asked for, to know whether there are more."""
+    from pyspark.sql import functions as f
+
+    names = tuple(frame.columns)
+    text = f.to_json(f.struct(*(f.col(f"`{name}`") for name in names)), {"ignoreNullFields": "false"})
+    found = [json.loads(row[0]) for row in frame.limit(limit + 1).select(text).collect()]
+    return Rows(batch, names, tuple(found[:limit]), len(found) > limit)
+
+
+def outline(checkpoint: Checkpoint, batch: int | None = None) -> Description:
+    """What the files tell without Spark; the operators are left out."""
+    damage = tuple(find_damage(checkpoint, batch))
+    settings = {} if damage else checkpoint.settings()
+    return Description(
+        location=checkpoint.location,
+        query_id=None if damage else checkpoint.query_id(),
+        batch=checkpoint.batches().finished if batch is None else committed_batch(checkpoint, batch),
+        kept=tuple(checkpoint.committed()),
+        batches=checkpoint.batches(),
+        open_repartition=None if damage else checkpoint.open_repartition(),
+        written_by=None if damage else checkpoint.written_by(),
+        backend=_backend(settings.get(PROVIDER)),
+        codec=settings.get(CODEC),
+        state_bytes=_bytes_below(checkpoint, "state"),
+        damage=damage,
+    )
+
+
+def describe(
+    spark: SparkSession, checkpoint: Checkpoint, batch: int | None = None, track: Track = unseen
+) -> Description:
+    """Everything there is to know of a checkpoint short of its rows."""
+    known = outline(checkpoint, batch)
+    if not known.readable:
+        return known
+    chosen, operators = at_one_batch(
+        checkpoint, batch, lambda number: tuple(_operators(spark, checkpoint, number, track))
+    )
+    return replace(known, batch=chosen, operators=operators)
+
+
+def _operators(spark: SparkSession, checkpoint: Checkpoint, batch: int, track: Track) -> Iterable[OperatorDescription]:
+    described = [
+        (each.operator, _described(table(spark, checkpoint, each, batch), each))
+        for each in track(tables(checkpoint, batch), "reading the state")
+    ]
+    for id in checkpoint.operators():
+        operator = checkpoint.operator(id, batch)
+        inner = tuple(description for number, description in described if number == id)
+        yield OperatorDescription(id, operator.name, operator.partitions, _bytes_below(checkpoint, "state", id), inner)
+
+
+def _described(frame: DataFrame, of: Table) -> TableDescription:
+    counts = {int(row[0]): int(row[1]) for row in frame.groupBy("partition_id").count().collect()}
+    types = {field.name: field.dataType.simpleString() for field in frame.schema}
+    key = types.pop("key", "")
+    types.pop("partition_id")
+    value = ", ".join(kind if name == "value" else f"{name} {kind}" for name, kind in types.items())
+    return TableDescription(of.view, of.name, of.kind, key, value, sum(counts.values()), dict(sorted(counts.items())))
+
+
+def _bytes_below(checkpoint: Checkpoint, *parts: object) -> int:
+    return sum(entry.size for entry in checkpoint.files.walk(checkpoint.path(*parts)))
+
+
+def _backend(provider: str | None) -> str | None:
+    """
+    >>> _backend("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    'RocksDB'
+    """
+    return provider and provider.rpartition(".")[2].removesuffix("StateStoreProvider")
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """
+    >>> spans([3, 4, 5, 9])
+    '3 to 5, 9'
+    """
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ", ".join(" to ".join(map(str, part)) for part in parts)

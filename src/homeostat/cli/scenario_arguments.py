@@ -1,0 +1,158 @@
+"""From words on the command line to scenarios, policies and runs."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from homeostat.cli.output import say
+from homeostat.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from homeostat.core.loop_state import Mode
+    from homeostat.core.policy import Policy
+    from homeostat.sim.scenario.spec import Scenario
+    from homeostat.sim.simulation import RunResult
+    from homeostat.store.protocol import Store
+    from homeostat.strict.toml_reading import Problem
+
+Settings = Mapping[str, Mapping[str, object]]
+
+
+def load_scenario(name_or_path: str) -> Scenario:
+    """The scenario; what had to be repaired in its trace is told on stderr."""
+    from homeostat.sim.scenario import catalogue
+
+    scenario = catalogue.load(name_or_path)
+    for note in scenario.notes:
+        say(f"note: {note}")
+    return scenario
+
+
+def parse_settings(assignments: Sequence[str]) -> dict[str, dict[str, object]]:
+    """`section.key=value` each; a value is written as in TOML, and text may do without quotes.
+
+    >>> parse_settings(["guards.largest_change=20", "paper.settle=3 min"])
+    {'guards': {'largest_change': 20}, 'paper': {'settle': '3 min'}}
+    """
+    settings: dict[str, dict[str, object]] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        section, dot, key = name.strip().partition(".")
+        if not (equals and dot and section and key):
+            raise ConfigError(
+                f"cannot read {assignment!r}", where="--set", fix="write section.key=value: guards.largest_change=20"
+            )
+        settings.setdefault(section, {})[key] = _value(text.strip())
+    return settings
+
+
+def _value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def merged(below: Settings, above: Settings) -> dict[str, dict[str, object]]:
+    return {section: {**below.get(section, {}), **above.get(section, {})} for section in [*below, *above]}
+
+
+def policy_for(
+    scenario: Scenario, name: str | None = None, settings: Settings | None = None, source: str = ""
+) -> Policy:
+    """The named policy, or the scenario's own, with the scenario's settings and then the given ones.
+
+    `source` is what the scenario was loaded from: a contradiction is then told with its line.
+    """
+    from homeostat.policies import registry
+
+    chosen = merged(scenario.settings, settings or {})
+    for problem in _contradictions(scenario, name or scenario.policy):
+        raise ConfigError(problem.what, where=_where(scenario, problem, name, source), fix=problem.fix)
+    return registry.build(name or scenario.policy, chosen, scenario_peak_per_s=peak_per_s(scenario))
+
+
+def _contradictions(scenario: Scenario, policy: str) -> list[Problem]:
+    from homeostat import config
+
+    return list(config.contradictions(policy, scenario.objective))
+
+
+def _where(scenario: Scenario, problem: Problem, policy: str | None, source: str) -> str:
+    from homeostat.sim.scenario import catalogue
+
+    if policy is not None and problem.path == ("policy",):
+        return "--policy"
+    return catalogue.open_document(source).where(problem.path) if source else scenario.name
+
+
+def fitting(scenario: Scenario, names: Iterable[str]) -> list[str]:
+    """Those that can pursue the scenario's objective."""
+    return [name for name in names if not _contradictions(scenario, name)]
+
+
+def acting_policies(scenario: Scenario) -> list[str]:
+    """Every policy that acts, of the family that the scenario asks for, and can pursue its objective."""
+    from homeostat.policies import registry
+
+    other = "provisioning" if scenario.policy.startswith("throughput") else "throughput"
+    acting = [name for name in registry.names() if name != "alert" and not name.startswith(other)]
+    return fitting(scenario, acting)
+
+
+def peak_per_s(scenario: Scenario) -> float:
+    """The largest load without noise, which a static configuration is sized for."""
+    from homeostat.sim.simulation import interval_s
+    from homeostat.sim.workload import Workload
+
+    step_s = interval_s(scenario)
+    workload = Workload(scenario.workload, scenario.seed, step_s)
+    return max(workload.mean_per_s(number * step_s) for number in range(int(scenario.duration_s / step_s) + 1))
+
+
+def parse_mode(text: str) -> Mode:
+    from homeostat.core.loop_state import MODES
+    from homeostat.strict.toml_reading import nearest
+
+    for mode in MODES:
+        if mode == text:
+            return mode
+    raise ConfigError(f"there is no mode {text!r}", where="--mode", fix=nearest(text, MODES))
+
+
+def run_all(
+    scenario: Scenario,
+    names: Sequence[str],
+    seed: int | None = None,
+    settings: Settings | None = None,
+    source: str = "",
+) -> list[RunResult]:
+    """One run for each policy, on the same noise; a bad name is refused before the first run."""
+    from homeostat.sim.simulation import simulate
+
+    policies = [policy_for(scenario, name, settings, source) for name in dict.fromkeys(names)]
+    results = []
+    for number, policy in enumerate(policies, 1):
+        _progress(f"{scenario.name}: {policy.name} ({number} of {len(policies)})")
+        results.append(simulate(scenario, policy, seed=seed))
+    _progress("")
+    return results
+
+
+def new_run_name(store: Store, wanted: str) -> str:
+    """A run of its own in the log: simulating the same thing again must not continue the earlier run."""
+    taken = {info.name for info in store.runs()}
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}#{number}"
+    return name
+
+
+def _progress(text: str) -> None:
+    """One line that overwrites itself, on a terminal only."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

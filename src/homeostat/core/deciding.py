@@ -1,0 +1,291 @@
+"""From proposals to commands: memory, guards, the arbiter and the mode each have their say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from homeostat.core.arbiter import Choice
+from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, diff
+from homeostat.core.digest import Digest
+from homeostat.core.effects import Book, describe_proposal, proposal_json
+from homeostat.core.events import Apply, Command
+from homeostat.core.findings import ALERT, JSON, REVERT, RISE_AHEAD, RISE_SEEN_S, Proposal
+from homeostat.core.guards import GuardContext, Wish
+from homeostat.core.loop_state import EARN_AFTER, ActiveAction, Advice, State, since
+from homeostat.core.memory import ActionKey, Context
+from homeostat.core.policy import Policy
+from homeostat.core.traffic import MINUTE_S
+from homeostat.core.view import View
+from homeostat.core.worker_pace import paces
+
+_ACTIVE_PAUSE_S = 60.0
+_SEEN_BEFORE_NAMED = 2
+
+
+def act(
+    policy: Policy,
+    state: State,
+    view: View,
+    proposals: Sequence[Proposal],
+    book: Book,
+    commands: list[Command],
+) -> tuple[State, tuple[str, ...]]:
+    alerts = [p for p in proposals if p.kind == ALERT]
+    wishes = [p for p in proposals if p.kind != ALERT]
+    if state.mode == "observe":
+        alerts += [_as_alert(proposal) for proposal in wishes]
+    state = _alert(state, alerts, book, commands)
+    state = replace(state, shrink_wishes=_shrink_wishes(state, view, wishes))
+    context = guard_context(state, view)
+
+    def check(proposal: Proposal) -> Proposal | str:
+        return _check(policy, state, context, proposal)
+
+    def success_rate(proposal: Proposal) -> float:
+        return policy.memory.success_rate(state.memory, action_key(proposal))
+
+    try:
+        choice = policy.arbiter.choose(wishes, context, success_rate, check)
+    except Exception as error:
+        book.left_out("choosing an action", type(error).__name__, f"{type(error).__name__}: {error}")
+        choice = Choice((), ())
+    state = _refuse(state, choice.rejected, book)
+    for proposal in choice.chosen:
+        state = _take(policy, state, proposal, context.scope(proposal), book, commands)
+    reasons = tuple(f"{p.kind} {p.component}: {reason}" for p, reason in choice.rejected)
+    return replace(state, advised=_still_advised(state, wishes)), reasons
+
+
+def guard_context(state: State, view: View) -> GuardContext:
+    busy = {
+        action.scope: f"{action.command.id} is {'under way' if action.applied_s is None else 'being judged'}"
+        for action in state.active
+    }
+    return GuardContext(view, state.paused, busy, state.last_action_s, state.shrink_wishes, since(state.diagnoses))
+
+
+def _check(policy: Policy, state: State, context: GuardContext, proposal: Proposal) -> Proposal | str:
+    view = context.view
+    changed = view.configuration.changed(proposal.patch)
+    if not changed:
+        return "already so: nothing to change"
+    proposal = replace(proposal, patch=changed)
+    reason = policy.memory.blocked(
+        state.memory, action_key(proposal), action_context(state), view.now_s, policy.settle_s
+    )
+    if reason:
+        return f"memory: {reason}"
+    for guard in policy.guards:
+        checked = guard.check(proposal, context)
+        if isinstance(checked, str):
+            return f"{guard.name}: {checked}"
+        proposal = checked
+    return proposal
+
+
+def _take(policy: Policy, state: State, proposal: Proposal, scope: str, book: Book, commands: list[Command]) -> State:
+    earning = state.mode == "earn" and state.earned < EARN_AFTER
+    if state.mode == "regulate" or (state.mode == "earn" and not earning):
+        state = _regret(policy, state, proposal, scope, book.now_s)
+        return apply(state, book.proposal(proposal), scope, book, commands)
+    if state.mode == "observe":
+        return _refuse(state, ((proposal, "mode: only observing"),), book)
+    if any(a.cause == proposal.cause and a.component == proposal.component for a in state.advice):
+        return state
+    proposal = book.proposal(proposal)
+    id = book.write(
+        "advice",
+        f"would {describe_proposal(proposal)}",
+        id=book.next_id("v"),
+        component=proposal.component,
+        because=[proposal.id],
+        body=proposal_json(proposal),
+    )
+    advice = _advice(policy, id, proposal, book.now_s)
+    return replace(state, advice=(*state.advice, advice), advised={**state.advised, id: proposal})
+
+
+def _advice(policy: Policy, id: str, proposal: Proposal, now_s: float) -> Advice:
+    """Due when the problem has had its time to go away; ahead of a rise, when that should have come and been seen."""
+    if proposal.cause != RISE_AHEAD:
+        return Advice(id, proposal.cause, proposal.component, now_s + policy.settle_s, now_s)
+    evidence = proposal.because[0].evidence
+    ahead_s = float(evidence.get("seconds ahead", 0.0)) + RISE_SEEN_S + MINUTE_S
+    awaited = evidence.get("can be taken")
+    return Advice(
+        id,
+        proposal.cause,
+        proposal.component,
+        now_s + max(ahead_s, policy.settle_s),
+        now_s,
+        float(awaited) if awaited is not None else None,
+    )
+
+
+def apply(state: State, proposal: Proposal, scope: str, book: Book, commands: list[Command]) -> State:
+    """Write the intent and give the command."""
+    # On top of what is under way elsewhere: a command names every knob, and must not take that back.
+    desired = state.desired.patched(proposal.patch)
+    steps = diff(state.desired, desired, state.capabilities)
+    if not steps:
+        return _refuse(state, ((proposal, "engine: it cannot do this"),), book)
+    id = book.next_id("a")
+    body = proposal_json(proposal)
+    body["from"] = {
+        str(knob): state.observed.get(knob, 0) for knob in proposal.patch.values if knob in state.observed.values
+    }
+    body["desired"] = dict(desired.as_json())
+    body["retired"] = list[JSON](sorted(desired.retired))
+    body["steps"] = [step_text(step) for step in steps]
+    limit_s = time_limit_s(state, steps)
+    body["time_limit_s"] = limit_s
+    because = [proposal.id, *(diagnosis.id for diagnosis in proposal.because)]
+    book.write("action", describe_proposal(proposal), id=id, component=proposal.component, because=because, body=body)
+    command = Apply(id, book.now_s, desired, steps, limit_s, tuple(because))
+    commands.append(command)
+    action = ActiveAction(
+        command,
+        proposal,
+        scope,
+        state.observed,
+        _before(state, proposal),
+        troubled=frozenset(component for _, component in (*state.symptoms, *state.diagnoses)),
+        paces=paces(state.window),
+        hosts=state.hosts,
+    )
+    return replace(
+        state,
+        desired=desired,
+        active=(*state.active, action),
+        last_action_s={**state.last_action_s, scope: book.now_s},
+        shrink_wishes={},
+    )
+
+
+def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s: float) -> State:
+    """Growing soon after a shrink that had seemed fine: the load comes back, so shrink less readily next time."""
+    cost = state.capabilities.cost
+    before = state.shrunk.get(scope)
+    grows = cost(state.observed.patched(proposal.patch)) > cost(state.observed)
+    if before is None or not grows:
+        return state
+    if now_s < before.at_s + policy.regret_s:
+        regretted = replace(before, verdict="harmful", at_s=now_s)
+        state = replace(state, memory=policy.memory.learn(state.memory, regretted))
+    return replace(state, shrunk={key: entry for key, entry in state.shrunk.items() if key != scope})
+
+
+def revert(state: State, action: ActiveAction, because: str, book: Book, commands: list[Command]) -> State:
+    """Back to the values before the action. A replaced worker stays replaced: there is nothing to go back to."""
+    values = {knob: action.before[knob] for knob in action.proposal.patch.values if knob in action.before.values}
+    patch = state.observed.changed(Patch(values))
+    if not patch:
+        return state
+    proposal = Proposal(
+        REVERT,
+        action.proposal.because,
+        patch,
+        action.proposal.component,
+        message=f"takes back {action.command.id}",
+    )
+    proposal = replace(proposal, id=because)
+    return apply(state, proposal, action.scope, book, commands)
+
+
+def action_key(proposal: Proposal) -> ActionKey:
+    return ActionKey(proposal.cause, proposal.kind, proposal.component)
+
+
+def action_context(state: State) -> Context:
+    recent = [d.arrival_per_s for d in state.history[-12:] if math.isfinite(d.arrival_per_s)]
+    return Context(
+        float(np.median(recent)) if recent else math.nan,
+        dict(state.observed.as_json()),
+        state.topology.plan,
+        state.hosts,
+    )
+
+
+def time_limit_s(state: State, steps: Sequence[Step]) -> float:
+    knobs = [knob for step in steps if isinstance(step, SetLive | Restart) for knob in step.values]
+    known = state.capabilities.knobs
+    expected_s = max((known[knob].apply_s for knob in knobs if knob in known), default=0.0)
+    return 3.0 * (expected_s + state.capabilities.replace_s) + _ACTIVE_PAUSE_S
+
+
+def step_text(step: Step) -> str:
+    if isinstance(step, SetLive | Restart):
+        changes = ", ".join(f"{knob} = {value:g}" for knob, value in sorted(step.values.items()))
+        return f"{'set' if isinstance(step, SetLive) else 'restart with'} {changes}"
+    return "replace " + ", ".join(sorted(step.workers))
+
+
+def _before(state: State, proposal: Proposal) -> tuple[Digest, ...]:
+    """What was measured in the old configuration since the trouble began."""
+    began = [
+        state.diagnoses[(d.cause, d.component)].since_s
+        for d in proposal.because
+        if (d.cause, d.component) in state.diagnoses
+    ]
+    mine = [d for d in state.history[-60:] if d.epoch == state.epoch]
+    onset_s = min(began, default=-math.inf)
+    # A diagnosis stands on the observation it was made from, and on the few before that.
+    onset = sum(d.at_s <= onset_s for d in mine) - 1
+    return tuple(mine[max(0, onset - _SEEN_BEFORE_NAMED) :][-30:])
+
+
+def _shrink_wishes(state: State, view: View, proposals: Sequence[Proposal]) -> dict[Knob, Wish]:
+    wishes: dict[Knob, Wish] = {}
+    for proposal in proposals:
+        for knob, value in proposal.patch.values.items():
+            if value < view.configuration.get(knob, value) and view.spec(knob).cost > 0:
+                old = state.shrink_wishes.get(knob, Wish(view.now_s, value))
+                wishes[knob] = Wish(old.since_s, max(old.value, value))
+    return wishes
+
+
+def _as_alert(proposal: Proposal) -> Proposal:
+    where = proposal.component or "the application"
+    message = f"{proposal.cause} at {where}. Only observing; otherwise: {describe_proposal(proposal)}"
+    return replace(proposal, kind=ALERT, patch=Patch(), message=message)
+
+
+def _alert(state: State, alerts: Sequence[Proposal], book: Book, commands: list[Command]) -> State:
+    """Tell a person once, and again only after the trouble was over."""
+    told: dict[tuple[str, str], float] = {}
+    for proposal in alerts:
+        key = (proposal.cause, proposal.component)
+        if key not in state.alerts:
+            because = tuple(diagnosis.id for diagnosis in proposal.because)
+            commands.append(book.alert(proposal.cause, proposal.component, proposal.message, because))
+        told[key] = state.alerts.get(key, book.now_s)
+    return replace(state, alerts=told)
+
+
+def _refuse(state: State, rejected: Sequence[tuple[Proposal, str]], book: Book) -> State:
+    """Log each refusal once, and again only when the kind of reason changes."""
+    refusals = {}
+    for proposal, reason in rejected:
+        key = (proposal.kind, proposal.component, proposal.cause)
+        tag = reason.partition(":")[0]
+        if state.refusals.get(key) != tag:
+            named = proposal if proposal.id else book.proposal(proposal)
+            book.write(
+                "rejection",
+                f"not now: {reason}",
+                id=book.next_id("r"),
+                component=proposal.component,
+                because=[named.id],
+                body={"reason": reason, "kind": proposal.kind},
+            )
+        refusals[key] = tag
+    return replace(state, refusals={**state.refusals, **refusals} if rejected else state.refusals)
+
+
+def _still_advised(state: State, proposals: Sequence[Proposal]) -> dict[str, Proposal]:
+    wanted = {(p.kind, p.component, p.cause) for p in proposals}
+    return {id: p for id, p in state.advised.items() if (p.kind, p.component, p.cause) in wanted}

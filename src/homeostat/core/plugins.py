@@ -1,0 +1,59 @@
+"""Asking the plug-ins: what they are shown, and what becomes of one that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from homeostat.core.effects import Book
+from homeostat.core.loop_state import State, since
+from homeostat.core.policy import Policy
+from homeostat.core.topology import Topology
+from homeostat.core.validation import flaw
+from homeostat.core.view import View, Window
+
+_PlugIn = TypeVar("_PlugIn")
+_Finding = TypeVar("_Finding")
+
+
+def look(policy: Policy, state: State, now_s: float) -> View:
+    start_s = now_s - policy.window_s
+    if policy.fresh_window:
+        start_s = max(start_s, state.epoch_since_s)
+    return View(
+        now_s=now_s,
+        topology=state.topology,
+        configuration=state.observed,
+        capabilities=state.capabilities,
+        objective=state.objective,
+        window=Window(tuple(o for o in state.window if o.at_s > start_s)),
+        history=state.history,
+        epoch=state.epoch,
+        standing_since_s=since(state.diagnoses),
+        trust=state.trust,
+        traffic=state.traffic,
+    )
+
+
+class Runner:
+    """Runs each plug-in on its own: one that fails is reported and left out, and so is a finding of no use."""
+
+    def __init__(self, book: Book, topology: Topology) -> None:
+        self._book, self._topology = book, topology
+
+    def run(
+        self, plug_ins: Sequence[_PlugIn], kind: type[_Finding], call: Callable[[_PlugIn], Iterable[_Finding]]
+    ) -> list[_Finding]:
+        findings: list[_Finding] = []
+        for plug_in in plug_ins:
+            name = str(getattr(plug_in, "name", type(plug_in).__name__))
+            try:
+                found = list(call(plug_in))
+                flaws = [flaw(finding, kind, self._topology) for finding in found]
+            except (Exception, SystemExit) as error:
+                self._book.left_out(name, type(error).__name__, f"{type(error).__name__}: {error}")
+                continue
+            findings += [finding for finding, wrong in zip(found, flaws, strict=True) if not wrong]
+            for wrong in filter(None, flaws):
+                self._book.left_out(name, "finding", wrong)
+        return findings

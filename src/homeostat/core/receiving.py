@@ -1,0 +1,164 @@
+"""What each kind of event does to the state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from homeostat.core.configuration import SPREAD, Configuration
+from homeostat.core.digest import clean, digest
+from homeostat.core.effects import Book
+from homeostat.core.events import Command, EngineChanged, Event, Failure, Observed, Operator, Receipt, UnderWay
+from homeostat.core.findings import REVERT
+from homeostat.core.loop_state import HISTORY_KEPT, WINDOW_KEPT, ActiveAction, State
+from homeostat.core.observation import Observation
+from homeostat.core.operator_commands import obey
+from homeostat.core.policy import Policy
+
+BETWEEN_EPOCHS = -1
+_SHORTEST_S = 1e-6
+
+
+def absorb(policy: Policy, state: State, event: Event, book: Book, commands: list[Command]) -> State:
+    match event:
+        case Observed(observation):
+            return _observed(policy, state, observation, book)
+        case UnderWay():
+            return replace(state, under_way=event) if event.batch > state.seen.get(event.run, -1) else state
+        case Receipt():
+            return _receipt(state, event, book, commands)
+        case EngineChanged():
+            return _engine(state, event, book)
+        case Operator():
+            return obey(policy, state, event, book, commands)
+        case Failure(where, error, _):
+            book.failure(where, error)
+            return state
+
+
+def _observed(policy: Policy, state: State, observation: Observation, book: Book) -> State:
+    if observation.batch <= state.seen.get(observation.run, -1):
+        return state
+    if not (math.isfinite(observation.at_s) and _SHORTEST_S <= observation.span_s < math.inf):
+        book.failure("a sensor", f"batch {observation.batch} ended at {observation.at_s} after {observation.span_s} s")
+        return state
+    observation = clean(observation)
+    changing = any(action.applied_s is None for action in state.active)
+    began_s = observation.at_s - observation.span_s
+    since = [d for d in state.history[-policy.warm_up_observations - 1 :] if d.at_s > state.epoch_since_s]
+    # The first batch with rows finds cold processes, however many empty ones went before it.
+    first = observation.run not in state.warm and any(math.isfinite(flow.seconds) for flow in observation.flows)
+    warming = first or (state.epoch > 1 and len(since) < policy.warm_up_observations)
+    between = changing or began_s < state.epoch_since_s - 1e-6 or warming
+    before = state.window[-1] if state.window and state.window[-1].run == observation.run else None
+    entry = digest(observation, BETWEEN_EPOCHS if between else state.epoch, before)
+    workers = observation.workers
+    disturbed = ""
+    if workers.ids and state.window:
+        known = state.window[-1].workers.ids
+        if known and workers.ids != known and not between:
+            disturbed = "the workers changed without our doing"
+        elif workers.alive.size and not bool(workers.alive.all()):
+            disturbed = "a worker was lost"
+    window = state.window
+    if not (between and policy.fresh_window):
+        window = (*state.window, observation)[-WINDOW_KEPT:]
+    ended = state.under_way is not None and state.under_way.run == observation.run
+    return replace(
+        state,
+        seen={**state.seen, observation.run: observation.batch},
+        warm=state.warm if all(flow.rows == 0 for flow in observation.flows) else state.warm | {observation.run},
+        under_way=None if ended else state.under_way,
+        window=window,
+        history=(*state.history, entry)[-HISTORY_KEPT:],
+        traffic=state.traffic.after(entry.at_s, entry.span_s, entry.arrival_per_s, entry.arrivals_per_s),
+        fresh=state.fresh or not (between and policy.fresh_window),
+        hosts=frozenset(workers.hosts) or state.hosts,
+        active=tuple(
+            replace(a, disturbed=a.disturbed or disturbed) if disturbed and a.applied_s is not None else a
+            for a in state.active
+        ),
+    )
+
+
+def _receipt(state: State, receipt: Receipt, book: Book, commands: list[Command]) -> State:
+    mine = next((a for a in state.active if a.command.id == receipt.command_id), None)
+    if mine is None or mine.applied_s is not None:
+        # An answer that comes late or twice: news only if the engine runs something else by now.
+        changed = receipt.configuration != state.observed
+        return _now_runs(state, receipt.configuration, receipt.at_s) if changed else state
+    book.write(
+        "receipt",
+        f"{receipt.command_id} took effect"
+        if receipt.applied
+        else f"{receipt.command_id} did not take effect: {receipt.detail}",
+        id=book.next_id("c"),
+        component=mine.proposal.component,
+        because=[receipt.command_id],
+        body={
+            "action": receipt.command_id,
+            "applied": receipt.applied,
+            "detail": receipt.detail,
+            "observed": dict(receipt.configuration.as_json()),
+        },
+    )
+    if receipt.warning:
+        wish = mine.proposal
+        commands.append(book.alert(wish.cause, wish.component, receipt.warning, [receipt.command_id]))
+    others = tuple(
+        replace(a, disturbed=a.disturbed or f"{receipt.command_id} was applied meanwhile")
+        for a in state.active
+        if a is not mine
+    )
+    judged = receipt.applied and mine.proposal.kind != REVERT and mine.proposal.prediction is not None
+    active = (*others, replace(mine, applied_s=receipt.at_s)) if judged else others
+    state = replace(
+        state,
+        active=active,
+        last=mine if receipt.applied else state.last,
+        last_action_s={**state.last_action_s, mine.scope: receipt.at_s},
+    )
+    return _now_runs(state, receipt.configuration, receipt.at_s)
+
+
+def _now_runs(state: State, configuration: Configuration, at_s: float) -> State:
+    """What was measured before says nothing about this configuration."""
+    desired = configuration
+    for action in state.active:
+        if action.applied_s is None:
+            desired = desired.patched(action.proposal.patch)
+    return replace(
+        state,
+        observed=configuration,
+        desired=desired,
+        epoch=state.epoch + 1,
+        epoch_since_s=at_s,
+        window=(),
+        fresh=False,
+    )
+
+
+def _engine(state: State, event: EngineChanged, book: Book) -> State:
+    runs = ", ".join(f"{knob} {value:g}" for knob, value in event.configuration.as_json().items()) or "nothing"
+    book.write(
+        "engine",
+        f"the engine runs {runs} ({event.reason})",
+        id=book.next_id("g"),
+        body={"configuration": dict(event.configuration.as_json()), "reason": event.reason},
+    )
+    same = event.configuration == state.observed
+    state = _now_runs(state, event.configuration, event.at_s)
+    return replace(
+        state,
+        topology=event.topology,
+        capabilities=event.capabilities,
+        active=tuple(_disturbed(action, event, same) for action in state.active),
+    )
+
+
+def _disturbed(action: ActiveAction, event: EngineChanged, same_configuration: bool) -> ActiveAction:
+    """Rows that are spread go through one more stage: that the plan is another one then is what the action does."""
+    spreads = any(knob.kind == SPREAD for knob in action.proposal.patch.values)
+    if spreads and same_configuration:
+        return action
+    return replace(action, disturbed=action.disturbed or f"the engine changed: {event.reason}")

@@ -1,0 +1,250 @@
+"""Instances apart from their peers: in rows given, rows waiting, time per row. Robust: one idle one is no skew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from homeostat.core.findings import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, UNKNOWN, Symptom
+from homeostat.core.observation import NAN, Array, IntArray, Observation, TaskSample
+from homeostat.core.stats import spread
+from homeostat.core.view import View, Window
+from homeostat.core.worker_pace import FEW, NOTICED, Tasks, peers_ratio, seconds_per_row, tasks_of, typical_task
+from homeostat.detectors.sensitivity import Sensitivity
+from homeostat.models.capacity import arrived_rows
+
+ROWS_THAT_TELL = 10.0  # in the mean: partitions with fewer are uneven, or empty, by chance
+_LEAST_TASKS = 3
+_LONGEST = 6
+_PLAIN = 2.5
+_MEDIAN_ERROR = 1.25  # the standard error of a median over that of a mean
+Read = Callable[[str], Array]
+
+
+def outliers(ratio: Array, sensitivity: Sensitivity) -> NDArray[np.bool_]:
+    """Far above the peers, both in their own spread and by a factor."""
+    finite = ratio[np.isfinite(ratio)]
+    if np.count_nonzero(~np.isnan(ratio)) < 2:
+        return np.zeros(len(ratio), dtype=np.bool_)
+    scale = max(0.1, spread(finite)) if len(finite) > FEW else 0.1
+    with np.errstate(invalid="ignore"):
+        far: NDArray[np.bool_] = (ratio > 1.0 + sensitivity.outlier * scale) & (ratio >= sensitivity.ratio)
+    return far
+
+
+def typically(per_observation: Array, least: int) -> Array:
+    """The typical value of each instance over observations; NaN for one seen too seldom."""
+    if per_observation.shape[0] == 0:
+        return np.empty(0)
+    finite = np.isfinite(per_observation)
+    if finite.all():
+        return np.asarray(np.median(per_observation, axis=0))
+    seen = finite.sum(axis=0)
+    typical = np.full(per_observation.shape[1], NAN)
+    enough = seen >= min(least, per_observation.shape[0])
+    if enough.any():
+        typical[enough] = np.nanmedian(per_observation[:, enough], axis=0)
+    return typical
+
+
+@dataclass(frozen=True, slots=True)
+class RateSkewDetector:
+    """Some instances are given more rows than their peers (the paper's processing-rate skew)."""
+
+    sensitivity: Sensitivity = Sensitivity()
+    name: str = "rate-skew"
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        least = self.sensitivity.least
+
+        def rows(component: str) -> Array:
+            return with_empty_partitions(view, component, arrived_rows(view.window, component, least))
+
+        yield from _apart(view, self, RATE_SKEW, "rows over peers", rows)
+
+
+def with_empty_partitions(view: View, component: str, rows: Array) -> Array:
+    """Partitions of a source for which nothing came have no task: they count as well, or a source of which all rows
+    are in one partition would look even."""
+    known = view.topology[component]
+    if known.kind != "source" or known.partitions is None or not view.micro_batch:
+        return rows
+    missing = int(view.configuration.get(known.partitions, 0)) - rows.shape[1]
+    if missing <= 0 or not np.isfinite(rows).any() or np.nanmean(rows) < ROWS_THAT_TELL:
+        return rows
+    return np.pad(rows, ((0, 0), (0, missing)))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSkewDetector:
+    """More waits before some instances than before their peers; in a micro-batch, they finish later."""
+
+    sensitivity: Sensitivity = Sensitivity()
+    name: str = "pending-skew"
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        column = "finish_s" if view.micro_batch else "pending_rows"
+        window = view.window.last(self.sensitivity.least)
+        yield from _apart(view, self, PENDING_SKEW, "waiting over peers", lambda c: window.tasks(c, column))
+
+
+def _apart(
+    view: View, detector: RateSkewDetector | PendingSkewDetector, kind: str, label: str, read: Read
+) -> Iterator[Symptom]:
+    sensitivity = detector.sensitivity
+    # What came to a queue is seen in how it grows: that takes one observation more.
+    if len(view.window) < sensitivity.least + (0 if view.micro_batch else 1):
+        return
+    for component in view.topology.names:
+        matrix = read(component)
+        if matrix.shape[1] < 2:
+            continue
+        typical = typically(matrix, sensitivity.least)
+        if not np.isfinite(typical).any():
+            yield _unknown(detector.name, component, label)
+        elif float(np.nanmax(typical, initial=0.0)) > 0:
+            alike = view.spread(component)
+            ratio = peers_ratio(typical, alike if alike < matrix.shape[1] else 1)
+            yield from _symptom(kind, component, ratio, outliers(ratio, sensitivity), label, view)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedSkewDetector:
+    """Some workers need longer for a row than others that do the same, or are lost.
+
+    An executor of a micro-batch is slow in all stages: its tasks count together, and it is reported once.
+    """
+
+    sensitivity: Sensitivity = Sensitivity()
+    name: str = "speed-skew"
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        window = view.window.last(self.sensitivity.least)
+        latest = window.latest
+        if latest is None or len(window) < self.sensitivity.least - 1:
+            return
+        anyone_lost = False
+        for component in view.topology.names:
+            sample = latest.tasks.get(component)
+            if sample is None:
+                continue
+            lost = _lost(sample.worker, latest.workers.alive)
+            if lost.any():
+                anyone_lost = True
+                instances = tuple(int(i) for i in np.flatnonzero(lost))
+                workers = view.workers_of(component, instances)
+                yield Symptom(SPEED_SKEW, component, 1.0, {"lost workers": float(len(workers))}, instances, workers)
+            elif sample.instances > 1 and not (np.isfinite(sample.rows) & np.isfinite(sample.run_s)).any():
+                yield _unknown(self.name, component, "time per row")
+            elif not view.micro_batch:
+                yield from self._slow(component, sample, window)
+        if view.micro_batch and not anyone_lost:
+            yield from self._slow_executors(view.topology.names, _of_these_workers(view.window.last(_LONGEST)))
+
+    def _slow(self, component: str, sample: TaskSample, window: Window) -> Iterator[Symptom]:
+        """Workers that were apart in every one of the last observations."""
+        ids = window.observations[-1].workers.ids
+        ratios = [
+            peers_ratio(seconds_per_row(o, component, len(ids))) for o in window.observations if o.workers.ids == ids
+        ]
+        if len(ratios) < self.sensitivity.least:
+            return
+        ratio = np.min(ratios, axis=0)
+        slow = np.flatnonzero(outliers(ratio, self.sensitivity))
+        if len(slow):
+            yield _slow_symptom(component, sample, ids, slow, float(ratio[slow].max()), len(ratios))
+
+    def _slow_executors(self, components: Sequence[str], window: Window) -> Iterator[Symptom]:
+        """Executors whose typical task was slower in every one of the last batches, and altogether by more than chance
+        explains. Where nobody can mistake it, one batch less will do."""
+        latest = window.observations[-1]
+        batches = [tasks_of(o, components) for o in window.observations]
+        typical = np.array([typical_task(batch, len(latest.workers.ids)) for batch in batches])
+        ratios = np.array([peers_ratio(line) for line in typical])
+        lasting = _lasting(ratios > NOTICED)
+        slow, worst = [], 1.0
+        for worker in np.flatnonzero(lasting >= self.sensitivity.least - 1):
+            recent = ratios[-lasting[worker] :]
+            overall = np.median(recent, axis=0)
+            sure = lasting[worker] >= self.sensitivity.least or recent[:, worker].min() >= _PLAIN
+            far = bool(outliers(overall, self.sensitivity)[worker])
+            if sure and far and self._beyond_chance(worker, overall[worker], batches, typical, lasting[worker]):
+                slow.append(worker)
+                worst = max(worst, float(overall[worker]))
+        if slow:
+            component = _costliest(latest, components, np.array(slow))
+            yield _slow_symptom(
+                component, latest.tasks[component], latest.workers.ids, np.array(slow), worst, int(lasting[slow].max())
+            )
+
+    def _beyond_chance(
+        self, executor: np.intp, ratio: float, batches: Sequence[Tasks], typical: Array, last: int
+    ) -> bool:
+        """Its typical task is further from its peers than their tasks vary."""
+        recent = list(zip(batches, typical, strict=True))[-last:]
+        tasks = sum(int((batch.worker == executor).sum()) for batch, _ in recent)
+        varying = spread(np.concatenate([batch.slowness / line[batch.worker] - 1.0 for batch, line in recent]))
+        error = _MEDIAN_ERROR * varying / math.sqrt(max(tasks, 1))
+        return tasks >= _LEAST_TASKS and ratio > 1.0 + self.sensitivity.outlier * error
+
+
+def _lasting(apart: NDArray[np.bool_]) -> IntArray:
+    """In how many of the last batches in a row, for each worker."""
+    lasting: IntArray = np.cumprod(apart[::-1], axis=0, dtype=np.int64).sum(axis=0)
+    return lasting
+
+
+def _slow_symptom(
+    component: str, sample: TaskSample, ids: Sequence[str], slow: NDArray[np.intp], worst: float, lasting: int
+) -> Symptom:
+    instances = tuple(int(i) for i in np.flatnonzero(np.isin(sample.worker, slow)))
+    workers = tuple(ids[int(w)] for w in slow)
+    evidence: dict[str, float | str] = {
+        "time per row over peers": worst,
+        "observations in a row": float(lasting),
+        "workers": ", ".join(workers[:5]),
+    }
+    return Symptom(SPEED_SKEW, component, 1.0 - 1.0 / worst, evidence, instances, workers)
+
+
+def _of_these_workers(window: Window) -> Window:
+    """The observations since the workers are those that they are now."""
+    ids = window.observations[-1].workers.ids
+    same = takewhile(lambda o: o.workers.ids == ids, reversed(window.observations))
+    return Window(tuple(same)[::-1])
+
+
+def _costliest(observation: Observation, components: Sequence[str], slow: NDArray[np.intp]) -> str:
+    """The component on which these workers spent most of their time."""
+    spent_s = {
+        name: float(np.nansum(sample.run_s[np.isin(sample.worker, slow)]))
+        for name in components
+        if (sample := observation.tasks.get(name)) is not None
+    }
+    return max(spent_s, key=lambda name: spent_s[name])
+
+
+def _lost(worker: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    if alive.all():
+        return np.zeros(len(worker), dtype=np.bool_)
+    known = worker >= 0
+    return known & ~alive[np.where(known, worker, 0)]
+
+
+def _unknown(detector: str, component: str, missing: str) -> Symptom:
+    return Symptom(UNKNOWN, component, evidence={"detector": detector, "missing": missing})
+
+
+def _symptom(
+    kind: str, component: str, ratio: Array, far: NDArray[np.bool_], label: str, view: View
+) -> Iterator[Symptom]:
+    if far.any():
+        instances = tuple(int(i) for i in np.flatnonzero(far))
+        worst = float(np.nanmax(np.where(np.isfinite(ratio), ratio, 100.0)[far]))
+        evidence = {label: worst, "instances": float(len(instances))}
+        yield Symptom(kind, component, 1.0 - 1.0 / worst, evidence, instances, view.workers_of(component, instances))

@@ -1,0 +1,290 @@
+"""The paper's detectors: fixed thresholds on means over the window, as Dhalion describes and Heron ships them.
+
+A micro-batch engine has neither queues nor back-pressure inside. There `batch_pressure` stands for the back-pressure
+of the whole query, the stage with the longest span for the component that causes it, and the longest task time over
+the stage's median for the pending rows of an instance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from homeostat.core.findings import (
+    GROWING_BACKLOG,
+    IDLE,
+    PENDING_SKEW,
+    PRESSURE,
+    RATE_SKEW,
+    SLO_VIOLATION,
+    UNKNOWN,
+    Symptom,
+)
+from homeostat.core.observation import NAN, Array
+from homeostat.core.stats import median
+from homeostat.core.topology import Topology
+from homeostat.core.view import View, Window
+from homeostat.detectors.window_means import (
+    LEAST_KNOWN,
+    batch_pressure,
+    instance_means,
+    longest_stage,
+    missing_metric,
+    observed_s,
+    pressure_shares,
+    windowed,
+)
+
+_LEAST_POINTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PressureDetector:
+    """The share of the time in which a component holds its senders back: the worst instance counts."""
+
+    noise_filter: float = 0.02
+    least_s: float = 96.0
+    name: str = "pressure"
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        if observed_s(view) < self.least_s:
+            return
+        if view.micro_batch:
+            yield from self._of_query(view)
+            return
+        for component in view.topology.operators:
+            shares = pressure_shares(view.window, component.name)
+            known = np.isfinite(shares)
+            held = np.flatnonzero(np.nan_to_num(shares) > self.noise_filter)
+            if held.size:
+                instances = tuple(int(i) for i in held)
+                evidence = {
+                    "pressure": float(np.nanmax(shares)),
+                    "sum over instances": float(np.nansum(shares)),
+                    "instances": float(held.size),
+                }
+                workers = view.workers_of(component.name, instances)
+                yield Symptom(PRESSURE, component.name, evidence["pressure"], evidence, instances, workers)
+            elif not (known.size and known.all()):
+                yield _unknown(self.name, component.name, "pressured_s")
+
+    def _of_query(self, view: View) -> Iterator[Symptom]:
+        digests = windowed(view)
+        pressure, stage = batch_pressure(digests), longest_stage(digests)
+        if not math.isfinite(pressure) or not stage:
+            yield _unknown(self.name, stage, "arrival, rows or seconds of a batch")
+        elif pressure > self.noise_filter:
+            evidence = {"pressure": pressure, "sum over instances": pressure, "instances": 1.0}
+            yield Symptom(PRESSURE, stage, pressure, evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSkewDetector:
+    """Heron's queue skew, max > 20·min; on micro-batches the longest task against `batch_skew` × the median."""
+
+    queue_skew: float = 20.0
+    batch_skew: float = 1.5
+    least_s: float = 96.0
+    name: str = "pending-skew"
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        if observed_s(view) < self.least_s:
+            return
+        for component in view.topology.operators:
+            if view.micro_batch:
+                yield from self._of_tasks(view, component.name)
+            else:
+                yield from self._of_queues(view, component.name)
+
+    def _of_queues(self, view: View, component: str) -> Iterator[Symptom]:
+        pending = instance_means(view.window, component, "pending_rows")
+        if pending.size < 2:
+            return
+        if not np.isfinite(pending).all():
+            yield _unknown(self.name, component, "pending_rows")
+            return
+        most, least = float(pending.max()), float(pending.min())
+        if most >= 1.0 and most > self.queue_skew * least:
+            long = tuple(int(i) for i in np.flatnonzero(pending > most / 2))
+            evidence = {"most pending": most, "least pending": least, "factor allowed": self.queue_skew}
+            yield Symptom(PENDING_SKEW, component, 1.0 - least / most, evidence, long, view.workers_of(component, long))
+
+    def _of_tasks(self, view: View, component: str) -> Iterator[Symptom]:
+        seconds = view.window.tasks(component, "run_s")
+        if seconds.shape[1] < 2:
+            return
+        ratios = _over_median(seconds)
+        known = ratios[np.isfinite(ratios).all(axis=1)]
+        if len(known) < LEAST_KNOWN * len(ratios):
+            yield _unknown(self.name, component, "run_s")
+            return
+        worst = float(known.max(axis=1).mean())
+        if worst > self.batch_skew:
+            late = tuple(int(i) for i in np.flatnonzero(np.nan_to_num(ratios[-1]) > self.batch_skew))
+            evidence = {"longest task over median": worst, "factor allowed": self.batch_skew}
+            yield Symptom(PENDING_SKEW, component, 1.0 - 1.0 / worst, evidence, late, view.workers_of(component, late))
+
+
+@dataclass(frozen=True, slots=True)
+class RateSkewDetector:
+    """Some instances process more than `rate_skew` times the rows of others."""
+
+    rate_skew: float = 1.5
+    least_s: float = 96.0
+    name: str = "rate-skew"
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        if observed_s(view) < self.least_s:
+            return
+        for component in (c.name for c in view.topology.operators):
+            rows = instance_means(view.window, component, "rows")
+            if rows.size < 2:
+                continue
+            if not np.isfinite(rows).all():
+                yield _unknown(self.name, component, "rows")
+                continue
+            most, least = float(rows.max()), float(rows.min())
+            if most > self.rate_skew * least:
+                busy = tuple(int(i) for i in np.flatnonzero(rows > (most + least) / 2))
+                evidence = {"most rows": most, "fewest rows": least, "factor allowed": self.rate_skew}
+                workers = view.workers_of(component, busy)
+                yield Symptom(RATE_SKEW, component, 1.0 - least / most, evidence, busy, workers)
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingQueueDetector:
+    """Heron's: the regression slope of an instance's queue, over at least three points, is above a limit."""
+
+    growing_queue_per_s: float = 10.0
+    least_s: float = 96.0
+    name: str = "growing-queue"
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        if observed_s(view) < self.least_s:
+            return
+        if view.micro_batch:
+            digests = windowed(view)
+            pending = np.array([[d.pending_rows] for d in digests]).reshape(-1, 1)
+            yield from self._judge("", np.array([d.at_s for d in digests]), pending)
+            return
+        at_s = np.array([o.at_s for o in view.window.observations])
+        for component in view.topology.operators:
+            yield from self._judge(component.name, at_s, view.window.tasks(component.name, "pending_rows"))
+
+    def _judge(self, component: str, at_s: Array, pending: Array) -> Iterator[Symptom]:
+        whole = pending[:, np.isfinite(pending).all(axis=0)]
+        if len(at_s) < _LEAST_POINTS:
+            return
+        if not whole.shape[1]:
+            yield _unknown(self.name, component, "pending_rows")
+            return
+        centred = at_s - at_s.mean()
+        slopes = centred @ whole / float(centred @ centred)
+        steepest = float(slopes.max())
+        if steepest > self.growing_queue_per_s:
+            evidence = {"grows by per_s": steepest, "allowed": self.growing_queue_per_s}
+            yield Symptom(GROWING_BACKLOG, component, min(1.0, steepest / (100 * self.growing_queue_per_s)), evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class IdleDetector:
+    """No pressure at a component or below it, and hardly anything pending: claimed from complete data only.
+
+    Pending is counted in seconds of one instance's work; on micro-batches it is the share of the trigger that the
+    work waiting for it takes.
+    """
+
+    idle_pending_s: float = 0.7
+    noise_filter: float = 0.02
+    least_s: float = 96.0
+    name: str = "idle"
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        if observed_s(view) < self.least_s:
+            return
+        missing = missing_metric(view, self.least_s)
+        if missing:
+            yield _unknown(self.name, "", missing)
+        elif view.micro_batch:
+            yield from self._batches(view)
+        else:
+            for component in view.topology.operators:
+                below = _reachable(view.topology, component.name)
+                pressure = max(float(pressure_shares(view.window, name).max()) for name in below)
+                if pressure <= self.noise_filter:
+                    yield from self._judge(view, component.name, _pending_s(view.window, component.name))
+
+    def _batches(self, view: View) -> Iterator[Symptom]:
+        digests = windowed(view)
+        stage = longest_stage(digests)
+        if stage and batch_pressure(digests) <= self.noise_filter:
+            used = [d.seconds / d.trigger_s if d.trigger_s > 0 else math.inf for d in digests]
+            yield from self._judge(view, stage, float(np.mean(used)))
+
+    def _judge(self, view: View, component: str, pending_s: float) -> Iterator[Symptom]:
+        knob = view.topology[component].scaled_by
+        if pending_s <= self.idle_pending_s and view.configuration.get(knob) > view.spec(knob).minimum:
+            evidence = {"pending_s": pending_s, "allowed_s": self.idle_pending_s}
+            yield Symptom(IDLE, component, 1.0 - pending_s, evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class SloDetector:
+    """Less is taken from the sources than the throughput objective asks for."""
+
+    tolerance: float = 0.02
+    least_s: float = 96.0
+    name: str = "slo-violation"
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        wanted = view.objective.throughput_per_s
+        if wanted is None or observed_s(view) < self.least_s:
+            return
+        digests = [d for d in windowed(view) if math.isfinite(d.rows)]
+        seconds = sum(d.span_s for d in digests)
+        if seconds <= 0:
+            yield _unknown(self.name, "", "rows of the sources")
+            return
+        taken = sum(d.rows for d in digests) / seconds
+        if taken < wanted * (1.0 - self.tolerance):
+            arrivals = [d.arrival_per_s for d in digests if math.isfinite(d.arrival_per_s)]
+            evidence = {
+                "objective_per_s": wanted,
+                "observed_per_s": taken,
+                "arrival_per_s": float(np.mean(arrivals)) if arrivals else NAN,
+            }
+            yield Symptom(SLO_VIOLATION, "", 1.0 - taken / wanted, evidence)
+
+
+def _over_median(seconds: Array) -> Array:
+    """Each task's time over the median of its batch; NaN for batches that have an unknown one."""
+    ratios = np.full(seconds.shape, NAN)
+    for number, line in enumerate(seconds):
+        middle = median(line) if np.isfinite(line).all() else 0.0
+        if middle > 0:
+            ratios[number] = line / middle
+    return ratios
+
+
+def _pending_s(window: Window, component: str) -> float:
+    rows, run_s = window.tasks(component, "rows").sum(), window.tasks(component, "run_s").sum()
+    pending = float(window.tasks(component, "pending_rows").mean())
+    if run_s > 0 and rows > 0:
+        return pending * float(run_s / rows)
+    return 0.0 if pending == 0 else math.inf
+
+
+def _reachable(topology: Topology, name: str) -> set[str]:
+    """A component and everything below it."""
+    found = {name}
+    for component in topology:
+        if found.intersection(component.inputs):
+            found.add(component.name)
+    return found
+
+
+def _unknown(detector: str, component: str, missing: str) -> Symptom:
+    return Symptom(UNKNOWN, component, evidence={"detector": detector, "missing": missing})

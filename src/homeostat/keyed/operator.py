@@ -1,0 +1,268 @@
+"""State by key from three functions, and a combine step before it that spreads the work of hot keys."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Row
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from homeostat.core.errors import ConfigError
+from homeostat.keyed import state_columns
+from homeostat.keyed.merge_check import Merging, examples, require_mergeable
+from homeostat.keyed.on_spark import require_rocksdb
+from homeostat.spark.pipeline import Spread
+from homeostat.spark.python_workers import spare_the_collector
+from homeostat.spark.sense.key_sketch import MOST_KEYS, key_text
+from homeostat.spark.sense.progress import KEYS_METRIC
+from homeostat.spark_release import release
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+STATE = "accumulator"
+PART, ROWS = "homeostat_part", "homeostat_rows"
+_SAMPLES = 40
+_MOST_PARTS = 100_000  # kept in memory on an instance
+_SIMPLE = "array, map, struct and variant columns cannot be keys: choose the fields that matter"
+_WHERE = "keyed"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What is needed on an executor. Of one column in `state` the value is kept for each key, of several a tuple."""
+
+    merging: Merging
+    keys: tuple[str, ...]
+    state: StructType
+    result: StructType
+
+    def packed(self, part: Any) -> tuple[Any, ...]:
+        return state_columns.packed(self.state, (part,) if len(self.state) == 1 else part)
+
+    def unpacked(self, kept: Sequence[Any]) -> Any:
+        values = state_columns.unpacked(self.state, kept)
+        return values[0] if len(self.state) == 1 else values
+
+    def kept(self, part: Any) -> Any:
+        """As it comes back from the state."""
+        return self.unpacked(self.packed(part))
+
+    def told(self, result: Any) -> Any:
+        """As it comes out: of one column in `result` the value, of several a tuple."""
+        values = state_columns.fitted(self.result, (result,) if len(self.result) == 1 else result)
+        return values[0] if len(self.result) == 1 else values
+
+    def shown(self, key: Sequence[Any], part: Any, rows: int) -> Row:
+        result = self.told(self.merging.result(part))
+        values = (result,) if len(self.result) == 1 else result
+        return Row(**dict(zip((*self.keys, *self.result.names, ROWS), (*key, *values, rows), strict=True)))
+
+
+def keyed(
+    rows: DataFrame,
+    *,
+    key: str | Sequence[str],
+    zero: Any,
+    add: Callable[[Any, Row], Any],
+    merge: Callable[[Any, Any], Any],
+    state: str,
+    finish: Callable[[Any], Any] | None = None,
+    result: str = "",
+    spread: int | Spread = 1,
+    samples: Sequence[Mapping[str, Any]] = (),
+    compare: Callable[[Any], Any] = lambda result: result,
+    output_mode: str = "update",
+) -> DataFrame:
+    """For every key what its rows add up to so far: the key's columns and those of `result`.
+
+    `zero` (a value, or a function that makes one) is what a key has before its first row, `add` adds a row to it and
+    `merge` makes one of two. `state` names the columns that are kept, as "count BIGINT, total DOUBLE": one is the value
+    itself, several are a tuple. `finish` makes the columns of `result` of it; without it they are those of `state`.
+
+    With a `spread` above 1 the rows of a batch are first added up on so many instances, whatever their keys, and only
+    what came out is merged into the state of each key. In which parts rows come must not matter, which is tried on
+    `samples` (or on made-up rows) when the query is built; what fails is refused with an example. `compare` says what
+    of a result must be the same, where not all of it need be: the bytes of a synopsis depend on the order of its items.
+    """
+    require_rocksdb(rows.sparkSession, _WHERE)
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    operator = _operator(rows, keys, Merging(zero, add, merge, finish), state, result)
+    made_up = [] if samples else _made_up(rows.schema)
+    require_mergeable(
+        operator.merging,
+        [Row(**each) for each in samples] or made_up,
+        _WHERE,
+        perhaps=_sparse(made_up, operator.keys),
+        kept=operator.kept,
+        told=operator.told,
+        compare=compare,
+    )
+    instances, name = _instances(spread), spread.name if isinstance(spread, Spread) else ""
+    combined = instances > 1
+    parts = _combined(rows, operator, instances) if combined else rows
+    schema = _output(rows, operator)
+    updated = parts.groupBy(*keys).transformWithState(_Processor(operator, combined), schema, output_mode, "None")
+    return (updated if not name else _told(updated, operator, name)).drop(ROWS)
+
+
+def _operator(rows: DataFrame, keys: tuple[str, ...], merging: Merging, state: str, result: str) -> Operator:
+    if merging.finish is not None and not result:
+        raise ConfigError("finish has no columns", where=_WHERE, fix='name them: result="mean DOUBLE"')
+    if merging.finish is None and result:
+        raise ConfigError("result has columns that nobody makes", where=_WHERE, fix="give finish, or leave result out")
+    for name in keys:
+        if name not in rows.columns:
+            raise ConfigError(f"there is no column {name!r}", where=_WHERE, fix=f"one of {', '.join(rows.columns)}")
+        if rows.schema[name].dataType.typeName() in ("array", "map", "struct", "variant"):
+            raise ConfigError(f"{name!r} is no simple column", where=_WHERE, fix=_SIMPLE)
+    kept = _columns(rows, state)
+    shown = _columns(rows, result or state)
+    if twice := set(keys) & set(shown.names):
+        raise ConfigError(f"{min(twice)!r} is a key and a result", where=_WHERE, fix="give the result another name")
+    return Operator(merging, keys, kept, shown)
+
+
+def _columns(rows: DataFrame, ddl: str) -> StructType:
+    try:
+        columns = rows.sparkSession._parse_ddl(ddl)
+    except Exception as error:
+        raise ConfigError(f"{ddl!r} names no columns", where=_WHERE, fix='as "count BIGINT"') from error
+    if not isinstance(columns, StructType) or not columns.names:
+        raise ConfigError(f"{ddl!r} names no columns", where=_WHERE, fix='as "count BIGINT"')
+    return columns
+
+
+def _output(rows: DataFrame, operator: Operator) -> StructType:
+    fields = [rows.schema[name] for name in operator.keys]
+    return StructType([*fields, *operator.result.fields, StructField(ROWS, LongType())])
+
+
+def _instances(spread: int | Spread) -> int:
+    instances = spread.instances if isinstance(spread, Spread) else spread
+    if type(instances) is not int or instances < 1:
+        raise ConfigError(f"spread = {instances!r} is not a whole number of at least 1", where=_WHERE)
+    return instances
+
+
+def _made_up(schema: StructType) -> list[Row]:
+    """Rows with something in every column of a simple type, and nothing in the others."""
+    chance = random.Random(1)
+    columns = [examples(field.dataType.typeName(), chance) for field in schema]
+    return [
+        Row(**{name: next(values, None) for name, values in zip(schema.names, columns, strict=True)})
+        for _ in range(_SAMPLES)
+    ]
+
+
+def _sparse(rows: Sequence[Row], keys: Sequence[str]) -> list[Row]:
+    """The same rows with nothing in every second column."""
+    chance = random.Random(2)
+    return [
+        Row(**{name: value if name in keys or chance.random() < 0.5 else None for name, value in row.asDict().items()})
+        for row in rows
+    ]
+
+
+def _combined(rows: DataFrame, operator: Operator, instances: int) -> DataFrame:
+    """What the rows of each key add up to on each of so many instances, among which Spark deals the rows in turn.
+
+    Dealing needs no knowledge of what is hot, and Spark deals the same way again if it must repeat a task.
+    """
+    keys = [rows.schema[name] for name in operator.keys]
+    schema = StructType([*keys, StructField(PART, BinaryType()), StructField(ROWS, LongType())])
+    return rows.repartition(instances).mapInArrow(_adder(operator), schema)
+
+
+def _adder(operator: Operator) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def add_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        spare_the_collector()
+        types: list[pa.DataType] = []
+        parts: dict[tuple[Any, ...], Any] = {}
+        counts: Counter[tuple[Any, ...]] = Counter()
+
+        def emitted() -> pa.RecordBatch:
+            keys = [pa.array(column, kind) for column, kind in zip(zip(*parts, strict=True), types, strict=True)]
+            pickled = pa.array([pickle.dumps(operator.kept(part)) for part in parts.values()], pa.binary())
+            rows = pa.array([counts[key] for key in parts], pa.int64())
+            return pa.RecordBatch.from_arrays([*keys, pickled, rows], names=[*operator.keys, PART, ROWS])
+
+        for batch in batches:
+            types = [batch.schema.field(name).type for name in operator.keys]
+            for key, row in _rows(batch, operator.keys):
+                part = parts[key] if key in parts else operator.merging.start()
+                parts[key] = operator.merging.add(part, row)
+                counts[key] += 1
+            if len(parts) > _MOST_PARTS:
+                yield emitted()
+                parts, counts = {}, Counter()
+        if parts:
+            yield emitted()
+
+    return add_up
+
+
+def _rows(batch: pa.RecordBatch, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Row]]:
+    """With the same values as transformWithState gives: `add` must not see a difference."""
+    made, places = Row(*batch.schema.names), [batch.schema.get_field_index(name) for name in keys]
+    for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        yield tuple(values[place] for place in places), made(*values)
+
+
+class _Processor(StatefulProcessor):
+    """Adds rows to the state of their key, or merges parts of them into it."""
+
+    def __init__(self, operator: Operator, combined: bool) -> None:
+        self._operator, self._combined = operator, combined
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_the_collector()
+        self._state = handle.getValueState(STATE, state_columns.stored(self._operator.state))
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        operator, kept = self._operator, self._state.get()
+        merging = operator.merging
+        part = merging.start() if kept is None else operator.unpacked(kept)
+        count = 0
+        for row in rows:
+            if self._combined:
+                part = merging.merge(part, pickle.loads(row[PART]))
+                count += row[ROWS]
+            else:
+                part = merging.add(part, row)
+                count += 1
+        self._state.update(operator.packed(part))
+        yield operator.shown(key, part, count)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def _told(updated: DataFrame, operator: Operator, name: str) -> DataFrame:
+    """How many rows the batch had, and how many of them the largest keys: an operator sees all rows of a key together,
+    so that this takes a few numbers of memory and a comparison per key, and no sketch could tell it better."""
+    return updated.observe(
+        KEYS_METRIC + name,
+        f.sum(ROWS).alias("rows"),
+        f.max(ROWS).alias("largest"),
+        f.max_by(key_text(operator.keys), f.col(ROWS)).alias("key"),
+        *_most(updated.sparkSession.version),
+    )
+
+
+def _most(version: str) -> list[Column]:
+    """The rows of the largest keys, from the first on, as one text; Spark before 4.2 cannot tell more than one."""
+    if release(version) < (4, 2):
+        return []
+    rows = f.col(ROWS)
+    return [f.array_join(f.max_by(rows.cast("string"), rows, MOST_KEYS), " ").alias("most")]

@@ -1,0 +1,127 @@
+"""A State run in memory as Spark would run it: batch by batch, with timers, times to live and watermarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from homeostat.core.errors import ConfigError
+from homeostat.keyed.memory_handle import Key, Memory, MemoryHandle
+from homeostat.keyed.program import EVENT, Runtime, State, time_mode
+from homeostat.keyed.variables import milliseconds
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
+S = TypeVar("S", bound=State)
+Emitted = list[tuple[Any, ...]]
+
+
+class Rehearsal(Generic[S]):
+    """`feed` gives it a batch of rows, `advance` lets time pass, `rehearsal[key]` is the state of a key.
+
+    Both return what the State emits, key by key in the order in which these first came. `key` names the columns that
+    Spark would group by. In event time name that column too, and by how much the watermark trails it.
+    """
+
+    def __init__(
+        self, state: S, *, key: str | Sequence[str], event_time: str | None = None, delay: str | None = None
+    ) -> None:
+        if (state.time == EVENT) != (event_time is not None):
+            need = "name the column that has it" if event_time is None else 'it needs time = "event"'
+            raise ConfigError(f"{type(state).__name__} and event time", where="event_time", fix=need)
+        self._state = state
+        self._key = (key,) if isinstance(key, str) else tuple(key)
+        self._event_time = event_time
+        self._delay_ms = milliseconds(delay, "delay") if delay else 0
+        self._memory = Memory(now_ms=0)
+        self._watermark_ms = 0
+        self._handle = MemoryHandle(self._memory)
+        self._runtime = _runtime(copy(state), self._handle)
+
+    def feed(self, *rows: Mapping[str, Any], after: str | None = None) -> Emitted:
+        """One batch, so long after the last; in event time also the one without rows that follows when the watermark
+        has moved.
+        """
+        self._memory.now_ms += milliseconds(after, "after") if after else 0
+        emitted: Emitted = []
+        for key, group in self._grouped(rows).items():
+            self._handle.key = key
+            emitted += self._runtime.rows(key, iter(group), self._now_ms)
+        emitted += self._timers()
+        if self._event_time is not None and rows:
+            seen = max(_ms(row[self._event_time]) for row in rows)
+            emitted += self._watermark(seen - self._delay_ms)
+        return emitted
+
+    def advance(self, duration: str) -> Emitted:
+        """So much time passes without rows; in event time the watermark moves on by as much."""
+        if self._event_time is None:
+            return self.feed(after=duration)
+        return self._watermark(self._watermark_ms + milliseconds(duration, "advance"))
+
+    def __getitem__(self, key: Any) -> S:
+        """The state of this key, to be read."""
+        state = copy(self._state)
+        runtime = _runtime(state, MemoryHandle(self._memory, key if isinstance(key, tuple) else (key,)))
+        runtime.begin(self._now_ms)
+        return state
+
+    @property
+    def _now_ms(self) -> int:
+        mode = time_mode(type(self._state))
+        return {"None": -1, "EventTime": self._watermark_ms}.get(mode, self._memory.now_ms)
+
+    def _grouped(self, rows: Iterable[Mapping[str, Any]]) -> dict[Key, list[Row]]:
+        groups: dict[Key, list[Row]] = {}
+        for row in rows:
+            if self._event_time is None or _ms(row[self._event_time]) > self._watermark_ms:
+                groups.setdefault(tuple(row[name] for name in self._key), []).append(Row(row))
+        return groups
+
+    def _watermark(self, moment_ms: int) -> Emitted:
+        if moment_ms <= self._watermark_ms:
+            return []
+        self._watermark_ms = moment_ms
+        return self._timers()
+
+    def _timers(self) -> Emitted:
+        """Those that are due now; what they set anew waits for the next batch."""
+        emitted: Emitted = []
+        for moment, key in self._memory.due(self._now_ms):
+            self._handle.key = key
+            emitted += self._runtime.timer(key, moment, self._now_ms)
+            self._handle.deleteTimer(moment)
+        return emitted
+
+
+class Row(tuple[Any, ...]):
+    """As Spark's: `row.user`, `row["user"]` and `row[0]`."""
+
+    _names: tuple[str, ...]
+
+    def __new__(cls, columns: Mapping[str, Any]) -> Row:
+        row = super().__new__(cls, columns.values())
+        row._names = tuple(columns)
+        return row
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._names:
+            raise AttributeError(name)
+        return self[self._names.index(name)]
+
+    def __getitem__(self, item: Any) -> Any:
+        return super().__getitem__(self._names.index(item) if isinstance(item, str) else item)
+
+    def asDict(self) -> dict[str, Any]:  # noqa: N802 - Spark's
+        return dict(zip(self._names, self, strict=True))
+
+
+def _runtime(state: State, handle: MemoryHandle) -> Runtime:
+    return Runtime(state, cast("StatefulProcessorHandle", handle))
+
+
+def _ms(moment: datetime | int) -> int:
+    return round(moment.timestamp() * 1000) if isinstance(moment, datetime) else moment

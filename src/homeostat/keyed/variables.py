@@ -1,0 +1,131 @@
+"""The variables that a State declares: `clicks = hs.Count()`, `pages = hs.List(str, ttl="1 h")`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from homeostat.core.errors import ConfigError
+from homeostat.keyed.cells import Cell, CountsCell, ListCell, MapCell, ValueCell
+from homeostat.keyed.column_types import Codec
+from homeostat.strict.units import UnitError, parse_duration
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Kind:
+    """One variable, kept for each key. After `ttl` without a write it is gone; of a list or a map each entry is."""
+
+    def __init__(self, ttl: str | None) -> None:
+        self.ttl_ms = None if ttl is None else milliseconds(ttl, "ttl")
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def open(self, handle: StatefulProcessorHandle) -> Cell:
+        raise NotImplementedError
+
+    def cell(self, state: Any) -> Any:
+        if state is None:
+            raise AttributeError(f"{self.name} is kept for each key: the class has none")
+        return state._runtime.cells[self.name]
+
+    def __delete__(self, state: object) -> None:
+        self.cell(state).clear()
+
+
+class Value(Kind, Generic[T]):
+    """A value: read it, assign it, `del` it. Where there is none it is `start`, or None."""
+
+    @overload
+    def __init__(self: Value[T | None], kind: type[T], *, ttl: str | None = None) -> None: ...
+    @overload
+    def __init__(self, kind: type[T], start: T, *, ttl: str | None = None) -> None: ...
+    def __init__(self, kind: type[Any], start: Any = None, *, ttl: str | None = None) -> None:
+        super().__init__(ttl)
+        self._codec: Codec[Any] = Codec(kind)
+        self._start = start
+
+    def open(self, handle: StatefulProcessorHandle) -> Cell:
+        return ValueCell(handle.getValueState(self.name, self._codec.ddl, self.ttl_ms), self._codec)
+
+    def __get__(self, state: object, owner: type) -> T:
+        kept = self.cell(state).get()
+        found: T = self._start if kept is None else kept
+        return found
+
+    def __set__(self, state: object, value: T) -> None:
+        self.cell(state).set(value)
+
+
+def Count(*, ttl: str | None = None) -> Value[int]:  # noqa: N802 - reads as a kind of variable
+    """A number that starts at 0: `self.clicks += 1`."""
+    return Value(int, 0, ttl=ttl)
+
+
+class List(Kind, Generic[T]):
+    """A list: append, extend, go through it, assign another; each item has a time to live of its own."""
+
+    def __init__(self, kind: type[T], *, ttl: str | None = None) -> None:
+        super().__init__(ttl)
+        self._codec = Codec(kind)
+
+    def open(self, handle: StatefulProcessorHandle) -> Cell:
+        return ListCell(handle.getListState(self.name, self._codec.ddl, self.ttl_ms), self._codec)
+
+    def __get__(self, state: object, owner: type) -> ListCell[T]:
+        cell: ListCell[T] = self.cell(state)
+        return cell
+
+    def __set__(self, state: object, items: Iterable[T]) -> None:
+        self.cell(state).replace(items)
+
+
+class Map(Kind, Generic[K, V]):
+    """A dictionary; each entry has a time to live of its own."""
+
+    def __init__(self, keys: type[K], values: type[V], *, ttl: str | None = None) -> None:
+        super().__init__(ttl)
+        self._keys, self._values = Codec(keys), Codec(values)
+
+    def open(self, handle: StatefulProcessorHandle) -> Cell:
+        return MapCell(self._store(handle), self._keys, self._values)
+
+    def _store(self, handle: StatefulProcessorHandle) -> Any:
+        return handle.getMapState(self.name, self._keys.ddl, self._values.ddl, self.ttl_ms)
+
+    def __get__(self, state: object, owner: type) -> MapCell[K, V]:
+        cell: MapCell[K, V] = self.cell(state)
+        return cell
+
+    def __set__(self, state: object, entries: Mapping[K, V]) -> None:
+        self.cell(state).replace(entries)
+
+
+class Counts(Map[K, int]):
+    """How often each was seen: `self.words[word] += 1`, `self.words.most_common(10)`."""
+
+    def __init__(self, keys: type[K], *, ttl: str | None = None) -> None:
+        super().__init__(keys, int, ttl=ttl)
+
+    def open(self, handle: StatefulProcessorHandle) -> Cell:
+        return CountsCell(self._store(handle), self._keys, self._values)
+
+    def __get__(self, state: object, owner: type) -> CountsCell[K]:
+        cell: CountsCell[K] = self.cell(state)
+        return cell
+
+
+def milliseconds(duration: str, where: str) -> int:
+    try:
+        found = round(parse_duration(duration) * 1000)
+    except UnitError as error:
+        raise ConfigError(str(error), where=where) from None
+    if found < 1:
+        raise ConfigError(f"must be at least 1 ms, not {duration!r}", where=where)
+    return found

@@ -1,0 +1,1 @@
+"""The laboratory: an experiment source, faults, a ledger, the demonstration, the benches. No part of the product."""

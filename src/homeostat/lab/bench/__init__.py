@@ -1,0 +1,1 @@
+"""Measurements of Homeostat itself. Each is one `homeostat bench` command."""

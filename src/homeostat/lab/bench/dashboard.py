@@ -1,0 +1,286 @@
+"""What the dashboard costs: times of its views over a large log, and what open dashboards do to the loop's cycle."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import os
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from homeostat.core.findings import JSON, Record
+from homeostat.lab.bench.control import scenario
+from homeostat.policies import registry
+from homeostat.runtime.diary import Diary
+from homeostat.runtime.manager import Manager
+from homeostat.sim.dataflow.engine import Dataflow
+from homeostat.store.protocol import BATCH
+from homeostat.store.sqlite import SqliteStore
+
+DAY_S = 86_400.0
+REPEATS = 5
+ROUNDS = 6
+CHAIN = ("symptom", "diagnosis", "proposal", "action", "receipt", "outcome")
+ACTIONS_A_DAY = 4
+LIVE = "bench/live"
+TIMEOUT_S = 120.0
+_TICK_S = 10.0
+
+
+def measure(
+    *,
+    queries: int,
+    instances: int,
+    days: float,
+    batch_s: float,
+    viewers: int,
+    cycles: int,
+    tell: Callable[[str], None],
+    rounds: int = ROUNDS,
+) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as scratch:
+        log = Path(scratch) / "log.sqlite"
+        tell(f"writing {days:g} days of {queries} queries")
+        written = write_history(log, queries, days, batch_s)
+        loop = _Loop(log, instances)
+        with _server(log) as (host, port):
+            tell("asking for the views")
+            views = _views(host, port, log)
+            tell(f"{rounds} rounds of {cycles} cycles of the loop without and with {viewers} dashboards")
+            taken, reads = _rounds(loop, host, port, viewers, cycles, rounds)
+        loop.store.close()
+    return {
+        "machine": platform.platform(),
+        "load_average": round(os.getloadavg()[0], 2),
+        "queries": queries,
+        "instances": instances,
+        "days": days,
+        "records": written,
+        **views,
+        "viewers": viewers,
+        "pages_read_per_cycle": round(reads / (rounds * cycles), 1),
+        **_compared(taken),
+    }
+
+
+def write_history(log: Path, queries: int, days: float, batch_s: float) -> int:
+    """Runs with a daily wave of load, which rises after whole days, and a few decisions a day, up to now."""
+    store, now_s, written = SqliteStore(log), time.time(), 0
+    dice = random.Random(1)
+    for number in range(queries):
+        run = f"app{number // 20}/query{number}"
+        batches = [
+            _batch(place, now_s - days * DAY_S + place * batch_s, batch_s, dice)
+            for place in range(int(days * DAY_S / batch_s))
+        ]
+        decisions = [
+            record
+            for deed in range(int(days * ACTIONS_A_DAY))
+            for record in _decision(deed, now_s - deed * DAY_S / ACTIONS_A_DAY)
+        ]
+        store.append(run, batches)
+        store.append(run, decisions)
+        written += len(batches) + len(decisions)
+    store.close()
+    return written
+
+
+def _batch(number: int, at_s: float, span_s: float, dice: random.Random) -> Record:
+    load = 1_000.0 * (1.5 + math.sin(number * span_s / DAY_S * 2 * math.pi)) * dice.uniform(0.95, 1.05)
+    body: dict[str, JSON] = {
+        "rows": load * span_s,
+        "seconds": span_s * dice.uniform(0.5, 0.9),
+        "trigger_s": span_s,
+        "arrival_per_s": load,
+        "pending_rows": load * span_s,
+        "span_s": span_s,
+        "phases_s": {"addBatch": 0.5 * span_s, "walCommit": 0.1, "commitOffsets": 0.1},
+        "state_rows": 1e6,
+        "batch": number,
+        "executors": 4,
+        "workers": 4,
+    }
+    return Record(f"b-{number}", BATCH, at_s, f"batch {number}", body=body)
+
+
+def _decision(number: int, at_s: float) -> list[Record]:
+    ids = [f"{kind[0]}{place}-{number}" for place, kind in enumerate(CHAIN)]
+    because = [(), *((id,) for id in ids)]
+    body: dict[str, JSON] = {"cause": "under-provisioned", "probability": 0.9, "action": ids[3], "applied": True}
+    return [
+        Record(id, kind, at_s + place, f"{kind} {number}", "count", before, body)
+        for place, (id, kind, before) in enumerate(zip(ids, CHAIN, because, strict=False))
+    ]
+
+
+class Cycle(NamedTuple):
+    """One turn of the loop: how long it took, and how much of that it had a processor."""
+
+    seconds: float
+    cpu_s: float
+
+
+class _Round(NamedTuple):
+    quiet: list[Cycle]
+    watched: list[Cycle]
+
+
+class _Loop:
+    """A manager over a simulated engine that writes into the same log; `cycle` is one turn, and how long it took."""
+
+    def __init__(self, log: Path, instances: int) -> None:
+        self.store = SqliteStore(log)
+        engine = Dataflow(scenario(instances, 3_600.0))
+        policy = registry.build("provisioning")
+        diary = Diary(self.store, LIVE, policy)
+        self._manager = Manager(engine, policy, self.store, LIVE, on_step=diary.note)
+        self._manager.start()
+        for _ in range(20):
+            self.cycle()
+
+    def cycle(self) -> Cycle:
+        events = self._manager.engine.wait(self._manager.engine.now_s + _TICK_S)
+        began_s, cpu_s = time.perf_counter(), time.thread_time()
+        self._manager.think(events)
+        return Cycle(time.perf_counter() - began_s, time.thread_time() - cpu_s)
+
+
+@contextmanager
+def _server(log: Path) -> Iterator[tuple[str, int]]:
+    command = [sys.executable, "-m", "homeostat.cli.main", "serve", "--store", str(log), "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        told = "".join(iter(server.stdout.readline, "}\n"))
+        address = urlsplit(json.loads(told + "}")["told"].split()[-1])
+        try:
+            yield str(address.hostname), int(address.port or 0)
+        finally:
+            server.terminate()
+
+
+def _views(host: str, port: int, log: Path) -> dict[str, Any]:
+    """First the very first answer of a new server, then each view several times, then how fast news arrives."""
+    found: dict[str, Any] = {"first_view_s": round(_asked(host, port, "/"), 3)}
+    # Each time another one: an answer of the last moment is given out again without being made anew.
+    runs = [urlencode({"run": f"app0/query{number}"}) for number in range(REPEATS)]
+    views = {
+        "list": [f"/?limit={500 - number}" for number in range(REPEATS)],
+        "query": [f"/query?{run}" for run in runs],
+        "charts": [f"/series.json?{run}&last=7+d" for run in runs],
+    }
+    for name, paths in views.items():
+        found[f"{name}_s"] = round(median(_asked(host, port, path) for path in paths), 3)
+    found["live_s"] = round(median(_live(host, port, log, number) for number in range(REPEATS)), 3)
+    return found
+
+
+def _asked(host: str, port: int, path: str) -> float:
+    began_s = time.perf_counter()
+    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+    connection.request("GET", path, headers={"accept": "text/html"})
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    if answer.status != http.client.OK:
+        raise RuntimeError(f"{path} answered {answer.status}")
+    return time.perf_counter() - began_s
+
+
+def _live(host: str, port: int, log: Path, number: int) -> float:
+    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+    connection.request("GET", "/events?run=app0%2Fquery0")
+    stream = connection.getresponse()
+    stream.readline()
+    store = SqliteStore(log)
+    began_s = time.perf_counter()
+    store.append("app0/query0", [Record(f"n-{number}", "alert", time.time(), "news")])
+    while not stream.readline().startswith(b"data:"):
+        pass
+    store.close()
+    connection.close()
+    return time.perf_counter() - began_s
+
+
+def _rounds(loop: _Loop, host: str, port: int, viewers: int, cycles: int, count: int) -> tuple[list[_Round], int]:
+    """In turn, so that whatever else the machine does meets both alike; and how often a page was read."""
+    rounds, reads = [], 0
+    with _dashboards(host, port, viewers) as dashboards:
+        for _ in range(count):
+            quiet = _paced(loop, cycles)
+            dashboards.open()
+            watched = _paced(loop, cycles)
+            reads += dashboards.close()
+            rounds.append(_Round(quiet, watched))
+    return rounds, reads
+
+
+def _paced(loop: _Loop, cycles: int) -> list[Cycle]:
+    """One a second, as in a run."""
+    found: list[Cycle] = []
+    for _ in range(cycles):
+        found.append(loop.cycle())
+        time.sleep(max(0.0, 1.0 - found[-1].seconds))
+    return found
+
+
+def _compared(rounds: list[_Round]) -> dict[str, Any]:
+    """Of all cycles together, and how far the rounds lie apart; the processor time tells waiting from working."""
+    ratios = sorted(_ratio(each.watched, each.quiet, "seconds") for each in rounds)
+    quiet = [cycle for each in rounds for cycle in each.quiet]
+    watched = [cycle for each in rounds for cycle in each.watched]
+    return {
+        "cycle_ms_alone": round(1e3 * _middle(quiet, "seconds"), 2),
+        "cycle_ms_watched": round(1e3 * _middle(watched, "seconds"), 2),
+        "cycle_ratio": round(_ratio(watched, quiet, "seconds"), 3),
+        "cycle_ratio_of_rounds": [round(ratio, 3) for ratio in ratios],
+        "cycle_cpu_ratio": round(_ratio(watched, quiet, "cpu_s"), 3),
+    }
+
+
+def _middle(cycles: list[Cycle], what: str) -> float:
+    return float(median(getattr(cycle, what) for cycle in cycles))
+
+
+def _ratio(watched: list[Cycle], quiet: list[Cycle], what: str) -> float:
+    return _middle(watched, what) / _middle(quiet, what)
+
+
+class _Dashboards:
+    def __init__(self, viewing: subprocess.Popen[str]) -> None:
+        self._viewing = viewing
+
+    def open(self) -> None:
+        self._say()
+
+    def close(self) -> int:
+        reads = int(self._say())
+        if reads < 0:
+            raise RuntimeError("a dashboard was not answered")
+        return reads
+
+    def _say(self) -> str:
+        assert self._viewing.stdin is not None
+        assert self._viewing.stdout is not None
+        self._viewing.stdin.write("\n")
+        self._viewing.stdin.flush()
+        return self._viewing.stdout.readline()
+
+
+@contextmanager
+def _dashboards(host: str, port: int, count: int) -> Iterator[_Dashboards]:
+    command = [sys.executable, "-m", "homeostat.lab.bench.viewers", host, str(port), LIVE, str(count)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as viewing:
+        yield _Dashboards(viewing)
+        assert viewing.stdin is not None
+        viewing.stdin.close()

@@ -1,0 +1,189 @@
+"""How good the forecasts are: on recorded loads, at moments whose future was held back."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from homeostat.core.errors import ConfigError
+from homeostat.core.observation import Array
+from homeostat.lab.bench.traces import Load
+from homeostat.models.forecast import CANDIDATES, Forecast, Forecaster, Series, forecasts, regular
+from homeostat.models.forecast.backtest import bridged
+from homeostat.models.forecast.baselines import rolled
+from homeostat.models.forecast.champion import season_scale
+from homeostat.strict.units import format_duration
+
+HORIZONS_S = (900.0, 3600.0, 6 * 3600.0, 86_400.0)
+ORIGINS = 24
+NOMINAL = 0.8
+CHAMPION = "champion"
+
+_LEARNED = 0.4
+_LONGEST = 0.25
+_MOST_POINTS = 1_000_000
+_QUANTILES = ((1 - NOMINAL) / 2, 0.5, (1 + NOMINAL) / 2)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What was found at the origins of one trace for one horizon."""
+
+    mase: dict[str, list[float]] = field(default_factory=dict)
+    inside: list[float] = field(default_factory=list)
+    champions: list[str] = field(default_factory=list)
+    usable: int = 0
+
+
+def measure(
+    loads: Iterable[Load],
+    *,
+    horizons_s: Sequence[float] = HORIZONS_S,
+    origins: int = ORIGINS,
+    candidates: Sequence[Forecaster] = CANDIDATES,
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """The numbers of `homeostat bench forecast`."""
+    traces: dict[str, Any] = {}
+    for load in loads:
+        tell(f"{load.name}: forecasts at {origins} moments, {format_duration(max(horizons_s))} ahead")
+        traces[load.name] = _trace(load, sorted(horizons_s), origins, candidates)
+    return {
+        "nominal_coverage": NOMINAL,
+        "traces": traces,
+        **_summary([found for trace in traces.values() for found in trace["horizons"].values()]),
+        "worst": _worst(traces),
+    }
+
+
+def _trace(load: Load, horizons_s: Sequence[float], origins: int, candidates: Sequence[Forecaster]) -> dict[str, Any]:
+    series = regular(load.times_s, load.per_s, horizon_s=horizons_s[-1], most=_MOST_POINTS)
+    steps = _steps(series, horizons_s, load.name)
+    tallies: dict[int, _Tally] = {each: _Tally() for each in steps}
+    seconds: list[float] = []
+    for origin in _origins(series, steps[-1], origins):
+        history = series.until(origin).newest()
+        started = time.perf_counter()
+        made = forecasts(history, [each * series.step_s for each in steps], quantiles=_QUANTILES, candidates=candidates)
+        seconds.append(time.perf_counter() - started)
+        alone = {each.name: _alone(each, history, steps[-1]) for each in candidates}
+        for one in made:
+            _judge(tallies[len(one.values)], one, alone, series.values[origin:], season_scale(history))
+    return {
+        "points": series.known,
+        "step_s": series.step_s,
+        "span_s": series.step_s * len(series.values),
+        "notes": [*load.notes, *series.repairs],
+        "forecast_s": median(seconds),
+        "horizons": {format_duration(each * series.step_s): _told(tally) for each, tally in tallies.items()},
+    }
+
+
+def _alone(candidate: Forecaster, history: Series, steps: int) -> Array:
+    """NaN from one that failed, which is one's own: as in a forecast, the others still speak."""
+    try:
+        return np.asarray(bridged(rolled(candidate, history, [len(history.values)], steps).reshape(1, steps))[0])
+    except Exception:
+        return np.full(steps, np.nan)
+
+
+def _steps(series: Series, horizons_s: Sequence[float], name: str) -> list[int]:
+    """The horizons in steps, without those that are too long for the trace."""
+    steps = sorted({max(1, round(horizon_s / series.step_s)) for horizon_s in horizons_s})
+    fitting = [each for each in steps if each <= _LONGEST * len(series.values)]
+    if not fitting:
+        raise ConfigError(
+            f"is too short to forecast {format_duration(steps[0] * series.step_s)} ahead and see what came",
+            where=name,
+            fix="name a shorter horizon or a longer trace",
+        )
+    return fitting
+
+
+def _origins(series: Series, steps: int, wanted: int) -> list[int]:
+    """Spread evenly over what is left once the beginning has been learned from."""
+    count = len(series.values)
+    return [int(each) for each in np.unique(np.linspace(_LEARNED * count, count - steps, wanted).astype(np.int64))]
+
+
+def _judge(tally: _Tally, made: Forecast, alone: dict[str, Array], came: Array, scale: float) -> None:
+    steps = len(made.values)
+    known = np.isfinite(came[:steps])
+    if not known.any() or not scale > 0:
+        return
+    actual = came[:steps][known]
+    for name, line in {CHAMPION: made.column(0.5), **{name: line[:steps] for name, line in alone.items()}}.items():
+        tally.mase.setdefault(name, []).append(float(np.mean(np.abs(line[known] - actual))) / scale)
+    low, high = made.values[known, 0], made.values[known, -1]
+    if np.isfinite(low).all():
+        tally.inside.append(float(np.mean((actual >= low) & (actual <= high))))
+    tally.champions.append(made.champion)
+    tally.usable += made.usable
+
+
+def _told(tally: _Tally) -> dict[str, Any]:
+    return {
+        "origins": len(tally.champions),
+        "mase": {name: _mean(found) for name, found in tally.mase.items()},
+        "coverage": _mean(tally.inside),
+        "champions": dict(Counter(tally.champions).most_common()),
+        "usable": tally.usable,
+    }
+
+
+def _summary(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Means over traces and horizons. A candidate that could not speak everywhere is compared where it could."""
+    names = dict.fromkeys(name for cell in cells for name in cell["mase"])
+    both = {
+        name: [cell["mase"] for cell in cells if _known(cell["mase"].get(name)) and _known(cell["mase"][CHAMPION])]
+        for name in names
+    }
+    return {
+        "mean_mase": {name: _mean([mase[name] for mase in found]) for name, found in both.items()},
+        "champion_over": {
+            name: _mean([mase[CHAMPION] for mase in found]) / _mean([mase[name] for mase in found])
+            for name, found in both.items()
+            if found and name != CHAMPION
+        },
+        "mean_coverage": _mean([cell["coverage"] for cell in cells if _known(cell["coverage"])]),
+    }
+
+
+def _worst(traces: dict[str, Any]) -> dict[str, Any]:
+    """Where the champion fared worst against each, and where its interval was furthest off."""
+    cells = [
+        (f"{name}, {horizon}", cell)
+        for name, trace in traces.items()
+        for horizon, cell in trace["horizons"].items()
+        if _known(cell["mase"].get(CHAMPION))
+    ]
+    worst: dict[str, Any] = {}
+    for name in dict.fromkeys(name for _, cell in cells for name in cell["mase"] if name != CHAMPION):
+        ratios = [
+            (cell["mase"][CHAMPION] / cell["mase"][name], at)
+            for at, cell in cells
+            if _known(cell["mase"].get(name)) and cell["mase"][name] > 0
+        ]
+        if ratios:
+            worst[f"champion ÷ {name}"] = dict(zip(("ratio", "at"), max(ratios), strict=True))
+    covered = [
+        (abs(cell["coverage"] - NOMINAL), cell["coverage"], at) for at, cell in cells if _known(cell["coverage"])
+    ]
+    if covered:
+        worst["coverage"] = dict(zip(("coverage", "at"), max(covered)[1:], strict=True))
+    return worst
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and np.isfinite(value)
+
+
+def _mean(values: Sequence[float]) -> float:
+    """NaN if one of them is: a candidate that was silent at an origin has no mean to compare."""
+    return float(np.mean(values)) if len(values) else float("nan")

@@ -1,0 +1,68 @@
+"""Where measurements on real Spark take place: a cluster and a session of their own, gone afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from homeostat.spark.act.deadline import Deadline
+from homeostat.spark.act.executors import Executors, whom_to_retire
+from homeostat.spark.cluster.embedded import EmbeddedCluster
+from homeostat.spark.cluster.session import build_session, spark_conf
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WORKERS, CORES = 3, 4
+UP_S = 180.0
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Everything that is left behind goes below `directory`."""
+
+    spark: SparkSession
+    directory: Path
+
+    def set_executors(self, count: int) -> None:
+        """Returns once there are so many, neither more nor fewer."""
+        executors = Executors(self.spark)
+        executors.take_over(count)
+        deadline = Deadline.after(UP_S)
+        present = executors.alive()
+        if len(present) > count:
+            executors.end(whom_to_retire(present, len(present) - count))
+        executors.grow(count, deadline)
+
+
+@contextmanager
+def ground(name: str, executors: int, *, event_log: Path | None = None, most: int | None = None) -> Iterator[Ground]:
+    """With so many executors of one core, and never more than `most` if that is given."""
+    with TemporaryDirectory(prefix="homeostat-bench-") as made:
+        directory = Path(made)
+        with EmbeddedCluster(directory / "cluster", workers=WORKERS, cores=CORES) as cluster:
+            conf = spark_conf(
+                master=cluster.master_url,
+                app_name=name,
+                executors=executors,
+                directory=directory / "session",
+                event_log=event_log,
+                extra={} if most is None else {"spark.dynamicAllocation.maxExecutors": str(most)},
+            )
+            spark = build_session(conf)
+            try:
+                here = Ground(spark, directory)
+                here.set_executors(executors)
+                yield here
+            finally:
+                spark.stop()
+
+
+def machine() -> dict[str, Any]:
+    """What else a reader must know to judge the numbers."""
+    return {"cores": os.cpu_count(), "load_average": [round(load, 1) for load in os.getloadavg()]}

@@ -1,0 +1,296 @@
+"""Are slow executors replaced, how soon, and are healthy ones left alone? Many times over, on one application."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median, quantiles
+from typing import Any
+
+from homeostat.core.errors import HomeostatError
+from homeostat.core.findings import REPLACE, Record
+from homeostat.core.objective import Objective
+from homeostat.lab.bench.ground import ground, machine
+from homeostat.lab.bench.intervals import share
+from homeostat.lab.experiment import Trial
+from homeostat.lab.faults import SlowExecutor
+from homeostat.lab.load_profile import Profile
+from homeostat.lab.wordcount import specification
+from homeostat.sim.scenario.spec import WorkloadSpec
+from homeostat.store.protocol import ACTION, BATCH, OUTCOME, RECEIPT
+
+RUNS = 20
+FACTORS = (2.0, 4.0)
+CLEAN = 1.0
+PROMPT = 5
+# A run is over when the slow executor was replaced, or after this many batches; a clean one always lasts that long.
+LONGEST = 12
+SETTLED = 2
+EXECUTORS, PARTITIONS = 4, 16
+TRIGGER_S, LOAD_PER_S, WAIT_MS = 4.0, 1_000.0, 1.0
+# Every run with as many executors as the others: a machine that is busy with something else for a minute would have
+# the loop fill the cluster, and nothing shrinks meanwhile.
+OBJECTIVE = Objective(cost_limit=EXECUTORS)
+# Quicker than one would regulate a real application, so that many runs fit into an hour.
+SETTINGS: Mapping[str, Mapping[str, object]] = {
+    "guards": {"cooldown": "4 s", "cooldown_shrink": "1 h", "confirm": "1 h"},
+    "loop": {"settle": "12 s", "window": "1 min", "patience": "30 s", "catch_up": "30 s"},
+}
+# A run with all that lies between it and the next.
+LONGEST_RUN_S = 300.0
+TELL_EACH_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One stretch of the application, with an executor that is `factor` times slower, or with none (`CLEAN`)."""
+
+    factor: float
+    started_s: float
+    ended_s: float
+    slow: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Batches that ended from the moment the executor turned slow until it was decided to replace it, and until it was
+    replaced; None if that did not happen."""
+
+    factor: float
+    executor: str
+    decided: int | None
+    replaced: int | None
+
+
+def measure(
+    *,
+    runs: int = RUNS,
+    factors: Sequence[float] = FACTORS,
+    seed: int = 1,
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """The numbers of `homeostat bench heal`."""
+    before = machine()
+    plan = planned(runs, factors, seed)
+    tell(f"starting a cluster; {len(plan)} runs take about {len(plan)} minutes")
+    with ground("bench-heal", EXECUTORS) as here:
+        spec = specification(
+            Profile(WorkloadSpec("constant", LOAD_PER_S)),
+            here.directory / "ledger",
+            OBJECTIVE,
+            wait_ms=WAIT_MS,
+            trigger_s=TRIGGER_S,
+            executors=EXECUTORS,
+            source_partitions=PARTITIONS,
+        )
+        trial = Trial(here.spark, here.directory / "heal", spec, settings=SETTINGS)
+        course = Course(plan, random.Random(seed), tell)
+        try:
+            found = trial.run(LONGEST_RUN_S * len(plan), until=lambda _: course.done, each=course.look)
+        finally:
+            course.stop()
+    if not course.done:
+        raise HomeostatError(f"only {len(course.runs)} of {len(plan)} runs came to an end", where="bench heal")
+    return {
+        **summary(course.runs, found.records, factors),
+        "seed": seed,
+        "differences": list(found.differences),
+        "setup": {
+            "executors": EXECUTORS,
+            "cost_limit": OBJECTIVE.cost_limit,
+            "trigger_s": TRIGGER_S,
+            "load_per_s": LOAD_PER_S,
+            "wait_ms_a_row": WAIT_MS,
+            "source_partitions": PARTITIONS,
+            "longest_run_batches": LONGEST,
+            "settings": SETTINGS,
+        },
+        "machine": {"before": before, "after": machine()},
+    }
+
+
+def planned(runs: int, factors: Sequence[float], seed: int) -> list[float]:
+    """The factor of each run, in a random order: what changes slowly on the machine must not favour one of them."""
+    plan = [factor for factor in (*factors, CLEAN) for _ in range(runs)]
+    random.Random(seed).shuffle(plan)
+    return plan
+
+
+@dataclass
+class Course:
+    """Goes through the planned runs, one at a time, each from a settled state. To be called a few times a second."""
+
+    plan: list[float]
+    chance: random.Random
+    tell: Callable[[str], None]
+    runs: list[Run] = field(default_factory=list)
+    _factor: float = CLEAN
+    _slow: str = ""
+    _since_s: float | None = None
+    _fault: SlowExecutor | None = None
+    _minutes_told: int = 0
+
+    @property
+    def done(self) -> bool:
+        return len(self.runs) == len(self.plan)
+
+    def look(self, trial: Trial) -> None:
+        if self.done:
+            return
+        if self._since_s is None:
+            if settled(trial.records(), self._quiet_since_s(trial), TRIGGER_S) and self._complete(trial):
+                self._begin(trial)
+            else:
+                self._tell_of_waiting(trial)
+        elif over(trial.records(), self._since_s, self._slow):
+            self._end(trial)
+
+    def stop(self) -> None:
+        if self._fault is not None:
+            self._fault.stop()
+            self._fault = None
+
+    def _quiet_since_s(self, trial: Trial) -> float:
+        return max(trial.started_s, self.runs[-1].ended_s if self.runs else 0.0)
+
+    def _tell_of_waiting(self, trial: Trial) -> None:
+        """A machine that is too busy never settles, and whoever waits for it should know."""
+        minutes = int((time.time() - self._quiet_since_s(trial)) / TELL_EACH_S)
+        if minutes > self._minutes_told:
+            took = [f"{_seconds(record):.1f}" for record in trial.records(BATCH)[-SETTLED:]]
+            self.tell(f"waiting for {SETTLED} batches within {TRIGGER_S:g} s each; the last: {', '.join(took)}")
+        self._minutes_told = minutes
+
+    def _complete(self, trial: Trial) -> bool:
+        return len(trial.application.sensors.workers().ids) >= EXECUTORS
+
+    def _begin(self, trial: Trial) -> None:
+        self._factor, self._slow = self.plan[len(self.runs)], ""
+        if self._factor != CLEAN:
+            self._slow = self.chance.choice(sorted(trial.application.sensors.workers().ids, key=int))
+            self._fault = SlowExecutor(self._slow, self._factor, str(trial.spark.sparkContext.applicationId))
+            self._fault.start()
+        self._since_s = time.time()
+
+    def _end(self, trial: Trial) -> None:
+        assert self._since_s is not None
+        self.stop()
+        run = Run(self._factor, self._since_s, time.time(), self._slow)
+        self.runs.append(run)
+        self._since_s = None
+        self.tell(f"run {len(self.runs)} of {len(self.plan)}: {_told(run, trial.records())}")
+
+
+def settled(records: Sequence[Record], since_s: float, trigger_s: float) -> bool:
+    """Nothing is under way or being judged, and several batches in a row have kept up since the last action."""
+    actions = [record.id for record in records if record.kind == ACTION]
+    received = {str(record.body["action"]): record for record in records if record.kind == RECEIPT}
+    judged = {str(record.body["action"]) for record in records if record.kind == OUTCOME}
+    if any(id not in received or (received[id].body.get("applied") and id not in judged) for id in actions):
+        return False
+    since_s = max([since_s, *(received[id].at_s for id in actions)])
+    recent = [record for record in records if record.kind == BATCH and record.at_s > since_s][-SETTLED:]
+    return len(recent) == SETTLED and all(_seconds(record) <= trigger_s for record in recent)
+
+
+def over(records: Sequence[Record], since_s: float, slow: str) -> bool:
+    replaced = slow and _replacement(records, since_s, slow)[1] is not None
+    return bool(replaced) or _batches(records, since_s, float("inf")) >= LONGEST
+
+
+def result_of(run: Run, records: Sequence[Record]) -> Result:
+    decided_s, replaced_s = _replacement(records, run.started_s, run.slow, run.ended_s)
+    return Result(
+        run.factor,
+        run.slow,
+        None if decided_s is None else _batches(records, run.started_s, decided_s),
+        None if replaced_s is None else _batches(records, run.started_s, replaced_s),
+    )
+
+
+def false_replacements(runs: Sequence[Run], records: Sequence[Record]) -> list[str]:
+    """Every executor that was to be replaced while it was as fast as the others.
+
+    One that was slow before and is no longer is not among them: what was seen of it spoke against it.
+    """
+    wrong = []
+    for record in records:
+        if record.kind == ACTION and record.body["kind"] == REPLACE:
+            slow = {run.slow for run in runs if run.started_s <= record.at_s}
+            wrong += [executor for executor in _retired(record) if executor not in slow]
+    return wrong
+
+
+def summary(runs: Sequence[Run], records: Sequence[Record], factors: Sequence[float]) -> dict[str, Any]:
+    results = [result_of(run, records) for run in runs]
+    wrong = false_replacements(runs, records)
+    clean = [run for run in runs if run.factor == CLEAN]
+    disturbed = sum(
+        any(_during(run, record) and record.body["kind"] == REPLACE for record in records if record.kind == ACTION)
+        for run in clean
+    )
+    kinds = [str(record.body["kind"]) for record in records if record.kind == ACTION]
+    return {
+        "slowed": {f"{factor:g}": _healed([r for r in results if r.factor == factor]) for factor in factors},
+        "clean_runs_with_a_replacement": share(disturbed, len(clean)),
+        "false_replacements": share(len(wrong), sum(len(_retired(r)) for r in records if r.kind == ACTION)),
+        "falsely_replaced": wrong,
+        "actions": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
+        "batches": sum(record.kind == BATCH for record in records),
+    }
+
+
+def _healed(results: Sequence[Result]) -> dict[str, Any]:
+    decided = [result.decided for result in results if result.decided is not None]
+    replaced = [result.replaced for result in results if result.replaced is not None]
+    return {
+        "healed": share(len(replaced), len(results)),
+        f"healed_within_{PROMPT}": share(sum(count <= PROMPT for count in replaced), len(results)),
+        "batches_until_decided": _spread(decided),
+        "batches_until_replaced": _spread(replaced),
+    }
+
+
+def _spread(counts: Sequence[int]) -> dict[str, Any]:
+    p90 = quantiles(counts, n=10, method="inclusive")[-1] if len(counts) > 1 else None
+    return {"median": median(counts) if counts else None, "p90": p90, "each": list(counts)}
+
+
+def _replacement(
+    records: Sequence[Record], since_s: float, executor: str, until_s: float = float("inf")
+) -> tuple[float | None, float | None]:
+    """When it was decided to replace the executor, and when it was gone and another in its place."""
+    received = {str(r.body["action"]): r.at_s for r in records if r.kind == RECEIPT and r.body.get("applied")}
+    for record in records:
+        chosen = record.kind == ACTION and record.body["kind"] == REPLACE and executor in _retired(record)
+        if chosen and since_s <= record.at_s <= until_s:
+            return record.at_s, received.get(record.id)
+    return None, None
+
+
+def _retired(action: Record) -> list[str]:
+    retired = action.body.get("retire")
+    return [str(executor) for executor in retired] if isinstance(retired, list) else []
+
+
+def _batches(records: Sequence[Record], since_s: float, until_s: float) -> int:
+    return sum(record.kind == BATCH and since_s < record.at_s <= until_s for record in records)
+
+
+def _seconds(batch: Record) -> float:
+    seconds = batch.body["seconds"]
+    return float(seconds) if isinstance(seconds, int | float) else float("inf")
+
+
+def _during(run: Run, record: Record) -> bool:
+    return run.started_s <= record.at_s <= run.ended_s
+
+
+def _told(run: Run, records: Sequence[Record]) -> str:
+    if run.factor == CLEAN:
+        return "clean"
+    result = result_of(run, records)
+    outcome = "not replaced" if result.replaced is None else f"replaced after {result.replaced} batches"
+    return f"executor {run.slow} {run.factor:g} times slower: {outcome}"

@@ -1,0 +1,213 @@
+"""How well the models predict configurations they were not fitted to: on the simulator, and on real Spark."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
+    TRIGGER_S,
+    Configuration,
+    Patch,
+)
+from homeostat.core.events import Observed
+from homeostat.core.observation import Array
+from homeostat.lab.bench.noise import capacity_per_s
+from homeostat.models.application_model import ApplicationModel, Predicted
+from homeostat.runtime.learned import from_scenario
+from homeostat.sim.microbatch.engine import Microbatch
+from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+
+Tell = Callable[[str], None]
+
+SIMULATOR, SPARK = "simulator", "spark"
+SIDES = (SIMULATOR, SPARK)
+MOST_ERROR = 0.10
+LEAST_TRIED = 12
+SEED = 1
+SIM_SEEDS = (101, 102, 103)
+FITTED_S, TRIED_S, REAL_S = 900.0, 400.0, 90.0
+SKIPPED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A configuration and a load that the model was not fitted to."""
+
+    rate_per_s: float
+    executors: int
+    partitions: int
+    trigger_s: float
+
+    @property
+    def name(self) -> str:
+        return (
+            f"{self.executors} executors, {self.partitions} partitions, {self.trigger_s:g} s, {self.rate_per_s:,.0f}/s"
+        )
+
+
+HELD_OUT = (
+    Tried(1_500.0, 4, 24, 10.0),
+    Tried(2_000.0, 8, 24, 10.0),
+    Tried(2_500.0, 8, 24, 10.0),
+    Tried(3_500.0, 12, 24, 10.0),
+    Tried(4_500.0, 16, 48, 10.0),
+    Tried(2_000.0, 6, 36, 10.0),
+    Tried(2_000.0, 6, 12, 10.0),
+    Tried(3_000.0, 12, 48, 10.0),
+    Tried(1_000.0, 3, 24, 10.0),
+    Tried(1_500.0, 6, 24, 5.0),
+    Tried(2_200.0, 10, 24, 5.0),
+    Tried(2_000.0, 6, 24, 20.0),
+    Tried(3_000.0, 8, 32, 20.0),
+    Tried(5_000.0, 24, 48, 10.0),
+)
+
+
+def measure(*, sides: Sequence[str] = SIDES, scale: float = 1.0, tell: Tell = lambda _: None) -> dict[str, Any]:
+    """The numbers of `homeostat bench models`; `scale` stretches the real runs."""
+    found: dict[str, Any] = {"interval": [0.1, 0.9], "accepted_median_error": MOST_ERROR}
+    if SIMULATOR in sides:
+        found[SIMULATOR] = on_simulator(tell)
+    if SPARK in sides:
+        from homeostat.lab.bench import models_spark
+
+        found[SPARK] = models_spark.measure(scale, tell)
+    return found
+
+
+def scenario(tried: Tried, *, varied: bool = False) -> Scenario:
+    """A word count with state: reading, splitting, counting; stragglers and noise as on a shared cluster."""
+    rate = tried.rate_per_s
+    steps = ((0.0, rate), (300.0, 1.3 * rate), (600.0, 0.75 * rate)) if varied else ()
+    return Scenario(
+        name="models",
+        title="a word count with state",
+        engine=MicrobatchSpec(
+            trigger_s=tried.trigger_s, executors=tried.executors, straggler_share=0.01, straggler_factor=2.0
+        ),
+        duration_s=FITTED_S,
+        components=(
+            ComponentSpec("lines", "source", parallelism=tried.partitions, rate_per_s=6_000.0, selectivity=3.0),
+            ComponentSpec(
+                "count",
+                inputs=("lines",),
+                parallelism=tried.partitions,
+                rate_per_s=4_000.0,
+                key_s=0.0002,
+                task_s=0.03,
+                keyed=True,
+                keys=60_000,
+                stateful=True,
+            ),
+        ),
+        workload=WorkloadSpec("steps" if varied else "constant", rate, steps=steps, noise=Noise(0.03, 0.5)),
+        service_noise=Noise(0.05, 0.3),
+    )
+
+
+def on_simulator(tell: Tell) -> dict[str, Any]:
+    """Fitted to a quarter of an hour of one configuration under a varying load, tried in fourteen others."""
+    base = Tried(2_000.0, 6, 24, 10.0)
+    model = from_scenario(scenario(base, varied=True), SEED)
+    order = random.Random(SEED).sample(HELD_OUT, len(HELD_OUT))
+    tell(f"fitted to {base.name}; {len(order)} other configurations")
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        measured = list(pool.map(_simulated, order))
+        limits = list(pool.map(_true_saturation, order))
+    off = _base_s(model, base) / float(np.median(_simulated(base).seconds))
+    lines = []
+    for tried, real, limit in zip(order, measured, limits, strict=True):
+        predicted = model.predict(_configuration(model, tried), tried.rate_per_s)
+        lines.append({**compared(tried.name, predicted, real, off), **_saturation(predicted, limit)})
+    limit_errors = [line["saturation_error"] for line in lines]
+    return {"fitted_to": base.name, **summary(lines, limit_errors), "configurations": lines}
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    seconds: Array
+    throughput_per_s: float
+
+
+def _simulated(tried: Tried) -> Real:
+    """Batches with this load and configuration, from all seeds."""
+    seconds: list[float] = []
+    rates: list[float] = []
+    for seed in SIM_SEEDS:
+        events = Microbatch(scenario(tried), seed).wait(TRIED_S)
+        seen = [event.observation for event in events if isinstance(event, Observed)][SKIPPED:]
+        seconds += [observation.flows[0].seconds for observation in seen]
+        rates.append(sum(o.flows[0].rows for o in seen) / sum(o.span_s for o in seen))
+    return Real(np.array(seconds), float(np.mean(rates)))
+
+
+def _true_saturation(tried: Tried) -> float:
+    return capacity_per_s(scenario(tried))
+
+
+def _configuration(model: ApplicationModel, tried: Tried) -> Configuration:
+    values: dict[Any, Any] = dict.fromkeys(model.partition_knobs(), tried.partitions)
+    triggers = {knob: tried.trigger_s for knob in model.configuration.values if knob.kind == TRIGGER_S}
+    return model.configuration.patched(Patch({**values, **triggers, EXECUTORS_KNOB: tried.executors}))
+
+
+def _base_s(model: ApplicationModel, base: Tried) -> float:
+    """What a batch takes in the configuration that was fitted, by the model."""
+    predicted = model.predict(_configuration(model, base), base.rate_per_s).batch_s
+    assert predicted is not None
+    return predicted.middle
+
+
+def compared(name: str, predicted: Predicted, real: Real, off: float) -> dict[str, Any]:
+    """Predicted beside real; `off` is predicted ÷ real where the model was fitted, in the same run: the ratio to that
+    cancels what the machine did to all of it."""
+    batch = predicted.batch_s
+    assert batch is not None
+    middle = float(np.median(real.seconds))
+    return {
+        "configuration": name,
+        "batches": len(real.seconds),
+        "batch_s": dict(zip(("p10", "p50", "p90"), np.percentile(real.seconds, (10, 50, 90)).tolist(), strict=True)),
+        "predicted_s": batch.as_json(),
+        "batch_error": abs(batch.middle / middle - 1),
+        "ratio_error": abs(batch.middle / middle / off - 1),
+        "throughput_per_s": real.throughput_per_s,
+        "predicted_throughput_per_s": predicted.throughput_per_s,
+        "throughput_error": abs(predicted.throughput_per_s / real.throughput_per_s - 1),
+        "coverage": float(np.mean((real.seconds >= batch.low) & (real.seconds <= batch.high))),
+        "assumed": list(predicted.unknown),
+    }
+
+
+def _saturation(predicted: Predicted, limit: float) -> dict[str, Any]:
+    return {
+        "saturation_per_s": limit,
+        "predicted_saturation_per_s": predicted.saturation_per_s.as_json(),
+        "saturation_error": abs(predicted.saturation_per_s.middle / limit - 1),
+    }
+
+
+def summary(lines: Sequence[Mapping[str, Any]], saturation_errors: Sequence[float]) -> dict[str, Any]:
+    """Over all configurations; the largest rate may have been tried in others than those."""
+
+    def middle(key: str) -> float:
+        return float(np.median([line[key] for line in lines]))
+
+    ratio, throughput = middle("ratio_error"), middle("throughput_error")
+    return {
+        "median_batch_error": middle("batch_error"),
+        "median_ratio_error": ratio,
+        "worst_batch_error": max(line["batch_error"] for line in lines),
+        "median_throughput_error": throughput,
+        "median_saturation_error": float(np.median(saturation_errors)) if saturation_errors else None,
+        "coverage": float(np.mean([line["coverage"] for line in lines])),
+        "accepted": len(lines) >= LEAST_TRIED and max(ratio, throughput) <= MOST_ERROR,
+    }

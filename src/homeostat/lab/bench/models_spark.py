@@ -1,0 +1,174 @@
+"""How well the models predict on real Spark: fitted to some setups of one application, tried on others."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
+    ROWS_PER_TRIGGER,
+    SOURCE_PARTITIONS,
+    STATE_PARTITIONS,
+    TRIGGER_S,
+    Configuration,
+    Knob,
+    Patch,
+)
+from homeostat.lab.bench import latency
+from homeostat.lab.bench.ground import ground, machine
+from homeostat.lab.bench.latency import EVERY_S, PEAK_PER_S
+from homeostat.lab.bench.models import SEED, Real, compared, summary
+from homeostat.lab.bench.twin import Setup, only, real_run
+from homeostat.lab.wordcount import NAME
+from homeostat.models.application_model import ApplicationModel
+from homeostat.recordings.run import RecordedBatch, RecordedRun
+from homeostat.runtime.learned import from_recording
+from homeostat.spark.outside.recorder import record
+
+Tell = Callable[[str], None]
+Runs = Mapping[Setup, Sequence[str]]
+
+RUN_S, OVERLOADED_S = 27.0, 42.0
+# Before the full load comes processes are warmed up with little of it; then some batches take what waited meanwhile.
+SETTLING, LEAST = 2, 3
+# Few and many rows with few and with many executors: else what either costs could not be told from the other.
+FITTED = (Setup(2, 400.0), Setup(2, 800.0), Setup(4, 600.0), Setup(4, 1_200.0))
+HELD_OUT = (
+    Setup(1, 300.0),
+    Setup(2, 600.0),
+    Setup(3, 500.0),
+    Setup(3, 1_000.0),
+    Setup(3, 1_200.0),
+    Setup(4, 1_700.0),
+    Setup(4, PEAK_PER_S, trigger_s=EVERY_S),
+    Setup(5, 1_200.0),
+    Setup(5, PEAK_PER_S, trigger_s=EVERY_S),
+    Setup(6, PEAK_PER_S, trigger_s=EVERY_S),
+    Setup(3, 800.0, partitions=6),
+    Setup(4, 1_000.0, partitions=24),
+    Setup(3, 800.0, state_partitions=8),
+    Setup(4, 1_400.0, partitions=24, state_partitions=8),
+)
+# More than can be taken, in batches that take longer than their trigger.
+OVERLOADED = (
+    Setup(2, 6_000.0, rows_per_trigger=8_000),
+    Setup(3, PEAK_PER_S, rows_per_trigger=round(EVERY_S * PEAK_PER_S), trigger_s=EVERY_S),
+)
+_FULL = 0.9
+AT_PEAK = tuple(setup for setup in (*HELD_OUT, *OVERLOADED) if setup.load_per_s == PEAK_PER_S)
+
+
+def measure(scale: float, tell: Tell) -> dict[str, Any]:
+    """All setups in one application and in random order; then a varying load, and backlogs to be worked off."""
+    before = machine()
+    every = [*FITTED, *HELD_OUT, *OVERLOADED]
+    setups = random.Random(SEED).sample(every, len(every))
+    with TemporaryDirectory(prefix="homeostat-bench-") as made:
+        log = Path(made) / "events"
+        tell("starting a cluster")
+        with ground("bench-models", setups[0].executors, event_log=log) as here:
+            runs = {}
+            for number, setup in enumerate(setups, start=1):
+                tell(f"real run {number} of {len(setups)}: {setup.name}")
+                runs[setup] = real_run(here, setup, scale * (OVERLOADED_S if setup in OVERLOADED else RUN_S))
+            behind = {}
+            for setup in latency.CAUGHT_UP:
+                tell(f"a backlog to be worked off: {setup.name}")
+                behind[setup] = latency.fall_behind(here, setup, scale)
+            tell(f"a load from {latency.LOW_PER_S:,.0f} to {PEAK_PER_S:,.0f} rows/s under the policy latency")
+            varied, span = latency.vary(here, scale)
+            recorded = record(log)
+    model = fitted_to(recorded, runs)
+    found = predictions(model, recorded, runs)
+    found["catch_up"] = [_caught_up(model, recorded, setup, span) for setup, span in behind.items()]
+    static = [latency.Static(setup, settled(recorded, setup, runs[setup])) for setup in AT_PEAK]
+    found["latency"] = latency.varied_json(recorded, varied, span, [each for each in static if each.batches])
+    return {**found, "machine": {"before": before, "after": machine()}}
+
+
+def fitted_to(recorded: RecordedRun, runs: Runs) -> ApplicationModel:
+    batches = [batch for setup in FITTED for batch in settled(recorded, setup, runs[setup])]
+    batches.sort(key=lambda batch: batch.started_s)
+    return from_recording(replace(recorded, batches=tuple(batches)), "bench models")
+
+
+def predictions(model: ApplicationModel, recorded: RecordedRun, runs: Runs) -> dict[str, Any]:
+    """Predicted beside real; as ratios to how the setups that were fitted did, which cancels what the machine did to
+    all of them."""
+    batches = {setup: settled(recorded, setup, ids) for setup, ids in runs.items()}
+    real = {setup: _real(kept) for setup, kept in batches.items() if kept}
+    off = fmean(np.log(_batch_s(model, setup) / np.median(real[setup].seconds)) for setup in FITTED if setup in real)
+    lines = [
+        compared(
+            setup.name, model.predict(configuration(model, setup), setup.load_per_s), real[setup], float(np.exp(off))
+        )
+        for setup in HELD_OUT
+        if setup in real
+    ]
+    saturation = [_overloaded(model, setup, real[setup]) for setup in OVERLOADED if setup in real]
+    return {
+        "fitted_to": [setup.name for setup in FITTED],
+        **summary(lines, [line["error"] for line in saturation]),
+        "configurations": lines,
+        "saturation": saturation,
+        "left_out": [setup.name for setup, kept in batches.items() if not kept],
+    }
+
+
+def settled(recorded: RecordedRun, setup: Setup, ids: Sequence[str]) -> list[RecordedBatch]:
+    """Without the first ones; none where too few are left to tell anything."""
+    batches = only(recorded, ids).batches
+    full = _FULL * min(setup.load_per_s * setup.trigger_s, setup.rows_per_trigger or math.inf)
+    loaded = [number for number, batch in enumerate(batches) if batch.rows >= full]
+    kept = batches[loaded[0] + SETTLING :] if loaded else ()
+    return list(kept) if len(kept) >= LEAST else []
+
+
+def _real(batches: Sequence[RecordedBatch]) -> Real:
+    return Real(np.array([batch.seconds for batch in batches]), latency.taken_per_s(batches))
+
+
+def _batch_s(model: ApplicationModel, setup: Setup) -> float:
+    predicted = model.predict(configuration(model, setup), setup.load_per_s).batch_s
+    assert predicted is not None
+    return predicted.middle
+
+
+def _overloaded(model: ApplicationModel, setup: Setup, real: Real) -> dict[str, Any]:
+    """More rows than can be taken: what was taken then beside what the model says that can be taken at most."""
+    predicted = model.predict(configuration(model, setup), setup.load_per_s)
+    return {
+        "setup": setup.name,
+        "taken_per_s": real.throughput_per_s,
+        "predicted_per_s": predicted.most_per_s,
+        "error": abs(predicted.most_per_s / real.throughput_per_s - 1),
+    }
+
+
+def _caught_up(model: ApplicationModel, recorded: RecordedRun, setup: Setup, span: latency.Span) -> dict[str, Any]:
+    def predict(waiting: float) -> float:
+        return model.catch_up_s(configuration(model, setup), setup.load_per_s, waiting)
+
+    return latency.caught_up_json(setup, latency.between(recorded.batches, span), predict)
+
+
+def configuration(model: ApplicationModel, setup: Setup) -> Configuration:
+    values: dict[Any, Any] = {EXECUTORS_KNOB: setup.executors}
+    if setup.rows_per_trigger is not None:
+        values[Knob(ROWS_PER_TRIGGER, NAME)] = setup.rows_per_trigger
+    values |= {knob: setup.trigger_s for knob in model.configuration.values if knob.kind == TRIGGER_S}
+    for knob in model.partition_knobs():
+        if knob.kind == SOURCE_PARTITIONS:
+            values[knob] = setup.partitions
+        elif knob.kind == STATE_PARTITIONS:
+            values[knob] = setup.state_partitions
+    return model.configuration.patched(Patch(values))

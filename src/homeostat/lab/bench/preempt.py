@@ -1,0 +1,182 @@
+"""Acting ahead of a forecast against acting on what is there: a load with days and spikes, the same noise for all."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from homeostat.core.errors import ConfigError
+from homeostat.core.observation import Array
+from homeostat.core.policy import Policy
+from homeostat.core.traffic import MINUTE_S, Traffic
+from homeostat.detectors.forecast_rise import RiseDetector
+from homeostat.lab.bench.traces import Load
+from homeostat.models.forecast import Forecast
+from homeostat.models.forecast.series import regular
+from homeostat.policies import registry
+from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.sim.simulation import RunResult, simulate
+from homeostat.sim.workload import Workload
+
+AHEAD, REACTIVE, ORACLE = "ahead", "reactive", "oracle"
+PEERS = ("hpa", "flink", "ds2", "dstream", "spark-dynamic-allocation", "static")
+HISTORY_DAYS, DAYS = 6, 1
+MOST_VIOLATIONS, MOST_COST = 0.5, 1.05
+SEED = 1
+
+_DAY_MINUTES = 1440
+_NIGHT_PER_S, _PEAK_PER_S = 1_000.0, 5_000.0
+_NOISE = Noise(0.03, 0.5)
+# Every day the same: when (hour), for how many minutes, how many times the load. And one a day that nobody can foresee.
+_DAILY_SPIKES = ((9.0, 20, 1.6), (13.5, 15, 1.4), (20.0, 30, 1.8))
+_CHANCE_SPIKE_MINUTES, _CHANCE_SPIKE = 15, 1.5
+_EXECUTOR_START_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A load minute by minute; the first `history_days` of it are over when the run begins."""
+
+    name: str
+    per_s: Array
+    history_days: int
+
+    @property
+    def _cut(self) -> int:
+        return self.history_days * _DAY_MINUTES
+
+    def scenario(self) -> Scenario:
+        """A keyed count with a millisecond a row, on executors that need a minute to start."""
+        first_per_s = float(self.per_s[self._cut])
+        return Scenario(
+            name=self.name,
+            title=self.name,
+            engine=MicrobatchSpec(
+                trigger_s=10.0,
+                executors=math.ceil(1.5 * first_per_s / 1_000.0),
+                max_executors=40,
+                executor_start_s=_EXECUTOR_START_S,
+                locality_wait_s=0.0,
+            ),
+            duration_s=(len(self.per_s) - self._cut) * MINUTE_S,
+            components=(
+                ComponentSpec("lines", "source", parallelism=40, rate_per_s=20_000.0, task_s=0.005),
+                ComponentSpec("count", inputs=("lines",), parallelism=40, rate_per_s=1_000.0, keyed=True, task_s=0.005),
+            ),
+            workload=_workload(self.per_s[self._cut :]),
+            service_noise=_NOISE,
+        )
+
+    def history(self, seed: int) -> Traffic:
+        """What was seen before the run, with the noise of days past."""
+        past = Workload(_workload(self.per_s[: self._cut]), seed + 1_000)
+        starts_s = np.arange(self._cut) * MINUTE_S
+        per_s = [past.rows_between(start_s, start_s + MINUTE_S) / MINUTE_S for start_s in starts_s.tolist()]
+        return Traffic(-self._cut, tuple(per_s))
+
+
+def made_up(days: int = DAYS, seed: int = SEED) -> Case:
+    """Nights and days, three spikes that come every day, and one a day at a time that chance chooses."""
+    total = HISTORY_DAYS + days
+    minutes = np.arange(total * _DAY_MINUTES)
+    wave = 0.5 - 0.5 * np.cos(2.0 * math.pi * minutes / _DAY_MINUTES)
+    per_s = _NIGHT_PER_S + (_PEAK_PER_S - _NIGHT_PER_S) * wave
+    chance = np.random.default_rng(seed)
+    for day in range(total):
+        foreseen = [(int(hour * 60), length, factor) for hour, length, factor in _DAILY_SPIKES]
+        unforeseen = (int(chance.integers(0, _DAY_MINUTES)), _CHANCE_SPIKE_MINUTES, _CHANCE_SPIKE)
+        for start, length, factor in (*foreseen, unforeseen):
+            begin = day * _DAY_MINUTES + start
+            per_s[begin : begin + length] *= factor
+    return Case("diurnal with spikes", per_s, HISTORY_DAYS)
+
+
+def from_trace(load: Load, days: int = DAYS) -> Case:
+    """The last days of a recorded load, with those before them as history; its peak is made that of the other case."""
+    series = regular(load.times_s, load.per_s, horizon_s=MINUTE_S, most=1_000_000)
+    known = np.flatnonzero(np.isfinite(series.values))
+    total = min(HISTORY_DAYS + days, math.floor(len(series.values) * series.step_s / 86_400.0))
+    if total < days + 2:
+        raise ConfigError(f"holds {total} days; {days + 2} are needed", where=load.name, fix="give a longer one")
+    minutes = len(series.values) * series.step_s / MINUTE_S - total * _DAY_MINUTES + np.arange(total * _DAY_MINUTES)
+    per_s = np.interp(minutes * MINUTE_S / series.step_s, known, series.values[known])
+    return Case(load.name, per_s * (_PEAK_PER_S / float(per_s.max())), total - days)
+
+
+def measure(cases: Sequence[Case], *, seed: int = SEED, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """The numbers of `homeostat bench preempt`."""
+    asked = [(case, policy, seed) for case in cases for policy in (AHEAD, REACTIVE, ORACLE, *PEERS)]
+    tell(f"{len(asked)} runs; this takes minutes")
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        runs = list(pool.map(one, *zip(*asked, strict=True)))
+    found: dict[str, dict[str, Any]] = {}
+    for (case, policy, _), run in zip(asked, runs, strict=True):
+        found.setdefault(case.name, {})[policy] = run
+    return {"seed": seed, "cases": {name: judged(policies) for name, policies in found.items()}}
+
+
+def one(case: Case, policy: str, seed: int = SEED) -> dict[str, Any]:
+    """One run: how long the load was not taken, and what it cost."""
+    scenario = case.scenario()
+    result = simulate(scenario, built(case, policy), seed=seed, traffic=case.history(seed))
+    told = result.as_json()
+    return {
+        "violation_s": told["slo_violation_s"],
+        "executor_hours": told["instance_seconds"] / 3600.0,
+        "actions": told["steps"],
+        "ahead": _ahead(result),
+        "least_executor_hours": told["oracle_instance_seconds"] / 3600.0,
+    }
+
+
+def built(case: Case, policy: str) -> Policy:
+    if policy in PEERS:
+        return registry.build(
+            policy, {}, scenario_peak_per_s=float(case.per_s[case.history_days * _DAY_MINUTES :].max())
+        )
+    made = registry.build("provisioning", {"planning": {"ahead": policy != REACTIVE}})
+    if policy != ORACLE:
+        return made
+    knowing = [replace(d, forecasts=_Future(case)) if isinstance(d, RiseDetector) else d for d in made.detectors]
+    return replace(made, detectors=tuple(knowing))
+
+
+@dataclass(frozen=True)
+class _Future:
+    """A forecast that is right, but for the noise."""
+
+    case: Case
+
+    def __call__(self, traffic: Traffic, horizon_s: float, confidence: float) -> Forecast:
+        now = round(traffic.end_s / MINUTE_S) + self.case.history_days * _DAY_MINUTES
+        steps = math.ceil(horizon_s / MINUTE_S)
+        coming = np.pad(self.case.per_s, (0, steps), mode="edge")[now : now + steps]
+        quantiles = (1.0 - confidence, 0.5, confidence)
+        return Forecast(traffic.end_s, MINUTE_S, quantiles, np.stack([coming] * 3, axis=1), ORACLE, True, "it knows")
+
+
+def judged(policies: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    ahead, reactive = policies[AHEAD], policies[REACTIVE]
+    violations = ahead["violation_s"] / reactive["violation_s"] if reactive["violation_s"] else None
+    cost = ahead["executor_hours"] / reactive["executor_hours"]
+    return {
+        "policies": dict(policies),
+        "violations_over_reactive": violations,
+        "cost_over_reactive": cost,
+        "accepted": violations is not None and violations <= MOST_VIOLATIONS and cost <= MOST_COST,
+    }
+
+
+def _ahead(result: RunResult) -> int:
+    return sum(taken.because.startswith("rise-ahead") for taken in result.trajectory)
+
+
+def _workload(per_s: Array) -> WorkloadSpec:
+    points = tuple((minute * MINUTE_S, rate) for minute, rate in enumerate(per_s.tolist()))
+    return WorkloadSpec("trace", trace=points, noise=_NOISE)

@@ -1,0 +1,98 @@
+"""Do synopses keep what they state? Each is fed in parts, as instances would, and merged; memory is the most seen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from homeostat.keyed.sketches import Summary
+from homeostat.keyed.synopses import Distinct, HeavyHitters, Quantiles, Synopsis
+from homeostat.lab.bench.ground import machine
+
+KEYS = 10_000_000
+PARTS = 8
+HOT = 20
+_LOOKS = 20  # at the memory of each part while it fills
+_RANKS = np.arange(1, 100) / 100
+
+Tell = Callable[[str], None]
+
+
+def measure(*, keys: int, tell: Tell) -> dict[str, Any]:
+    found = {}
+    for name, test in (("distinct", _distinct), ("quantiles", _quantiles), ("heavy_hitters", _heavy_hitters)):
+        tell(f"{name.replace('_', ' ')}: {keys:,} keys in {PARTS} parts")
+        found[name] = test(keys)
+    return {"keys": keys, "parts": PARTS, "synopses": found, "machine": machine()}
+
+
+def _distinct(keys: int) -> dict[str, Any]:
+    synopsis = Distinct()
+    filled = _Filled(synopsis)
+    for part in range(PARTS):
+        filled.add(range(part, keys, PARTS))
+    return filled.told(abs(filled.summary.estimate / keys - 1))
+
+
+def _quantiles(keys: int) -> dict[str, Any]:
+    """Every number below `keys` once, in any order: the rank of each is known."""
+    synopsis = Quantiles()
+    filled = _Filled(synopsis)
+    for part in np.array_split(np.random.default_rng(1).permutation(keys).astype(float), PARTS):
+        filled.add(part.tolist())
+    values = [filled.summary.at(rank) or 0.0 for rank in _RANKS]
+    return filled.told(float(np.max(np.abs(np.array(values) / keys - _RANKS))))
+
+
+def _heavy_hitters(keys: int) -> dict[str, Any]:
+    """Every key once, and a few that are hot, the n-th with 1/n of the share of the first."""
+    synopsis = HeavyHitters(int)
+    filled = _Filled(synopsis)
+    hot = {-number: keys // (10 * PARTS * number) for number in range(1, HOT + 1)}  # in each part
+    for part in range(PARTS):
+        filled.add(range(part, keys, PARTS))
+        for item, times in hot.items():
+            filled.summary.add(item, times=times)
+    found, total = filled.summary.top(), filled.summary.total
+    truth = {item: PARTS * times for item, times in hot.items()}
+    off = [max(each.at_most - truth.get(each.item, 1), truth.get(each.item, 1) - each.at_least) for each in found]
+    expected = {item for item, times in truth.items() if times > synopsis.error * total}
+    missed = expected - {each.item for each in found}
+    return filled.told(1.0 if missed else max(off) / total) | {"found": len(found), "missed": len(missed)}
+
+
+class _Filled:
+    """What the parts come to, the most memory that any took, and for how long it went on."""
+
+    def __init__(self, synopsis: Synopsis[Any]) -> None:
+        self._synopsis, self._began = synopsis, time.perf_counter()
+        self.summary: Any = synopsis.read(synopsis.zero())
+        self._bytes = 0
+
+    def add(self, items: Sequence[Any]) -> None:
+        part: Summary = self._synopsis.read(self._synopsis.zero())
+        every = max(1, len(items) // _LOOKS)
+        for number, item in enumerate(items):
+            part.add(item)
+            if number % every == 0:
+                self._look(part)
+        self._look(part)
+        self.summary.merge(part)
+        self._look(self.summary)
+
+    def _look(self, part: Summary) -> None:
+        self._bytes = max(self._bytes, len(part.packed()))
+
+    def told(self, error: float) -> dict[str, Any]:
+        stated, most = self._synopsis.error, self._synopsis.memory_bytes
+        return {
+            "error": error,
+            "stated_error": stated,
+            "bytes": self._bytes,
+            "stated_bytes": most,
+            "within": error <= stated and self._bytes <= most,
+            "seconds": round(time.perf_counter() - self._began, 2),
+        }

@@ -1,0 +1,314 @@
+"""Does the simulator do what Spark does? Batch durations where it was not fitted, and the actions of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import zip_longest
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from homeostat.core.errors import HomeostatError
+from homeostat.core.events import Observed
+from homeostat.core.observation import Array
+from homeostat.lab.bench.experiments import (
+    EXPERIMENTS,
+    SEEDS,
+    SETTINGS,
+    TRIGGER_S,
+    Experiment,
+    compared,
+    on_spark,
+    simulated,
+)
+from homeostat.lab.bench.ground import Ground, ground, machine
+from homeostat.lab.bench.quiet import GivenUp, Patience, Tell, disturbed_json, never, undisturbed
+from homeostat.lab.experiment import Moment, Trial, json_of
+from homeostat.lab.load_profile import Profile
+from homeostat.lab.wordcount import NAME, specification
+from homeostat.recordings.run import RecordedRun
+from homeostat.sim.fit.fitting import Fitted, agreement, fit
+from homeostat.sim.microbatch.engine import Microbatch
+from homeostat.sim.scenario.spec import MicrobatchSpec, Scenario, WorkloadSpec
+from homeostat.spark.act.deadline import Deadline
+from homeostat.spark.outside.recorder import record
+
+FIT, EXPERIMENT = "fit", "experiments"
+PARTS = (FIT, EXPERIMENT)
+MOST_ERROR = 0.15
+LEAST_COVERAGE, MOST_COVERAGE = 0.7, 0.9
+PARTITIONS, STATE_PARTITIONS = 12, 4
+WAVE_S = 30.0
+# The first batches of a run find cold processes, and rows that waited for them.
+SKIPPED, SKIPPED_S = 4, 15.0
+# What is left is a wave. The one that is restarted in between has to tell two levels.
+SETUP_S, RESTARTED_S = SKIPPED_S + WAVE_S, 75.0
+# In the simulator all executors are cold at first, and what waits for them takes longer to be worked off.
+SETTLING_S, SIMULATED_S = 2 * WAVE_S, 6 * WAVE_S
+# Each of them is a run with a level of its own.
+MANY_SEEDS = tuple(range(1, 51))
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The load rises and falls by the share `wave` of itself."""
+
+    executors: int
+    load_per_s: float
+    partitions: int = PARTITIONS
+    state_partitions: int = STATE_PARTITIONS
+    rows_per_trigger: int | None = None
+    trigger_s: float = TRIGGER_S
+    wave: float = 0.0
+
+    @property
+    def workload(self) -> WorkloadSpec:
+        if not self.wave:
+            return WorkloadSpec("constant", self.load_per_s)
+        return WorkloadSpec("sine", self.load_per_s, amplitude_per_s=self.wave * self.load_per_s, period_s=WAVE_S)
+
+    @property
+    def name(self) -> str:
+        cut = "" if self.usual else f", {self.partitions} and {self.state_partitions} partitions"
+        bound = "" if self.rows_per_trigger is None else f", at most {self.rows_per_trigger:,} a batch"
+        every = "" if self.trigger_s == TRIGGER_S else f", every {self.trigger_s:g} s"
+        wave = "" if not self.wave else f" ± {self.wave:.0%}"
+        return f"{self.executors} executors, {self.load_per_s:,.0f} rows/s{wave}{cut}{bound}{every}"
+
+    @property
+    def usual(self) -> bool:
+        return (self.partitions, self.state_partitions) == (PARTITIONS, STATE_PARTITIONS)
+
+
+# The load varies as it does anywhere, and with it the rows of a task within a run: each run lies at a level of its own,
+# so that rows which differed only between runs would leave it open what of this they cost.
+# Many short runs tell more of what runs differ by than a few long ones.
+FITTED = (
+    Setup(1, 210.0, wave=0.4),
+    Setup(1, 150.0, wave=0.4),
+    Setup(1, 280.0, wave=0.4),
+    Setup(2, 350.0, wave=0.4),
+    Setup(2, 500.0, wave=0.4),
+    Setup(2, 650.0, wave=0.4),
+    Setup(4, 600.0, wave=0.4),
+    Setup(4, 800.0, wave=0.4),
+    Setup(4, 1_000.0, wave=0.4),
+    Setup(4, 1_200.0, wave=0.4),
+)
+# For the same reason the share covered by a few of them would say little. Steady loads and such as vary.
+HELD_OUT = (
+    Setup(1, 250.0),
+    Setup(2, 450.0, wave=0.4),
+    Setup(2, 700.0),
+    Setup(3, 700.0, wave=0.4),
+    Setup(3, 1_000.0),
+    Setup(4, 1_100.0, wave=0.4),
+    Setup(4, 1_400.0),
+    Setup(5, 1_200.0, wave=0.4),
+    Setup(5, 1_700.0),
+)
+# Batches of the first minute take longer: the driver is still being compiled.
+FIRST = Setup(1, 200.0)
+# Machines have better and worse minutes: each setup has a run in each round.
+ROUNDS = 2
+# Draws the order.
+LOT = 1
+
+
+def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = lambda _: None) -> dict[str, Any]:
+    """The numbers of `homeostat bench twin`; all times of the real runs are multiplied by `scale`.
+
+    A part may be one of the experiments.
+    """
+    before, patience = machine(), Patience()
+    setups = list(in_turn(FITTED, HELD_OUT if FIT in parts else ()))
+    tell("starting a cluster")
+    with TemporaryDirectory(prefix="homeostat-bench-") as made:
+        log = Path(made) / "events"
+        with ground("bench-twin", FIRST.executors, event_log=log) as here:
+            tell(f"a run that counts for nothing, until the driver is warm: {FIRST.name}")
+            real_run(here, FIRST, scale * SETUP_S)
+            runs: dict[Setup, list[str]] = {setup: [] for _, setup in setups}
+            taken: dict[str, list[float]] = {}
+            for number, (turn, setup) in enumerate(setups, start=1):
+                tell(f"real run {number} of {len(setups)}: {setup.name}")
+                restarted = (turn, setup) == (1, FITTED[0])
+                seconds = scale * (RESTARTED_S if restarted else SETUP_S)
+                run = partial(real_run, here, setup, seconds, turn=turn, restarted=restarted)
+                ids, taken[f"{setup.name}, round {turn}"] = undisturbed(run, patience, tell)
+                runs[setup] += ids
+            recorded = record(log)
+            fitted = fit(only(recorded, [run for setup in FITTED for run in runs[setup]]))
+            tell(f"fitted to {fitted.agreement}")
+            found: dict[str, Any] = {"fitted": _fitted_json(fitted)}
+            if FIT in parts:
+                real = {setup: settled_seconds(only(recorded, runs[setup])) for setup in HELD_OUT}
+                found |= held_out_json(fitted.scenario, real)
+                found["replayed"] = asdict(
+                    agreement(fitted.scenario, only(recorded, [run for s in HELD_OUT for run in runs[s]]))
+                )
+                tell(f"elsewhere: median error {found['median_error']:.0%}, {found['coverage']:.0%} covered")
+            chosen = [each for each in EXPERIMENTS if EXPERIMENT in parts or each.name in parts]
+            if chosen:
+                found["experiments"] = _experiments(here, fitted.scenario, chosen, scale, patience, tell)
+                taken |= {name: each.pop("taken") for name, each in found["experiments"].items()}
+    return {
+        **found,
+        "accepted": accepted(found),
+        "settings": SETTINGS,
+        "scale": scale,
+        "machine": {"before": before, "after": machine()},
+        "disturbed": disturbed_json(taken),
+    }
+
+
+def in_turn(fitted: Sequence[Setup], held_out: Sequence[Setup]) -> Iterator[tuple[int, Setup]]:
+    """Each setup once in a round, with the round's number.
+
+    One that is fitted and one that is held out take turns, so that a bad quarter of an hour falls on both alike; which
+    of them is next goes by lot, always the same.
+    """
+    lot = Random(LOT)
+    for turn in range(1, ROUNDS + 1):
+        sides = (lot.sample(side, len(side)) for side in (fitted, held_out))
+        for pair in zip_longest(*sides):
+            yield from ((turn, setup) for setup in pair if setup is not None)
+
+
+def held_out_json(scenario: Scenario, real: Mapping[Setup, Array]) -> dict[str, Any]:
+    """How far real batches are from the median of the simulated ones, and how many lie among the middle 80 %."""
+    errors: list[Array] = []
+    inside: list[Array] = []
+    setups = {}
+    for setup, measured in real.items():
+        twins = twin_seconds(scenario, setup)
+        if not len(measured) or not len(twins):
+            raise HomeostatError(
+                f"too few batches ended with {setup.name}",
+                where="bench twin",
+                fix="a machine with less to do, or a larger --scale",
+            )
+        low, middle, high = np.percentile(twins, (10, 50, 90))
+        errors.append(np.abs(measured / middle - 1))
+        inside.append((low <= measured) & (measured <= high))
+        setups[setup.name] = {
+            "batches": len(measured),
+            "median_s": float(np.median(measured)),
+            "simulated_p10_p50_p90_s": [float(low), float(middle), float(high)],
+            "median_error": float(np.median(errors[-1])),
+            "coverage": float(np.mean(inside[-1])),
+        }
+    error, coverage = float(np.median(np.concatenate(errors))), float(np.mean(np.concatenate(inside)))
+    return {
+        "median_error": error,
+        "coverage": coverage,
+        "fit_accepted": error <= MOST_ERROR and LEAST_COVERAGE <= coverage <= MOST_COVERAGE,
+        "held_out": setups,
+    }
+
+
+def accepted(found: Mapping[str, Any]) -> bool:
+    """Whether all that was compared came out the same: durations, and the actions and executors of the experiments."""
+    same = (each["same_actions"] and each["same_executors"] for each in found.get("experiments", {}).values())
+    return bool(found.get("fit_accepted", True)) and all(same)
+
+
+def twin_seconds(fitted: Scenario, setup: Setup) -> Array:
+    """Durations of the batches that the simulator has with this setup once it has settled, from all seeds."""
+    assert isinstance(fitted.engine, MicrobatchSpec)
+    scenario = replace(
+        fitted,
+        duration_s=SIMULATED_S,
+        engine=replace(fitted.engine, executors=setup.executors, trigger_s=TRIGGER_S),
+        workload=setup.workload,
+    )
+    found: list[float] = []
+    for seed in MANY_SEEDS:
+        events = Microbatch(scenario, seed).wait(SIMULATED_S)
+        seen = [event.observation for event in events if isinstance(event, Observed)]
+        found += [batch.flows[0].seconds for batch in seen if batch.at_s > SETTLING_S]
+    return np.array(found)
+
+
+def real_run(
+    here: Ground,
+    setup: Setup,
+    seconds: float,
+    attempt: int = 1,
+    given_up: GivenUp = never,
+    *,
+    turn: int = 1,
+    restarted: bool = False,
+) -> list[str]:
+    """The ids of the runs of the word count in this setup, in which nothing is changed; its turns are told apart.
+
+    One that is `restarted` in between tells how long that takes.
+    """
+    here.set_executors(setup.executors)
+    partitions = f"{setup.partitions}-{setup.state_partitions}"
+    name = f"{setup.executors}-{setup.load_per_s:.0f}-{setup.wave:g}-{partitions}-{setup.trigger_s:g}-{turn}-{attempt}"
+    spec = specification(
+        Profile(setup.workload),
+        here.directory / f"ledger-{name}",
+        trigger_s=setup.trigger_s,
+        executors=setup.executors,
+        source_partitions=setup.partitions,
+        state_partitions=setup.state_partitions,
+        rows_per_trigger=setup.rows_per_trigger,
+    )
+    trial = Trial(here.spark, here.directory / name, spec, mode="observe")
+    runs: list[str] = []
+
+    def restart(trial: Trial) -> None:
+        runs.append(_run_of(trial))
+        trial.application.queries[NAME].restart({}, Deadline.after(seconds))
+
+    moments = [Moment(seconds / 2, restart)] if restarted else []
+    trial.run(seconds, moments, until=lambda _: given_up())
+    return [*runs, _run_of(trial)]
+
+
+def _run_of(trial: Trial) -> str:
+    query = trial.application.queries[NAME].query
+    assert query is not None
+    return str(query.runId)
+
+
+def only(recorded: RecordedRun, runs: Sequence[str]) -> RecordedRun:
+    return replace(recorded, batches=tuple(batch for batch in recorded.batches if batch.run in runs))
+
+
+def settled_seconds(recorded: RecordedRun) -> Array:
+    """Durations of the batches but for the first ones of each run."""
+    runs: dict[str, list[float]] = {}
+    for batch in recorded.batches:
+        runs.setdefault(batch.run, []).append(batch.seconds)
+    return np.array([seconds for run in runs.values() for seconds in run[SKIPPED:]])
+
+
+def _fitted_json(fitted: Fitted) -> dict[str, Any]:
+    return {"setups": [setup.name for setup in FITTED], **fitted.as_json()}
+
+
+def _experiments(
+    here: Ground,
+    fitted: Scenario,
+    experiments: Sequence[Experiment],
+    scale: float,
+    patience: Patience,
+    tell: Tell,
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in experiments:
+        experiment = each.stretched(scale)
+        tell(f"{experiment.name}: {experiment.title} ({experiment.duration_s:.0f} s)")
+        (real, result), taken = undisturbed(partial(on_spark, here, experiment), patience, tell)
+        told = compared(experiment, real, [simulated(fitted, experiment, seed) for seed in SEEDS])
+        found[experiment.name] = {**told, "run": json_of(result), "taken": taken}
+        tell(f"{experiment.name}: {real} on Spark; the same in the simulator: {told['same_actions']}")
+    return found

@@ -1,0 +1,89 @@
+"""Open dashboards for the benchmark of the service: each follows a run and reads its page anew as it changes.
+
+They run in a process of their own: `python -m homeostat.lab.bench.viewers HOST PORT RUN COUNT`. A line on stdin opens
+all of them, and the next line closes them. Each line is answered by a line. The second answer says how often a page was
+read, or -1 if one was refused. The end of stdin ends the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from urllib.parse import urlencode
+
+THROTTLE_S = 0.3
+
+
+class Viewer:
+    """What the page's script does: listen, and on news fetch the page and the columns of its charts."""
+
+    def __init__(self, host: str, port: int, run: str) -> None:
+        self._host, self._port, self._asked = host, port, urlencode({"run": run})
+        self.connected = asyncio.Event()
+        self.reads = 0
+
+    async def watch(self) -> None:
+        news, to_news = await asyncio.open_connection(self._host, self._port)
+        pages, to_pages = await asyncio.open_connection(self._host, self._port)
+        try:
+            to_news.write(self._request(f"/events?{self._asked}", ""))
+            await news.readuntil(b"retry:")
+            self.connected.set()
+            while seen := await _newest(news):
+                await asyncio.sleep(THROTTLE_S)
+                for path in (f"/query?{self._asked}", f"/series.json?{self._asked}"):
+                    to_pages.write(self._request(path, seen))
+                    await _answered(pages)
+                self.reads += 1
+        finally:
+            to_news.close()
+            to_pages.close()
+
+    def _request(self, path: str, seen: str) -> bytes:
+        headers = {"host": f"{self._host}:{self._port}", "accept": "text/html", "accept-encoding": "gzip"}
+        lines = [f"{name}: {value}" for name, value in {**headers, "homeostat-seen": seen}.items()]
+        return "\r\n".join((f"GET {path} HTTP/1.1", *lines, "", "")).encode()
+
+
+async def _newest(news: asyncio.StreamReader) -> str:
+    """The id of the last event that has come, after waiting for one; empty at the end."""
+    seen = b""
+    while not seen:
+        lines = (await news.read(65_536)).splitlines()
+        if not lines:
+            return ""
+        seen = next((line[3:].strip() for line in reversed(lines) if line.startswith(b"id:")), b"")
+    return seen.decode()
+
+
+async def _answered(pages: asyncio.StreamReader) -> None:
+    head = (await pages.readuntil(b"\r\n\r\n")).lower()
+    if not head.startswith(b"http/1.1 200"):
+        raise RuntimeError(f"a page was answered with {head[:40]!r}")
+    _, _, length = head.partition(b"content-length:")
+    await pages.readexactly(int(length.split()[0]))
+
+
+async def main(host: str, port: int, run: str, count: int) -> None:
+    lines = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    while await lines.readline():
+        viewers = [Viewer(host, port, run) for _ in range(count)]
+        watching = [asyncio.create_task(viewer.watch()) for viewer in viewers]
+        await asyncio.gather(*(viewer.connected.wait() for viewer in viewers))
+        print("open", flush=True)
+        await lines.readline()
+        failed = [each for each in watching if each.done()]
+        for each in watching:
+            each.cancel()
+        for each in watching:
+            with suppress(asyncio.CancelledError):
+                await each
+        print(-1 if failed else sum(viewer.reads for viewer in viewers), flush=True)
+
+
+if __name__ == "__main__":
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])))

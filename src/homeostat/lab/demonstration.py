@@ -1,0 +1,313 @@
+"""The demonstration on real Spark: a load that rises and falls, an executor that turns slow, and what becomes of it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+from homeostat.core.errors import HomeostatError
+from homeostat.core.findings import REPLACE, SCALE_DOWN, SCALE_UP, Record
+from homeostat.core.loop_state import Mode
+from homeostat.lab.faults import SlowExecutor, executor_processes
+from homeostat.lab.ledger import check, committed_rows, recorded_rows, source_started_s
+from homeostat.lab.load_profile import Profile
+from homeostat.lab.source_control import write_control
+from homeostat.lab.wordcount import NAME, specification, write_app
+from homeostat.runtime.launch import LEASE, STARTED, SUPERVISOR, Launch, read_json
+from homeostat.runtime.lease import Lease
+from homeostat.runtime.supervisor import INTERRUPTED, Supervisor
+from homeostat.sim.scenario.spec import WorkloadSpec
+from homeostat.store.protocol import BATCH
+from homeostat.views.following import Follower
+from homeostat.views.timeline import Change, Deed, Point, Timeline, deeds_of, point_of
+
+LOG = "log.sqlite"
+CHANGE = "change"
+WORKERS, CORES = 3, 2  # room for more, and another host for one that is replaced
+# One for each executor there may be, and no more: to a small machine a task is dearer than its rows.
+PARTITIONS, STATE_PARTITIONS = 6, 2
+# However long the start takes on this machine, it leaves no backlog to speak of.
+WHILE_STARTING_PER_S = 100.0
+WARM_BATCHES = 4
+# Quicker than one would regulate a real application: a demonstration is short. In smaller steps, too: a small machine
+# cannot start four executors beside its work.
+SETTINGS = """\
+policy = "provisioning"
+
+[guards]
+largest_change = 2
+cooldown = "5 s"
+cooldown_shrink = "5 s"
+confirm = "5 s"
+
+[loop]
+settle = "15 s"
+window = "1 min"
+patience = "30 s"
+catch_up = "3 min"
+"""
+# What Spark would do by itself, with its own default times.
+DYNAMIC_ALLOCATION = {
+    "spark.dynamicAllocation.minExecutors": "1",
+    "spark.dynamicAllocation.maxExecutors": str(WORKERS * CORES),
+    "spark.dynamicAllocation.executorIdleTimeout": "60s",
+    "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
+    "spark.dynamicAllocation.sustainedSchedulerBacklogTimeout": "1s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Times count from when the query is up; what comes after the first change may come earlier, see `hastened`.
+
+    `load` holds pairs (from second, rows per second): the first leaves two executors room, the second takes them longer
+    than a trigger and leaves three of them room again."""
+
+    load: tuple[tuple[float, float], ...] = ((0.0, 850.0), (25.0, 1700.0), (130.0, 300.0))
+    slow_at_s: float = 80.0
+    slow_factor: float = 4.0
+    duration_s: float = 202.0
+    executors: int = 2
+    trigger_s: float = 3.0
+
+    def load_at(self, at_s: float) -> float:
+        return next((rate for from_s, rate in reversed(self.load) if from_s <= at_s), self.load[0][1])
+
+    def hastened(self, deeds: Sequence[Deed], now_s: float) -> Plan:
+        """What is next comes now, if what the change before it called for has been done and judged: a quick machine
+        need not wait for what a slow one takes."""
+        answers = self._answers
+        last_s = max((at_s for at_s in answers if at_s <= now_s), default=None)
+        if last_s is None or not any(d.kind == answers[last_s] and d.at_s >= last_s and d.verdict for d in deeds):
+            return self
+        next_s = min((at_s for at_s in (*answers, self.duration_s) if at_s > now_s), default=None)
+
+        def moved(at_s: float) -> float:
+            return now_s if at_s == next_s else at_s
+
+        return replace(
+            self,
+            load=tuple((moved(at_s), rate_per_s) for at_s, rate_per_s in self.load),
+            slow_at_s=moved(self.slow_at_s),
+            duration_s=moved(self.duration_s),
+        )
+
+    @property
+    def _answers(self) -> dict[float, str]:
+        """The kind of action that each change calls for, by its time."""
+        steps = {at_s: SCALE_UP if after > before else SCALE_DOWN for (_, before), (at_s, after) in pairwise(self.load)}
+        return {**steps, self.slow_at_s: REPLACE}
+
+    @property
+    def rows_per_trigger(self) -> int:
+        """Twice what the highest load needs: room to catch up, but no batch that takes minutes."""
+        return round(2 * self.trigger_s * max(rate for _, rate in self.load))
+
+    @property
+    def profile(self) -> Profile:
+        return Profile(WorkloadSpec(rate_per_s=WHILE_STARTING_PER_S))
+
+    @property
+    def load_changes(self) -> list[Change]:
+        return [
+            Change(at_s, f"the load {'rises' if after > before else 'falls'}: {before:,.0f} → {after:,.0f} rows/s")
+            for (_, before), (at_s, after) in pairwise(self.load)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Who looks after the executors."""
+
+    name: str
+    title: str
+    mode: Mode
+    allocation: str = "homeostat"
+
+
+REGULATED = Variant("demo", "regulated by Homeostat", "regulate")
+UNREGULATED = Variant("demo-unregulated", "not regulated", "observe")
+SPARKS_OWN = Variant("demo-spark", "Spark's dynamic allocation", "observe", "spark")
+
+
+class Viewer(Protocol):
+    """Draws a performance: told what is being started, then called a few times a second."""
+
+    def tell(self, line: str) -> None: ...
+
+    def look(self, performance: Performance) -> None: ...
+
+
+class Performance:
+    """One run of the plan, which afterwards says when everything came. `events` holds what changed from outside and all
+    that the loop wrote, but for batches; `about` is what the driver says of itself, once it is up."""
+
+    def __init__(self, plan: Plan, variant: Variant, home: Path, viewer: Viewer) -> None:
+        self.plan, self.variant, self._viewer = plan, variant, viewer
+        self.directory = (home / variant.name).resolve()
+        self.log = self.directory / LOG
+        self.points: list[Point] = []
+        self.events: list[Record] = []
+        self.about: Mapping[str, Any] = {}
+        self.opened_s = time.time()
+        self.stopping = False
+        self._changes: list[Change] = []
+        self._records: list[Record] = []
+        self.began_s: float | None = None
+        self._slow: SlowExecutor | None = None
+        self._follower = Follower(self.log, f"{variant.name}/{NAME}")
+
+    @property
+    def elapsed_s(self) -> float | None:
+        """Since the plan began; None before that."""
+        return None if self.began_s is None else time.time() - self.began_s
+
+    def run(self) -> Timeline:
+        """Start everything, let the plan happen, stop everything; what it started is gone afterwards, come what may."""
+        output = self.directory / "logs" / "driver.out"
+        supervisor = Supervisor(self._launch(), workers=WORKERS, cores=CORES, say=self._viewer.tell, log=output)
+        try:
+            code = supervisor.run(lambda: self._moment(supervisor), prepare=self.prepare)
+        finally:
+            if self._slow is not None:
+                self._slow.stop()
+            self._follower.close()
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        if code or self.began_s is None:
+            raise HomeostatError(
+                f"the driver ended with code {code}: {_last_line(output)}", where="demo", fix=f"see {output}"
+            )
+        return self._timeline(self.began_s)
+
+    def prepare(self) -> None:
+        """What an earlier demonstration left goes, but for the leases, which tell that nobody else is at it."""
+        with Lease(self.directory / LEASE):
+            for left in self.directory.iterdir():
+                if left.is_dir():
+                    shutil.rmtree(left)
+                elif left.name not in (LEASE, SUPERVISOR):
+                    left.unlink()
+        plan = self.plan
+        spec = specification(
+            plan.profile,
+            self._ledger,
+            trigger_s=plan.trigger_s,
+            executors=plan.executors,
+            source_partitions=PARTITIONS,
+            state_partitions=STATE_PARTITIONS,
+            rows_per_trigger=plan.rows_per_trigger,
+        )
+        write_app(self._app, spec)
+        self._settings.write_text(SETTINGS)
+
+    def _launch(self) -> Launch:
+        return Launch(
+            app=str(self._app),
+            master="",
+            directory=str(self.directory),
+            config=str(self._settings),
+            flags={"mode": self.variant.mode, "store": str(self.log)},
+            conf=DYNAMIC_ALLOCATION if self.variant == SPARKS_OWN else {},
+            allocation=self.variant.allocation,
+        )
+
+    def _moment(self, supervisor: Supervisor) -> None:
+        if self.began_s is None:
+            self._begin()
+        else:
+            self.go_on(time.time() - self.began_s, self.began_s)
+            if time.time() - self.began_s >= self.plan.duration_s:
+                supervisor.stop("the plan is done")
+        if supervisor.stopping and not self.stopping:
+            self.stopping = True
+            self._viewer.tell("stopping everything")
+        self._viewer.look(self)
+
+    def _begin(self) -> None:
+        """Once the query is up and warm: tell its source the load to come."""
+        self.about = read_json(self.directory / STARTED) or {}
+        self._records += self._follower.new()
+        if not self.about or sum(record.kind == BATCH for record in self._records) < WARM_BATCHES:
+            return
+        self.began_s = time.time()
+        self._tell_the_source(self.began_s)
+
+    def _tell_the_source(self, began_s: float) -> None:
+        source_s = began_s - source_started_s(self._checkpoint)
+        load = [(source_s + at_s, rate_per_s / WHILE_STARTING_PER_S) for at_s, rate_per_s in self.plan.load]
+        write_control(self.directory / "control" / f"{NAME}.json", load=load)
+
+    def go_on(self, elapsed_s: float, began_s: float) -> None:
+        """Read what has been logged, and let happen what the plan has for this moment."""
+        fresh = self._follower.new()
+        self._records += fresh
+        self.points += [point_of(r, began_s, self.plan.load_at) for r in fresh if r.kind == BATCH and r.at_s > began_s]
+        self.events += [replace(r, at_s=r.at_s - began_s) for r in fresh if r.kind != BATCH]
+        self._hasten(elapsed_s, began_s)
+        for change in self.plan.load_changes:
+            if change.at_s <= elapsed_s and change not in self._changes:
+                self._changed(change)
+        if self._slow is None and elapsed_s >= self.plan.slow_at_s:
+            self._slow_down(elapsed_s)
+
+    def _hasten(self, elapsed_s: float, began_s: float) -> None:
+        before, self.plan = self.plan, self.plan.hastened(deeds_of(self._records, began_s), elapsed_s)
+        if self.plan.load != before.load:
+            self._tell_the_source(began_s)
+
+    def _changed(self, change: Change) -> None:
+        self._changes.append(change)
+        self.events.append(Record("", CHANGE, change.at_s, change.text))
+
+    def _slow_down(self, elapsed_s: float) -> None:
+        """The executor that has been there longest, of those that run now."""
+        application = self.about["application"]  # nobody else's executor
+        running = executor_processes(application)
+        if not running:
+            return
+        chosen = min(running, key=int)
+        self._slow = SlowExecutor(chosen, self.plan.slow_factor, application)
+        self._slow.start()
+        self._changed(Change(elapsed_s, f"executor {chosen} turns {self.plan.slow_factor:g} times slower"))
+
+    def _timeline(self, began_s: float) -> Timeline:
+        rows = max(committed_rows(self._checkpoint), recorded_rows(self._ledger, self._checkpoint))
+        changes = sorted(self._changes, key=lambda change: change.at_s)
+        return Timeline(
+            self.variant.name,
+            self.variant.title,
+            self.plan.duration_s,
+            self.plan.load,
+            tuple(self.points),
+            tuple(changes),
+            deeds_of(self._records, began_s),
+            rows,
+            tuple(check(self._ledger, self.plan.profile, rows)),
+        )
+
+    @property
+    def _app(self) -> Path:
+        return self.directory / "wordcount.py"
+
+    @property
+    def _settings(self) -> Path:
+        return self.directory / "homeostat.toml"
+
+    @property
+    def _ledger(self) -> Path:
+        return self.directory / "ledger"
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.directory / "checkpoints" / NAME
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").split("\n") if path.exists() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")

@@ -1,0 +1,177 @@
+"""An experiment on real Spark: an application, a load, faults at given times, and what the loop made of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from homeostat.core.configuration import Configuration
+from homeostat.core.findings import Record
+from homeostat.core.loop_state import Mode
+from homeostat.lab.ledger import check, committed_rows, recorded_rows
+from homeostat.lab.load_profile import Profile
+from homeostat.lab.source_control import add_load_step
+from homeostat.lab.wordcount import NAME, WordCount, pipeline_of
+from homeostat.policies import registry
+from homeostat.runtime.batch_lines import Samples
+from homeostat.runtime.loop_thread import Loop
+from homeostat.runtime.manager import Manager
+from homeostat.spark.application import Application
+from homeostat.store.in_memory import MemoryStore
+from homeostat.store.protocol import ACTION, BATCH, FAILURE, OUTCOME
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from homeostat.core.cycle import Trace
+    from homeostat.core.loop_state import State
+
+LOOK_AGAIN_S = 0.2
+INTERVAL_S = 0.5
+WARM_UP = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that happens so many seconds after the first batch."""
+
+    at_s: float
+    do: Callable[[Trial], object]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """`differences` between what the sink holds and what the profile says: none, if nothing was lost or doubled."""
+
+    started_s: float
+    records: tuple[Record, ...]
+    final: Configuration
+    rows: int
+    differences: tuple[str, ...]
+    complaints: tuple[str, ...] = ()
+
+    def of(self, *kinds: str) -> list[Record]:
+        return [record for record in self.records if record.kind in kinds]
+
+    @property
+    def actions(self) -> list[str]:
+        return [str(record.body["kind"]) for record in self.of(ACTION)]
+
+    @property
+    def batches(self) -> list[Record]:
+        return self.of(BATCH)
+
+    @property
+    def verdicts(self) -> list[str]:
+        return [str(record.body["verdict"]) for record in self.of(OUTCOME)]
+
+    def causes(self) -> list[str]:
+        return [str(r.body["cause"]) for r in self.of("diagnosis") if "cause" in r.body and not r.body.get("over")]
+
+
+@dataclass
+class Trial:
+    """One word count on a session that others may use before and after it."""
+
+    spark: SparkSession
+    directory: Path
+    spec: WordCount
+    policy: str = "provisioning"
+    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    mode: Mode = "regulate"
+    application: Application = field(init=False)
+    started_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Hardly anything arrives before the start, so that neither a backlog nor the profile's time is used up."""
+        self.spec = replace(self.spec, start_s=time.time())
+        self.application = Application([pipeline_of(self.spec)], self.directory)
+        self.store = MemoryStore()
+        self.complaints: list[str] = []
+        self._manager: Manager | None = None
+
+    def load(self, factor: float) -> None:
+        """From now on so many times the profile arrives."""
+        assert self.spec.start_s is not None
+        add_load_step(self.application.control(NAME), time.time() - self.spec.start_s, factor)
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.time() - self.started_s
+
+    def records(self, *kinds: str) -> list[Record]:
+        return self.store.records(NAME, kinds=kinds)
+
+    def run(
+        self,
+        duration_s: float,
+        moments: Sequence[Moment] = (),
+        until: Callable[[Trial], bool] = lambda _: False,
+        each: Callable[[Trial], None] = lambda _: None,
+    ) -> TrialResult:
+        """For `duration_s`, or until the condition holds. Everything it started is stopped, whatever happens."""
+        application = self.application
+        application.open(self.spark)
+        self.load(WARM_UP)
+        loop = Loop(self._managers, self.complaints.append, INTERVAL_S)
+        try:
+            application.start()
+            self.started_s = time.time()
+            self.load(1.0)
+            loop.start()
+            self._live(duration_s, list(moments), until, each)
+            final = application.describe(NAME).configuration
+        finally:
+            loop.stop()
+            loop.thread.join(30.0) if loop.thread.is_alive() else None
+            application.stop(session=False)
+        return self._result(final)
+
+    def _live(
+        self,
+        duration_s: float,
+        moments: list[Moment],
+        until: Callable[[Trial], bool],
+        each: Callable[[Trial], None],
+    ) -> None:
+        while self.elapsed_s < duration_s and not until(self) and self.application.running():
+            while moments and moments[0].at_s <= self.elapsed_s:
+                moments.pop(0).do(self)
+            each(self)
+            time.sleep(LOOK_AGAIN_S)
+
+    def _managers(self) -> Sequence[Manager]:
+        samples = Samples()
+
+        def after(trace: Trace, state: State) -> None:
+            self.store.append(NAME, samples.new(state))
+
+        policy = registry.build(self.policy, self.settings)
+        objective = self.application.pipelines[0].objective
+        engine = self.application.engine(NAME)
+        return [Manager(engine, policy, self.store, NAME, objective=objective, mode=self.mode, on_step=after)]
+
+    def _result(self, final: Configuration) -> TrialResult:
+        checkpoint = self.directory / "checkpoints" / NAME
+        rows = max(committed_rows(checkpoint), recorded_rows(self.spec.ledger, checkpoint))
+        differences = check(self.spec.ledger, Profile.from_json(self.spec.profile), rows)
+        return TrialResult(
+            self.started_s, tuple(self.store.records(NAME)), final, rows, tuple(differences), tuple(self.complaints)
+        )
+
+
+def json_of(result: TrialResult) -> dict[str, Any]:
+    return {
+        "actions": [
+            {"at_s": round(r.at_s - result.started_s, 1), "kind": r.body["kind"], "text": r.text}
+            for r in result.of(ACTION)
+        ],
+        "verdicts": result.verdicts,
+        "final": dict(result.final.as_json()),
+        "rows": result.rows,
+        "differences": list(result.differences),
+        "failures": [*result.complaints, *(r.text for r in result.of(FAILURE))],
+    }

@@ -1,0 +1,146 @@
+"""Proof that nothing was lost or doubled: what the sink got, kept batch by batch and compared with the profile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from homeostat.core.errors import HomeostatError
+from homeostat.core.observation import IntArray
+from homeostat.lab.load_profile import Profile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+MOST_DIFFERENCES = 20
+
+Sink = Callable[["DataFrame", int], None]
+
+
+def write_counts(directory: str | Path) -> Sink:
+    """A sink for `foreachBatch` in update mode: keeps the columns word and count. A batch that is redone overwrites."""
+    return _sink(Path(directory), ("word", "count"))
+
+
+def write_rows(directory: str | Path) -> Sink:
+    """A sink for `foreachBatch` in append mode: keeps the columns row and word. A batch that is redone overwrites."""
+    return _sink(Path(directory), ("row", "word"))
+
+
+def read_counts(directory: str | Path) -> dict[str, int]:
+    """The count of each word as its last update has it."""
+    counts: dict[str, int] = {}
+    for table in _batches(Path(directory)):
+        counts.update(zip(table["word"].to_pylist(), table["count"].to_pylist(), strict=True))
+    return counts
+
+
+def check(directory: str | Path, profile: Profile, rows: int) -> list[str]:
+    """How the counts differ from those of the first `rows` rows of the profile; nothing if every row counted once."""
+    found, expected = read_counts(directory), profile.expected_counts(rows)
+    differences = (
+        f"{word!r}: counted {found.get(word, 0)} times instead of {expected.get(word, 0)}"
+        for word in sorted(found.keys() | expected.keys())
+        if found.get(word, 0) != expected.get(word, 0)
+    )
+    return _shortened(differences)
+
+
+def check_rows(directory: str | Path, profile: Profile, rows: int) -> list[str]:
+    """Which of the first `rows` rows came never, more than once or with another word, and which are not of them."""
+    numbers, words = _rows(Path(directory))
+    times = np.bincount(numbers, minlength=rows)
+    known = numbers < rows
+    wrong = numbers[known][words[known] != profile.words(0, rows)[numbers[known]]]
+
+    def differences() -> Iterator[str]:
+        yield from (f"row {row}: lost" for row in np.flatnonzero(times[:rows] == 0))
+        yield from (f"row {row}: came {times[row]} times" for row in np.flatnonzero(times > 1))
+        yield from (f"row {row}: holds another word" for row in wrong)
+        yield from (f"row {row}: never given out" for row in np.unique(numbers[~known]))
+
+    return _shortened(differences())
+
+
+def recorded_rows(directory: str | Path, checkpoint: str | Path) -> int:
+    """The rows of the experiment source up to the last batch that the ledger holds, committed or still open."""
+    return _row_after(Path(checkpoint), _last(Path(directory)))
+
+
+def committed_rows(checkpoint: str | Path) -> int:
+    """The rows of the experiment source up to the last batch that the query has committed."""
+    return _row_after(Path(checkpoint), _last(Path(checkpoint) / "commits"))
+
+
+def source_started_s(checkpoint: str | Path) -> float:
+    """When the experiment source of a query that has begun a batch gave out its first row."""
+    batch_id = _last(Path(checkpoint) / "offsets")
+    if batch_id is None:
+        raise HomeostatError("the query has not begun a batch", where=str(checkpoint))
+    return float(_offset_after(Path(checkpoint), batch_id)["started_s"])
+
+
+def _row_after(checkpoint: Path, batch_id: int | None) -> int:
+    return 0 if batch_id is None else int(_offset_after(checkpoint, batch_id)["row"])
+
+
+def _offset_after(checkpoint: Path, batch_id: int) -> dict[str, Any]:
+    log = checkpoint / "offsets" / str(batch_id)
+    # A version, the batch's settings, then one line per source.
+    for line in log.read_text(encoding="utf-8").splitlines()[2:]:
+        offset: dict[str, Any] = json.loads(line)
+        if "started_s" in offset:
+            return offset
+    raise HomeostatError("the query does not read the source 'homeostat'", where=str(log))
+
+
+def _sink(directory: Path, columns: tuple[str, ...]) -> Sink:
+    directory.mkdir(parents=True, exist_ok=True)
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        from pyarrow import parquet
+
+        draft = directory / f".{batch_id}.draft"
+        parquet.write_table(batch.select(*columns).toArrow(), draft)
+        draft.replace(directory / f"{batch_id}.parquet")
+
+    return write
+
+
+def _batches(directory: Path) -> Iterator[pa.Table]:
+    from pyarrow import parquet
+
+    for batch_id in sorted(_numbered(directory)):
+        # Read as one file: a directory's name must not be taken for a column.
+        yield parquet.ParquetFile(directory / f"{batch_id}.parquet").read()
+
+
+def _rows(directory: Path) -> tuple[IntArray, np.typing.NDArray[np.object_]]:
+    batches = list(_batches(directory))
+    numbers = [np.asarray(table["row"], dtype=np.int64) for table in batches]
+    words = [np.asarray(table["word"], dtype=object) for table in batches]
+    if not batches:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=object)
+    return np.concatenate(numbers), np.concatenate(words)
+
+
+def _last(directory: Path) -> int | None:
+    return max(_numbered(directory), default=None)
+
+
+def _numbered(directory: Path) -> list[int]:
+    if not directory.is_dir():
+        return []
+    return [int(path.stem) for path in directory.iterdir() if path.stem.isdecimal()]
+
+
+def _shortened(differences: Iterator[str]) -> list[str]:
+    shown = list(islice(differences, MOST_DIFFERENCES))
+    rest = sum(1 for _ in differences)
+    return [*shown, f"and {rest} more"] if rest else shown

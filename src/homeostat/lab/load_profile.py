@@ -1,0 +1,211 @@
+"""What the experiment source gives out: how many rows by when, and which word each row holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from math import floor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from homeostat.core.errors import ConfigError
+from homeostat.core.observation import Array, IntArray
+from homeostat.sim.scenario.spec import Noise, Spike, WorkloadSpec
+from homeostat.sim.streams import stream
+from homeostat.sim.workload import Workload
+
+Load = tuple[tuple[float, float], ...]
+Words = NDArray[np.str_]
+
+HOT_WORD = "hot"
+NOISE_INTERVAL_S = 10.0
+# Rows are counted in blocks, so that millions of them need no more memory than this many.
+BLOCK_ROWS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A load over time and the words in it; the same values give the same rows on every machine and every replay.
+
+    Words follow Zipf's law with exponent `zipf` over `keys` keys. `hot` holds pairs (from row, share): from that row
+    on, this share of the rows is one more word, "hot". After every `turn_rows` rows the words change places, so that
+    others are frequent; 0: never.
+    """
+
+    workload: WorkloadSpec
+    keys: int = 1000
+    zipf: float = 1.0
+    hot: tuple[tuple[int, float], ...] = ()
+    seed: int = 1
+    turn_rows: int = 0
+
+    def __post_init__(self) -> None:
+        _require(self.keys >= 1, f"keys = {self.keys} is not at least 1")
+        _require(self.zipf >= 0, f"zipf = {self.zipf:g} is not at least 0")
+        _require(self.turn_rows >= 0, f"turn_rows = {self.turn_rows} is not at least 0")
+        for from_row, share in self.hot:
+            _require(from_row >= 0 and 0 <= share <= 1, f"hot holds ({from_row}, {share:g})", "use a row and a share")
+        for (earlier, _), (later, _) in pairwise(self.hot):
+            _require(earlier < later, f"hot goes from row {earlier} to row {later}", "sort it by row, each row once")
+        Workload(self.workload, self.seed, NOISE_INTERVAL_S)
+
+    # How many rows by when
+
+    def rows_until(self, t_s: float, load: Load = ()) -> int:
+        """The rows that have arrived `t_s` seconds after the start.
+
+        `load` holds pairs (from second, factor) that multiply what arrives from then on; before the first it is 1.
+        """
+        steps = [(0.0, 1.0), *load]
+        ends = [max(0.0, from_s) for from_s, _ in load] + [t_s]
+        rows = 0.0
+        for (from_s, factor), end_s in zip(steps, ends, strict=True):
+            start_s, stop_s = max(0.0, from_s), min(end_s, t_s)
+            if stop_s > start_s:
+                rows += factor * (self._arrived(stop_s) - self._arrived(start_s))
+        return floor(rows + 1e-6)
+
+    def arrival_s(self, row: int, until_s: float, load: Load = ()) -> float:
+        """When that row arrived, to the millisecond; no later than `until_s`."""
+        low, high = 0, max(0, round(until_s * 1000))
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.rows_until(middle / 1000, load) > row else (middle + 1, high)
+        return low / 1000
+
+    def _arrived(self, t_s: float) -> float:
+        if self.workload.noise.sigma == 0:
+            return self._load.rows_between(0.0, t_s)
+        whole = int(t_s // NOISE_INTERVAL_S)
+        sums = self._sums
+        while len(sums) <= whole:
+            end_s = len(sums) * NOISE_INTERVAL_S
+            sums.append(sums[-1] + self._load.rows_between(end_s - NOISE_INTERVAL_S, end_s))
+        return sums[whole] + self._load.rows_between(whole * NOISE_INTERVAL_S, t_s)
+
+    @cached_property
+    def _load(self) -> Workload:
+        return Workload(self.workload, self.seed, NOISE_INTERVAL_S)
+
+    @cached_property
+    def _sums(self) -> list[float]:
+        """Rows that arrived in the first 0, 1, 2, … intervals, as far as anybody has asked."""
+        return [0.0]
+
+    # Which word each row holds
+
+    def words(self, start: int, stop: int) -> Words:
+        """The words of the rows from `start` up to, not including, `stop`."""
+        return _vocabulary(self.keys)[self._word_numbers(start, stop)]
+
+    def expected_counts(self, rows: int) -> dict[str, int]:
+        """How often each word occurs among the first `rows` rows; words that do not occur are left out."""
+        totals = np.zeros(self.keys + 1, dtype=np.int64)
+        for start in range(0, rows, BLOCK_ROWS):
+            numbers = self._word_numbers(start, min(rows, start + BLOCK_ROWS))
+            totals += np.bincount(numbers, minlength=self.keys + 1)
+        words = _vocabulary(self.keys)
+        return {str(words[number]): int(totals[number]) for number in np.flatnonzero(totals)}
+
+    def _word_numbers(self, start: int, stop: int) -> IntArray:
+        rows = np.arange(start, stop, dtype=np.int64)
+        numbers: IntArray = np.searchsorted(_cumulated(self.keys, self.zipf), self._uniform("word", rows), "right")
+        if self.hot:
+            shares = np.array([0.0, *(share for _, share in self.hot)])
+            share = shares[np.searchsorted([from_row for from_row, _ in self.hot], rows, "right")]
+            numbers[self._uniform("hot", rows) < share] = self.keys
+        if self.turn_rows:
+            numbers = (numbers + rows // self.turn_rows) % (self.keys + 1)
+        return numbers
+
+    def _uniform(self, purpose: str, rows: IntArray) -> Array:
+        """Numbers in [0, 1) that look random and depend on the seed, the purpose and the row alone (splitmix64)."""
+        x = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + _salt(self.seed, purpose)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x ^= x >> np.uint64(31)
+        uniform: Array = (x >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return uniform
+
+    # As text
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Profile:
+        return _read(text)
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> Profile:
+    """The same text gives the same object, so that what it has worked out so far is kept."""
+    try:
+        values = json.loads(text)
+        workload = values.pop("workload")
+        return Profile(
+            workload=WorkloadSpec(**{**workload, **_nested(workload)}),
+            hot=tuple((int(row), float(share)) for row, share in values.pop("hot", ())),
+            **_known(values),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigError(
+            f"this is no profile: {error}", where="option profile", fix="write it with Profile.to_json()"
+        ) from error
+
+
+def _nested(workload: Mapping[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for name in ("steps", "trace"):
+        nested[name] = tuple((float(at_s), float(rate)) for at_s, rate in workload.get(name, ()))
+    nested["spikes"] = tuple(Spike(**spike) for spike in workload.get("spikes", ()))
+    nested["noise"] = Noise(**workload.get("noise", {}))
+    return nested
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = set(values) - {field.name for field in fields(Profile)}
+    if unknown:
+        raise ValueError(f"unknown key {min(unknown)!r}")
+    return dict(values)
+
+
+def checked_load(steps: Sequence[Sequence[float]]) -> Load:
+    """Pairs (from second, factor) in order of time; anything else raises ValueError or TypeError."""
+    load = tuple((float(from_s), float(factor)) for from_s, factor in steps)
+    for from_s, factor in load:
+        if not (0 <= from_s < float("inf") and 0 <= factor < float("inf")):
+            raise ValueError(f"the load holds ({from_s:g}, {factor:g})")
+    for (earlier_s, _), (later_s, _) in pairwise(load):
+        if later_s <= earlier_s:
+            raise ValueError(f"the load goes from {earlier_s:g} s to {later_s:g} s")
+    return load
+
+
+@lru_cache(maxsize=8)
+def _vocabulary(keys: int) -> Words:
+    return np.array([*(f"word-{number}" for number in range(keys)), HOT_WORD])
+
+
+@lru_cache(maxsize=8)
+def _cumulated(keys: int, zipf: float) -> Array:
+    weights: Array = np.arange(1, keys + 1, dtype=np.float64) ** -zipf
+    cumulated: Array = np.cumsum(weights) / weights.sum()
+    # Rounding must not leave a gap below 1, through which a row would fall out of the vocabulary.
+    cumulated[-1] = 1.0
+    return cumulated
+
+
+@lru_cache(maxsize=64)
+def _salt(seed: int, purpose: str) -> np.uint64:
+    return np.uint64(stream(seed, "profile", purpose).integers(2**64, dtype=np.uint64))
+
+
+def _require(condition: bool, what: str, fix: str = "") -> None:
+    if not condition:
+        raise ConfigError(what, where="profile", fix=fix)

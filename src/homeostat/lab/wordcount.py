@@ -1,0 +1,149 @@
+"""The application of the demonstrations and experiments: a word count whose first stage waits for each row.
+
+Work that waits scales with executors on any machine; work that burns CPU would only measure how many cores it has.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from homeostat.core.configuration import Value
+from homeostat.core.objective import Objective
+from homeostat.lab.faults import hang_while
+from homeostat.lab.ledger import write_counts
+from homeostat.lab.load_profile import Profile
+from homeostat.spark.pipeline import Context, Pipeline
+from homeostat.spark.python_workers import spare_the_collector
+
+if TYPE_CHECKING:
+    from pandas import DataFrame as Pandas
+    from pyspark.sql import DataFrame
+
+NAME = "wordcount"
+# A busy machine wakes a sleeper late, by milliseconds: the fewer times, the less that changes how long rows take.
+ROWS_A_WAIT = 10
+TURNS_PER_S = 20_000_000  # of an empty loop
+APP = '''\
+"""Written by Homeostat: see homeostat.lab.wordcount."""
+
+from homeostat.lab.wordcount import application
+
+wordcount = application({specification!r})
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class WordCount:
+    """`wait_ms` for each row; with `keyed` in a stage behind a hash of the words (no partial aggregation before it),
+    so that a hot word makes one task slow; with `own_state` where `hs.keyed` counts the words. `burn` works instead of
+    waiting: always the same work, about as long as the wait on a core of its own, so that whatever takes the CPU away
+    shows. `first_share` of the rows are in the first partition of the source, behind which they can be dealt anew.
+    `hang_file`: the sink waits while it exists. `start_s`: when the profile's time begins, if not with the first
+    batch."""
+
+    profile: str
+    ledger: str
+    objective: dict[str, float | None]
+    wait_ms: float = 1.1  # so long a sleep of a millisecond takes on a quiet machine: the loads were chosen for it
+    keyed: bool = False
+    own_state: bool = False
+    burn: bool = False
+    trigger_s: float = 2.0
+    executors: int = 2
+    source_partitions: int = 8
+    state_partitions: int = 4
+    rows_per_trigger: int | None = None
+    first_share: float = 0.0
+    hang_file: str = ""
+    start_s: float | None = None
+
+
+def specification(profile: Profile, ledger: Path, objective: Objective | None = None, **rest: Any) -> WordCount:
+    return WordCount(profile.to_json(), str(ledger), asdict(objective or Objective()), **rest)
+
+
+def write_app(path: Path, spec: WordCount) -> Path:
+    """An application file that `homeostat run` can start."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(APP.format(specification=json.dumps(asdict(spec))))
+    return path
+
+
+def application(specification: str) -> Pipeline:
+    return pipeline_of(WordCount(**json.loads(specification)))
+
+
+def pipeline_of(spec: WordCount) -> Pipeline:
+    start: dict[str, Value] = {
+        "executors": spec.executors,
+        "source_partitions": spec.source_partitions,
+        "state_partitions": spec.state_partitions,
+    }
+    if spec.rows_per_trigger is not None:
+        start["rows_per_trigger"] = spec.rows_per_trigger
+
+    def build(ctx: Context) -> Any:
+        source = ctx.read_stream("homeostat").option("profile", spec.profile).option("firstShare", spec.first_share)
+        rows = (source if spec.start_s is None else source.option("start", repr(spec.start_s))).load()
+        if spec.first_share:
+            rows = ctx.rebalanced(rows, "deal")
+        counts = _own_count(rows, spec, ctx) if spec.own_state else _count(rows, spec)
+        return counts.writeStream.outputMode("update").foreachBatch(_sink(spec))
+
+    return Pipeline(NAME, build, Objective(**spec.objective), spec.trigger_s, start)
+
+
+def _count(rows: DataFrame, spec: WordCount) -> DataFrame:
+    if spec.keyed:
+        rows = rows.repartition("word")
+    worked = rows.mapInPandas(worker(spec.wait_ms / 1000.0, spec.burn), "word string")
+    return worked.groupBy("word").count()
+
+
+def _own_count(rows: DataFrame, spec: WordCount, ctx: Context) -> DataFrame:
+    from homeostat.keyed.operator import keyed
+
+    seconds = spec.wait_ms / 1000.0
+
+    def add(count: int, row: object) -> int:
+        time.sleep(seconds)
+        return count + 1
+
+    return keyed(
+        rows.select("word"),
+        key="word",
+        zero=0,
+        add=add,
+        merge=operator.add,
+        state="count BIGINT",
+        spread=ctx.spread("count"),
+    )
+
+
+def worker(seconds: float, burn: bool = False) -> Callable[[Iterator[Pandas]], Iterator[Pandas]]:
+    """The first stage: so long for each row, on average."""
+
+    def work(batches: Iterator[Pandas]) -> Iterator[Pandas]:
+        spare_the_collector()
+        for batch in batches:
+            for first in range(0, len(batch), ROWS_A_WAIT):
+                rows = min(ROWS_A_WAIT, len(batch) - first)
+                if burn:
+                    for _ in range(round(rows * seconds * TURNS_PER_S)):
+                        pass
+                else:
+                    time.sleep(rows * seconds)
+            yield batch[["word"]]
+
+    return work
+
+
+def _sink(spec: WordCount) -> Callable[[Any, int], None]:
+    write = write_counts(spec.ledger)
+    return hang_while(Path(spec.hang_file), write) if spec.hang_file else write

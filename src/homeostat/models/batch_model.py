@@ -1,0 +1,180 @@
+"""What micro-batches took: a fixed part, and stages whose tasks ran in waves. What others would take, `replay` says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from homeostat.core.digest import Digest
+from homeostat.core.observation import NAN, Array
+from homeostat.core.stats import median
+from homeostat.core.view import View
+from homeostat.models.task_times import task_costs
+
+_RECENT = 6
+_LEAST_KNOWN = 0.5
+_ROUNDING = 1e-9
+_MOST_FIXED = 0.5
+_MOST_STARTING = 0.8
+_UNSEEN = (NAN, 0.0, 0.0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """One stage of a typical batch: it took `span_s`, its mean task `mean_s`, of which `task_s` are there whatever its
+    rows."""
+
+    span_s: float
+    mean_s: float
+    partitions: int
+    task_s: float = 0.0
+
+    def starting_s(self, slots: float) -> float:
+        """The part of the stage that does not depend on rows."""
+        return waves_of(self.partitions, slots) * self.task_s
+
+
+def waves_of(partitions: int, slots: float) -> int:
+    return max(1, math.ceil(partitions / slots - _ROUNDING))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTime:
+    """A batch of `rows` takes fixed_s + rows · row_s; with every task alike and evenly spread, even_row_s a row.
+
+    `driver_s` lies beside the stages: planning, logging, committing.
+    """
+
+    driver_s: float
+    row_s: float
+    even_row_s: float
+    rows: float
+    slots: float
+    stages: Mapping[str, StageTime] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """A batch like the latest ones."""
+        return self.driver_s + sum(stage.span_s for stage in self.stages.values())
+
+    @property
+    def fixed_s(self) -> float:
+        """What it takes whatever its rows."""
+        return self.driver_s + sum(stage.starting_s(self.slots) for stage in self.stages.values())
+
+    @property
+    def bottleneck(self) -> str:
+        return max(self.stages, key=lambda name: self.stages[name].span_s)
+
+    def capacity_per_s(self, trigger_s: float, row_s: float) -> float:
+        return float(_capacity_per_s(np.array(trigger_s), np.array(self.fixed_s), np.array(row_s)))
+
+
+def capacities_per_s(view: View, digests: Sequence[Digest]) -> Array:
+    """What could be taken with the slots there are now, as each of these batches tells it; NaN where one does not."""
+    seen = _columns(view, digests)
+    trigger_s = np.array([d.trigger_s for d in digests])
+    return np.where(seen.usable, _capacity_per_s(trigger_s, seen.driver_s + seen.starting_s, seen.row_s), NAN)
+
+
+def _capacity_per_s(trigger_s: Array, fixed_s: Array, row_s: Array) -> Array:
+    """The rate at which a batch takes just as long as its rows took to arrive; unknown if rows took no time.
+
+    Where the fixed part leaves hardly any room within the trigger, batches that take longer are better than a
+    multitude of executors: half of the time may go to it.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        period_s = np.maximum(trigger_s, fixed_s / _MOST_FIXED)
+        triggered = np.isfinite(trigger_s) & (trigger_s > 0)
+        for_rows = np.where(triggered, (period_s - fixed_s) / period_s, 1.0)
+        return np.where(row_s > 0, for_rows / row_s, NAN)
+
+
+def batch_time(view: View, last: int = _RECENT) -> BatchTime | None:
+    """Median over the latest batches that had rows."""
+    digests = view.current[-last:]
+    seen = _columns(view, digests)
+    if not seen.usable.any():
+        return None
+    latest = int(np.flatnonzero(seen.usable)[-1])
+    driver_s, row_s, even_row_s, rows = (
+        median(column[seen.usable]) for column in (seen.driver_s, seen.row_s, seen.even_row_s, seen.rows)
+    )
+    stages = {name: stage.typical(seen.usable) for name, stage in seen.stages.items() if stage.measured[latest]}
+    return BatchTime(driver_s, row_s, even_row_s, rows, seen.slots, stages)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """One stage in many batches: 0 in those in which it was not measured."""
+
+    measured: NDArray[np.bool_]
+    span_s: Array
+    mean_s: Array
+    partitions: Array
+    waves: Array
+    task_s: Array
+
+    def typical(self, usable: NDArray[np.bool_]) -> StageTime:
+        chosen = usable & self.measured
+        span_s, mean_s, task_s = (median(column[chosen]) for column in (self.span_s, self.mean_s, self.task_s))
+        return StageTime(span_s, mean_s, int(self.partitions[chosen][-1]), task_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Many batches, an entry for each; those that had no rows or were not measured are not `usable`."""
+
+    usable: NDArray[np.bool_]
+    rows: Array
+    driver_s: Array
+    starting_s: Array
+    row_s: Array
+    even_row_s: Array
+    slots: float
+    stages: Mapping[str, _Stage]
+
+
+def _columns(view: View, digests: Sequence[Digest]) -> _Columns:
+    slots, costs = max(1.0, slots_of(view)), task_costs(view)
+    names = dict.fromkeys(name for d in digests for name in d.components)
+    stages = {name: _stage(digests, name, slots, costs.get(name, 0.0)) for name in names}
+    rows, seconds = np.array([(d.rows, d.seconds) for d in digests]).reshape(-1, 2).T
+    span_s, even_s, starting_s, measured = np.zeros((4, len(digests)))
+    for stage in stages.values():
+        span_s += stage.span_s
+        even_s += stage.waves * stage.mean_s
+        starting_s += stage.waves * stage.task_s
+        measured += stage.measured
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _Columns(
+            usable=(rows > 0) & np.isfinite(seconds) & (measured > 0),
+            rows=rows,
+            driver_s=np.maximum(0.0, seconds - span_s),
+            starting_s=starting_s,
+            row_s=(span_s - starting_s) / rows,
+            even_row_s=np.maximum(0.0, np.minimum(even_s, span_s) - starting_s) / rows,
+            slots=slots,
+            stages=stages,
+        )
+
+
+def _stage(digests: Sequence[Digest], name: str, slots: float, task_s: float) -> _Stage:
+    parts = [d.components.get(name) for d in digests]
+    lines = [_UNSEEN if c is None else (c.span_s, c.known, c.run_s, c.instances) for c in parts]
+    span_s, known, run_s, instances = np.array(lines).T
+    measured = np.isfinite(span_s) & (known >= _LEAST_KNOWN)
+    partitions = np.maximum(1.0, instances)
+    span_s, mean_s = np.where(measured, span_s, 0.0), np.where(measured, run_s, 0.0) / partitions
+    waves = np.maximum(1.0, np.ceil(partitions / slots - _ROUNDING))
+    most_s = _MOST_STARTING * np.minimum(span_s / waves, mean_s)
+    return _Stage(measured, span_s, mean_s, partitions, waves, np.minimum(task_s, most_s))
+
+
+def slots_of(view: View) -> float:
+    latest = view.window.latest
+    return float(latest.workers.slots.sum()) if latest is not None else 1.0

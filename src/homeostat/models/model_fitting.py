@@ -1,0 +1,256 @@
+"""The model of a micro-batch application, fitted to what was observed of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from homeostat.core.configuration import EXECUTORS_KNOB, ROWS_PER_TRIGGER
+from homeostat.core.observation import NAN, Array, Observation, TaskSample
+from homeostat.core.stats import median, spread
+from homeostat.core.view import View
+from homeostat.models.batch_replay import BatchModel, KeyCurve, Setup, Stage, distinct_keys, makespan_s
+from homeostat.models.task_cost import Samples, TaskCost, busy, fit, residuals
+from homeostat.models.task_times import LEAST_KNOWN, columns, keeps_state, mean_tasks, slots_each
+
+RECORDED = 12
+LEAST_RECORDED = 3
+_HISTORY = 240
+_MOST_TASKS = 4_000
+# A worker is slow if its tasks take so much longer than others' and that cannot be chance.
+_LEAST_SLOW, _SURE = 0.15, 4.0
+_HALVINGS = 40
+_ALL_DIFFERENT = 0.995
+_TOLD_BY, _LEAST_TOLD_BY = 60, 20
+_USUAL_WIDENING, _MOST_WIDENING = 1.5, 3.0
+_PACED_BY, _MOST_PACE = 6, 3.0
+
+
+def batch_model(view: View) -> BatchModel | None:
+    """None until enough batches with rows have been seen in the present configuration."""
+    return view.once("batch model", _batch_model)
+
+
+def _batch_model(view: View) -> BatchModel | None:
+    recorded = [o for o in view.window.observations if _usable(o)][-RECORDED:]
+    if len(recorded) < LEAST_RECORDED:
+        return None
+    names = [name for name in view.topology.names if all(name in o.tasks for o in recorded[-LEAST_RECORDED:])]
+    costs = {name: cost for name in names if (cost := fit(_samples(view, recorded, name))) is not None}
+    if not costs:
+        return None
+    slots = max(1, round(median(np.concatenate([o.workers.slots for o in recorded]))))
+    executors = int(view.configuration.get(EXECUTORS_KNOB, max(1, len(recorded[-1].workers.ids))))
+    off = [{name: _off(o, name, cost, view) for name, cost in costs.items()} for o in recorded]
+    slow = _slow_workers(recorded, off)
+    if slow:
+        costs = {name: fit(_healthy_samples(view, recorded, name, slow)) or cost for name, cost in costs.items()}
+        off = [{name: _off(o, name, cost, view) for name, cost in costs.items()} for o in recorded]
+    off = [_without(slow, o, each) for o, each in zip(recorded, off, strict=True)]
+    common = np.array([_common(each, o) for each, o in zip(off, recorded, strict=True)])
+    stages = tuple(_stage(view, recorded, off, common, costs[name], name) for name in costs)
+    if not slow:  # else what a stage takes beyond its tasks may be waiting for the slow worker
+        stages = tuple(replace(stage, delay_s=_delay_s(recorded, stage.name, slots)) for stage in stages)
+    driver_s = [_seconds(o) - sum(_span_s(o.tasks[name]) for name in costs if name in o.tasks) for o in recorded]
+    rows = [d.rows for d in view.history if d.epoch >= 0 and d.rows > 0]
+    model = BatchModel(
+        stages=stages,
+        driver_s=np.maximum(np.array(driver_s), 0.0),
+        common=common,
+        slots=slots,
+        setup=Setup(executors, _trigger_s(recorded), _rows_bound(view)),
+        slow=tuple(math.exp(log) for log in slow.values() for _ in range(slots)),
+        rows_seen=(min(rows), max(rows)) if rows else (0.0, math.inf),
+    )
+    model = replace(model, pace=_pace(view, model))
+    return replace(model, widening=_widening(view, model))
+
+
+def _pace(view: View, model: BatchModel) -> float:
+    """Told by the latest batches, each with the rows it had."""
+    seen = [d for d in view.current if d.rows > 0 and d.seconds > 0][-_PACED_BY:]
+    driver_s = model.usual_driver_s
+    plain_s = [model.plain_s(d.rows, model.setup) - driver_s for d in seen]
+    paces = [max(d.seconds - driver_s, 0.0) / each_s for d, each_s in zip(seen, plain_s, strict=True) if each_s > 0]
+    return min(max(median(np.array(paces)), 1.0 / _MOST_PACE), _MOST_PACE) if paces else 1.0
+
+
+def _widening(view: View, model: BatchModel) -> float:
+    """Told by the batches since the present configuration came up, each with the rows it had."""
+    seen = [d for d in view.current[-_TOLD_BY:] if d.rows > 0 and d.seconds > 0]
+    if len(seen) < _LEAST_TOLD_BY:
+        return _USUAL_WIDENING
+    off = np.log([d.seconds / model.plain_s(d.rows, model.setup) for d in seen])
+    drawn = np.log(model.durations_s(float(np.median([d.rows for d in seen])), model.setup))
+    real, expected = (float(np.ptp(np.quantile(logs, (0.1, 0.9)))) for logs in (off, drawn))
+    return min(max(real / expected, 1.0), _MOST_WIDENING) if expected > 0 else 1.0
+
+
+def _usable(observation: Observation) -> bool:
+    rows = sum(flow.rows for flow in observation.flows)
+    known = all(np.isfinite(t.run_s).mean() >= LEAST_KNOWN for t in observation.tasks.values() if t.instances)
+    return rows > 0 and math.isfinite(_seconds(observation)) and bool(observation.tasks) and known
+
+
+def _seconds(observation: Observation) -> float:
+    return max((flow.seconds for flow in observation.flows), default=NAN)
+
+
+def _trigger_s(recorded: Sequence[Observation]) -> float:
+    trigger_s = max((flow.trigger_s for flow in recorded[-1].flows), default=NAN)
+    return trigger_s if math.isfinite(trigger_s) else 0.0
+
+
+def _rows_bound(view: View) -> float:
+    bounds = [float(value) for knob, value in view.configuration.values.items() if knob.kind == ROWS_PER_TRIGGER]
+    return sum(bounds) if bounds else math.inf
+
+
+def _span_s(sample: TaskSample) -> float:
+    finite = sample.finish_s[np.isfinite(sample.finish_s)]
+    return float(finite.max()) if len(finite) else 0.0
+
+
+def _updated_keys(observation: Observation) -> float:
+    return max((flow.updated_keys for flow in observation.flows), default=NAN)
+
+
+def _samples(view: View, recorded: Sequence[Observation], name: str) -> Samples:
+    """The mean tasks of all batches of the history, and the single tasks of the latest."""
+    counts = keeps_state(view.topology[name])
+    tasks = [_tasks(o, name, counts) for o in recorded[-max(1, _MOST_TASKS // max(1, _instances(recorded, name))) :]]
+    return columns(np.concatenate([mean_tasks(view, name, _HISTORY), *tasks]))
+
+
+def _healthy_samples(view: View, recorded: Sequence[Observation], name: str, slow: Mapping[str, float]) -> Samples:
+    """Only single tasks, and none of a slow worker: it is in the mean task of every batch."""
+    counts, lines = keeps_state(view.topology[name]), []
+    for observation in recorded:
+        tasks = _tasks(observation, name, counts)
+        if len(tasks):
+            healthy = np.array([*(worker not in slow for worker in observation.workers.ids), True])
+            lines.append(tasks[healthy[observation.tasks[name].worker]])
+    return columns(np.concatenate(lines))
+
+
+def _instances(recorded: Sequence[Observation], name: str) -> int:
+    return max((o.tasks[name].instances for o in recorded if name in o.tasks), default=0)
+
+
+def _tasks(observation: Observation, name: str, counts_keys: bool) -> Array:
+    """A line for each task: rows, keys, seconds, weight, busy executors."""
+    sample = observation.tasks.get(name)
+    if sample is None:
+        return np.empty((0, 5))
+    each = _updated_keys(observation) / sample.instances if counts_keys else 0.0
+    keys = np.minimum(np.full(sample.instances, each), sample.rows)
+    one, there = np.ones(sample.instances), np.full(sample.instances, _busy(observation, sample))
+    return np.column_stack([sample.rows, keys, sample.run_s, one, there])
+
+
+def _off(observation: Observation, name: str, cost: TaskCost, view: View) -> Array:
+    sample = observation.tasks.get(name)
+    if sample is None:
+        return np.empty(0)
+    keys = np.zeros(sample.instances)
+    if keeps_state(view.topology[name]) and cost.key_s > 0:
+        keys = np.minimum(sample.rows, _updated_keys(observation) / sample.instances)
+    return residuals(cost, sample.rows, keys, sample.run_s, _busy(observation, sample))
+
+
+def _busy(observation: Observation, sample: TaskSample) -> float:
+    workers = observation.workers
+    return busy(len(workers.ids), sample.instances, slots_each(workers))
+
+
+def _common(off: Mapping[str, Array], observation: Observation) -> float:
+    """What all tasks of a batch had in common, each counted by its time."""
+    logs = np.concatenate(list(off.values()))
+    weights = np.concatenate([observation.tasks[name].run_s for name, each in off.items() if len(each)])
+    known = np.isfinite(logs) & np.isfinite(weights)
+    total = float(weights[known].sum())
+    return float((logs[known] * weights[known]).sum()) / total if total > 0 else 0.0
+
+
+def _stage(
+    view: View,
+    recorded: Sequence[Observation],
+    off: Sequence[Mapping[str, Array]],
+    common: Array,
+    cost: TaskCost,
+    name: str,
+) -> Stage:
+    """Of the recorded batches those that are cut as the latest one is."""
+    count = recorded[-1].tasks[name].instances
+    same = [i for i, o in enumerate(recorded) if name in o.tasks and o.tasks[name].instances == count]
+    noise = np.array([np.nan_to_num(off[i][name] - common[i]) for i in same]).reshape(len(same), count)
+    rows = np.array([np.nan_to_num(recorded[i].tasks[name].rows) for i in same]).sum(axis=0)
+    total = float(rows.sum())
+    shares = rows / total if total > 0 else np.full(count, 1.0 / count)
+    read = sum(flow.rows for i in same for flow in recorded[i].flows)
+    keys = KeyCurve(_keys(view, name)) if keeps_state(view.topology[name]) else KeyCurve()
+    return Stage(name, cost, shares, total / read, noise, keys=keys)
+
+
+def _delay_s(recorded: Sequence[Observation], name: str, slots: int) -> float:
+    """What the stage took beyond its tasks in order on its slots, for each task that a slot ran."""
+    delays_s = []
+    for observation in (o for o in recorded if name in o.tasks):
+        sample = observation.tasks[name]
+        there = slots * max(1, len(observation.workers.ids))
+        alone_s = makespan_s(np.nan_to_num(sample.run_s), there)
+        delays_s.append((_span_s(sample) - alone_s) / max(1, math.ceil(sample.instances / there)))
+    return max(0.0, median(np.array(delays_s)))
+
+
+def _keys(view: View, name: str) -> float:
+    """How many keys there are in all, from how many different ones batches updated."""
+    seen = [
+        (d.components[name].rows / d.components[name].known, d.updated_keys)
+        for d in view.history[-_HISTORY:]
+        if d.updated_keys > 0 and name in d.components and d.components[name].known >= LEAST_KNOWN
+    ]
+    rows, updated = np.array([(rows, keys) for rows, keys in seen if rows > 0]).reshape(-1, 2).T
+    return median(_keys_in_all(rows, updated))
+
+
+def _keys_in_all(rows: Array, updated: Array) -> Array:
+    """The K with updated = K · (1 − e^(−rows ÷ K)): found by halving, since it grows with K."""
+    low, high = updated, 200.0 * rows
+    for _ in range(_HALVINGS):
+        middle = np.sqrt(low * high)
+        more = distinct_keys(middle, rows) < updated
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    return np.where(updated >= _ALL_DIFFERENT * rows, math.inf, low)
+
+
+def _slow_workers(recorded: Sequence[Observation], off: Sequence[Mapping[str, Array]]) -> dict[str, float]:
+    """ln of how many times longer tasks take there, of workers that are clearly slower than the others."""
+    found: dict[str, list[float]] = {}
+    present = set(recorded[-1].workers.ids)
+    for observation, each in zip(recorded, off, strict=True):
+        ids = observation.workers.ids
+        for name, logs in each.items():
+            for worker, log in zip(observation.tasks[name].worker if len(logs) else (), logs, strict=True):
+                if 0 <= worker < len(ids) and ids[int(worker)] in present and math.isfinite(log):
+                    found.setdefault(ids[int(worker)], []).append(float(log))
+    slow = {}
+    for worker, logs_there in found.items():
+        others = np.array([log for other, rest in found.items() if other != worker for log in rest])
+        if len(logs_there) < LEAST_RECORDED or len(others) < LEAST_RECORDED:
+            continue
+        behind = median(np.array(logs_there)) - median(others)
+        if behind > max(_LEAST_SLOW, _SURE * 1.25 * spread(others) / math.sqrt(len(logs_there))):
+            slow[worker] = behind
+    return slow
+
+
+def _without(slow: Mapping[str, float], observation: Observation, off: Mapping[str, Array]) -> dict[str, Array]:
+    """The same as if no worker were slow: what a worker does to a task is not the task's own."""
+    if not slow:
+        return dict(off)
+    logs = np.array([*(slow.get(worker, 0.0) for worker in observation.workers.ids), 0.0])
+    return {name: each - logs[observation.tasks[name].worker] if len(each) else each for name, each in off.items()}

@@ -1,0 +1,1 @@
+"""Recorded runs and recorded loads, read from files, as plain values."""

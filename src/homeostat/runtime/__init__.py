@@ -1,0 +1,1 @@
+"""The loop at work: a manager for each query, the processes around it, and what it leaves for viewers."""

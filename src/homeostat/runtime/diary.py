@@ -1,0 +1,26 @@
+"""What a manager leaves for viewers beside its decisions: a line for each batch, and its view of the present."""
+
+from __future__ import annotations
+
+from homeostat.core.cycle import Trace
+from homeostat.core.loop_state import State
+from homeostat.core.policy import Policy
+from homeostat.runtime.batch_lines import Samples
+from homeostat.runtime.present import MATRICES, PRESENT, matrices, present
+from homeostat.store.protocol import Store
+
+
+class Diary:
+    """Called after every step of the loop; writes only when there is something new."""
+
+    def __init__(self, store: Store, run: str, policy: Policy) -> None:
+        self._store, self._run, self._policy = store, run, policy
+        self._samples = Samples()
+
+    def note(self, trace: Trace, state: State) -> None:
+        batches = self._samples.new(state)
+        if batches or trace.records:
+            self._store.save_state(self._run, PRESENT, present(self._policy, trace, state))
+        if batches:
+            self._store.save_state(self._run, MATRICES, matrices(state))
+        self._store.append(self._run, batches)

@@ -1,0 +1,40 @@
+"""What can be told about a launch before anything of it is started: the application, its policies, its log."""
+
+from __future__ import annotations
+
+import sys
+
+from homeostat import config as configuration
+from homeostat.config import Config
+from homeostat.core.errors import HomeostatError
+from homeostat.runtime import pipeline_files
+from homeostat.runtime.launch import Launch, require_master
+from homeostat.runtime.query_manager import objective_of, policy_of
+from homeostat.spark.pipeline import Pipeline
+from homeostat.store.sqlite import SqliteStore
+
+
+def check(launch: Launch) -> tuple[Config, list[Pipeline]]:
+    """The settings and the pipelines; what the loop's thread would only find out beside running queries is refused."""
+    config = configuration.load(launch.config, flags=launch.flags)
+    pipelines = pipeline_files.load(launch.app)
+    for pipeline in pipelines:
+        policy_of(config, objective_of(config, pipeline.objective))
+    if launch.master:
+        require_master(launch.master)
+    SqliteStore(config.store).close()
+    return config, pipelines
+
+
+def main() -> int:
+    """In a process of its own, so that nothing of the user's runs in the supervisor."""
+    try:
+        check(Launch.from_json(sys.argv[1]))
+    except HomeostatError as error:
+        print(f"homeostat: {error.line}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

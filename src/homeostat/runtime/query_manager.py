@@ -1,0 +1,114 @@
+"""A manager for one query of an application: its policy, its objective, and what it writes down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from homeostat import config as configuration
+from homeostat.config import Config
+from homeostat.core.errors import ConfigError
+from homeostat.core.events import Notify
+from homeostat.core.findings import JSON, Record
+from homeostat.core.objective import Objective
+from homeostat.core.traffic import Traffic, traffic_of
+from homeostat.policies import registry
+from homeostat.runtime.diary import Diary
+from homeostat.runtime.learned import Learner
+from homeostat.runtime.manager import Manager
+from homeostat.spark.application import Application
+from homeostat.spark.engine import QueryEngine
+from homeostat.spark.pipeline import Pipeline
+from homeostat.store.protocol import BATCH
+from homeostat.views.timeline import known
+from homeostat.views.traffic_history import of_sources
+
+if TYPE_CHECKING:
+    from homeostat.core.cycle import Trace
+    from homeostat.core.loop_state import State
+    from homeostat.core.policy import Policy
+    from homeostat.store.protocol import Store
+
+_MOST_BATCHES = 200_000
+
+
+class FencedStore:
+    """A log that a manager writes only as long as no other has taken over: two would give away the same ids."""
+
+    def __init__(self, store: Store, engine: QueryEngine) -> None:
+        self._store, self._engine = store, engine
+
+    def append(self, run: str, records: Sequence[Record]) -> None:
+        self._engine.require_ours()
+        self._store.append(run, records)
+
+    def save_state(self, run: str, key: str, value: JSON) -> None:
+        self._engine.require_ours()
+        self._store.save_state(run, key, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def objective_of(config: Config, asked: Objective) -> Objective:
+    """What homeostat.toml wants, else what the application asks for."""
+    return config.objective if config.objective != Objective() else asked
+
+
+def policy_of(config: Config, objective: Objective) -> Policy:
+    """The policy that pursues this objective; one that cannot, or that cannot be made, is refused."""
+    name, origin = policy_name(config, objective), config.values["policy"].origin
+    for problem in configuration.contradictions(name, objective):
+        raise ConfigError(problem.what, where=origin, fix=problem.fix)
+    try:
+        return registry.build(name, config.sections)
+    except ConfigError as error:
+        raise ConfigError(error.what, where=error.where or origin, fix=error.fix) from error
+
+
+def manager(
+    pipeline: Pipeline, config: Config, application: Application, store: Store, say: Callable[[str], None]
+) -> Manager:
+    objective = objective_of(config, pipeline.objective)
+    run = application.run_name(pipeline.name)
+    engine = application.engine(pipeline.name)
+    ours = cast("Store", FencedStore(store, engine))
+    policy = policy_of(config, objective)
+    diary, learner = Diary(ours, run, policy), Learner(ours, run)
+
+    def after_step(trace: Trace, state: State) -> None:
+        diary.note(trace, state)
+        learner.look(policy, state, engine.now_s)
+
+    def alert(told: Notify) -> None:
+        say(f"{told.title}: {told.message}")
+
+    return Manager(
+        engine,
+        policy,
+        ours,
+        run,
+        objective=objective,
+        mode=config.mode,
+        traffic=logged_traffic(store, run),
+        on_step=after_step,
+        on_alert=alert,
+    )
+
+
+def policy_name(config: Config, objective: Objective) -> str:
+    """The policy that was named or else the one that holds all of the objective: `latency` holds a throughput too."""
+    if config.values["policy"].origin != configuration.DEFAULT:
+        return config.policy
+    if objective.latency_p95_s is not None or objective.lag_s is not None:
+        return "latency"
+    return "throughput" if objective.throughput_per_s is not None else config.policy
+
+
+def logged_traffic(store: Store, run: str) -> Traffic:
+    """What arrived in earlier lives of the query, as far as its log tells."""
+    batches = store.records(run, kinds=(BATCH,), limit=_MOST_BATCHES, newest_first=True)
+    return traffic_of(
+        (record.at_s, known(record.body, "span_s"), known(record.body, "arrival_per_s"), of_sources(record.body))
+        for record in reversed(batches)
+    )

@@ -1,0 +1,64 @@
+"""The part of the loop's state that outlives the process, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from homeostat.core.findings import JSON
+from homeostat.core.loop_state import State
+from homeostat.core.memory import ActionKey, Context, MemoryEntry
+from homeostat.core.trust import Trust
+
+
+def saved(state: State) -> JSON:
+    return {
+        "numbers": cast(JSON, dict(state.numbers)),
+        "earned": state.earned,
+        "paused": state.paused,
+        "memory": [_entry_json(entry) for entry in state.memory],
+        "trust": {name: [trust.error, trust.actions, trust.off] for name, trust in state.trust.items()},
+    }
+
+
+def restored(state: State, value: JSON) -> State:
+    if not isinstance(value, dict):
+        return state
+    known = cast(dict[str, Any], value)
+    return replace(
+        state,
+        numbers=dict(known.get("numbers", {})),
+        earned=int(known.get("earned", 0)),
+        paused=str(known.get("paused", "")),
+        memory=tuple(_entry(item) for item in known.get("memory", [])),
+        trust={
+            name: Trust(error, int(actions), *off) for name, (error, actions, *off) in known.get("trust", {}).items()
+        },
+    )
+
+
+def _entry_json(entry: MemoryEntry) -> dict[str, JSON]:
+    return {
+        "key": list(entry.key),
+        "verdict": entry.verdict,
+        "at_s": entry.at_s,
+        "before": cast(JSON, dict(entry.values_before)),
+        "arrival_per_s": entry.context.arrival_per_s,
+        "values": cast(JSON, dict(entry.context.values)),
+        "plan": entry.context.plan,
+        "hosts": list[JSON](sorted(entry.context.hosts)),
+        "hosts_before": list[JSON](sorted(entry.hosts_before)),
+    }
+
+
+def _entry(item: Mapping[str, Any]) -> MemoryEntry:
+    arrival = item["arrival_per_s"]
+    return MemoryEntry(
+        ActionKey(*item["key"]),
+        item["verdict"],
+        item["at_s"],
+        Context(float("nan") if arrival is None else arrival, item["values"], item["plan"], frozenset(item["hosts"])),
+        item["before"],
+        frozenset(item.get("hosts_before", ())),
+    )

@@ -1,0 +1,1 @@
+"""A simulated dataflow: long-running instances, bounded queues and back-pressure."""

@@ -1,0 +1,1 @@
+"""A micro-batch scenario fitted to a recorded run."""

@@ -1,0 +1,173 @@
+"""The noise of recorded batches: from batch to batch, and from run to run."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from homeostat.core.observation import Array
+from homeostat.recordings.run import RecordedBatch
+from homeostat.sim.fit.replaying import replay, replay_parts
+from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise
+
+COVERED = 0.8
+MOST_SIGMA, MOST_PHI = 1.0, 0.9
+FASTEST_PER_S = 1e9
+# A run with fewer batches has no level that could be told from their noise.
+LEAST_BATCHES = 5
+SEEDS = tuple(range(1, 26))
+MANY_SEEDS = tuple(range(1, 101))
+
+
+# The components with the costs that these batches tell.
+FitComponents = Callable[[Sequence[RecordedBatch]], tuple[ComponentSpec, ...]]
+
+
+class Calibrated(NamedTuple):
+    components: tuple[ComponentSpec, ...]
+    engine: MicrobatchSpec
+    noise: Noise
+
+
+def calibrate(fit_components: FitComponents, engine: MicrobatchSpec, batches: Sequence[RecordedBatch]) -> Calibrated:
+    """With so much noise that the simulated middle of a batch's durations holds as many real ones.
+
+    First that of batches about the level of their run, as in most runs: one that was disturbed says little of others.
+    Then that of the levels, by what else the machine did and by what the costs miss: the next run will have one too.
+    """
+    components, measured, runs = fit_components(batches), np.log(seconds_of(batches)), _runs(batches)
+    steady = np.log(replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0])
+    phi = _in_most_runs(_correlation, measured - steady, runs)
+
+    def in_their_run(sigma: float) -> float:
+        simulated = np.log(replay(components, engine, Noise(sigma, phi), batches, SEEDS))
+        off = measured - np.median(simulated, axis=0)
+        return _in_most_runs(np.mean, _inside(off - _levels(off, runs), simulated), runs)
+
+    noise = Noise(rounded(_solved(in_their_run, COVERED, 0.0, MOST_SIGMA)), rounded(phi))
+    factor = _what_noise_adds(components, engine, noise, batches)
+
+    def refitted(others: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
+        return _scaled(fit_components(others), factor)
+
+    components = _scaled(components, factor)
+    run_sigma = 0.0 if len(set(runs)) == 1 else _run_sigma(components, refitted, engine, noise, batches)
+    return Calibrated(components, replace(engine, run_sigma=run_sigma), noise)
+
+
+def _run_sigma(
+    components: tuple[ComponentSpec, ...],
+    refitted: FitComponents,
+    engine: MicrobatchSpec,
+    noise: Noise,
+    batches: Sequence[RecordedBatch],
+) -> float:
+    """How far the level of a further run will be from what is foretold of it.
+
+    As for any line through points: costs are drawn towards the runs they are fitted to, which leaves √(1 − h) of what
+    these vary by; a run that is left out is missed by 1/√(1 − h) of it, and a further one by √(1 + h).
+    """
+    names, run = np.unique(_runs(batches), return_inverse=True)
+    measured = np.log(seconds_of(batches))
+    driver_s, tasks_s = (np.median(part, axis=0) for part in replay_parts(components, engine, noise, batches, SEEDS))
+    foretold = np.empty(len(batches))
+    for number in range(len(names)):
+        others = [batch for batch, its in zip(batches, run, strict=True) if its != number]
+        mine = [batch for batch, its in zip(batches, run, strict=True) if its == number]
+        foretold[run == number] = np.median(np.log(replay(refitted(others), engine, noise, mine, SEEDS)), axis=0)
+    left, missed = (_varied(measured - expected, run) for expected in (np.log(driver_s + tasks_s), foretold))
+    not_drawn = min(1.0, left / missed) if missed > 0 else 0.0
+    further = missed * math.sqrt(not_drawn * (2 - not_drawn))
+    share_of_tasks = float(np.median(tasks_s / (driver_s + tasks_s)))
+    return rounded(min(MOST_SIGMA, further / share_of_tasks))
+
+
+def _varied(off: Array, runs: NDArray[Any]) -> float:
+    """The standard deviation of the levels of runs, of which a few may be far off."""
+    levels = [np.median(off[runs == run]) for run in np.unique(runs)]
+    return math.sqrt(math.pi / 2) * float(np.mean(np.abs(levels)))
+
+
+def _what_noise_adds(
+    components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, noise: Noise, batches: Sequence[RecordedBatch]
+) -> float:
+    """A stage waits for the latest of its tasks: with noise they must be so much faster to take as long as they did."""
+    measured, factor = seconds_of(batches), 1.0
+    scaled = components
+    for _ in range(3):
+        simulated = np.median(replay(scaled, engine, noise, batches, SEEDS), axis=0)
+        tasks_s = np.maximum(simulated - engine.driver_s - engine.commit_s, 1e-3)
+        factor *= float(np.clip(1 + np.median((measured - simulated) / tasks_s), 0.5, 2.0))
+        scaled = _scaled(components, factor)
+    return factor
+
+
+def percentiles(simulated: Array) -> Array:
+    """The 10th, 50th and 90th, such that four of five further draws lie between the outer ones, however few these."""
+    return np.percentile(simulated, (10, 50, 90), axis=0, method="weibull")
+
+
+def seconds_of(batches: Sequence[RecordedBatch]) -> Array:
+    return np.array([batch.seconds for batch in batches])
+
+
+def rounded(value: float) -> float:
+    """Four digits are more than is known."""
+    return float(f"{value:.4g}")
+
+
+def _inside(off: Array, simulated: Array) -> NDArray[np.bool_]:
+    low, middle, high = percentiles(simulated)
+    inside: NDArray[np.bool_] = (low - middle <= off) & (off <= high - middle)
+    return inside
+
+
+def _runs(batches: Sequence[RecordedBatch]) -> NDArray[np.str_]:
+    """The run of each batch; those of short runs are taken together."""
+    counts = Counter(batch.run for batch in batches)
+    return np.array([batch.run if counts[batch.run] >= LEAST_BATCHES else "" for batch in batches])
+
+
+def _in_most_runs(of: Callable[[Any], Any], values: Array | NDArray[np.bool_], runs: NDArray[np.str_]) -> float:
+    return float(np.median([of(values[runs == run]) for run in np.unique(runs)]))
+
+
+def _levels(off: Array, runs: NDArray[Any]) -> Array:
+    """For each batch, how far the batches of its run are off."""
+    return np.array([np.median(off[runs == run]) for run in runs])
+
+
+def _correlation(values: Array) -> float:
+    """Of each value with the one before."""
+    if len(values) < LEAST_BATCHES or values.std() == 0:
+        return 0.0
+    around = values - np.median(values)
+    return float(np.clip((around[1:] * around[:-1]).sum() / (around**2).sum(), 0.0, MOST_PHI))
+
+
+def _solved(function: Callable[[float], float], wanted: float, low: float, high: float) -> float:
+    """Where a growing function reaches a value."""
+    if function(low) >= wanted:
+        return low
+    for _ in range(10):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < wanted else (low, middle)
+    return (low + high) / 2
+
+
+def _scaled(components: tuple[ComponentSpec, ...], factor: float) -> tuple[ComponentSpec, ...]:
+    return tuple(
+        replace(
+            component,
+            task_s=rounded(component.task_s * factor),
+            key_s=rounded(component.key_s * factor),
+            rate_per_s=rounded(min(FASTEST_PER_S, component.rate_per_s / factor)),
+        )
+        for component in components
+    )

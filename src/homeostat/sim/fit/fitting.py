@@ -1,0 +1,307 @@
+"""A micro-batch scenario calibrated from a recorded run: its costs, its noise, its load."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from homeostat.core.errors import ConfigError
+from homeostat.core.observation import Array
+from homeostat.recordings.run import RecordedBatch, RecordedComponent, RecordedRun, RecordedTasks
+from homeostat.sim.fit import recorded_load
+from homeostat.sim.fit.calibration import (
+    FASTEST_PER_S,
+    LEAST_BATCHES,
+    MANY_SEEDS,
+    calibrate,
+    percentiles,
+    rounded,
+    seconds_of,
+)
+from homeostat.sim.fit.replaying import replay
+from homeostat.sim.fit.task_costs import LEAST_VARIATION, Cost, fit_cost
+from homeostat.sim.routing import largest_share
+from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Scenario
+
+# So many batches of a run, and of an executor, are still warming up: compilers, caches, connections.
+WARMING = 4
+# A task that takes this many times what is usual in its batch was held up by chance.
+STRAGGLES = 2.0
+MOST_STRAGGLERS = 0.1
+MOST_WARM_UP = 100.0
+LONGEST_RESTART_S = 600.0
+ZIPF_EXPONENTS = tuple(step / 10 for step in range(21))
+# With more keys a hash is as even as it gets.
+MOST_KEYS = 1_000_000
+# The latest are the warmest, and more of them tell nothing new.
+MOST_BATCHES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well recorded batches are simulated, each with the rows, tasks and executors it really had.
+
+    `median_error` is that of the simulated median of their durations, relative; `coverage` the share of batches between
+    the simulated 10th and 90th percentiles.
+    """
+
+    batches: int
+    median_error: float
+    coverage: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.batches} batches: median error {self.median_error:.0%}, "
+            f"{self.coverage:.0%} between the simulated 10th and 90th percentiles"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A scenario, and how well it agrees with the run it was fitted to."""
+
+    scenario: Scenario
+    agreement: Agreement
+
+    def as_json(self) -> dict[str, object]:
+        scenario = self.scenario
+        return {
+            "name": scenario.name,
+            **asdict(self.agreement),
+            "microbatch": asdict(scenario.engine),
+            "service_noise": asdict(scenario.service_noise),
+            "components": [asdict(component) for component in scenario.components],
+            "workload": [{"at_s": at_s, "rate_per_s": rate} for at_s, rate in scenario.workload.steps],
+            "notes": scenario.notes,
+        }
+
+
+def fit(run: RecordedRun) -> Fitted:
+    """Raises ConfigError where the run tells too little."""
+    settled, fresh = _settled(run)
+    recorded = [c for c in run.components if 2 * sum(c.name in b.tasks for b in settled) > len(settled)]
+    costs = {c.name: _cost(c.name, settled) for c in recorded}
+    share, factor = _stragglers(costs, settled)
+    engine = replace(
+        _engine(run, settled), warm_up=_warm_up(costs, settled, fresh), straggler_share=share, straggler_factor=factor
+    )
+
+    def fit_components(batches: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
+        telling = {c.name: batches if any(c.name in b.tasks for b in batches) else settled for c in recorded}
+        return tuple(_component(c, _cost(c.name, telling[c.name]), run, telling[c.name]) for c in recorded)
+
+    components, engine, noise = calibrate(fit_components, engine, settled)
+    scenario = Scenario(
+        name=re.sub(r"[^A-Za-z0-9_.-]+", "-", run.application).strip("-._") or "fitted",
+        title=f"As recorded: {run.query}",
+        engine=engine,
+        duration_s=max(1.0, round(run.batches[-1].ended_s - run.batches[0].started_s, 1)),
+        components=components,
+        workload=recorded_load.workload(run.batches),
+        service_noise=noise,
+        notes=(*run.notes, *_notes(costs, engine)),
+    )
+    return Fitted(scenario, agreement(scenario, run))
+
+
+def agreement(scenario: Scenario, run: RecordedRun) -> Agreement:
+    """How well a micro-batch scenario simulates the batches of a run, which may be another than it was fitted to."""
+    if not isinstance(scenario.engine, MicrobatchSpec):
+        raise ConfigError("the scenario is not for the micro-batch engine", where=scenario.name)
+    batches, _ = _settled(run)
+    simulated = replay(scenario.components, scenario.engine, scenario.service_noise, batches, MANY_SEEDS)
+    measured = seconds_of(batches)
+    low, middle, high = percentiles(simulated)
+    return Agreement(
+        batches=len(batches),
+        median_error=float(np.median(np.abs(middle / measured - 1))),
+        coverage=float(np.mean((low <= measured) & (measured <= high))),
+    )
+
+
+def _settled(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[RecordedBatch, str]]]:
+    """The batches on warm executors, and those in which an executor worked for the first time, with its name."""
+    worked: Counter[str] = Counter()
+    settled: list[RecordedBatch] = []
+    fresh: list[tuple[RecordedBatch, str]] = []
+    for batch in run.batches:
+        workers = _workers(batch)
+        if batch.tasks and min(worked[name] for name in (batch.run, *workers)) >= WARMING:
+            settled.append(batch)
+        fresh += [(batch, worker) for worker in sorted(workers) if not worked[worker]]
+        worked.update((batch.run, *workers))
+    if len(settled) < LEAST_BATCHES:
+        raise ConfigError(
+            f"only {len(settled)} batches with rows ran on executors that were warm",
+            where=run.application,
+            fix=f"record at least {LEAST_BATCHES}, better 30, with different loads",
+        )
+    return settled[-MOST_BATCHES:], fresh
+
+
+def _workers(batch: RecordedBatch) -> set[str]:
+    return {str(worker) for tasks in batch.tasks.values() for worker in tasks.executor}
+
+
+def _cost(name: str, batches: Sequence[RecordedBatch]) -> Cost:
+    tasks = [batch.tasks[name] for batch in batches if name in batch.tasks]
+    return fit_cost(
+        np.concatenate([columns.rows for columns in tasks]),
+        np.concatenate([columns.keys for columns in tasks]),
+        np.concatenate([columns.seconds for columns in tasks]),
+        np.concatenate([columns.busy for columns in tasks]),
+    )
+
+
+def _component(
+    recorded: RecordedComponent, cost: Cost, run: RecordedRun, batches: Sequence[RecordedBatch]
+) -> ComponentSpec:
+    tasks = [batch.tasks[recorded.name] for batch in batches if recorded.name in batch.tasks]
+    read = any(recorded.name in other.inputs for other in run.components)
+    selectivity, combining = _sent(tasks) if read else (1.0, 1.0)
+    spec = ComponentSpec(
+        name=recorded.name,
+        kind="operator" if recorded.inputs else "source",
+        inputs=recorded.inputs,
+        parallelism=len(tasks[-1].rows),
+        rate_per_s=min(FASTEST_PER_S, 1 / cost.row_s) if cost.row_s > 0 else FASTEST_PER_S,
+        selectivity=selectivity,
+        combining=combining,
+        task_s=cost.task_s,
+        crowding=cost.crowding,
+        key_s=cost.key_s,
+        stateful=recorded.stateful,
+    )
+    if not recorded.keyed or not recorded.inputs:
+        return spec
+    state_rows = max((batch.state_rows for batch in batches if batch.state_rows > 0), default=spec.keys)
+    keys = int(min(MOST_KEYS, state_rows))
+    return _with_skew(replace(spec, keyed=True, keys=keys), [columns.rows for columns in tasks])
+
+
+def _sent(tasks: Sequence[RecordedTasks]) -> tuple[float, float]:
+    """Selectivity, and the power with which what a task sends grows: below 1 where it merges rows of the same key."""
+    rows = np.array([columns.rows.mean() for columns in tasks])
+    rows_out = np.array([columns.rows_out.mean() for columns in tasks])
+    known = (rows > 0) & (rows_out > 0)
+    if not known.any():
+        return 1.0, 1.0
+    logs, logs_out = np.log(rows[known]), np.log(rows_out[known])
+    if logs.std() < LEAST_VARIATION:
+        return rounded(float(rows_out[known].sum() / rows[known].sum())), 1.0
+    combining = rounded(float(np.clip(np.polyfit(logs, logs_out, 1)[0], 0.0, 1.0)))
+    return rounded(float(np.exp(np.mean(logs_out - combining * logs)))), combining
+
+
+def _with_skew(spec: ComponentSpec, rows: Sequence[Array]) -> ComponentSpec:
+    """The exponent with which the fullest partition gets what it got."""
+    largest = [float(part.max() / part.sum()) for part in rows if len(part) == spec.parallelism and part.sum() > 0]
+    if not largest or spec.parallelism == 1:
+        return spec
+    wanted = float(np.median(largest))
+    return min(
+        (replace(spec, zipf=zipf) for zipf in ZIPF_EXPONENTS),
+        key=lambda candidate: round(abs(largest_share(candidate, spec.parallelism) - wanted), 2),
+    )
+
+
+def _engine(run: RecordedRun, batches: Sequence[RecordedBatch]) -> MicrobatchSpec:
+    usual = MicrobatchSpec()
+    commit_s = _median([batch.commit_s for batch in batches], usual.commit_s)
+    working = [e for e in run.executors if e.added_s <= batches[0].started_s < e.removed_s]
+    executors = max(1, len(working))
+    bound = recorded_load.bound(run.batches)
+    return MicrobatchSpec(
+        trigger_s=recorded_load.trigger_s(run.batches),
+        rows_per_trigger=bound,
+        executors=executors,
+        max_executors=max(usual.max_executors, executors),
+        slots=run.executors[0].slots if run.executors else usual.slots,
+        executor_start_s=_executor_start_s(run, usual.executor_start_s),
+        locality_wait_s=run.locality_wait_s,
+        driver_s=_median([batch.seconds - _working_s(batch) - commit_s for batch in batches], usual.driver_s),
+        commit_s=commit_s,
+        restart_s=_restart_s(run.batches, usual.restart_s),
+        hosts=max(1, len({executor.host for executor in run.executors})),
+    )
+
+
+def _working_s(batch: RecordedBatch) -> float:
+    """How long tasks of any stage ran; what is left of a batch is the driver's."""
+    spans = sorted((float(t.start_s.min()), float(t.finish_s.max())) for t in batch.tasks.values())
+    total, until_s = 0.0, 0.0
+    for start_s, end_s in spans:
+        total += max(0.0, end_s - max(start_s, until_s))
+        until_s = max(until_s, end_s)
+    return total
+
+
+def _executor_start_s(run: RecordedRun, usual_s: float) -> float:
+    """The first ones were asked for when the driver was up; for later ones a log does not tell."""
+    waits = [executor.added_s - run.driver_up_s for executor in run.executors if executor.id != "driver"]
+    return _median(sorted(wait for wait in waits if wait > 0)[:1], usual_s)
+
+
+def _restart_s(batches: Sequence[RecordedBatch], usual_s: float) -> float:
+    """A restart goes on counting; a query that begins anew was not restarted but somebody else's."""
+    pauses = [
+        after.started_s - before.ended_s
+        for before, after in pairwise(batches)
+        if before.run != after.run and after.number > before.number
+    ]
+    return _median([pause for pause in pauses if 0 < pause < LONGEST_RESTART_S], usual_s)
+
+
+def _warm_up(
+    costs: dict[str, Cost], settled: Sequence[RecordedBatch], fresh: Sequence[tuple[RecordedBatch, str]]
+) -> float:
+    """How many times longer than usual the first batch of an executor takes it.
+
+    It loses about the same time however few rows that has: measured by them it would seem slow beyond all measure.
+    """
+    worked_s = [sum(tasks.seconds.sum() for tasks in batch.tasks.values()) / len(_workers(batch)) for batch in settled]
+    lost_s = [
+        sum((tasks.seconds - _expected(costs[name], tasks))[tasks.executor == worker].sum() for name, tasks in seen)
+        for batch, worker in fresh
+        if (seen := [(name, batch.tasks[name]) for name in costs if name in batch.tasks])
+    ]
+    if not lost_s:
+        return MicrobatchSpec().warm_up
+    return min(MOST_WARM_UP, 1 + _median(lost_s, 0.0) / max(1e-3, _median(worked_s, 0.0)))
+
+
+def _stragglers(costs: dict[str, Cost], batches: Sequence[RecordedBatch]) -> tuple[float, float]:
+    """Their share, and how many times longer they take than the median of their batch and component."""
+    ratios: list[float] = []
+    for batch in batches:
+        for name, cost in costs.items():
+            if (tasks := batch.tasks.get(name)) is not None:
+                ratio = tasks.seconds / _expected(cost, tasks)
+                ratios += (ratio / np.median(ratio)).tolist()
+    late = [ratio for ratio in ratios if ratio > STRAGGLES]
+    share = len(late) / len(ratios)
+    if not late or share > MOST_STRAGGLERS:
+        return 0.0, MicrobatchSpec().straggler_factor
+    return rounded(share), rounded(float(np.median(late)))
+
+
+def _expected(cost: Cost, tasks: RecordedTasks) -> Array:
+    return np.maximum(cost.seconds(tasks.rows, tasks.keys, tasks.busy), 1e-3)
+
+
+def _notes(costs: dict[str, Cost], engine: MicrobatchSpec) -> Iterator[str]:
+    for name, cost in costs.items():
+        if not cost.separable:
+            yield f"{name}: rows per task hardly varied, so that the cost of a task and that of a row are a guess"
+    if engine.trigger_s == 0:
+        yield "trigger: no batch had to wait for it, so that each is taken to start when the last has ended"
+
+
+def _median(values: Sequence[float], usual: float) -> float:
+    known = [value for value in values if np.isfinite(value)]
+    return max(0.0, rounded(float(np.median(known)))) if known else usual

@@ -1,0 +1,1 @@
+"""A simulated micro-batch engine that works like Spark Structured Streaming."""

@@ -1,0 +1,153 @@
+"""A batch under way: its stages one after the other, planned anew whenever executors come, go or crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+
+from homeostat.core.observation import NAN, IntArray, KeyLoad, TaskSample
+from homeostat.sim.microbatch.scheduling import NOWHERE, Placement, Slot, schedule
+from homeostat.sim.microbatch.stages import Work
+from homeostat.sim.scenario.spec import ComponentSpec
+
+# The slots, given until when each executor's running tasks keep some of them busy, and the earliest start.
+FreeSlots = Callable[[Mapping[int, list[float]], float], list[Slot]]
+
+
+@dataclass(slots=True)
+class Stage:
+    """The tasks of one component in one batch. Times are on the engine's clock. `largest_key` is the share of its rows
+    that have the most frequent key."""
+
+    spec: ComponentSpec
+    work: Work
+    started_s: float
+    wait_until_s: float
+    homes: IntArray | None
+    is_sink: bool
+    largest_key: float = NAN
+    placement: Placement = field(init=False)
+
+    def __post_init__(self) -> None:
+        tasks = len(self.work.rows)
+        self.placement = Placement(np.full(tasks, NOWHERE, dtype=np.int64), np.full(tasks, inf), np.full(tasks, inf))
+
+    @property
+    def end_s(self) -> float:
+        return self.placement.end_s
+
+    def plan(self, now_s: float, free_slots: FreeSlots, earliest_s: float) -> None:
+        """Place all tasks that have not started; those that have stay where they are."""
+        placed = self.placement
+        open_tasks = np.flatnonzero(placed.start_s >= now_s)
+        if not len(open_tasks):
+            return
+        running = (placed.start_s < now_s) & (placed.finish_s > now_s)
+        busy: dict[int, list[float]] = {}
+        for executor, finish_s in zip(
+            placed.executor[running].tolist(), placed.finish_s[running].tolist(), strict=True
+        ):
+            busy.setdefault(executor, []).append(finish_s)
+        homes = None if self.homes is None else self.homes[open_tasks]
+        planned = schedule(self.work.seconds[open_tasks], free_slots(busy, earliest_s), homes, self.wait_until_s)
+        placed.executor[open_tasks] = planned.executor
+        placed.start_s[open_tasks] = planned.start_s
+        placed.finish_s[open_tasks] = planned.finish_s
+
+    def lose(self, executor: int, now_s: float) -> None:
+        """That executor is gone: what runs there starts again, and so does what it had finished for others."""
+        placed = self.placement
+        lost = placed.executor == executor
+        if self.is_sink:
+            lost &= placed.finish_s > now_s
+        placed.executor[lost] = NOWHERE
+        placed.start_s[lost] = inf
+        placed.finish_s[lost] = inf
+
+    def freeze(self, from_s: float, until_s: float) -> None:
+        """Nothing goes on between these two moments: what runs takes that much longer, the rest comes later."""
+        placed, delay_s = self.placement, until_s - from_s
+        placed.finish_s[placed.finish_s > from_s] += delay_s
+        placed.start_s[placed.start_s > from_s] += delay_s
+
+    @property
+    def keys(self) -> KeyLoad:
+        rows = float(self.work.rows.sum())
+        return KeyLoad(rows, round(self.largest_key * rows))
+
+    def sample(self, worker_index: Mapping[int, int]) -> TaskSample:
+        placed, rows = self.placement, self.work.rows
+        executors, inverse = np.unique(placed.executor, return_inverse=True)
+        workers = np.array([worker_index.get(int(e), -1) for e in executors], dtype=np.int64)
+        unknown = np.full(len(rows), NAN)
+        return TaskSample(
+            rows=rows,
+            run_s=placed.finish_s - placed.start_s,
+            rows_out=self.spec.rows_out(rows),
+            pending_rows=unknown,
+            pressured_s=unknown,
+            finish_s=placed.finish_s - self.started_s,
+            worker=workers[inverse],
+        )
+
+
+@dataclass(slots=True)
+class Batch:
+    """`stages` holds those that are done and, last, the one under way."""
+
+    number: int
+    taken: Mapping[str, int]
+    rows: Mapping[str, int]
+    started_s: float
+    driver_s: float
+    slowness: float
+    stages: list[Stage] = field(default_factory=list)
+    in_stage: bool = False
+    added_s: float = NAN
+    blocked_until_s: float = 0.0
+    redo_s: list[float] = field(default_factory=list)
+
+    @property
+    def idle(self) -> bool:
+        return not any(self.taken.values())
+
+    def plan(self, now_s: float, free_slots: FreeSlots) -> float:
+        """Plan the stage under way; when it will end."""
+        self._redo(now_s, free_slots)
+        self.stages[-1].plan(now_s, free_slots, max(now_s, self.blocked_until_s))
+        return self.stages[-1].end_s
+
+    def freeze(self, now_s: float, until_s: float) -> float:
+        """Hold up the stage under way; when it will end."""
+        from_s = max(now_s, self.blocked_until_s)
+        if until_s > from_s:
+            self.stages[-1].freeze(from_s, until_s)
+            self.blocked_until_s = until_s
+        return self.stages[-1].end_s
+
+    def lose(self, executor: int, now_s: float) -> None:
+        """Forget what ran on that executor in the stage under way, and do again what it did in earlier ones."""
+        for stage in self.stages[:-1]:
+            self.redo_s += stage.work.seconds[stage.placement.executor == executor].tolist()
+        self.stages[-1].lose(executor, now_s)
+
+    def _redo(self, now_s: float, free_slots: FreeSlots) -> None:
+        if self.redo_s and (slots := free_slots({}, now_s)):
+            redone_s = schedule(np.array(self.redo_s), slots).end_s
+            self.blocked_until_s = max(self.blocked_until_s, redone_s)
+            self.redo_s = []
+
+    def phases_s(self, ended_s: float) -> dict[str, float]:
+        """How long each part took, by the names Spark gives them."""
+        if self.idle:
+            return {"latestOffset": self.driver_s}
+        return {
+            "latestOffset": 0.1 * self.driver_s,
+            "queryPlanning": 0.6 * self.driver_s,
+            "walCommit": 0.3 * self.driver_s,
+            "addBatch": self.added_s - self.started_s - self.driver_s,
+            "commitOffsets": ended_s - self.added_s,
+        }

@@ -1,0 +1,129 @@
+"""What a micro-batch scenario looks like from outside: its topology, its knobs and their first values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
+    PARALLELISM,
+    ROWS_PER_TRIGGER,
+    SOURCE_PARTITIONS,
+    SPREAD,
+    STATE_PARTITIONS,
+    TRIGGER_S,
+    Capabilities,
+    Knob,
+    KnobSpec,
+    Value,
+)
+from homeostat.core.errors import ConfigError
+from homeostat.core.topology import Topology
+from homeostat.sim.scenario.components import topology
+from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Scenario
+
+STATE_KNOB = Knob(STATE_PARTITIONS, "main")
+ROWS_KNOB = Knob(ROWS_PER_TRIGGER, "main")
+TRIGGER_KNOB = Knob(TRIGGER_S, "main")
+LONGEST_TRIGGER_S = 3600
+MOST_ROWS = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`values` holds all knobs but the executors, which are counted."""
+
+    topology: Topology
+    capabilities: Capabilities
+    values: dict[Knob, Value]
+
+
+def has_state(component: ComponentSpec) -> bool:
+    return component.stateful and component.kind == "operator"
+
+
+def partitions_knob(component: ComponentSpec) -> Knob:
+    """The knob that sets how many tasks the component has."""
+    if component.kind == "source":
+        return Knob(SOURCE_PARTITIONS, component.name)
+    return STATE_KNOB if has_state(component) else Knob(PARALLELISM, component.name)
+
+
+def layout(scenario: Scenario, engine: MicrobatchSpec) -> Layout:
+    shape = topology(scenario.components, scaled_by=lambda _: EXECUTORS_KNOB, partitions=partitions_knob)
+    _check(scenario, engine)
+    restart_s = engine.restart_s
+    values: dict[Knob, Value] = {TRIGGER_KNOB: engine.trigger_s}
+    knobs = {
+        EXECUTORS_KNOB: KnobSpec(1, engine.max_executors, apply_s=engine.executor_start_s, cost=1.0),
+        TRIGGER_KNOB: KnobSpec(0, max(LONGEST_TRIGGER_S, engine.trigger_s), live=False, apply_s=restart_s),
+    }
+    if isfinite(engine.rows_per_trigger):
+        values[ROWS_KNOB] = int(engine.rows_per_trigger)
+        knobs[ROWS_KNOB] = KnobSpec(1, MOST_ROWS, live=False, apply_s=restart_s)
+    for component in scenario.components:
+        knob, spec = partitions_knob(component), knobs.get(partitions_knob(component))
+        values[knob] = component.parallelism
+        knobs[knob] = KnobSpec(
+            max(component.minimum, spec.minimum if spec else 1),
+            min(component.maximum, spec.maximum if spec else component.maximum),
+            live=False,
+            apply_s=restart_s,
+        )
+        if component.keyed:
+            values[Knob(SPREAD, component.name)] = 1
+            knobs[Knob(SPREAD, component.name)] = KnobSpec(1, component.maximum)
+    notes = {} if ROWS_KNOB in knobs else {str(ROWS_KNOB): "the source has no limit of rows per trigger"}
+    replace_s = engine.executor_start_s + engine.trigger_s
+    return Layout(shape, Capabilities(knobs, can_replace=True, replace_s=replace_s, notes=notes), values)
+
+
+def _check(scenario: Scenario, engine: MicrobatchSpec) -> None:
+    _check_engine(engine)
+    state = {c.parallelism for c in scenario.components if has_state(c)}
+    if len(state) > 1:
+        raise ConfigError(
+            f"stateful components differ in parallelism ({', '.join(map(str, sorted(state)))})",
+            where="components",
+            fix="a query has one number of state partitions: give them all the same",
+        )
+    for fault in scenario.faults:
+        if fault.kind in ("slow-instance", "crash") and fault.component not in ("", "app"):
+            raise ConfigError(
+                f"an instance here is an executor, not a part of {fault.component!r}",
+                where=f"fault {fault.kind}",
+                fix='leave component out or set it to "app"',
+            )
+
+
+def _check_engine(engine: MicrobatchSpec) -> None:
+    def require(condition: bool, what: str, fix: str = "") -> None:
+        if not condition:
+            raise ConfigError(what, where="engine", fix=fix)
+
+    for name in (
+        "trigger_s",
+        "executor_start_s",
+        "locality_wait_s",
+        "driver_s",
+        "commit_s",
+        "restart_s",
+        "combine_overhead",
+    ):
+        value: float = getattr(engine, name)
+        require(isfinite(value) and value >= 0, f"{name} = {value:g} is not a number of at least 0")
+    for name in ("slots", "hosts", "rows_per_trigger"):
+        require(getattr(engine, name) >= 1, f"{name} = {getattr(engine, name):g} is below 1")
+    for name in ("warm_up", "straggler_factor"):
+        value = getattr(engine, name)
+        require(isfinite(value) and value > 0, f"{name} = {value:g} is not above 0")
+    require(engine.run_sigma >= 0, f"run_sigma = {engine.run_sigma:g} is not at least 0")
+    share = engine.straggler_share
+    require(0 <= share <= 1, f"straggler_share = {share:g} is not between 0 and 1")
+    most = min(engine.max_executors, engine.grant_limit)
+    require(
+        1 <= engine.executors <= most,
+        f"executors = {engine.executors} is not within 1 to {most}",
+        "raise max_executors and grant_limit, or start with fewer",
+    )

@@ -1,0 +1,89 @@
+"""The end of a batch: what Spark's sensors would show of it, and how it really went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from homeostat.core.objective import Objective
+from homeostat.core.observation import FlowSample, Observation, WorkerSample
+from homeostat.sim.microbatch.batches import Batch
+from homeostat.sim.microbatch.executors import Executor
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A batch that ended at `at_s`; `span_s` and `arrived_rows` (at each source) count from the one before."""
+
+    batch: Batch
+    at_s: float
+    span_s: float
+    trigger_s: float
+    arrived_rows: int
+    pending_rows: Mapping[str, int]
+
+    @property
+    def seconds(self) -> float:
+        return self.at_s - self.batch.started_s
+
+    @property
+    def arrival_per_s(self) -> float:
+        return len(self.batch.taken) * self.arrived_rows / self.span_s
+
+    @property
+    def taken_per_s(self) -> float:
+        return sum(self.batch.taken.values()) / self.span_s
+
+    def kept_up(self, objective: Objective) -> bool:
+        """Whether the load was taken, or at least as much of it as the objective asks for."""
+        pending, taken = sum(self.pending_rows.values()), sum(self.batch.taken.values())
+        if self.trigger_s > 0:
+            in_time = self.seconds <= 1.05 * self.trigger_s
+            followed = in_time and pending <= max(1.0, 2 * self.arrival_per_s * self.trigger_s)
+        else:
+            followed = pending <= 2 * max(1, taken, len(self.batch.taken) * self.arrived_rows)
+        asked_per_s = objective.throughput_per_s
+        if followed or asked_per_s is None:
+            return followed
+        return self.taken_per_s >= 0.98 * min(asked_per_s, self.arrival_per_s)
+
+
+def observation(
+    finished: Finished, alive: Sequence[Executor], dead: Sequence[Executor], slots: int, run: str
+) -> Observation:
+    """What can be seen of the batch. A micro-batch has no queues inside and no back-pressure."""
+    batch = finished.batch
+    workers = [*alive, *dead]
+    index = {executor.number: i for i, executor in enumerate(workers)}
+    phases_s = batch.phases_s(finished.at_s)
+    updated_keys = float(sum(stage.work.keys.sum() for stage in batch.stages if stage.homes is not None))
+    flows = tuple(
+        FlowSample(
+            source,
+            rows=float(rows),
+            seconds=finished.seconds,
+            trigger_s=finished.trigger_s,
+            arrival_per_s=finished.arrived_rows / finished.span_s,
+            pending_rows=float(finished.pending_rows[source]),
+            updated_keys=updated_keys,
+            phases_s=phases_s,
+        )
+        for source, rows in batch.taken.items()
+    )
+    return Observation(
+        at_s=finished.at_s,
+        span_s=finished.span_s,
+        batch=batch.number,
+        flows=flows,
+        tasks={stage.spec.name: stage.sample(index) for stage in batch.stages},
+        workers=WorkerSample(
+            ids=tuple(executor.id for executor in workers),
+            hosts=tuple(executor.host for executor in workers),
+            slots=np.full(len(workers), float(slots)),
+            alive=np.arange(len(workers)) < len(alive),
+        ),
+        run=run,
+        keys={stage.spec.name: stage.keys for stage in batch.stages if stage.spec.keyed},
+    )

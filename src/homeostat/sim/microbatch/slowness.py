@@ -1,0 +1,53 @@
+"""How much slower or faster than its specification a micro-batch turns out."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from homeostat.core.observation import Array
+from homeostat.sim.scenario.spec import MicrobatchSpec, Noise
+from homeostat.sim.streams import Ar1, stream
+
+# The driver's phases vary less than the tasks do.
+DRIVER_SHARE = 0.3
+# Calibrating looks at the same batches with the same seeds again and again.
+REMEMBERED = 50_000
+
+
+class Slowness:
+    """Factors with mean 1. What is drawn for a batch depends on its number, not on how those before it went."""
+
+    def __init__(self, noise: Noise, engine: MicrobatchSpec, seed: int) -> None:
+        self._sigma = noise.sigma
+        self._share, self._factor = engine.straggler_share, engine.straggler_factor
+        self._batches = Ar1(noise, stream(seed, "service"))
+        self._seed = seed
+        self._level = float(_log_normal(stream(seed, "run").standard_normal(1), engine.run_sigma)[0])
+
+    def next_batch(self) -> float:
+        """One factor for all tasks of a batch, correlated from batch to batch, about the level of the run."""
+        return self._level * float(self._batches.next()[0])
+
+    def driver(self, batch: int) -> float:
+        return float(_log_normal(_normal(1, self._seed, "driver", str(batch)), DRIVER_SHARE * self._sigma)[0])
+
+    def tasks(self, component: str, batch: int, tasks: int) -> Array:
+        factors = _log_normal(_normal(tasks, self._seed, component, "tasks", str(batch)), self._sigma)
+        if self._share > 0:
+            drawn = stream(self._seed, component, "stragglers", str(batch)).random(tasks)
+            factors[drawn < self._share] *= self._factor
+        return factors
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _normal(count: int, seed: int, *names: str) -> Array:
+    drawn = stream(seed, *names).standard_normal(count)
+    drawn.setflags(write=False)
+    return drawn
+
+
+def _log_normal(normal: Array, sigma: float) -> Array:
+    factors: Array = np.exp(sigma * normal - sigma**2 / 2)
+    return factors

@@ -1,0 +1,1 @@
+"""Scenarios: what a simulation is made of, read from TOML."""

@@ -1,0 +1,260 @@
+"""The schema of a scenario file: its tables and keys, with their types and units.
+
+A field bears the name of the value in `spec` that it sets and, as its alias, the key that a user writes; a key that
+is left out leaves the default to `spec`, so that every default stands in one place.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from homeostat.settings import Settings
+from homeostat.strict import toml_reading
+from homeostat.strict.toml_reading import (
+    ContradictionError,
+    Count,
+    PositiveCount,
+    PositiveError,
+    Share,
+    Table,
+)
+
+MOST_INSTANCES = 1_000_000
+MOST_KEYS = 10_000_000
+MOST_TIMES = 1_000_000
+
+# Nothing real lies beyond these, and the simulator's arithmetic would not hold there.
+SHORTEST_S, LONGEST_S = 1e-6, 1e12
+SLOWEST_PER_S, FASTEST_PER_S = 1e-9, 1e15
+Duration = Annotated[toml_reading.Duration, Field(le=LONGEST_S)]
+PositiveDuration = Annotated[toml_reading.PositiveDuration, Field(ge=SHORTEST_S, le=LONGEST_S)]
+Rate = Annotated[toml_reading.Rate, Field(le=FASTEST_PER_S)]
+PositiveRate = Annotated[toml_reading.PositiveRate, Field(ge=SLOWEST_PER_S, le=FASTEST_PER_S)]
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", text):
+        raise ContradictionError(f"{text!r} is not a name", fix="use letters, digits, '_', '-' and '.'")
+    return text
+
+
+Text = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, AfterValidator(_name)]
+Instances = Annotated[int, Field(ge=1, le=MOST_INSTANCES)]
+Number = Annotated[int, Field(ge=0)]
+Factor = Annotated[float, Field(gt=0)]
+Slowdown = Annotated[float, Field(ge=1, le=MOST_TIMES)]
+Amount = Annotated[float, Field(ge=0, le=MOST_TIMES)]
+
+
+def optional(key: str | None = None) -> Any:
+    return Field(default=None, alias=key)
+
+
+class NoiseTable(Table):
+    sigma: Annotated[float, Field(ge=0, le=2)]
+    phi: Annotated[float, Field(gt=-1, lt=1)] = optional()
+
+
+class DataflowTable(Table):
+    tick_s: PositiveDuration = optional("tick")
+    step_s: PositiveDuration = optional("step")
+    redeploy_s: Duration = optional("redeploy")
+    replace_s: Duration = optional("replace")
+    hosts: Instances = optional()
+    replayable: bool = optional()
+    combine_overhead: Annotated[Share, Field(lt=1)] = optional()
+
+
+class MicrobatchTable(Table):
+    trigger_s: Duration = optional("trigger")
+    rows_per_trigger: PositiveCount = optional()
+    executors: Instances = optional()
+    slots: Instances = optional()
+    max_executors: Instances = optional()
+    executor_start_s: Duration = optional("executor_start")
+    warm_up: Slowdown = optional()
+    locality_wait_s: Duration = optional("locality_wait")
+    driver_s: Duration = optional("driver")
+    commit_s: Duration = optional("commit")
+    restart_s: Duration = optional("restart")
+    hosts: Instances = optional()
+    straggler_share: Share = optional()
+    straggler_factor: Slowdown = optional()
+    run_sigma: Annotated[float, Field(ge=0, le=2)] = optional()
+    grant_limit: Instances = optional()
+    combine_overhead: Annotated[Share, Field(lt=1)] = optional()
+
+
+class ComponentTable(Table):
+    name: Name
+    kind: Literal["source", "operator"] = optional()
+    inputs: list[str] = optional()
+    parallelism: Instances = optional()
+    rate_per_s: PositiveRate = Field(alias="rate")
+    selectivity: Amount = optional()
+    combining: Share = optional()
+    keyed: bool = optional()
+    keys: Annotated[Count, Field(ge=1, le=MOST_KEYS)] = optional()
+    zipf: Amount = optional()
+    turn_s: PositiveDuration = optional("turn")
+    queue_s: PositiveDuration = optional("queue")
+    minimum: Instances = optional()
+    maximum: Instances = optional()
+    task_s: Duration = optional("task")
+    crowding: Share = optional()
+    key_s: Duration = optional("key")
+    stateful: bool = optional()
+
+
+class StepTable(Table):
+    at_s: Duration = Field(alias="at")
+    rate_per_s: Rate = Field(alias="rate")
+
+
+class SpikeTable(Table):
+    at_s: Duration = Field(alias="at")
+    for_s: PositiveDuration = Field(alias="for")
+    factor: Amount
+
+
+class LoadTable(Table):
+    """What every kind of load may have on top."""
+
+    spikes: list[SpikeTable] = optional()
+    noise: NoiseTable = optional()
+
+
+class ConstantTable(LoadTable):
+    kind: Literal["constant"]
+    rate_per_s: PositiveRate = Field(alias="rate")
+
+
+class StepsTable(LoadTable):
+    kind: Literal["steps"]
+    steps: Annotated[list[StepTable], Field(min_length=1)]
+
+
+class RampTable(LoadTable):
+    kind: Literal["ramp"]
+    rate_per_s: Rate = Field(alias="rate")
+    to_per_s: Rate = Field(alias="to")
+    start_s: Duration = optional("start")
+    end_s: PositiveDuration = Field(alias="end")
+
+
+class SineTable(LoadTable):
+    kind: Literal["sine"]
+    rate_per_s: PositiveRate = Field(alias="rate")
+    amplitude_per_s: Rate = Field(alias="amplitude")
+    period_s: PositiveDuration = optional("period")
+
+
+class DiurnalTable(LoadTable):
+    kind: Literal["diurnal"]
+    rate_per_s: Rate = Field(alias="night")
+    to_per_s: PositiveRate = Field(alias="peak")
+    period_s: PositiveDuration = optional("period")
+
+
+class TraceTable(LoadTable):
+    kind: Literal["trace"]
+    file: Text
+    values: Literal["count", "rate"] = optional()
+    scale: Factor = optional()
+    speedup: Factor = optional()
+    max_gap_s: PositiveDuration = optional("max_gap")
+
+
+WorkloadTable = Annotated[
+    ConstantTable | StepsTable | RampTable | SineTable | DiurnalTable | TraceTable, Field(discriminator="kind")
+]
+
+
+class TimedTable(Table):
+    """When a fault begins and ends."""
+
+    at_s: Duration = optional("at")
+    until_s: Duration = optional("until")
+
+
+class SlowInstanceTable(TimedTable):
+    kind: Literal["slow-instance"]
+    component: str = optional()
+    instance: Number = optional()
+    factor: Slowdown = optional()
+
+
+class SlowHostTable(TimedTable):
+    kind: Literal["slow-host"]
+    host: str
+    factor: Slowdown = optional()
+
+
+class HotKeyTable(TimedTable):
+    kind: Literal["hot-key"]
+    component: str
+    share: Share = optional()
+
+
+class HashImbalanceTable(TimedTable):
+    kind: Literal["hash-imbalance"]
+    component: str
+    stride: Annotated[int, Field(ge=2, le=MOST_INSTANCES)] = optional()
+
+
+class CrashTable(TimedTable):
+    kind: Literal["crash"]
+    component: str = optional()
+    instance: Number = optional()
+
+
+class StuckSinkTable(TimedTable):
+    kind: Literal["stuck-sink"]
+    component: str = optional()
+
+
+class DamagedMetricsTable(TimedTable):
+    kind: Literal["metric-gap", "garbage-metrics"]
+    component: str = optional()
+    share: Share = optional()
+
+
+FaultTable = Annotated[
+    SlowInstanceTable
+    | SlowHostTable
+    | HotKeyTable
+    | HashImbalanceTable
+    | CrashTable
+    | StuckSinkTable
+    | DamagedMetricsTable,
+    Field(discriminator="kind"),
+]
+
+
+class ObjectiveTable(Table):
+    throughput_per_s: PositiveRate = optional("throughput")
+    lag_s: PositiveDuration = optional("lag")
+    latency_p95_s: PositiveDuration = optional("latency")
+    cost_limit: Factor = optional()
+    model_error: PositiveError = optional()
+
+
+class ScenarioTable(Table):
+    name: Name = optional()
+    title: Text
+    engine: Literal["dataflow", "microbatch"]
+    duration_s: PositiveDuration = Field(alias="duration")
+    seed: Number = optional()
+    policy: Text = optional()
+    service_noise: NoiseTable = optional()
+    dataflow: DataflowTable = optional()
+    microbatch: MicrobatchTable = optional()
+    component: Annotated[list[ComponentTable], Field(min_length=1)]
+    workload: WorkloadTable
+    fault: list[FaultTable] = optional()
+    objective: ObjectiveTable = optional()
+    settings: Settings = optional()

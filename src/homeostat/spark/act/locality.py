@@ -1,0 +1,72 @@
+"""State sticks to the executors that have it: lower the locality wait until the fresh ones have worked, then restore.
+
+A task of a stateful stage prefers the executor that holds its state, and Spark waits for a place there. New
+executors would stay idle for many batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from homeostat.spark.act.deadline import Deadline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_WAITS = ("spark.locality.wait.process", "spark.locality.wait.node", "spark.locality.wait.rack")
+_RECENT_STAGES = 8
+
+Worked = Callable[[frozenset[str]], frozenset[str]]
+"""Which of these executors have run tasks of the stage that takes the longest."""
+
+
+class Locality:
+    """The locality wait of the running application; each new set of tasks reads it anew."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._conf: Any = spark.sparkContext._jsc.sc().conf()
+
+    @contextmanager
+    def lowered(self) -> Iterator[None]:
+        before = {key: self._conf.get(key, "") for key in _WAITS}
+        for key in _WAITS:
+            self._conf.set(key, "0s")
+        try:
+            yield
+        finally:
+            for key, value in before.items():
+                if value:
+                    self._conf.set(key, value)
+                else:
+                    self._conf.remove(key)
+
+    def spread(self, fresh: frozenset[str], worked: Worked, enough: Callable[[], bool], deadline: Deadline) -> str:
+        """Until all of the fresh ones have worked, or it was `enough`; who has not, if any."""
+        if not fresh:
+            return ""
+        with self.lowered():
+            deadline.wait_until(lambda: worked(fresh) >= fresh or enough(), poll_s=0.5)
+        idle = sorted(fresh - worked(fresh))
+        return f"no task of the slowest stage has run yet on executor {', '.join(idle)}" if idle else ""
+
+
+def ran_slowest_stage(spark: SparkSession) -> Worked:
+    """What the driver's own status store tells, for where there are no sensors."""
+    store: Any = spark.sparkContext._jsc.sc().statusStore()
+    no_quantiles = getattr(store, "stageList$default$4")()
+
+    def worked(ids: frozenset[str]) -> frozenset[str]:
+        stages = store.stageList(None, False, False, no_quantiles, None)
+        recent = [stages.apply(index) for index in range(min(_RECENT_STAGES, stages.size()))]
+        if not recent:
+            return frozenset()
+        slowest = max(recent, key=lambda stage: int(stage.executorRunTime()))
+        return frozenset(id for id in ids if tasks_on(id, slowest.stageId(), slowest.attemptId()))
+
+    def tasks_on(id: str, stage: int, attempt: int) -> int:
+        summary = store.executorSummary(stage, attempt).get(id)
+        return int(summary.get().succeededTasks()) if summary.isDefined() else 0
+
+    return worked

@@ -1,0 +1,89 @@
+"""What a managed query does with its state while it is stopped: to other partitions, and back, and how long it took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from homeostat.checkpoint import file_sink_log, pause_times, rescale, restore, savepoints
+from homeostat.checkpoint.metadata import Checkpoint
+from homeostat.checkpoint.pause_times import Pause
+from homeostat.core.errors import HomeostatError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SAVEPOINTS = "loop-"  # those of a user are never removed
+_BYTES = "rocksdbSstFileSize"
+
+
+class Move:
+    """One restart. `progress` is the last that the query reported before it: it tells how large the state is."""
+
+    def __init__(self, spark: SparkSession, checkpoint: Checkpoint, progress: Mapping[str, Any] | None) -> None:
+        self._spark, self._checkpoint = spark, checkpoint
+        self._size = state_size(progress)
+        self._sink = "" if progress is None else file_sink_log.directory_of(str(progress["sink"]["description"]))
+        self._done: rescale.Rescaled | None = None
+        self._phases_s: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self._phases_s[name] = time.monotonic() - began
+
+    def rescale(self, partitions: int, *, verify: bool) -> None:
+        self._done = rescale.rescale(
+            self._spark, self._checkpoint, partitions, verify=verify, savepoint=SAVEPOINTS, sink=self._sink
+        )
+        self._phases_s |= self._done.phases_s
+
+    def put_back(self) -> None:
+        """The state as it was, if no batch has begun since; otherwise it takes another rescale."""
+        if self._done is None:
+            return
+        savepoint = savepoints.read(self._checkpoint, self._done.savepoint)
+        if not restore.seen_since(self._checkpoint, savepoint):
+            restore.restore(self._checkpoint, savepoint.name, keep=False)
+
+    def settled(self) -> str:
+        """The query works: nothing will be put back any more. How long it paused, if its state was moved."""
+        if self._done is None:
+            return ""
+        pause = Pause(time.time(), *self._size, self._phases_s)
+        with suppress(OSError, HomeostatError):  # the query runs; what is noted for later is no reason to stop it
+            pause_times.keep(self._checkpoint, pause)
+            prune(self._checkpoint)
+        parts = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self._phases_s.items())
+        return f"it paused for {pause.seconds:.1f} s ({parts})"
+
+
+def finish(spark: SparkSession, checkpoint: Checkpoint) -> None:
+    """Whatever a crash has left half done; if that fails and was put back, the query goes on as it was."""
+    try:
+        rescale.finish(spark, checkpoint)
+    except rescale.RescaleError:
+        if rescale.unfinished(checkpoint) is not None:
+            raise
+
+
+def foretold_s(checkpoint: Checkpoint, progress: Mapping[str, Any] | None) -> float:
+    """How long the query would pause for other state partitions."""
+    return pause_times.foretold_s(*state_size(progress), pause_times.kept(checkpoint))
+
+
+def prune(checkpoint: Checkpoint) -> None:
+    """Keep the loop's last savepoint, for a person to look at."""
+    ours = [each.name for each in savepoints.listed(checkpoint) if each.name.startswith(SAVEPOINTS)]
+    for name in ours[:-1]:
+        savepoints.delete(checkpoint, name)
+
+
+def state_size(progress: Mapping[str, Any] | None) -> tuple[int, int]:
+    """Rows and bytes, as far as the query tells."""
+    operators = [] if progress is None else progress["stateOperators"]
+    rows = sum(int(operator["numRowsTotal"]) for operator in operators)
+    return rows, sum(int(operator["customMetrics"].get(_BYTES, 0)) for operator in operators)

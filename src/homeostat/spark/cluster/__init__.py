@@ -1,0 +1,1 @@
+"""Where Spark runs: Java, the session, the embedded standalone cluster and its processes."""

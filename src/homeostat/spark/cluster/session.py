@@ -1,0 +1,166 @@
+"""The Spark session that a regulated application runs in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from homeostat.spark.cluster.embedded import MASTER_HOST, spark_home
+from homeostat.spark.cluster.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+FOREVER = "2147483s"
+# Stopping a query in the middle of a Python sink, Spark matches the sink's traceback with an expression that recurses
+# once a character: with the usual stack the query's thread dies of it.
+DEEP_STACK = "-Xss16m"
+# Many young processes share this machine: quick compilation makes each of them warm with half of the CPU.
+QUICK_TO_WARM = "-XX:TieredStopAtLevel=1"
+LIGHT_COLLECTOR = "-XX:+UseSerialGC"
+DRIVER_LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.log.ref = log
+appender.log.type = File
+appender.log.name = log
+appender.log.fileName = {log}
+appender.log.layout.type = PatternLayout
+appender.log.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+EXECUTOR_LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.log.ref = log
+appender.log.type = Console
+appender.log.name = log
+appender.log.target = SYSTEM_ERR
+appender.log.layout.type = PatternLayout
+appender.log.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+def spark_conf(
+    *,
+    master: str,
+    app_name: str,
+    executors: int,
+    directory: Path,
+    executor_cores: int = 1,
+    executor_memory: str = "512m",
+    event_log: Path | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Everything Spark is told; `extra` has the last word. Logs and scratch files go below `directory`."""
+    directory = directory.resolve()
+    conf = {"spark.master": master, "spark.app.name": app_name, **_general(directory), **_logging(master, directory)}
+    conf |= _python(master)
+    if _on_this_machine(master):
+        conf |= _loopback(directory)
+    if not _local(master):
+        conf |= _steerable_executors(executors, executor_cores, executor_memory)
+    if event_log is not None:
+        event_log.mkdir(parents=True, exist_ok=True)
+        # Plain text, so that a log that is cut off can be read up to the cut.
+        conf |= {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": event_log.resolve().as_uri(),
+            "spark.eventLog.compress": "false",
+        }
+    return conf | dict(extra or {})
+
+
+def build_session(conf: Mapping[str, str]) -> SparkSession:
+    """Start Spark's own process with this configuration; there is one session a process."""
+    from pyspark.sql import SparkSession
+
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    os.environ["SPARK_HOME"] = str(spark_home())  # one left over from another installation would not fit
+    os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]  # the conf itself only counts under spark-submit
+    if conf.get("spark.driver.host") == MASTER_HOST:
+        os.environ["SPARK_LOCAL_IP"] = MASTER_HOST  # the only way to bind Spark's pages to loopback
+    builder = SparkSession.builder
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _general(directory: Path) -> dict[str, str]:
+    return {
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.warehouse.dir": (directory / "warehouse").as_uri(),
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.streaming.numRecentProgressUpdates": "200",
+        # The sensors read a batch soon after it ended; what is older only costs the driver memory.
+        "spark.ui.retainedJobs": "300",
+        "spark.ui.retainedStages": "600",
+        "spark.ui.retainedTasks": "20000",
+        "spark.ui.retainedDeadExecutors": "100",
+        "spark.sql.ui.retainedExecutions": "100",
+        "spark.ui.port": "0",
+        "spark.ui.showConsoleProgress": "false",
+        # Rows of an uneven source that are dealt to all executors would be read where most of them were written.
+        "spark.shuffle.reduceLocality.enabled": "false",
+        # An executor that is gone without a word is noticed within half a minute, not two.
+        "spark.executor.heartbeatInterval": "2s",
+        "spark.storage.blockManagerHeartbeatTimeoutMs": "30000",
+        "spark.network.timeoutInterval": "5s",
+    }
+
+
+def _python(master: str) -> dict[str, str]:
+    """Executors on this machine use this Python; elsewhere the user may know of another."""
+    on_executors = sys.executable if _on_this_machine(master) else os.environ.get("PYSPARK_PYTHON", sys.executable)
+    return {"spark.pyspark.python": on_executors, "spark.pyspark.driver.python": sys.executable}
+
+
+def _steerable_executors(executors: int, cores: int, memory: str) -> dict[str, str]:
+    """Dynamic allocation must be on for executors to be added and removed live, but must not act by itself."""
+    return {
+        "spark.executor.cores": str(cores),
+        "spark.executor.memory": memory,
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": str(executors),
+        "spark.dynamicAllocation.initialExecutors": str(executors),
+        "spark.dynamicAllocation.executorIdleTimeout": FOREVER,
+        "spark.dynamicAllocation.schedulerBacklogTimeout": FOREVER,
+        "spark.dynamicAllocation.sustainedSchedulerBacklogTimeout": FOREVER,
+    }
+
+
+def _loopback(directory: Path) -> dict[str, str]:
+    return {
+        "spark.driver.host": MASTER_HOST,
+        "spark.driver.bindAddress": MASTER_HOST,
+        "spark.local.dir": str(directory / "local"),
+    }
+
+
+def _logging(master: str, directory: Path) -> dict[str, str]:
+    """The driver logs into a file: its standard error belongs to the application."""
+    files = directory / "conf"
+    logs = directory / "logs"
+    for made in (files, logs, directory / "local"):
+        made.mkdir(parents=True, exist_ok=True)
+    driver, executor = files / "driver-log4j2.properties", files / "executor-log4j2.properties"
+    driver.write_text(DRIVER_LOGGING.format(log=logs / "driver.log"))
+    small_cluster = _on_this_machine(master) and not _local(master)
+    deep = f"{DEEP_STACK} {QUICK_TO_WARM}" if small_cluster else DEEP_STACK
+    conf = {"spark.driver.extraJavaOptions": f"{deep} -Dlog4j2.configurationFile={driver.as_uri()}"}
+    if small_cluster:
+        executor.write_text(EXECUTOR_LOGGING)
+        options = f"{LIGHT_COLLECTOR} {QUICK_TO_WARM} -Dlog4j2.configurationFile={executor.as_uri()}"
+        conf["spark.executor.extraJavaOptions"] = options
+    return conf
+
+
+def _local(master: str) -> bool:
+    """One process that is driver and executor at once."""
+    return master == "local" or master.startswith("local[")
+
+
+def _on_this_machine(master: str) -> bool:
+    return master.startswith(("local", "spark://127.", "spark://localhost:"))

@@ -1,0 +1,184 @@
+"""Spark's event log: an application's events in order, from one file or a rolling directory, also while it runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from homeostat.core.errors import ConfigError
+from homeostat.spark.sense.plan_graph import StageGraph, from_scopes
+
+Event = Mapping[str, Any]
+
+TASK_END = "SparkListenerTaskEnd"
+JOB_START = "SparkListenerJobStart"
+STAGE_SUBMITTED = "SparkListenerStageSubmitted"
+EXECUTOR_ADDED = "SparkListenerExecutorAdded"
+EXECUTOR_REMOVED = "SparkListenerExecutorRemoved"
+BLOCK_MANAGER_ADDED = "SparkListenerBlockManagerAdded"
+APPLICATION_START = "SparkListenerApplicationStart"
+ENVIRONMENT = "SparkListenerEnvironmentUpdate"
+_LISTENER = "org.apache.spark.sql.streaming.StreamingQueryListener$"
+QUERY_STARTED = f"{_LISTENER}QueryStartedEvent"
+QUERY_PROGRESS = f"{_LISTENER}QueryProgressEvent"
+QUERY_TERMINATED = f"{_LISTENER}QueryTerminatedEvent"
+KINDS = (
+    TASK_END,
+    JOB_START,
+    STAGE_SUBMITTED,
+    EXECUTOR_ADDED,
+    EXECUTOR_REMOVED,
+    BLOCK_MANAGER_ADDED,
+    APPLICATION_START,
+    ENVIRONMENT,
+    QUERY_STARTED,
+    QUERY_PROGRESS,
+    QUERY_TERMINATED,
+)
+# A log is mostly plans and starts of tasks: lines of other kinds are not even parsed.
+_WANTED = tuple(f'{{"Event":"{kind}"'.encode() for kind in KINDS)
+_ROLLED = re.compile(r"events_(\d+)_")
+_OFFSETS = ("startOffset", "endOffset", "latestOffset")
+_UNREADABLE = (".lz4", ".lzf", ".snappy")
+
+
+class EventLog:
+    """Events of the kinds above, each once. Ask again for those that were written since.
+
+    Of a directory of logs it takes the newest, or the newest of the application with this id.
+    """
+
+    def __init__(self, path: str | Path, application: str = "") -> None:
+        self._path = _log_in(Path(path), application)
+        self._read_bytes: dict[str, int] = {}
+        self.damaged_lines = 0
+
+    def new_events(self) -> Iterator[Event]:
+        for file in _files(self._path):
+            # A file that is finished loses this suffix, not its content.
+            yield from self._from_file(file, file.name.removesuffix(".inprogress"))
+
+    def _from_file(self, file: Path, key: str) -> Iterator[Event]:
+        with _opened(file) as stream:
+            _skip(stream, self._read_bytes.get(key, 0))
+            for line in _whole_lines(stream):
+                self._read_bytes[key] = self._read_bytes.get(key, 0) + len(line)
+                if line.startswith(_WANTED):
+                    try:
+                        yield json.loads(line)
+                    except ValueError:
+                        self.damaged_lines += 1
+
+
+def progress_of(event: Event) -> Mapping[str, Any]:
+    """The progress in a QUERY_PROGRESS event, in the shape that Spark gives to listeners."""
+    progress = dict(event["progress"])
+    progress["sources"] = [
+        {**source, **{name: _decoded(source.get(name)) for name in _OFFSETS}} for source in progress["sources"]
+    ]
+    return progress
+
+
+def graph_of(stage_info: Mapping[str, Any]) -> StageGraph:
+    """The operators of a stage, from the "Stage Info" of an event."""
+    rdds = stage_info["RDD Info"]
+    own = {int(rdd["RDD ID"]) for rdd in rdds}
+    scopes = []
+    for rdd in rdds:
+        scope = json.loads(rdd["Scope"]) if "Scope" in rdd else {"id": "", "name": ""}
+        scopes.append((int(rdd["RDD ID"]), str(scope["id"]), str(scope["name"])))
+    reads = {int(parent) for rdd in rdds for parent in rdd.get("Parent IDs", ())} - own
+    cached = {int(rdd["RDD ID"]) for rdd in rdds if rdd["Storage Level"]["Use Memory"]}
+    return from_scopes(scopes, reads, cached)
+
+
+def _decoded(offset: Any) -> Any:
+    """A log holds offsets as text in JSON."""
+    try:
+        return json.loads(offset) if isinstance(offset, str) else offset
+    except ValueError:
+        return offset
+
+
+def _log_in(path: Path, application: str) -> Path:
+    """A file, a rolling log, or the newest one in a directory of logs."""
+    if not path.exists():
+        raise ConfigError(
+            "there is no such file or directory", where=str(path), fix="name a file or `spark.eventLog.dir`"
+        )
+    if path.is_file() or _is_rolling(path):
+        return path
+    logs = [entry for entry in path.iterdir() if _is_rolling(entry) or _is_log(entry)]
+    if not logs:
+        raise ConfigError("it holds no event log", where=str(path), fix="set spark.eventLog.enabled in the application")
+    if application:
+        logs = [entry for entry in logs if _is_of(application, entry)]
+        if not logs:
+            raise ConfigError(
+                f"it holds no event log of {application}", where=str(path), fix="name its `spark.eventLog.dir`"
+            )
+    return max(logs, key=lambda entry: entry.stat().st_mtime)
+
+
+def _is_of(application: str, log: Path) -> bool:
+    """By its name: the id in lower case, then perhaps `_<attempt>` and suffixes."""
+    name, id = log.name.removeprefix("eventlog_v2_"), application.lower()
+    return name == id or name.startswith((f"{id}_", f"{id}."))
+
+
+def _is_rolling(path: Path) -> bool:
+    return path.is_dir() and any(_ROLLED.match(entry.name) for entry in path.iterdir())
+
+
+def _is_log(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith(".")
+
+
+def _files(path: Path) -> list[Path]:
+    """In order of time. A compacted file stands for all that came before it."""
+    if path.is_dir():
+        numbered = sorted((int(match[1]), entry) for entry in path.iterdir() if (match := _ROLLED.match(entry.name)))
+        compacted = [entry for entry in numbered if entry[1].name.endswith(".compact")][-1:]
+        later = [entry for entry in numbered if not compacted or entry[0] > compacted[0][0]]
+        return [entry for _, entry in compacted + later]
+    finished = path.with_name(path.name.removesuffix(".inprogress"))
+    return [path if path.exists() else finished]
+
+
+def _opened(file: Path) -> IO[bytes]:
+    name = file.name.removesuffix(".compact").removesuffix(".inprogress")
+    if name.endswith(_UNREADABLE):
+        raise ConfigError(
+            "Spark's own form of compression cannot be read",
+            where=str(file),
+            fix="set spark.eventLog.compress to false or spark.eventLog.compression.codec to zstd",
+        )
+    if name.endswith(".zstd"):
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.input_stream(str(file), compression="zstd"))
+    return file.open("rb")
+
+
+def _skip(stream: IO[bytes], count: int) -> None:
+    if count and stream.seekable():
+        stream.seek(count)
+        return
+    while count > 0 and (read := stream.read(min(count, 1 << 20))):
+        count -= len(read)
+
+
+def _whole_lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """Up to the last line end: what comes after it is still being written, or was cut off."""
+    while True:
+        try:
+            line = stream.readline()
+        except OSError:
+            return  # the compressed stream ends in the middle
+        if not line.endswith(b"\n"):
+            return
+        yield line

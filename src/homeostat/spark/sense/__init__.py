@@ -1,0 +1,1 @@
+"""What can be seen of a running Spark application, from the driver's own process and over REST."""

@@ -1,0 +1,97 @@
+"""The jobs and stages of a batch, read over REST: found by counting up, so that long lists are not asked for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from homeostat.spark.sense.plan_graph import StageGraph
+from homeostat.spark.sense.rest_answers import Job, StageAttempt, Task
+from homeostat.spark.sense.rest_client import RestClient
+from homeostat.spark.sense.stage_names import RanStage
+from homeostat.spark.sense.task_columns import StageRun
+
+_SETTLE_S = 2.0
+_SETTLE_POLL_S = 0.05
+_KEPT = 500
+
+
+class JobBook:
+    """Which jobs belong to which batch. Spark numbers the jobs of an application one by one."""
+
+    def __init__(self, rest: RestClient) -> None:
+        self._rest = rest
+        self._next: int | None = None
+        self._jobs: dict[int, Job] = {}
+        self._lock = threading.Lock()
+
+    def follow(self) -> None:
+        """Read the jobs that were started since last time."""
+        with self._lock:
+            if self._next is None:
+                self._list()
+            assert self._next is not None
+            while (job := self._rest.job(self._next)) is not None:
+                self._note(job)
+
+    def list_anew(self) -> None:
+        """When numbers were missed: Spark forgets old jobs."""
+        with self._lock:
+            self._list()
+
+    def of_batch(self, run: str, batch: int) -> list[Job]:
+        with self._lock:
+            return [job for job in self._jobs.values() if job.group == run and job.batch == batch]
+
+    def newest_batch(self, run: str) -> int | None:
+        with self._lock:
+            batches = [job.batch for job in self._jobs.values() if job.group == run and job.batch is not None]
+        return max(batches, default=None)
+
+    def forget(self, run: str, batch: int) -> None:
+        """A batch that was read, and all before it."""
+        with self._lock:
+            gone = [j.id for j in self._jobs.values() if j.group == run and j.batch is not None and j.batch <= batch]
+            for number in gone:
+                del self._jobs[number]
+
+    def _list(self) -> None:
+        self._next = self._next or 0
+        for job in self._rest.jobs():
+            self._note(job)
+
+    def _note(self, job: Job) -> None:
+        self._next = max(self._next or 0, job.id + 1)
+        self._jobs[job.id] = job
+        while len(self._jobs) > _KEPT:
+            del self._jobs[next(iter(self._jobs))]
+
+
+def read_stages(
+    rest: RestClient, jobs: list[Job], graph_of: Callable[[int], StageGraph | None]
+) -> tuple[StageRun, ...]:
+    """The stages that ran in these jobs, with their tasks. A stage that several jobs share ran in the first."""
+    deadline = time.monotonic() + _SETTLE_S
+    runs = []
+    for job in jobs:
+        for number in job.stages:
+            attempts = _settled(rest, number, deadline)
+            if attempts:
+                tasks = {task.index: task for _, succeeded in attempts for task in succeeded}
+                stage = RanStage(number, job.id, graph_of(number))
+                runs.append(StageRun(stage, attempts[-1][0].tasks, _in_order(tasks)))
+    return tuple(runs)
+
+
+def _in_order(tasks: dict[int, Task]) -> tuple[Task, ...]:
+    return tuple(tasks[index] for index in sorted(tasks))
+
+
+def _settled(rest: RestClient, number: int, deadline: float) -> list[tuple[StageAttempt, list[Task]]]:
+    """The attempts that ran. Progress may be heard a moment before the end of the last task is on Spark's books."""
+    while True:
+        found = rest.stage_with_tasks(number)
+        if not any(attempt.open for attempt, _ in found) or time.monotonic() > deadline:
+            return [(attempt, tasks) for attempt, tasks in found if attempt.ran]
+        time.sleep(_SETTLE_POLL_S)

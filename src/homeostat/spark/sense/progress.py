@@ -1,0 +1,198 @@
+"""The progress that Spark reports for a batch, as flow of rows. Pure, for the shapes of Spark 3.5 to 4.3."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from homeostat.core.observation import NAN, FlowSample, KeyLoad, StateSample
+from homeostat.spark.sense.rest_answers import moment_s
+from homeostat.spark.sense.source_offsets import SourceOptions, latest_row, row_number
+from homeostat.spark.sense.state_stores import read_states
+
+Json = Mapping[str, Any]
+_BATCH_DURATION = "triggerExecution"
+KEYS_METRIC = "homeostat "  # and the name of a spread or a watch: what is told of its keys
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProgress:
+    """Rows taken in a batch. `end` and `latest` count the rows before the offset taken up to, and before the latest
+    there was when the batch began; `offset` is the former as the source writes it."""
+
+    rows: float
+    end: float
+    latest: float
+    offset: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One batch that ended. State, keys and watermark are those of the query."""
+
+    query: str
+    run: str
+    batch: int
+    started_s: float
+    seconds: float
+    sources: tuple[SourceProgress, ...]
+    phases_s: Mapping[str, float] = field(default_factory=dict)
+    state_rows: float = NAN
+    state_bytes: float = NAN
+    updated_keys: float = NAN
+    watermark_gap_s: float = NAN
+    states: Mapping[str, StateSample] = field(default_factory=dict)
+    keys: Mapping[str, KeyLoad] = field(default_factory=dict)
+
+    @property
+    def ended_s(self) -> float:
+        return self.started_s + self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Rows that had arrived at each source at one moment."""
+
+    at_s: float
+    rows: tuple[float, ...]
+
+
+def read_progress(progress: Json) -> Progress:
+    """Raises ValueError, KeyError or TypeError if it is not progress."""
+    durations = {str(name): float(value) / 1000 for name, value in dict(progress["durationMs"]).items()}
+    seconds = durations.pop(_BATCH_DURATION, NAN)
+    if math.isnan(seconds):
+        seconds = float(progress["batchDuration"]) / 1000
+    state = progress.get("stateOperators") or []
+    started_s = moment_s(progress["timestamp"])
+    return Progress(
+        query=str(progress.get("name") or progress["id"]),
+        run=str(progress["runId"]),
+        batch=int(progress["batchId"]),
+        started_s=started_s,
+        seconds=seconds,
+        sources=tuple(map(_source, progress["sources"])),
+        phases_s=durations,
+        state_rows=_total(state, "numRowsTotal"),
+        state_bytes=_total(state, "memoryUsedBytes"),
+        updated_keys=_total(state, "numRowsUpdated"),
+        watermark_gap_s=_watermark_gap_s(progress.get("eventTime") or {}, started_s),
+        states=read_states(state, int(progress["batchId"])),
+        keys=_keys(progress.get("observedMetrics") or {}),
+    )
+
+
+def _keys(observed: Json) -> dict[str, KeyLoad]:
+    """By the name of the spread or the watch. A batch without rows has nothing but empty metrics."""
+    return {
+        name.removeprefix(KEYS_METRIC): _key_load(told)
+        for name, told in observed.items()
+        if name.startswith(KEYS_METRIC) and told.get("rows") is not None
+    }
+
+
+def _key_load(told: Json) -> KeyLoad:
+    """As a keyed operator counts them, or as a sketch does."""
+    if "top" in told:
+        top = json.loads(told["top"] or "[]") or [{"item": "", "count": 0}]
+        counts = [float(each["count"]) for each in top]
+        return KeyLoad(float(told["rows"]), counts[0], str(top[0]["item"]), tuple(counts[1:]))
+    most = tuple(map(float, str(told.get("most") or "").split()))
+    return KeyLoad(float(told["rows"]), float(told["largest"]), str(told.get("key") or ""), most[1:])
+
+
+def arrivals(progress: Progress) -> Arrivals:
+    """As the progress tells them: of the moment when the batch began."""
+    return Arrivals(progress.started_s, tuple(source.latest for source in progress.sources))
+
+
+def arrived_rows(sources: Sequence[SourceOptions], progress: Progress, at_s: float) -> tuple[float, ...]:
+    """Rows that had arrived at each source at a moment since that batch began; NaN where only Spark could tell."""
+    if len(sources) != len(progress.sources):
+        return (NAN,) * len(progress.sources)
+    return tuple(
+        latest_row(source, taken.offset, at_s, taken.latest, progress.started_s)
+        for source, taken in zip(sources, progress.sources, strict=True)
+    )
+
+
+def flows(
+    progress: Progress,
+    *,
+    query: str,
+    trigger_s: float,
+    names: Sequence[str],
+    now: Arrivals,
+    before: Arrivals | None,
+) -> tuple[FlowSample, ...]:
+    """One sample per name. `names` has the component that reads each source: sources read by one stage are one flow."""
+    columns = list(zip(progress.sources, now.rows, _rates(now, before), strict=True))
+    found: list[FlowSample] = []
+    for name in dict.fromkeys(names):
+        mine = [column for column, other in zip(columns, names, strict=True) if other == name]
+        first = not found
+        found.append(
+            FlowSample(
+                name,
+                query,
+                rows=sum(source.rows for source, _, _ in mine),
+                seconds=progress.seconds,
+                trigger_s=trigger_s,
+                arrival_per_s=sum(rate for _, _, rate in mine),
+                pending_rows=sum(_behind(source.end, latest) for source, latest, _ in mine),
+                # What belongs to the query is counted once, at its first source.
+                updated_keys=progress.updated_keys if first else 0.0,
+                state_rows=progress.state_rows if first else 0.0,
+                state_bytes=progress.state_bytes if first else 0.0,
+                watermark_gap_s=progress.watermark_gap_s,
+                phases_s=progress.phases_s,
+            )
+        )
+    return tuple(found)
+
+
+def idle_flows(query: str, names: Sequence[str], trigger_s: float, waiting: float = 0.0) -> tuple[FlowSample, ...]:
+    """Spark looked and there was nothing new: that is known, and none. `waiting` is NaN where rows may be held back."""
+    nothing = FlowSample("", query, 0.0, 0.0, trigger_s, arrival_per_s=waiting, pending_rows=waiting, updated_keys=0.0)
+    return tuple(replace(nothing, source=name) for name in dict.fromkeys(names))
+
+
+def _rates(now: Arrivals, before: Arrivals | None) -> list[float]:
+    if before is None or len(before.rows) != len(now.rows) or now.at_s <= before.at_s:
+        return [NAN] * len(now.rows)
+    # An offset that went back (a topic made anew) tells nothing about what arrived.
+    return [
+        (new - old) / (now.at_s - before.at_s) if new >= old else NAN
+        for new, old in zip(now.rows, before.rows, strict=True)
+    ]
+
+
+def _behind(end: float, latest: float) -> float:
+    """A source may report a latest offset from before the batch took more; unknown stays unknown."""
+    return 0.0 if latest < end else latest - end
+
+
+def _source(source: Json) -> SourceProgress:
+    description = str(source.get("description") or "")
+    offset = source.get("endOffset")
+    return SourceProgress(
+        rows=float(source["numInputRows"]),
+        end=row_number(description, offset),
+        latest=row_number(description, source.get("latestOffset")),
+        offset=offset,
+    )
+
+
+def _total(operators: Sequence[Json], name: str) -> float:
+    """A query without state has none, which is known."""
+    return float(sum(operator.get(name, NAN) for operator in operators))
+
+
+def _watermark_gap_s(event_time: Json, at_s: float) -> float:
+    """How far the watermark lies behind the clock; before any row it stands at the epoch, which says nothing."""
+    text = event_time.get("watermark")
+    watermark_s = moment_s(text) if isinstance(text, str) else 0.0
+    return at_s - watermark_s if watermark_s > 0 else NAN

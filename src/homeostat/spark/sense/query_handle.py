@@ -1,0 +1,141 @@
+"""What the sensors need of a running query, and how Spark is asked for it from the driver's own process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from homeostat.core.observation import NAN
+from homeostat.spark.sense.plan_graph import StageGraph, read_dot
+from homeostat.spark.sense.progress import Json
+from homeostat.spark.sense.source_offsets import SourceOptions, sources_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_PROCESSING = "Processing new data"
+
+
+def _no_plan() -> str:
+    return ""
+
+
+def _unknown() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class QueryHandle:
+    """One run of a query. `recent_progress` gives what Spark remembers, newest first; `plan` the physical plan of its
+    latest batch as text; `busy` whether it works on a batch now; `names` what its repartitions were called, `spreads`
+    what its keyed operators, `rebalances` what its sources and `watches` what the rows whose keys are sketched, in the
+    order in which they were asked for."""
+
+    name: str
+    run_id: str
+    trigger_s: float = NAN
+    recent_progress: Callable[[], Iterable[Json]] = tuple
+    plan: Callable[[], str] = _no_plan
+    busy: Callable[[], bool] = _unknown
+    names: tuple[str, ...] = ()
+    spreads: tuple[str, ...] = ()
+    rebalances: tuple[str, ...] = ()
+    watches: tuple[str, ...] = ()
+    sources: tuple[SourceOptions, ...] = ()
+
+
+def handle_of(
+    query: StreamingQuery,
+    name: str,
+    trigger_s: float,
+    names: Iterable[str] = (),
+    spreads: Iterable[str] = (),
+    rebalances: Iterable[str] = (),
+    watches: Iterable[str] = (),
+) -> QueryHandle:
+    """Make it once for each run: the sources are looked up in the plan."""
+    return QueryHandle(
+        name=name,
+        run_id=str(query.runId),
+        trigger_s=trigger_s,
+        recent_progress=lambda: _newest_first(query),
+        plan=lambda: str(query._jsq.explainInternal(False)),
+        busy=lambda: _processes(query),
+        names=tuple(names),
+        spreads=tuple(spreads),
+        rebalances=tuple(rebalances),
+        watches=tuple(watches),
+        sources=known_sources(query),
+    )
+
+
+def _newest_first(query: StreamingQuery) -> Iterator[Json]:
+    # Each one is a call to the JVM: nobody pays for those that are not asked for.
+    for progress in reversed(list(query._jsq.recentProgress())):
+        yield json.loads(progress.json())
+
+
+def _processes(query: StreamingQuery) -> bool:
+    status = query.status
+    return bool(status["isTriggerActive"]) and status["message"] == _PROCESSING
+
+
+def known_sources(query: StreamingQuery) -> tuple[SourceOptions, ...]:
+    try:
+        return sources_of(query)
+    except Exception:  # private parts of Spark: without them arrival is known once per batch, not in between
+        return ()
+
+
+def stage_graphs(spark: SparkSession) -> Callable[[int], StageGraph]:
+    """A function that asks the driver's JVM for the operators of a stage."""
+    store = spark.sparkContext._jsc.sc().statusStore()
+    drawing = spark.sparkContext._jvm.org.apache.spark.ui.scope.RDDOperationGraph  # type: ignore[union-attr]
+
+    def read(stage: int) -> StageGraph:
+        graph = store.operationGraphForStage(stage)
+        return read_dot(str(drawing.makeDotFile(graph)), str(graph.incomingEdges().mkString(";")))
+
+    return read
+
+
+class Listener:
+    """Hears of every batch and every idle trigger, and hands it on at once: Spark waits for listeners.
+
+    PySpark's own listener takes each event apart with a call to the JVM per field; this one fetches its JSON.
+    """
+
+    def __init__(self, spark: SparkSession, progressed: Callable[[str], None], idled: Callable[[str], None]) -> None:
+        self._spark, self._progressed, self._idled = spark, progressed, idled
+        self._java: object = None
+
+    def start(self) -> None:
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        context = self._spark.sparkContext
+        ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]
+        streaming = context._jvm.org.apache.spark.sql.streaming  # type: ignore[union-attr]
+        self._java = streaming.PythonStreamingQueryListenerWrapper(self)
+        self._spark.streams._jsqm.addListener(self._java)
+
+    def stop(self) -> None:
+        if self._java is not None:
+            self._spark.streams._jsqm.removeListener(self._java)
+
+    def onQueryStarted(self, event: object) -> None:  # noqa: N802
+        """Nothing to do: the one who starts queries knows them."""
+
+    def onQueryProgress(self, event: object) -> None:  # noqa: N802
+        self._progressed(str(event.progress().json()))  # type: ignore[attr-defined]
+
+    def onQueryIdle(self, event: object) -> None:  # noqa: N802
+        self._idled(str(event.runId()))  # type: ignore[attr-defined]
+
+    def onQueryTerminated(self, event: object) -> None:  # noqa: N802
+        """Nothing to do, as with the start."""
+
+    class Java:
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

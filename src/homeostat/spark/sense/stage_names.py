@@ -1,0 +1,340 @@
+"""Stable, readable names for the stages of a query, which Spark itself calls all alike. Pure.
+
+A stage is recognised by its operators and by what feeds it; numbers that change from batch to batch or with the number
+of partitions are left out. So it keeps its name across batches, restarts and changes of parallelism.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
+    PARALLELISM,
+    SOURCE_PARTITIONS,
+    SPREAD,
+    STATE_PARTITIONS,
+    Knob,
+)
+from homeostat.core.topology import Component
+from homeostat.spark.pipeline import combine_name
+from homeostat.spark.sense.plan_graph import Exchange, StageGraph
+
+_SCOPES_KEPT = 200
+_CURIOUS_BATCHES = 20
+_WORD = re.compile(r"[A-Za-z]+")
+# They appear and vanish as Spark adapts a plan to what it meets.
+_ADAPTIVE = ("AQEShuffleRead", "CustomShuffleReader", "ShuffleQueryStage", "ResultQueryStage", "AdaptiveSparkPlan")
+_AGGREGATE, _OWN_STATE = "aggregate", "state"
+_STATE_WORDS = (
+    ("StateStoreSave", _AGGREGATE),
+    ("SymmetricHashJoin", "join"),
+    ("StreamingDeduplicate", "dedupe"),
+    ("StreamingGlobalLimit", "limit"),
+    ("WithState", _OWN_STATE),
+    ("StateStore", _OWN_STATE),
+)
+_UNSPREAD = {
+    _AGGREGATE: "Spark combines the rows of a key before it shuffles them, where the aggregate allows it",
+    "join": "a join needs all rows of a key together, from both sides",
+    "dedupe": "whether a row came before is known only where all rows of its key are",
+    "limit": "a limit counts all rows in one place",
+}
+_CANNOT_MERGE = "it is not written with hs.keyed(…, spread=ctx.spread(…)): nobody knows how to merge parts of its rows"
+_OTHERS_AMONG = (
+    "operators of hs.keyed are told apart from others with state of their own by their order alone, "
+    "and this query has {processors} of both for {spreads} of ctx.spread"
+)
+_NOT_REBALANCED = "its rows are not handed on by ctx.rebalanced, so that they stay where they were read"
+_PYTHON_WORDS = ("Python", "Pandas", "MapInArrow", "Generate", "MapElements", "MapPartitions")
+
+
+@dataclass(frozen=True, slots=True)
+class RanStage:
+    """A stage of one batch that ran. `graph` None where only its number is known (REST alone): then it is taken to
+    read the stage before it."""
+
+    id: int
+    job: int
+    graph: StageGraph | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A component within its query. `inputs` are the signatures of those that feed it, `scans` its streaming scans;
+    `state` is the word for what it keeps, if it keeps anything."""
+
+    name: str
+    signature: str
+    work: str
+    inputs: tuple[str, ...] = ()
+    state: str = ""
+    keyed: bool = False
+    scans: int = 0
+    repartition: str = ""
+
+    @property
+    def stateful(self) -> bool:
+        return bool(self.state)
+
+    def partitions(self, query: str) -> Knob | None:
+        """The knob that sets its number of tasks."""
+        if self.repartition:
+            return Knob(PARALLELISM, f"{query}/{self.repartition}")
+        if self.stateful:
+            return Knob(STATE_PARTITIONS, query)
+        return Knob(SOURCE_PARTITIONS, query) if self.scans else None
+
+
+def qualified(name: str, query: str, *, prefixed: bool) -> str:
+    return f"{query}/{name}" if prefixed else name
+
+
+@dataclass
+class NameBook:
+    """The names of one query's stages; a name once given stays with what it was given to.
+
+    `names` are those of its repartitions, in the order in which they were asked for. They are found again in the plan,
+    and until that was seen by their position. `spreads` are those of its keyed operators, `rebalances` those of its
+    sources, `watches` those of the rows of other operators with state whose keys are sketched, all in the same order.
+    """
+
+    query: str
+    names: tuple[str, ...] = ()
+    spreads: tuple[str, ...] = ()
+    rebalances: tuple[str, ...] = ()
+    watches: tuple[str, ...] = ()
+    parts: dict[str, Part] = field(default_factory=dict)
+    _exchanges: dict[str, Exchange] = field(default_factory=dict)
+    _repartitions: dict[str, str] = field(default_factory=dict)
+    _understood: set[str] = field(default_factory=set)
+    _batches: int = 0
+
+    @property
+    def curious(self) -> bool:
+        """Whether there is a stage whose exchange was in no plan so far; those of a sink's own jobs never are."""
+        understood = all(not part.inputs or part.signature in self._understood for part in self.parts.values())
+        return not (self.parts and understood) and self._batches < _CURIOUS_BATCHES
+
+    def learn(self, exchanges: Sequence[Exchange]) -> None:
+        """From the plan of any batch, this one or one near it: Spark never uses a scope twice."""
+        numbered = [exchange for exchange in exchanges if exchange.by_number]
+        self._exchanges |= {exchange.scope: exchange for exchange in exchanges}
+        self._repartitions |= {exchange.scope: name for exchange, name in zip(numbered, self.names, strict=False)}
+        for scope in list(self._exchanges)[:-_SCOPES_KEPT]:
+            del self._exchanges[scope]
+            self._repartitions.pop(scope, None)
+
+    def find(self, stages: Sequence[RanStage]) -> dict[int, Part]:
+        """The component of each of these stages of one batch, as far as they are known from earlier ones."""
+        return self._resolve(stages, new=False)
+
+    def assign(self, stages: Sequence[RanStage]) -> dict[int, Part]:
+        """The component of each stage of one whole batch; those never seen before get a name."""
+        self._batches += 1
+        return self._resolve(stages, new=True)
+
+    def _resolve(self, stages: Sequence[RanStage], *, new: bool) -> dict[int, Part]:
+        graphs = _own_graphs(stages)
+        by_position = self._by_position(graphs)
+        found: dict[int, Part] = {}
+        jobs: dict[int, list[Part]] = {}
+        for position, stage in enumerate(sorted(stages, key=lambda stage: stage.id), start=1):
+            graph = graphs.get(stage.id)
+            work = f"stage {position}" if graph is None else _hashed(_operators(graph))
+            feeding = list(found)[-1:] if graph is None else _feeding(graph, graphs)
+            inputs = tuple(dict.fromkeys(found[other].signature for other in feeding if other in found))
+            taken = jobs.setdefault(stage.job, [])
+            part = self._known(work, inputs, taken)
+            if new:
+                part = self._named(
+                    part or Part("", _signature(work, inputs, taken), work, inputs),
+                    graph,
+                    by_position.get(stage.id, ""),
+                )
+                self.parts[part.signature] = part
+            if part is not None:
+                found[stage.id] = part
+                taken.append(part)
+        return found
+
+    def _known(self, work: str, inputs: tuple[str, ...], taken: Sequence[Part]) -> Part | None:
+        """Recognised by its work and what feeds it. A source without new rows may have left out part of the latter."""
+        exact = self.parts.get(_signature(work, inputs, taken))
+        if exact is not None:
+            return exact
+        names = {part.signature for part in taken}
+        alike = [part for part in self.parts.values() if part.work == work and part.signature not in names]
+        if len(alike) != 1:
+            return None
+        known, seen = set(alike[0].inputs), set(inputs)
+        if known <= seen:
+            return replace(alike[0], inputs=inputs)
+        return alike[0] if seen <= known else None
+
+    def components(self, *, prefixed: bool) -> tuple[Component, ...]:
+        """All that were ever seen: adaptive execution leaves stages out of batches that do not need them."""
+        return tuple(
+            Component(
+                qualified(part.name, self.query, prefixed=prefixed),
+                kind="operator" if part.inputs else "source",
+                scaled_by=EXECUTORS_KNOB,
+                inputs=tuple(qualified(self.parts[name].name, self.query, prefixed=prefixed) for name in part.inputs),
+                query=self.query,
+                keyed=part.keyed,
+                partitions=self._partitions(part),
+                spread=self._spread(part),
+                unspread=self._unspread(part),
+                watched=self._watched(part),
+            )
+            for part in self._from_sources_on()
+        )
+
+    def _partitions(self, part: Part) -> Knob | None:
+        """The knob that sets its number of tasks: of a stage to which rows are dealt it is the spread."""
+        dealt = {name: name for name in self.rebalances} | {combine_name(name): name for name in self.spreads}
+        if part.repartition in dealt:
+            return Knob(SPREAD, f"{self.query}/{dealt[part.repartition]}")
+        return part.partitions(self.query)
+
+    def _spread(self, part: Part) -> Knob | None:
+        """Operators, and sources, are told apart by their order, so that all of them must be known."""
+        sources = [other.signature for other in self._from_sources_on() if not other.inputs]
+        for signatures, names in ((sources, self.rebalances), (self._processors(), self.spreads)):
+            if len(signatures) == len(names) and part.signature in signatures:
+                return Knob(SPREAD, f"{self.query}/{names[signatures.index(part.signature)]}")
+        return None
+
+    def _processors(self) -> list[str]:
+        return [part.signature for part in self._from_sources_on() if part.state == _OWN_STATE]
+
+    def _unspread(self, part: Part) -> str:
+        """Why nothing can be done about hot keys of a stage that has no knob for it."""
+        if not part.inputs:
+            return _NOT_REBALANCED
+        processors, spreads = len(self._processors()), len(self.spreads)
+        if part.state == _OWN_STATE and spreads and processors != spreads:
+            return _OTHERS_AMONG.format(processors=processors, spreads=spreads)
+        return _UNSPREAD.get(part.state, _CANNOT_MERGE)
+
+    def _watched(self, part: Part) -> str:
+        others = [other.signature for other in self._from_sources_on() if other.state and self._spread(other) is None]
+        if len(others) != len(self.watches) or part.signature not in others:
+            return ""
+        return f"{self.query}/{self.watches[others.index(part.signature)]}"
+
+    def source_names(self, count: int) -> tuple[str, ...]:
+        """The component that reads each of so many sources, in the order of the plan."""
+        reading = [part.name for part in self.parts.values() for _ in range(part.scans)]
+        if not reading:
+            reading = [part.name for part in self.parts.values() if not part.inputs]
+        if len(reading) == count:
+            return tuple(reading)
+        if len(set(reading)) == 1:
+            return (reading[0],) * count
+        return tuple("scan" if number == 1 else f"scan-{number}" for number in range(1, count + 1))
+
+    def _named(self, part: Part, graph: StageGraph | None, by_position: str) -> Part:
+        """With all that its graph and the plan say. A name from the plan replaces one that was guessed."""
+        exchange = self._exchange_before(graph)
+        repartition = part.repartition or ("" if part.name else by_position)
+        if exchange is not None:
+            self._understood.add(part.signature)
+            repartition = self._repartitions.get(exchange.scope, repartition)
+        if part.name and repartition == part.repartition:
+            return part if exchange is None else replace(part, keyed=part.stateful or exchange.hashed)
+        state = "" if graph is None else _state_word(graph)
+        taken = {other.name for other in self.parts.values() if other.signature != part.signature}
+        return replace(
+            part,
+            name=_unique(repartition or _word(graph, part.inputs), taken),
+            state=state,
+            keyed=bool(state) or (exchange is not None and exchange.hashed),
+            scans=_operators(graph).count("MicroBatchScan") if graph is not None else 0,
+            repartition=repartition,
+        )
+
+    def _from_sources_on(self) -> list[Part]:
+        ordered: dict[str, Part] = {}
+        left = dict(self.parts)
+        while ready := [signature for signature, part in left.items() if ordered.keys() >= set(part.inputs)]:
+            ordered |= {signature: left.pop(signature) for signature in ready}
+        return list(ordered.values())
+
+    def _exchange_before(self, graph: StageGraph | None) -> Exchange | None:
+        """The exchange whose rows a stage gets: it is the first of its operators."""
+        if graph is None or not graph.reads or not graph.operators:
+            return None
+        return self._exchanges.get(graph.operators[0].scope)
+
+    def _by_position(self, graphs: Mapping[int, StageGraph]) -> dict[int, str]:
+        fed = [stage for stage, graph in sorted(graphs.items()) if graph.reads and not _state_word(graph)]
+        return dict(zip(fed, self.names, strict=True)) if self.names and len(fed) == len(self.names) else {}
+
+
+def _own_graphs(stages: Sequence[RanStage]) -> dict[int, StageGraph]:
+    """Each stage's own work: what an earlier one of the batch has cached is not done again."""
+    graphs: dict[int, StageGraph] = {}
+    cached: frozenset[int] = frozenset()
+    for stage in sorted(stages, key=lambda stage: stage.id):
+        if stage.graph is not None:
+            graphs[stage.id] = stage.graph.without_cached(cached)
+            cached |= stage.graph.cached
+    return graphs
+
+
+def _feeding(graph: StageGraph, graphs: Mapping[int, StageGraph]) -> list[int]:
+    """The stages whose datasets it reads."""
+    return [number for number in sorted(graphs) if graph.reads & graphs[number].rdds]
+
+
+def _signature(work: str, inputs: Sequence[str], taken: Sequence[Part]) -> str:
+    """The same for the same work on the same input; alike stages of one job are told apart by their order."""
+    name = _hashed([work, *sorted(inputs)])
+    twins = sum(part.signature.startswith(name) for part in taken)
+    return f"{name}-{twins + 1}"
+
+
+def plan_version(books: Iterable[NameBook], *, prefixed: bool) -> str:
+    """The same as long as the application consists of the same components, linked in the same way."""
+    components = [component for book in books for component in book.components(prefixed=prefixed)]
+    return _hashed(sorted(f"{component.query} {component.name} {component.inputs}" for component in components))
+
+
+def _hashed(words: Sequence[str]) -> str:
+    return hashlib.sha1("\n".join(words).encode(), usedforsecurity=False).hexdigest()[:10]
+
+
+def _operators(graph: StageGraph) -> list[str]:
+    words = [_WORD.match(operator.name) for operator in graph.operators]
+    return [word.group() for word in words if word and word.group() not in _ADAPTIVE]
+
+
+def _state_word(graph: StageGraph) -> str:
+    operators = _operators(graph)
+    return next((word for mark, word in _STATE_WORDS if any(mark in operator for operator in operators)), "")
+
+
+def _word(graph: StageGraph | None, inputs: tuple[str, ...]) -> str:
+    """What a person would call the stage."""
+    if graph is None:
+        return "stage"
+    if state := _state_word(graph):
+        return state
+    if not inputs:
+        return "scan"
+    if graph.feeds or any(mark in operator for operator in _operators(graph) for mark in _PYTHON_WORDS):
+        return "map"
+    return "sink"
+
+
+def _unique(word: str, taken: set[str]) -> str:
+    if word not in taken:
+        return word
+    number = 2
+    while f"{word}-{number}" in taken:
+        number += 1
+    return f"{word}-{number}"

@@ -1,0 +1,87 @@
+"""Tasks and executors as the columns of an observation. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from homeostat.core.observation import NAN, Array, TaskSample, WorkerSample
+from homeostat.spark.sense.rest_answers import Executor, Task
+from homeostat.spark.sense.stage_names import RanStage
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """A stage that ran in a batch, and those of its tasks that succeeded (the last attempt at each partition)."""
+
+    stage: RanStage
+    partitions: int
+    tasks: tuple[Task, ...]
+
+    @property
+    def feeds(self) -> bool:
+        """Whether its rows go into an exchange."""
+        return self.stage.graph is not None and self.stage.graph.feeds
+
+
+def worker_sample(executors: Iterable[Executor], leaving: Collection[str] = ()) -> WorkerSample:
+    """The executors that are alive, have slots and are not `leaving`; the driver has slots in local mode only."""
+    working = (each for each in executors if each.alive and each.slots > 0 and each.id not in leaving)
+    alive = sorted(working, key=lambda executor: (len(executor.id), executor.id))
+    return WorkerSample(
+        ids=tuple(executor.id for executor in alive),
+        hosts=tuple(executor.host for executor in alive),
+        slots=np.array([float(executor.slots) for executor in alive]),
+        alive=np.ones(len(alive), dtype=np.bool_),
+    )
+
+
+def task_sample(runs: Sequence[StageRun], workers: WorkerSample) -> TaskSample:
+    """One component in one batch. If it ran several times (a sink that writes twice), each instance did the sum."""
+    index = {identity: number for number, identity in enumerate(workers.ids)}
+    samples = [_sample(run, index) for run in runs]
+    size = max(sample.instances for sample in samples)
+    unknown = np.full(size, NAN)
+    longest = max(samples, key=lambda sample: float(np.nansum(sample.run_s)))
+    worker = np.full(size, -1, dtype=np.int64)
+    worker[: longest.instances] = longest.worker
+    return TaskSample(
+        rows=_summed([sample.rows for sample in samples], size),
+        run_s=_summed([sample.run_s for sample in samples], size),
+        rows_out=_summed([sample.rows_out for sample in samples], size),
+        pending_rows=unknown,
+        pressured_s=unknown,
+        finish_s=_summed([sample.finish_s for sample in samples], size),
+        worker=worker,
+    )
+
+
+def _sample(run: StageRun, index: Mapping[str, int]) -> TaskSample:
+    rows, run_s, rows_out, finish_s = (np.full(run.partitions, NAN) for _ in range(4))
+    worker = np.full(run.partitions, -1, dtype=np.int64)
+    first_s = min((task.launched_s for task in run.tasks), default=NAN)
+    shuffled_in = any(task.rows_shuffled_in for task in run.tasks)
+    shuffled_out = run.feeds or any(task.rows_shuffled_out for task in run.tasks)
+    written = any(task.rows_written for task in run.tasks)
+    for task in run.tasks:
+        if task.index < run.partitions:
+            rows[task.index] = task.rows_shuffled_in if shuffled_in else task.rows_read
+            run_s[task.index] = task.run_s
+            # Many sinks do not say how many rows they wrote.
+            rows_out[task.index] = task.rows_shuffled_out if shuffled_out else task.rows_written if written else NAN
+            finish_s[task.index] = task.ended_s - first_s
+            worker[task.index] = index.get(task.executor, -1)
+    unknown = np.full(run.partitions, NAN)
+    return TaskSample(rows, run_s, rows_out, unknown, unknown, finish_s, worker)
+
+
+def _summed(columns: Sequence[Array], size: int) -> Array:
+    """Entry by entry; unknown where all are."""
+    table = np.full((len(columns), size), NAN)
+    for line, column in zip(table, columns, strict=True):
+        line[: len(column)] = column
+    known = np.isfinite(table)
+    summed: Array = np.where(known.any(axis=0), np.where(known, table, 0.0).sum(axis=0), NAN)
+    return summed

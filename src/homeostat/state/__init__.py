@@ -1,1 +1,0 @@
-"""The state of streaming queries as their checkpoints hold it."""

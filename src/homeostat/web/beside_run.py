@@ -1,0 +1,61 @@
+"""The dashboard in a process of its own beside a run, for as long as the run lasts."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from homeostat.spark.cluster.process_keeper import Keeper
+from homeostat.web.server import LOOPBACK, PORT
+
+NEEDED = ("jinja2", "starlette", "uvicorn")
+
+
+@contextmanager
+def dashboard(store: Path, output: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """The run does not need it: where it cannot start, that is said and the run goes on."""
+    keeper = None
+    try:
+        keeper = _started(store, output, say)
+    except OSError as error:
+        say(f"no dashboard: {error.strerror or error}")
+    try:
+        yield
+    finally:
+        if keeper is not None:
+            keeper.close()
+
+
+def _started(store: Path, output: Path, say: Callable[[str], None]) -> Keeper | None:
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        say(f"no dashboard: {missing[0]} is not installed (pip install 'homeostat[serve]')")
+        return None
+    output.parent.mkdir(parents=True, exist_ok=True)
+    port = _free_port()
+    command = [sys.executable, "-m", "homeostat.cli.main", "serve", "--store", str(store), "--port", str(port)]
+    keeper = Keeper()
+    try:
+        keeper.start("dashboard", command, log=output)
+    except OSError:
+        keeper.close()
+        raise
+    say(f"dashboard at http://{LOOPBACK}:{port}/")
+    return keeper
+
+
+def _free_port() -> int:
+    """The usual one, so that an open page finds the next run again; any other if that is taken."""
+    for wanted in (PORT, 0):
+        with socket.socket() as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind((LOOPBACK, wanted))
+            except OSError:
+                continue
+            return int(tried.getsockname()[1])
+    return PORT

@@ -1,0 +1,203 @@
+"""A checkpoint that is broken is told so by name, whatever is wrong with it, and nothing is written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from homeostat.checkpoint.damage import DamagedError, find_damage, require_sound
+from homeostat.checkpoint.file_formats import end_problem, stream_problem
+from homeostat.checkpoint.files import HadoopFiles
+from homeostat.checkpoint.metadata import Checkpoint, open_checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CheckpointOf = Callable[[str], Path]
+Break = Callable[[Path], object]
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5])
+    forget_sums(path)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+    forget_sums(path)
+
+
+def flip(path: Path) -> None:
+    """One bit in the middle; Hadoop's checksums stay as they are."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def newer(path: Path) -> None:
+    path.write_text("v9\n" + path.read_text().partition("\n")[2])
+    forget_sums(path)
+
+
+def torn(path: Path) -> None:
+    path.write_text('v1\n{"batch')
+    forget_sums(path)
+
+
+def forget_sums(path: Path) -> None:
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
+def foreign(path: Path) -> None:
+    path.write_text("notes")
+
+
+def content(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("kind", ["counts", "counts-hdfs", "counts-ids", "unique", "sessions", "pairs", "processor"])
+def test_a_sound_checkpoint_has_no_damage(kind: str, checkpoint_of: CheckpointOf) -> None:
+    checkpoint = open_checkpoint(str(checkpoint_of(kind)))
+    assert find_damage(checkpoint) == []
+    assert find_damage(checkpoint, 1) == []
+
+
+CASES: dict[str, tuple[str, str, Break, str]] = {
+    "missing delta": ("counts-hdfs", "state/0/1/2.delta", Path.unlink, "is missing"),
+    "missing changelog": ("counts", "state/0/1/3.changelog", Path.unlink, "is missing"),
+    "truncated delta": ("counts-hdfs", "state/0/2/4.delta", cut, "is cut off"),
+    "empty delta": ("counts-hdfs", "state/0/2/4.delta", empty, "is empty"),
+    "truncated changelog": ("counts", "state/0/2/4.changelog", cut, "is cut off"),
+    "truncated snapshot": ("counts", "state/0/0/2.zip", cut, "is no whole zip file"),
+    "changed snapshot": ("counts", "state/0/0/2.zip", flip, "differs from its checksums"),
+    "changed delta": ("counts-hdfs", "state/0/0/3.delta", flip, "differs from its checksums"),
+    "foreign file in a store": ("counts", "state/0/1/notes.txt", foreign, "is a foreign file"),
+    "foreign file among partitions": ("counts", "state/0/notes.txt", foreign, "is a foreign file"),
+    "foreign file in a log": ("counts", "offsets/notes.txt", foreign, "is a foreign file"),
+    "offsets of a later version": ("counts", "offsets/3", newer, "has version 9, and Spark knows 1 to 2"),
+    "commit of a later version": ("counts", "commits/3", newer, "has version 9, and Spark knows 1 to 3"),
+    "operator of a later version": ("counts", "state/0/_metadata/metadata", newer, "has version 9"),
+    "truncated offsets": ("counts", "offsets/2", torn, "is cut off or holds something else"),
+    "empty commit": ("counts", "commits/1", empty, "is empty"),
+    "truncated commit": ("counts", "commits/1", torn, "is cut off or holds something else"),
+    "last commit truncated": ("counts", "commits/3", torn, "is cut off or holds something else"),
+    "changed commit": ("counts-ids", "commits/1", flip, "differs from its checksums"),
+    "truncated offset of a source": ("counts", "offsets/2", cut, "an offset is no JSON"),
+    "missing entry of a file source": ("counts", "sources/0/1", Path.unlink, "is missing"),
+    "empty entry of a file source": ("counts", "sources/0/3", empty, "is empty"),
+    "changed entry of a file source": ("counts", "sources/0/2", flip, "differs from its checksums"),
+    "changed schema": ("counts", "state/0/0/_metadata/schema", flip, "differs from its checksums"),
+    "missing commit": ("counts", "commits/1", Path.unlink, "is missing"),
+    "missing offsets": ("counts", "offsets/3", Path.unlink, "is missing"),
+    "missing metadata": ("counts", "metadata", Path.unlink, "is missing"),
+    "unreadable metadata": ("counts", "metadata", torn, "is no JSON"),
+    "missing partition": ("counts", "state/0/2", shutil.rmtree, "holds no state"),
+    "missing side of a join": ("pairs", "state/0/1/left-keyToNumValues/4.changelog", Path.unlink, "behind"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_damage_is_named(case: str, checkpoint_of: CheckpointOf) -> None:
+    kind, path, damage, words = CASES[case]
+    root = checkpoint_of(kind)
+    damage(root / path)
+    before = content(root)
+    found = find_damage(open_checkpoint(str(root)))
+    expected = path.rpartition("/")[0] if words == "behind" else path
+    assert [each for each in found if each.path.startswith(expected) and words in each.what], found
+    assert all(each.follows and each.fix for each in found)
+    with pytest.raises(DamagedError, match=found[0].path):
+        require_sound(open_checkpoint(str(root)))
+    assert content(root) == before
+
+
+def test_a_file_that_a_snapshot_shares_is_missing_or_cut(checkpoint_of: CheckpointOf) -> None:
+    root = checkpoint_of("counts")
+    table = min((root / "state/0/0/SSTs").glob("*.sst"))
+    whole = table.read_bytes()
+    table.write_bytes(whole[:-1])
+    (found,) = find_damage(open_checkpoint(str(root)), 1)
+    assert found.what == f"has {len(whole) - 1} bytes, and should have {len(whole)}, and 2.zip needs it"
+    table.unlink()
+    (found,) = find_damage(open_checkpoint(str(root)), 1)
+    assert (found.path, found.what) == (f"state/0/0/SSTs/{table.name}", "is missing, and 2.zip needs it")
+
+
+def test_a_processor_that_was_moved_has_lost_its_schema(checkpoint_of: CheckpointOf) -> None:
+    """Spark writes down where the schema lies, and does not look beside the state."""
+    root = checkpoint_of("processor")
+    for noted in (root / "state/0/_metadata/v2").glob("[0-9]*"):
+        noted.write_text(noted.read_text().replace("/_stateSchema/", "/_elsewhere/"))
+        forget_sums(noted)
+    (found,) = find_damage(open_checkpoint(str(root)))
+    assert found.path == "state/0/_metadata"
+    assert "names the schema file" in found.what
+    assert "if the checkpoint was moved, move it back" in found.fix
+
+
+def test_hadoop_sees_the_same(spark: SparkSession, checkpoint_of: CheckpointOf) -> None:
+    root = checkpoint_of("counts")
+    checkpoint = Checkpoint(root.as_uri(), HadoopFiles(spark))
+    assert find_damage(checkpoint) == []
+    flip(root / "state/0/1/4.changelog")
+    (root / "commits" / "1").unlink()
+    found = {each.path: each.what for each in find_damage(checkpoint)}
+    assert found.pop("commits/1") == "is missing"
+    assert found.popitem()[1].startswith("cannot be read: ")
+
+
+def test_logs_that_lost_their_end_leave_the_state_ahead(checkpoint_of: CheckpointOf) -> None:
+    root = checkpoint_of("counts")
+    for log in ("offsets", "commits"):
+        for batch in (2, 3):
+            (root / log / str(batch)).unlink()
+    found = find_damage(open_checkpoint(str(root)))
+    assert {each.path for each in found} == {f"state/0/{partition}/4.changelog" for partition in range(3)}
+    assert {each.what for each in found} == {"is ahead: no batch after 1 was begun"}
+
+
+def test_an_open_batch_is_no_damage(checkpoint_of: CheckpointOf) -> None:
+    """The state of a batch is written before its commit."""
+    root = checkpoint_of("counts")
+    (root / "commits" / "3").unlink()
+    assert find_damage(open_checkpoint(str(root))) == []
+
+
+def test_what_an_old_batch_needs_does_not_concern_the_latest(checkpoint_of: CheckpointOf) -> None:
+    root = checkpoint_of("counts")
+    (root / "state/0/1/1.zip").unlink()
+    checkpoint = open_checkpoint(str(root))
+    assert find_damage(checkpoint) == []
+    assert [each.path for each in find_damage(checkpoint, 0)] == ["state/0/1/1.changelog"]
+
+
+def test_all_damage_is_counted(checkpoint_of: CheckpointOf) -> None:
+    root = checkpoint_of("counts-hdfs")
+    for partition in range(3):
+        (root / f"state/0/{partition}/2.delta").unlink()
+    with pytest.raises(DamagedError, match="2 more, listed by `homeostat state ls`") as raised:
+        require_sound(open_checkpoint(str(root)))
+    assert len(raised.value.found) == 3
+    assert raised.value.exit_code == 3
+
+
+def test_large_files_are_judged_by_their_end(checkpoint_of: CheckpointOf) -> None:
+    delta = (checkpoint_of("counts-hdfs") / "state/0/0/1.delta").read_bytes()
+    assert stream_problem(delta, "lz4") is None
+    assert end_problem(delta[-21:], "lz4") is None
+    assert end_problem(delta[-22:-1], "lz4") == "is cut off"
+
+
+def test_zstd_files_have_an_end_too() -> None:
+    """A frame of one raw block: its magic number, a header, the block `abc`."""
+    frame = b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00abc"
+    assert stream_problem(frame, "zstd") is None
+    assert stream_problem(frame * 2, "zstd") is None
+    assert stream_problem(frame[:-1], "zstd") == "is cut off"
+    assert stream_problem(frame[:7], "zstd") == "is cut off"
+    assert stream_problem(b"abc", "zstd") == "does not begin like zstd"

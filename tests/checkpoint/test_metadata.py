@@ -1,0 +1,137 @@
+"""What a checkpoint tells of itself."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from homeostat.checkpoint.damage import find_damage
+from homeostat.checkpoint.files import LocalFiles
+from homeostat.checkpoint.metadata import CODEC, Batches, Checkpoint, Variable, open_checkpoint
+from homeostat.checkpoint.rescale import refusal
+from homeostat.checkpoint.state_tables import tables
+from homeostat.checkpoint.store_files import StoreFile, chain
+from homeostat.core.errors import ConfigError
+
+CheckpointOf = Callable[[str], Path]
+PARTITIONS = 3
+
+
+def opened(path: Path) -> Checkpoint:
+    return open_checkpoint(str(path))
+
+
+def test_batches_settings_and_partitions(checkpoint_of: CheckpointOf) -> None:
+    path = checkpoint_of("counts")
+    checkpoint = opened(path)
+    assert checkpoint.committed() == checkpoint.begun() == [0, 1, 2, 3]
+    assert checkpoint.batches() == Batches(3, 3)
+    assert not checkpoint.batches().one_is_open
+    assert checkpoint.state_partitions() == checkpoint.state_partitions(0) == PARTITIONS
+    assert checkpoint.settings()[CODEC] == "lz4"
+    assert checkpoint.written_by() == "4.3 or later"
+    assert checkpoint.query_id()
+    (path / "commits" / "3").unlink()
+    assert checkpoint.batches() == Batches(3, 2)
+    assert checkpoint.batches().one_is_open
+    assert checkpoint.open_repartition() is None
+
+
+def test_a_repartitioning_that_was_interrupted_shows(checkpoint_of: CheckpointOf) -> None:
+    path = checkpoint_of("counts")
+    latest = (path / "offsets" / "3").read_text()
+    (path / "offsets" / "4").write_text(latest.replace('shuffle.partitions":"3"', 'shuffle.partitions":"5"'))
+    assert opened(path).open_repartition() == 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "operator", "names"),
+    [
+        ("counts", "stateStoreSave", ["state"]),
+        ("counts-hdfs", "stateStoreSave", ["state"]),
+        ("unique", "dedupe", ["state"]),
+        ("sessions", "sessionWindowStateStoreSaveExec", ["state"]),
+        ("pairs", "symmetricHashJoin", ["left_side", "right_side"]),
+        ("processor", "transformWithStateInPySparkExec", ["total", "amounts", "seen", "timers"]),
+    ],
+)
+def test_operators_and_their_tables(kind: str, operator: str, names: list[str], checkpoint_of: CheckpointOf) -> None:
+    checkpoint = opened(checkpoint_of(kind))
+    assert checkpoint.has_state()
+    assert checkpoint.operators() == [0]
+    known = checkpoint.operator(0)
+    assert (known.name, known.partitions) == (operator, PARTITIONS)
+    assert sorted(table.view for table in tables(checkpoint)) == sorted(names)
+    assert list(known.stores) == [store for store in checkpoint.stores(0, 0) if store in known.stores]
+
+
+def test_what_has_no_key_has_one_partition(checkpoint_of: CheckpointOf) -> None:
+    """Spark notes the number of the others with it, and makes no more than one."""
+    path = checkpoint_of("counts")
+    schema = path / "state/0/0/_metadata/schema"
+    field = b'{"name":"word","type":"string","nullable":true,"metadata":{}}'
+    assert field in schema.read_bytes()
+    schema.write_bytes(schema.read_bytes().replace(field, b""))
+    schema.with_name(".schema.crc").unlink()
+    for partition in range(1, PARTITIONS):
+        shutil.rmtree(path / f"state/0/{partition}")
+    checkpoint = opened(path)
+    assert checkpoint.operator(0).partitions == 1
+    assert find_damage(checkpoint) == []
+    assert "aggregates without a key" in refusal(checkpoint, "4.3.0")
+
+
+def test_the_partitions_are_those_of_the_batch_not_those_it_began_with(checkpoint_of: CheckpointOf) -> None:
+    path = checkpoint_of("counts")
+    noted = path / "state/0/_metadata/metadata"
+    noted.write_text(noted.read_text().replace('"numPartitions":3', '"numPartitions":1'))
+    assert opened(path).operator(0).partitions == PARTITIONS
+
+
+def test_variables_of_a_processor(checkpoint_of: CheckpointOf) -> None:
+    known = opened(checkpoint_of("processor")).operator(0)
+    assert {Variable("total", "ValueState"), Variable("amounts", "ListState"), Variable("seen", "MapState")} <= {
+        *known.variables
+    }
+    assert known.time_mode == "EventTime"
+
+
+def test_the_files_of_a_store_by_version(checkpoint_of: CheckpointOf) -> None:
+    rocksdb = opened(checkpoint_of("counts")).store_files(0, 1)
+    assert [file.name for file in rocksdb] == ["1.zip", "2.zip", "3.changelog", "4.changelog"]
+    hdfs = opened(checkpoint_of("counts-hdfs")).store_files(0, 1)
+    assert [file.version for file in hdfs if file.kind == "changes"] == [1, 2, 3, 4]
+    with_ids = opened(checkpoint_of("counts-ids"))
+    ids = with_ids.unique_ids(2)[0][1]
+    assert ids == [next(file.unique_id for file in with_ids.store_files(0, 1) if file.version == 3)]
+
+
+def test_what_a_version_is_made_of() -> None:
+    def file(name: str, version: int, kind: str, id: str = "") -> StoreFile:
+        assert kind in ("snapshot", "changes")
+        return StoreFile(name, version, "snapshot" if kind == "snapshot" else "changes", 1, id)
+
+    files = [file("2.zip", 2, "snapshot"), *(file(f"{n}.changelog", n, "changes") for n in (1, 2, 3, 5))]
+    assert [each.name for each in chain(files, 3).files] == ["2.zip", "3.changelog"]
+    assert chain(files, 5).missing == (4,)
+    assert [each.name for each in chain(files, 1).files] == ["1.changelog"]
+    two = [file("1_a.changelog", 1, "changes", "a"), file("1_b.changelog", 1, "changes", "b")]
+    assert [each.name for each in chain(two, 1, {1: "a"}).files] == ["1_a.changelog"]
+
+
+def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is nothing here"):
+        open_checkpoint(str(tmp_path / "nowhere"))
+    with pytest.raises(ConfigError, match="this is no checkpoint"):
+        open_checkpoint(str(tmp_path))
+
+
+def test_a_fresh_checkpoint_has_nothing(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(str(tmp_path), LocalFiles())
+    assert checkpoint.batches() == Batches(-1, -1)
+    assert checkpoint.state_partitions() is None
+    assert not checkpoint.has_state()
+    assert checkpoint.query_id() is None

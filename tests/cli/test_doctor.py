@@ -1,0 +1,65 @@
+"""`homeostat doctor`: what Spark needs on this machine, and what can be done for an application."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeostat.cli import doctor
+
+Homeostat = Callable[..., Any]
+
+
+def test_it_looks_for_all_that_spark_needs(homeostat: Homeostat) -> None:
+    ran = homeostat("doctor")
+    assert ran.code == 0, ran.out
+    assert "standalone: verified; YARN: not verified; Kubernetes: not verified" in ran.out
+    told = homeostat("doctor", "--json").json
+    names = {check["name"] for check in told["checks"]}
+    assert {"pyspark", "pyarrow", "pandas", "httpx", "psutil", "java", "loopback"} <= names
+    assert told["capabilities"] == []
+
+
+@pytest.mark.parametrize(("version", "ok"), [("2.3.3", True), ("3.0.1", False), ("", False)])
+def test_pandas_must_be_there_and_not_too_new(monkeypatch: pytest.MonkeyPatch, version: str, ok: bool) -> None:
+    monkeypatch.setattr(doctor, "_version", lambda name: version)
+    checks = {check.name: check for check in doctor.run_checks(Path("log.sqlite"))}
+    assert checks["pandas"].ok == ok
+    assert bool(checks["pandas"].fix) != ok
+    assert checks["pyspark"].ok == bool(version)
+
+
+def test_without_a_usable_java_it_says_how_to_get_one(homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeostat.spark.cluster.java._candidates", lambda: iter(()))
+    ran = homeostat("doctor")
+    assert ran.code == 3
+    assert "none was found" in ran.out
+    assert "JAVA_HOME" in ran.out
+
+
+def test_an_address_that_cannot_be_used_is_told(homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "SECOND_ADDRESS", "192.0.2.1")
+    ran = homeostat("doctor")
+    assert ran.code == 3
+    assert "192.0.2.1" in ran.out
+    assert "--master" in ran.out
+
+
+def test_it_tells_what_can_be_done_for_an_application(homeostat: Homeostat, tmp_path: Path) -> None:
+    place = tmp_path / ".homeostat" / "clicks"
+    place.mkdir(parents=True)
+    (place / "driver.json").write_text("{}")
+    table = [{"what": "executors up and down", "can": False, "reason": "local[2] runs everything in one process"}]
+    (place / "capabilities.json").write_text(json.dumps(table))
+    for arguments in ((), ("--directory", "clicks"), ("--directory", str(place))):
+        ran = homeostat("doctor", *arguments)
+        assert ran.code == 0
+        assert "executors up and down  no  local[2] runs everything" in ran.out
+        assert homeostat("doctor", *arguments, "--json").json["capabilities"] == table
+    refused = homeostat("doctor", "--directory", "clocks")
+    assert refused.code == 2
+    assert "nothing was started here" in refused.err

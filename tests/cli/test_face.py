@@ -1,0 +1,165 @@
+"""`serve`, `report`, and a person's word to a running loop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeostat.core.findings import Record
+from homeostat.core.policy import Policy
+from homeostat.runtime.diary import Diary
+from homeostat.runtime.manager import Manager
+from homeostat.sim.scenario import catalogue
+from homeostat.sim.simulation import build_engine
+from homeostat.store.sqlite import SqliteStore
+
+Homeostat = Callable[..., Any]
+RUN = "app/words"
+
+
+@contextmanager
+def managed(log: Path, scenario: Path) -> Iterator[None]:
+    """A manager at work in another thread, as another process would have it. Its log says that it was heard of now."""
+    stopping = threading.Event()
+    ready = threading.Event()
+
+    def work() -> None:
+        store = SqliteStore(log)
+        policy = Policy("nothing")
+        diary = Diary(store, RUN, policy)
+        manager = Manager(build_engine(catalogue.load(str(scenario))), policy, store, RUN, on_step=diary.note)
+        manager.start()
+        store.append(RUN, [Record("heard", "engine", time.time(), "heard of now")])
+        ready.set()
+        while not stopping.is_set():
+            manager.advance(manager.engine.now_s + 1.0)
+            stopping.wait(0.02)
+        store.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    ready.wait()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def test_a_person_pauses_and_resumes(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
+    with managed(tmp_path / "homeostat.sqlite", scenario):
+        told = homeostat("pause", "--why", "a deployment", "--json").json
+        assert (told["run"], told["done"], told["order"]["why"]) == (RUN, True, "a deployment")
+        assert [record["kind"] for record in told["records"]] == ["operator"]
+        ran = homeostat("apply", "set", "parallelism.count=4")
+        assert (ran.code, "paused by" in ran.err) == (1, True)
+        assert homeostat("resume").code == 0
+        assert "operator" in homeostat("log", "--kind", "operator").out
+
+
+def test_knobs_are_set_by_hand_after_a_dry_run(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
+    with managed(tmp_path / "homeostat.sqlite", scenario):
+        dry = homeostat("apply", "set", "parallelism.count=4", "--dry-run")
+        assert "parallelism.count 3 → 4" in dry.out
+        assert homeostat("log", "--kind", "order", "--json").json == []
+        assert homeostat("apply", "resolver", "scale-up", "--dry-run").out == f"would ask {RUN}: resolve scale-up\n"
+        refused = homeostat("apply", "scale", "--executors", 6, "--dry-run")
+        assert (refused.code, "executors.app cannot be set here" in refused.err) == (2, True)
+        assert "parallelism.count" in refused.err
+        told = homeostat("apply", "set", "parallelism.count=4", "--json").json
+        assert "by-hand: parallelism.count = 4" in [record["text"] for record in told["records"]]
+        ran = homeostat("apply", "scale", "--executors", 6)
+        assert (ran.code, "executors.app cannot be set here" in ran.err) == (1, True)
+
+
+def test_a_dry_run_of_the_only_run_needs_no_name_and_no_manager(homeostat: Homeostat, tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "homeostat.sqlite")
+    store.append(RUN, [Record("g-1", "engine", 1e9, "long ago")])
+    store.save_state(RUN, "present", {"observed": {"executors.app": 4}})
+    store.close()
+    assert homeostat("apply", "scale", "--executors", 6, "--dry-run").out == (
+        f"would ask {RUN}: apply\nexecutors.app 4 → 6\n"
+    )
+    told = homeostat("apply", "scale", "--executors", 6, "--dry-run", "--json").json
+    assert (told["done"], told["order"]["values"]) == (False, {"executors.app": 6})
+    assert homeostat("log", "--kind", "order", "--json").json == []
+
+
+def test_what_cannot_be_asked_is_told(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
+    assert homeostat("pause").code == 2
+    with managed(tmp_path / "homeostat.sqlite", scenario):
+        for words, what in [
+            (("approve", "v-9"), "v-9 is not advised now"),
+            (("revert",), "there is no action to take back now"),
+            (("apply", "resolver", "scale-up"), "there is no resolver 'scale-up'; there are: none"),
+            (("apply", "set", "parallelism.count=many"), "write KNOB=VALUE"),
+            (("pause", "--run", "app/wrods"), "app/words"),
+        ]:
+            ran = homeostat(*words)
+            assert ran.code in (1, 2)
+            assert what in ran.err
+
+
+def test_an_order_to_nobody_is_not_taken_for_done(
+    homeostat: Homeostat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("homeostat.cli.operator.ANSWER_LIMIT_S", 0.3)
+    store = SqliteStore(tmp_path / "homeostat.sqlite")
+    store.append(RUN, [Record("g-1", "engine", time.time(), "it ran")])
+    store.append("app/old", [Record("g-1", "engine", 1e9, "long ago")])
+    store.close()
+    ran = homeostat("pause")
+    assert (ran.code, "no manager has answered" in ran.err) == (1, True)
+
+
+def test_the_report_is_one_file(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
+    homeostat("sim", "run", scenario, "--store", "log.sqlite")
+    told = homeostat("report", "--store", "log.sqlite", "--out", "out/report.html", "--json").json
+    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert told["bytes"] == len(text.encode())
+    for words in ("small/provisioning/1", "worker hours", "Kept up", "scale-up: parallelism.count = 5", "helped"):
+        assert words in text
+    assert "src=" not in text.replace("src=\\", "")
+    assert "://" not in text.split("</style>")[0]
+
+
+def test_serve_tells_its_address_answers_there_and_stops(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    command = [sys.executable, "-m", "homeostat.cli.main", "serve", "--store", "later.sqlite", "--port", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        address = server.stderr.readline().split()[-1]
+        assert "sign in with the token in" in server.stderr.readline()
+        with urllib.request.urlopen(f"{address}index.json", timeout=30) as answer:
+            assert b'"total":0' in answer.read()
+        server.send_signal(signal.SIGINT)
+        assert server.wait(30) in (0, 130)
+        assert "Traceback" not in server.stderr.read()
+    (file,) = (tmp_path / "state" / "homeostat").iterdir()
+    assert file.read_text().startswith("operate ")
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (("--host", "0.0.0.0"), "--tokens"),
+        (("--tokens", "missing"), "missing"),
+        (("--webhook", "nonsense"), "--webhook"),
+        (("--webhook-shape", "plane"), "did you mean 'plain'?"),
+    ],
+)
+def test_serve_refuses_what_it_cannot_do(homeostat: Homeostat, options: tuple[str, ...], what: str) -> None:
+    ran = homeostat("serve", "--port", "0", *options)
+    assert ran.code == 2
+    assert what in ran.err

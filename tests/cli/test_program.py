@@ -1,0 +1,153 @@
+"""The program as a whole: help, version, doctor, policies, and what happens when something goes wrong."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import homeostat as package
+from homeostat.cli import main, scenario_arguments, sim_tables, status
+
+Homeostat = Callable[..., Any]
+
+
+PROGRAM = [sys.executable, "-m", "homeostat.cli.main"]
+
+
+def program(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *arguments], cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def test_version_and_help(homeostat: Homeostat) -> None:
+    assert homeostat("--version").out == f"homeostat {package.__version__}\n"
+    ran = homeostat("--help")
+    assert ran.code == 0
+    for command in ("demo", "sim", "log", "explain", "policies", "config", "bench", "doctor"):
+        assert command in ran.out
+
+
+def test_help_needs_nothing_heavy(tmp_path: Path) -> None:
+    code = """
+import sys
+from homeostat.cli.main import run
+run(["--help"])
+heavy = {"numpy", "matplotlib", "pydantic", "sqlite3"} & set(sys.modules)
+sys.exit(f"imported {heavy}" if heavy else 0)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_real_program_keeps_data_and_messages_apart(scenario: Path, tmp_path: Path) -> None:
+    ran = program("sim", "run", str(scenario), "--store", "log.sqlite", "--json", cwd=tmp_path)
+    assert ran.returncode == 0
+    assert ran.stdout.startswith("{")
+    assert "log.sqlite" in ran.stderr
+    refused = program("sim", "run", "E77", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    assert refused.stderr.startswith("homeostat: there is no scenario 'E77'")
+
+
+def test_a_reader_that_leaves_early_is_no_error_message(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*PROGRAM, "sim", "list"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == ""
+
+
+def test_an_interrupt_ends_cleanly(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*PROGRAM, "demo", "--engine", "sim", "--scenario", "E4", "--no-live"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        assert running.wait() == 130
+        assert "Traceback" not in running.stderr.read()
+
+
+def test_the_unforeseen_is_one_line_and_a_traceback_on_request(
+    homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object, **options: object) -> None:
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr(main, "app", broken)
+    ran = homeostat("policies")
+    assert ran.code == 1
+    assert ran.err.count("\n") == 1
+    assert "unexpected ZeroDivisionError: by nought" in ran.err
+    assert "HOMEOSTAT_DEBUG=1" in ran.err
+    monkeypatch.setenv("HOMEOSTAT_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main.run(["policies"])
+
+
+def test_policies_are_listed_with_the_default_first(homeostat: Homeostat) -> None:
+    ran = homeostat("policies")
+    assert ran.code == 0
+    listed = homeostat("policies", "--json").json
+    assert [line.split()[0] for line in ran.out.splitlines()[1:]] == [entry["name"] for entry in listed]
+    assert listed[0]["name"] == "provisioning"
+    assert all(entry["description"] and "\n" not in entry["description"] for entry in listed)
+
+
+def test_doctor_finds_this_machine_fit(homeostat: Homeostat) -> None:
+    ran = homeostat("doctor")
+    assert ran.code == 0
+    assert "python" in ran.out
+    checks = {check["name"]: check for check in homeostat("doctor", "--json").json["checks"]}
+    assert all(check["ok"] for check in checks.values())
+    assert {"python", "numpy", "pydantic", "rich", "typer", "matplotlib", "terminal", "log"} <= set(checks)
+
+
+def test_doctor_reports_a_log_that_cannot_be(homeostat: Homeostat, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    ran = homeostat("doctor", "--store", "folder")
+    assert ran.code == 3
+    assert "folder is a directory" in ran.out
+
+
+def test_config_check_and_show(homeostat: Homeostat, tmp_path: Path) -> None:
+    (tmp_path / "homeostat.toml").write_text("[guards]\nlargest_change = 3.0\n")
+    ran = homeostat("config", "check", "homeostat.toml")
+    assert (ran.code, ran.out) == (0, "homeostat.toml: ok\n")
+    assert homeostat("config", "check", "homeostat.toml", "--json").json == {"file": "homeostat.toml", "ok": True}
+    (tmp_path / "wrong.toml").write_text("[guards]\nlargest_chnge = 3.0\n")
+    ran = homeostat("config", "check", "wrong.toml")
+    assert ran.code == 2
+    assert "wrong.toml:2" in ran.err
+    assert "largest_change" in ran.err
+    shown = {entry["key"]: entry for entry in homeostat("config", "show", "--config", "homeostat.toml", "--json").json}
+    assert shown["guards.largest_change"]["value"] == 3.0
+    assert "homeostat.toml" in shown["guards.largest_change"]["origin"]
+    assert shown["guards.cooldown"]["origin"] == "default"
+    assert "guards.largest_change" in homeostat("config", "show").out
+
+
+@pytest.mark.parametrize("module", [sim_tables, scenario_arguments, status])
+def test_the_examples_in_the_docstrings_hold(module: ModuleType) -> None:
+    tried = doctest.testmod(module)
+    assert tried.attempted > 0
+    assert tried.failed == 0

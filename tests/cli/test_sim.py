@@ -1,0 +1,155 @@
+"""`homeostat sim`: what a user sees of scenarios, runs and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from homeostat.cli import pictures, scenario_arguments
+from homeostat.sim.scenario import catalogue
+from homeostat.sim.simulation import simulate
+
+Homeostat = Callable[..., Any]
+
+
+RUN_KEYS = [
+    "scenario",
+    "policy",
+    "seed",
+    "converged",
+    "steps",
+    "time_to_healthy_s",
+    "final_parallelism",
+    "trajectory",
+    "slo_violation_s",
+    "instance_seconds",
+    "oracle_instance_seconds",
+    "needless_actions",
+]
+
+
+def test_list_names_every_shipped_scenario(homeostat: Homeostat) -> None:
+    ran = homeostat("sim", "list")
+    assert ran.code == 0
+    assert [line.split()[0] for line in ran.out.splitlines()[1:]] == list(catalogue.names())
+    listed = homeostat("sim", "list", "--json").json
+    assert [entry["name"] for entry in listed] == list(catalogue.names())
+    assert {entry["engine"] for entry in listed} == {"dataflow", "microbatch"}
+    assert all(entry["title"] for entry in listed)
+
+
+def test_a_run_has_the_promised_json_keys(homeostat: Homeostat, scenario: Path) -> None:
+    ran = homeostat("sim", "run", scenario, "--json")
+    assert ran.code == 0
+    result = ran.json
+    assert list(result) == RUN_KEYS
+    assert result["scenario"] == "small"
+    assert result["policy"] == "provisioning"
+    assert result["converged"] is True
+    assert result["steps"] == len(result["trajectory"]) >= 1
+    first = result["trajectory"][0]
+    assert list(first) == ["time_s", "action", "because", "parallelism"]
+    assert 300 < first["time_s"] < 600
+    assert first["because"] == "under-provisioned at count"
+    assert first["parallelism"]["count"] >= 4
+
+
+def test_the_same_seed_is_the_same_run_and_another_is_not(homeostat: Homeostat, scenario: Path) -> None:
+    scenario.write_text(scenario.read_text().replace('kind = "steps"', 'kind = "steps"\nnoise = { sigma = 0.1 }'))
+    first = homeostat("sim", "run", scenario, "--seed", 7, "--json")
+    assert first.out == homeostat("sim", "run", scenario, "--seed", 7, "--json").out
+    other = homeostat("sim", "run", scenario, "--seed", 8, "--json").json
+    assert first.json["seed"] == 7
+    assert other["seed"] == 8
+    assert first.json | {"seed": 8} != other
+
+
+def test_a_run_in_words_shows_the_path_and_the_summary(homeostat: Homeostat, scenario: Path) -> None:
+    ran = homeostat("sim", "run", scenario)
+    assert ran.code == 0
+    lines = ran.out.splitlines()
+    assert lines[0] == "small: A word count whose load doubles (policy provisioning, seed 1)"
+    assert "start" in lines[2]
+    assert "count=3 lines=1" in lines[2]
+    assert "scale-up: parallelism.count" in lines[3]
+    assert "under-provisioned at count" in lines[3]
+    assert "converged               yes" in ran.out
+    assert "\x1b" not in ran.out
+    assert ran.err == ""
+
+
+def test_a_run_that_only_advises_tells_its_advice(homeostat: Homeostat, scenario: Path) -> None:
+    ran = homeostat("sim", "run", scenario, "--mode", "advise")
+    told = [line for line in ran.out.splitlines() if "advice: would scale-up" in line]
+    assert told
+    assert told[0].startswith("0:0")
+    assert "because of under-provisioned at count" in " ".join(ran.out.split())
+
+
+def test_an_unhealthy_end_is_exit_code_3(homeostat: Homeostat, scenario: Path) -> None:
+    ran = homeostat("sim", "run", scenario, "--mode", "observe")
+    assert ran.code == 3
+    assert "converged               no" in ran.out
+    ran = homeostat("sim", "run", scenario, "--mode", "observe", "--json")
+    assert ran.code == 3
+    assert ran.json["converged"] is False
+    assert ran.json["time_to_healthy_s"] is None
+    assert ran.json["steps"] == 0
+
+
+def test_settings_change_the_run(homeostat: Homeostat, scenario: Path) -> None:
+    scenario.write_text(scenario.read_text().replace("200 /s", "900 /s"))
+    wide = homeostat("sim", "run", scenario, "--set", "guards.largest_change=20", "--json").json
+    narrow = homeostat("sim", "run", scenario, "--set", "guards.largest_change=2", "--json").json
+    assert narrow["trajectory"][0]["parallelism"]["count"] == 6
+    assert wide["trajectory"][0]["parallelism"]["count"] >= 18
+    assert wide["slo_violation_s"] < narrow["slo_violation_s"]
+
+
+def test_compare_has_a_line_for_each_policy(homeostat: Homeostat, scenario: Path) -> None:
+    policies = ["provisioning", "provisioning.paper", "static"]
+    options = [word for policy in policies for word in ("--policy", policy)]
+    ran = homeostat("sim", "compare", scenario, *options)
+    assert ran.code == 0
+    assert [line.split()[0] for line in ran.out.splitlines()[2:-1]] == policies
+    assert ran.out.splitlines()[-1].endswith("at end: count/lines")
+    compared = homeostat("sim", "compare", scenario, *options, "--json").json
+    assert [result["policy"] for result in compared] == policies
+    assert all(list(result) == RUN_KEYS for result in compared)
+    assert len({result["oracle_instance_seconds"] for result in compared}) == 1
+
+
+def test_compare_without_policies_runs_all_that_act(homeostat: Homeostat, scenario: Path) -> None:
+    scenario.write_text(scenario.read_text().replace("20 min", "8 min"))
+    compared = homeostat("sim", "compare", scenario, "--json").json
+    ran = [result["policy"] for result in compared]
+    assert {"provisioning", "provisioning.paper", "heron", "ds2", "flink", "hpa", "dstream", "static"} <= set(ran)
+    assert not {"alert", "throughput", "throughput.paper"} & set(ran)
+
+
+def test_compare_draws_a_picture(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
+    options = ("--policy", "provisioning", "--policy", "static", "--picture")
+    ran = homeostat("sim", "compare", scenario, *options, tmp_path / "new" / "runs.svg")
+    assert ran.code == 0
+    assert "runs.svg" in ran.err
+    drawn = (tmp_path / "new" / "runs.svg").read_text()
+    for word in ("provisioning: healthy at the end", "static: ", "throughput", "needed", "instances", "minutes"):
+        assert word in drawn
+
+
+def test_a_picture_of_the_same_run_is_the_same_file(scenario: Path, tmp_path: Path) -> None:
+    loaded = catalogue.load(scenario)
+    result = simulate(loaded, scenario_arguments.policy_for(loaded, "static"))
+    for name in ("one.svg", "two.svg", "three.png"):
+        pictures.compare([result], tmp_path / name, "Static")
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    assert (tmp_path / "three.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_that_cannot_be_written_is_one_line(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    ran = homeostat("sim", "compare", scenario, "--policy", "static", "--picture", tmp_path / "file" / "runs.svg")
+    assert ran.code == 1
+    assert ran.err.startswith("homeostat: ")
+    assert "the picture cannot be written" in ran.err

@@ -1,0 +1,159 @@
+"""`homeostat status`: what an application is doing, from what it wrote down."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeostat.core.findings import JSON, Record
+from homeostat.store.sqlite import SqliteStore
+
+Homeostat = Callable[..., Any]
+CAPABILITIES = [
+    {"what": "executors up and down", "can": True, "reason": "standalone"},
+    {"what": "words: state partitions", "can": False, "reason": "it has no state, or has done no batch yet"},
+]
+
+
+def batch(number: int, at_s: float, **more: JSON) -> Record:
+    body: dict[str, JSON] = {"rows": 2000, "seconds": 1.5, "trigger_s": 2.0, "arrival_per_s": 1000.0, "span_s": 2.0}
+    body |= {"pending_rows": 1500, "executors": 2, "workers": 2, "batch": number}
+    return Record(f"b-{number}", "batch", at_s, f"batch {number}", body=body | more)
+
+
+def application(place: Path, *records: Record, process: int | None = None, started_s: float | None = None) -> None:
+    """The files of an application that this very process pretends to drive."""
+    place.mkdir(parents=True)
+    about = {
+        "process": os.getpid() if process is None else process,
+        "application": "app-1",
+        "ui": "http://127.0.0.1:4040",
+        "started_s": _began_s() if started_s is None else started_s,
+        "queries": {"words": "clicks/words"},
+        "mode": "regulate",
+        "store": str(place / "log.sqlite"),
+    }
+    (place / "driver.json").write_text(json.dumps(about))
+    knobs = {"executors": {"words": 2}, "values": {"state_partitions.words": 4}}
+    (place / "knobs.json").write_text(json.dumps(knobs))
+    (place / "capabilities.json").write_text(json.dumps(CAPABILITIES))
+    store = SqliteStore(place / "log.sqlite")
+    store.append("clicks/words", records)
+    store.close()
+
+
+def _began_s() -> float:
+    import psutil
+
+    return float(psutil.Process().create_time())
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / ".homeostat"
+
+
+def test_one_that_keeps_up_is_healthy_and_told_in_full(homeostat: Homeostat, home: Path) -> None:
+    now_s = time.time()
+    application(
+        home / "clicks",
+        batch(1, now_s - 0.3),
+        Record("d-1", "diagnosis", now_s - 0.3, "scan is under-provisioned (probability 0.90)", "scan"),
+        Record("d-2", "diagnosis", now_s - 0.3, "scan is slow-instance (probability 0.70)", "scan"),
+        Record("e-1", "diagnosis", now_s - 0.2, "slow-instance is over", "scan", ("d-2",), {"over": True}),
+        Record("a-1", "action", now_s - 0.2, "scale-up: executors.app = 4", "scan", ("d-1",)),
+        Record("c-1", "receipt", now_s - 0.1, "a-1 took effect", "", ("a-1",), {"action": "a-1", "applied": True}),
+        Record("u-1", "outcome", now_s - 0.1, "a-1 helped", "scan", ("a-1",), {"action": "a-1", "model_error": 0.2}),
+        batch(2, now_s - 0.1),
+    )
+    ran = homeostat("status")
+    assert ran.code == 0, ran.out
+    for words in (
+        "healthy",
+        "app-1",
+        "http://127.0.0.1:4040",
+        "executors.app 2",
+        "1,000 rows/s, 1,000 rows/s arrive, 1,500 rows wait, took 1.5 s of 2 s, 2 executors",
+        "under-provisioned",
+        "scale-up: executors.app = 4 (a-1); a-1 took effect (c-1); a-1 helped (u-1)",
+        "off by scan 22%",
+        "words: state partitions  no   it has no state",
+    ):
+        assert words in ran.out
+    assert "slow-instance" not in ran.out
+    told = homeostat("status", "--directory", "clicks", "--json").json
+    assert (told["health"], told["alive"], told["knobs"]["executors.app"]) == ("healthy", True, 2)
+    (query,) = told["queries"]
+    assert [diagnosis["id"] for diagnosis in query["diagnoses"]] == ["d-1"]
+    assert query["batch"]["batch"] == 2
+    assert query["heartbeat_s"] < 60
+    assert query["model_errors"] == {"scan": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("records", "health", "words"),
+    [
+        ([], "unknown", "no batch has ended yet"),
+        ([("pending_rows", 9000)], "falling behind", "9,000 rows wait"),
+        ([("pending_rows", None)], "healthy", ""),
+    ],
+)
+def test_its_health(homeostat: Homeostat, home: Path, records: list[tuple[str, JSON]], health: str, words: str) -> None:
+    application(home / "clicks", *[batch(1, time.time() - 0.1, **dict([each])) for each in records])
+    told = homeostat("status", "--json")
+    assert told.json["health"] == health
+    assert told.code == (0 if health == "healthy" else 3)
+    assert words in told.json["queries"][0]["reason"]
+
+
+def test_without_news_nobody_knows(homeostat: Homeostat, home: Path) -> None:
+    from homeostat.views.overview import query_state
+
+    state = query_state("words", [batch(1, 1000.0)], alive=True, now_s=1100.0)
+    assert (state.health, state.reason) == ("unknown", "no news for 100 s")
+    assert query_state("words", [batch(1, 1000.0)], alive=True, now_s=1060.0).health == "healthy"
+
+
+def test_a_driver_that_has_ended_or_whose_number_another_process_has(homeostat: Homeostat, home: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    application(home / "ended", batch(1, time.time()), process=ended.pid)
+    ran = homeostat("status", "--directory", "ended")
+    assert ran.code == 3
+    assert ran.out.startswith("not running")
+    assert f"process {ended.pid} has ended" in ran.out
+    application(home / "other", batch(1, time.time()), process=os.getpid(), started_s=_began_s() - 3600)
+    assert homeostat("status", "--directory", "other.py", "--json").json["health"] == "not running"
+
+
+def test_a_log_that_is_gone_is_unknown_and_the_rest_is_told(homeostat: Homeostat, home: Path) -> None:
+    application(home / "clicks", batch(1, time.time()))
+    (home / "clicks" / "log.sqlite").unlink()
+    ran = homeostat("status")
+    assert ran.code == 3
+    assert "unknown" in ran.out
+
+
+@pytest.mark.parametrize("arguments", [(), ("--directory", "clicks")])
+def test_where_nothing_was_started_one_line_says_so(homeostat: Homeostat, arguments: tuple[str, ...]) -> None:
+    ran = homeostat("status", *arguments)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.count("\n") == 1
+    assert "nothing was started here (start it with `homeostat run APP.PY`)" in ran.err
+
+
+def test_the_log_leaves_batches_out_unless_asked_for(homeostat: Homeostat, home: Path) -> None:
+    application(home / "clicks", batch(1, time.time()), Record("a-1", "action", time.time(), "grows"))
+    log = home / "clicks" / "log.sqlite"
+    assert [record["id"] for record in homeostat("log", "--store", log, "--json").json] == ["a-1"]
+    asked = homeostat("log", "--store", log, "--kind", "batch", "--json").json
+    assert [record["id"] for record in asked] == ["b-1"]

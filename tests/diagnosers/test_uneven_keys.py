@@ -1,0 +1,279 @@
+"""Partitions that stay uneven: because of a hot key, or because of the hash; and what is done about the latter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, Capabilities, Knob, KnobSpec
+from homeostat.core.findings import (
+    ADJUST_SKEW,
+    ALERT,
+    DATA_SKEW,
+    HASH_IMBALANCE,
+    PENDING_SKEW,
+    PRESSURE,
+    RATE_SKEW,
+    UNEVEN,
+    Diagnosis,
+    Proposal,
+    Symptom,
+)
+from homeostat.core.observation import NAN, Balance, TaskSample
+from homeostat.core.topology import Component, Topology
+from homeostat.core.view import View
+from homeostat.detectors.instance_skew import PendingSkewDetector, RateSkewDetector
+from homeostat.detectors.uneven_partitions import UnevenPartitionsDetector
+from homeostat.diagnosers.weighing import EvidenceDiagnoser
+from homeostat.policies import registry
+from homeostat.resolvers.rebalance import RebalanceResolver
+from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.sim.simulation import RunResult, simulate
+from homeostat.store.in_memory import MemoryStore
+from homeostat.testing import check_detector, check_diagnoser, check_resolver, instances, observations, view_of
+
+STATE = Knob(STATE_PARTITIONS, "main")
+SHAPE = Topology(
+    (
+        Component("lines", "source", EXECUTORS_KNOB),
+        Component("count", "operator", EXECUTORS_KNOB, ("lines",), keyed=True, partitions=STATE),
+    )
+)
+EMPTY_ONES = [800.0, 0.0, 0.0, 0.0, 800.0, 0.0, 0.0, 0.0]
+HOT = [1600.0, *[100.0] * 7]
+TASK_S, ROW_S = 0.1, 0.01
+Rows = Sequence[float] | Callable[[int], Sequence[float]]
+
+
+def view(rows: Rows, *, imbalance: Mapping[int, float] | None = None, spec: KnobSpec | None = None) -> View:
+    """Batches whose tasks take 0.1 s and 10 ms a row, on four executors."""
+
+    def tasks(number: int) -> dict[str, TaskSample]:
+        taken = np.asarray(rows(number) if callable(rows) else rows, dtype=np.float64)
+        run_s = TASK_S + ROW_S * taken
+        return {"lines": instances([400.0] * 4, 0.1, finish_s=0.1), "count": instances(taken, run_s, finish_s=run_s)}
+
+    longest_s = max(TASK_S + ROW_S * each for each in (rows(0) if callable(rows) else rows))
+    flow = {"arrival_per_s": 200.0, "rows": 1600.0, "seconds": 1.1 + longest_s, "trigger_s": 10.0}
+    observed = observations(8, tasks, executors=4, **flow)
+    if imbalance is not None:
+        observed = tuple(replace(one, balance=Balance(imbalance)) for one in observed)
+    knobs = {EXECUTORS_KNOB: KnobSpec(1, 100, cost=1.0), STATE: spec or KnobSpec(1, 100, live=False, apply_s=30.0)}
+    return view_of(observed, topology=SHAPE, values={STATE: 8}, capabilities=Capabilities(knobs))
+
+
+def uneven(seen: View) -> list[Symptom]:
+    return list(UnevenPartitionsDetector().detect(seen))
+
+
+def causes(seen: View) -> dict[str, float]:
+    """Of the stage that counts, under pressure."""
+    symptoms = [Symptom(PRESSURE, "count", 0.4, {"offered": 200.0}), *uneven(seen)]
+    symptoms += [*RateSkewDetector().detect(seen), *PendingSkewDetector().detect(seen)]
+    return {d.cause: d.probability for d in EvidenceDiagnoser().diagnose(seen, symptoms) if d.component == "count"}
+
+
+def test_the_parts_keep_their_contracts() -> None:
+    symptoms = [Symptom(PRESSURE, "count", 0.4), Symptom(UNEVEN, "count", 0.5, {"rows over the mean": 2.0}, (0,))]
+    check_detector(UnevenPartitionsDetector())
+    check_diagnoser(EvidenceDiagnoser(), symptoms)
+    check_resolver(RebalanceResolver(), [Diagnosis(HASH_IMBALANCE, "count")])
+
+
+# To see it
+
+
+def test_partitions_of_which_most_are_empty_are_uneven() -> None:
+    (symptom,) = uneven(view(EMPTY_ONES))
+
+    assert (symptom.kind, symptom.component, symptom.instances) == (UNEVEN, "count", (0, 4))
+    assert symptom.evidence["rows over the mean"] == pytest.approx(4.0)
+    assert symptom.evidence["almost empty"] == 6.0
+
+
+def test_half_of_many_partitions_may_be_empty_where_none_stands_out() -> None:
+    half = [200.0, 0.0] * 8
+
+    assert list(RateSkewDetector().detect(view(half))) == []
+    assert [symptom.evidence["rows over the mean"] for symptom in uneven(view(half))] == [2.0]
+
+
+def wandering(number: int) -> list[float]:
+    return [600.0 if index == number % 8 else 150.0 for index in range(8)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([200.0] * 8, id="even"),
+        pytest.param([280.0, *[190.0] * 7], id="a little"),
+        pytest.param(wandering, id="another each time"),
+        pytest.param([8.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], id="hardly any rows"),
+        pytest.param([NAN] * 8, id="unknown"),
+    ],
+)
+def test_other_partitions_are_not_uneven(rows: Rows) -> None:
+    assert uneven(view(rows)) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_does_not_make_even_partitions_uneven(seed: int) -> None:
+    drawn = np.random.default_rng(seed).poisson(60.0, (8, 8)).astype(float)
+    assert uneven(view(lambda number: drawn[number].tolist())) == []
+
+
+# To tell why
+
+
+@pytest.mark.parametrize("rows", [EMPTY_ONES, [200.0, 0.0] * 8, [400.0, 400.0, 400.0, *[100.0] * 13]])
+def test_keys_that_fall_together_are_told_from_a_hot_one_by_the_shape(rows: list[float]) -> None:
+    found = causes(view(rows))
+
+    assert found[HASH_IMBALANCE] > 0.6
+    assert DATA_SKEW not in found
+
+
+def test_a_hot_key_stays_data_skew() -> None:
+    found = causes(view(HOT))
+
+    assert found[DATA_SKEW] > 0.9
+    assert HASH_IMBALANCE not in found
+
+
+def test_the_keys_themselves_outweigh_the_shape() -> None:
+    """In the partition that looks hot are most of the keys; and the two that are not empty have two hot ones."""
+    assert set(causes(view(HOT, imbalance={8: 5.0}))) >= {HASH_IMBALANCE}
+    assert HASH_IMBALANCE not in causes(view(EMPTY_ONES, imbalance={8: 1.1}))
+    assert DATA_SKEW in causes(view(EMPTY_ONES, imbalance={8: 1.1}))
+
+
+def test_without_pressure_there_is_no_diagnosis() -> None:
+    assert list(EvidenceDiagnoser().diagnose(view(EMPTY_ONES), uneven(view(EMPTY_ONES)))) == []
+
+
+# To mend it
+
+KNOWN = {8: 4.0, 9: 1.02, 10: 2.1, 11: 1.05, 12: 1.01, 16: 4.0}
+
+
+def proposals(seen: View) -> list[Proposal]:
+    return list(RebalanceResolver().resolve(seen, [Diagnosis(HASH_IMBALANCE, "count", 0.9)]))
+
+
+def test_the_number_of_partitions_comes_from_the_keys_and_fills_the_waves() -> None:
+    (proposal,) = proposals(view(EMPTY_ONES, imbalance=KNOWN))
+
+    assert (proposal.kind, dict(proposal.patch.values)) == (ADJUST_SKEW, {STATE: 12})
+    assert proposal.prediction is not None
+    assert "as its keys show" in proposal.prediction.text
+    before_s = 1.1 + TASK_S + ROW_S * 800.0
+    after_s = 1.1 + 3 * (TASK_S + ROW_S * 1600.0 / 12)
+    assert proposal.prediction.gain == pytest.approx(math.log(before_s / after_s), rel=0.02)
+    assert proposal.prediction.touched == ("count",)
+
+
+def test_where_nobody_looked_a_prime_number_is_guessed_and_it_is_said_so() -> None:
+    (proposal,) = proposals(view(EMPTY_ONES))
+
+    (wanted,) = proposal.patch.values.values()
+    assert wanted in (11, 19, 23, 31)
+    assert proposal.prediction is not None
+    assert "a guess" in proposal.prediction.text
+
+
+def test_nothing_is_guessed_while_somebody_looks() -> None:
+    assert proposals(view(EMPTY_ONES, imbalance={})) == []
+
+
+def test_a_number_out_of_bounds_is_not_proposed() -> None:
+    (proposal,) = proposals(view(EMPTY_ONES, imbalance=KNOWN, spec=KnobSpec(1, 11, live=False)))
+    assert proposal.patch.values[STATE] <= 11
+
+
+def test_where_no_number_would_help_an_alert_says_so() -> None:
+    (proposal,) = proposals(view(EMPTY_ONES, imbalance={n: n / 2 for n in range(4, 20)}))
+
+    assert proposal.kind == ALERT
+    assert "no number of partitions" in proposal.message
+
+
+def test_where_the_number_cannot_be_changed_an_alert_says_why() -> None:
+    seen = view(EMPTY_ONES, imbalance=KNOWN)
+    notes = {"main: state partitions": "only the state of the RocksDB provider can be repartitioned"}
+    fixed = Capabilities({EXECUTORS_KNOB: KnobSpec(1, 100, cost=1.0)}, notes=notes)
+
+    (proposal,) = proposals(replace(seen, capabilities=fixed))
+
+    assert proposal.kind == ALERT
+    assert proposal.message.startswith("Many keys fall on a few partitions at count")
+    assert "only the state of the RocksDB provider" in proposal.message
+
+
+# In the loop
+
+
+def simulated(*faults: FaultSpec, spread: bool = True) -> tuple[RunResult, MemoryStore]:
+    """A count at three quarters of what it can take, until something happens after five minutes."""
+    scenario = Scenario(
+        name="uneven",
+        title="",
+        engine=MicrobatchSpec(executors=4, slots=2),
+        duration_s=2400.0,
+        components=(
+            ComponentSpec("lines", kind="source", parallelism=8, rate_per_s=5000.0),
+            ComponentSpec(
+                "count", inputs=("lines",), parallelism=16, rate_per_s=500.0, keyed=True, keys=100_000, stateful=True
+            ),
+        ),
+        workload=WorkloadSpec(rate_per_s=2200.0, noise=Noise(0.05, 0.5)),
+        faults=faults,
+        service_noise=Noise(0.1, 0.5),
+        seed=3,
+    )
+    policy = registry.build("provisioning")
+    if not spread:
+        policy = replace(policy, resolvers=tuple(r for r in policy.resolvers if r.name != "adjust-skew"))
+    store = MemoryStore()
+    return simulate(scenario, policy, store=store, run="test"), store
+
+
+IMBALANCE = FaultSpec("hash-imbalance", at_s=300.0, component="count", stride=4)
+
+
+def test_on_the_simulator_an_imbalanced_hash_is_mended_by_another_number_of_partitions() -> None:
+    result, store = simulated(IMBALANCE, spread=False)
+
+    assert [taken.action for taken in result.trajectory] == ["adjust-skew: state_partitions.main = 23"]
+    assert not any(taken.needless for taken in result.trajectory)
+    assert result.as_json()["converged"]
+    diagnosed = [r.body["cause"] for r in store.records("test", kinds=("diagnosis",)) if not r.body.get("over")]
+    assert HASH_IMBALANCE in diagnosed
+    assert DATA_SKEW not in diagnosed
+    assert [r.body["verdict"] for r in store.records("test", kinds=("outcome",))] == ["helped"]
+
+
+def test_keys_that_fall_together_are_not_spread_where_they_could_be() -> None:
+    result, _ = simulated(IMBALANCE)
+
+    assert [taken.action.partition(" =")[0] for taken in result.trajectory] == ["adjust-skew: state_partitions.main"]
+    assert result.as_json()["converged"]
+
+
+@pytest.mark.parametrize("faults", [(), (FaultSpec("hot-key", at_s=300.0, component="count", share=0.3),)])
+def test_nothing_else_is_taken_for_an_imbalanced_hash(faults: tuple[FaultSpec, ...]) -> None:
+    _, store = simulated(*faults)
+
+    assert HASH_IMBALANCE not in [r.body.get("cause") for r in store.records("test", kinds=("diagnosis",))]
+
+
+def test_the_symptoms_of_a_skew_are_not_taken_for_its_cause() -> None:
+    """Rows and finish apart together, as a hot key makes them, but keys that fall together as well."""
+    seen = view(EMPTY_ONES)
+    kinds = {s.kind for s in (*RateSkewDetector().detect(seen), *PendingSkewDetector().detect(seen))}
+
+    assert kinds == {RATE_SKEW, PENDING_SKEW}
+    assert DATA_SKEW not in causes(seen)

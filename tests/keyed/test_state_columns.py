@@ -1,0 +1,112 @@
+"""A state keeps of a value what was given, or it is refused: Spark itself would keep nothing and say nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyspark", reason="the columns are Spark's")
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from homeostat.keyed.state_columns import fitted, packed, stored, unpacked
+
+POINT = StructType([StructField("x", LongType()), StructField("at", TimestampType())])
+
+
+def column(kind: DataType) -> StructType:
+    return StructType([StructField("kept", kind)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "kept"),
+    [
+        (LongType(), 3, 3),
+        (LongType(), np.int64(3), 3),
+        (DoubleType(), 3, 3.0),
+        (DoubleType(), None, None),
+        (DecimalType(9, 2), 3, Decimal(3)),
+        (ArrayType(DoubleType()), (1, 2.5), [1.0, 2.5]),
+        (ArrayType(LongType()), np.array([1, 2]), [1, 2]),
+        (MapType(StringType(), DoubleType()), {"a": 1}, {"a": 1.0}),
+        (BinaryType(), b"a", b"a"),
+        (DateType(), date(2026, 1, 1), date(2026, 1, 1)),
+    ],
+)
+def test_what_fits_is_kept(kind: DataType, given: Any, kept: Any) -> None:
+    (value,) = packed(column(kind), (given,))
+    assert (type(value), value) == (type(kept), kept)
+    assert unpacked(column(kind), (value,)) == (kept,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "told"),
+    [
+        (LongType(), 0.5, "kept BIGINT cannot keep 0.5"),
+        (LongType(), "3", "kept BIGINT cannot keep '3'"),
+        (IntegerType(), 2**31, "kept INT cannot keep 2147483648"),
+        (DoubleType(), True, "kept DOUBLE cannot keep True"),
+        (ArrayType(LongType()), {1}, "kept ARRAY<BIGINT> cannot keep {1}"),
+        (TimestampType(), 7, "kept TIMESTAMP cannot keep 7"),
+        (StringType(), 7, "kept STRING cannot keep 7"),
+        (ArrayType(StringType()), ["a", 7], "kept ARRAY<STRING> cannot keep ['a', 7]"),
+        (MapType(StringType(), LongType()), {None: 7}, "kept MAP<STRING,BIGINT> cannot keep {None: 7}"),
+        (DateType(), datetime(2026, 1, 1, 5), "kept DATE cannot keep datetime.datetime(2026, 1, 1, 5, 0)"),
+        (POINT, (1,), "kept STRUCT<X:BIGINT,AT:TIMESTAMP> cannot keep (1,)"),
+        (POINT, {"x": 1, "When": None}, "kept STRUCT<X:BIGINT,AT:TIMESTAMP> cannot keep {'x': 1, 'When': None}"),
+    ],
+)
+def test_what_does_not_fit_is_refused(kind: DataType, given: Any, told: str) -> None:
+    with pytest.raises(TypeError) as refused:
+        packed(column(kind), (given,))
+    assert str(refused.value) == told
+
+
+def test_a_moment_is_kept_whatever_its_clock_shows() -> None:
+    moments = column(TimestampType())
+    east = datetime(2026, 10, 25, 2, 30, 0, 1, timezone(timedelta(hours=2)))
+    assert stored(moments) == column(LongType())
+    assert unpacked(moments, packed(moments, (east,))) == (east.astimezone(UTC),)
+    assert unpacked(moments, packed(moments, (None,))) == (None,)
+
+
+def test_what_lies_in_others_comes_back_as_it_would_by_itself() -> None:
+    east = datetime(2026, 10, 25, 2, 30, 0, 1, timezone(timedelta(hours=2)))
+    same = east.astimezone(UTC)
+    moments = column(ArrayType(TimestampType()))
+    assert stored(moments) == column(ArrayType(LongType()))
+    assert fitted(moments, ([east, None],)) == ([same, None],)
+    named = column(MapType(StringType(), ArrayType(POINT)))
+    assert stored(named) == column(
+        MapType(StringType(), ArrayType(StructType([StructField("x", LongType()), StructField("at", LongType())])))
+    )
+    (found,) = fitted(named, ({"a": ({"at": east, "x": 1}, (2, None), None)},))
+    assert found == {"a": [(1, same), (2, None), None]}
+    assert [point.x for point in found["a"][:2]] == [1, 2]
+    binary = column(ArrayType(BinaryType()))
+    assert [type(each) for each in unpacked(binary, ([bytearray(b"a")],))[0]] == [bytes]
+
+
+def test_there_must_be_a_value_for_each_column() -> None:
+    two = StructType([StructField("n", LongType()), StructField("total", LongType())])
+    for wrong in (3, (1, 2, 3), None):
+        with pytest.raises(TypeError, match="is not one value for each of n, total"):
+            packed(two, wrong)  # type: ignore[arg-type]

@@ -1,0 +1,128 @@
+"""`homeostat bench forecast`: forecasts of recorded loads against what came, and CSV files of any shape."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from homeostat.core.errors import ConfigError
+from homeostat.core.observation import Array
+from homeostat.lab.bench import forecast as bench
+from homeostat.lab.bench import traces
+from homeostat.lab.bench.traces import Load
+from homeostat.models.forecast import CANDIDATES, Series
+
+HOUR_S, DAY_S = 3600.0, 86_400.0
+
+
+def daily(days: int, noise: float = 0.1) -> Load:
+    times_s = np.arange(0.0, days * DAY_S, 1800.0)
+    drawn = np.random.default_rng(4).normal(0.0, noise, len(times_s))
+    return Load("daily", times_s, 100 * (1 + 0.6 * np.sin(times_s / DAY_S * 2 * np.pi)) * np.exp(drawn))
+
+
+def test_a_daily_load_is_forecast_better_than_by_all_that_is_naive() -> None:
+    told: list[str] = []
+    result = bench.measure([daily(14)], horizons_s=(HOUR_S, DAY_S), origins=6, tell=told.append)
+    assert len(told) == 1
+    found = result["traces"]["daily"]
+    assert list(found["horizons"]) == ["1 h", "1 d"]
+    day = found["horizons"]["1 d"]
+    assert day["origins"] == sum(day["champions"].values()) == 6
+    assert day["mase"]["champion"] < 0.9 * day["mase"]["seasonal naive"] < day["mase"]["last value"]
+    assert 0.6 < result["mean_coverage"] < 0.95
+    assert result["champion_over"]["seasonal naive"] < 0.9
+    assert result["worst"]["champion ÷ seasonal naive"]["at"].startswith("daily, ")
+
+
+class Silent:
+    name = "silent"
+
+    def ahead(self, history: Series, steps: int) -> Array:
+        return np.full(steps, math.nan)
+
+
+def test_a_candidate_that_cannot_speak_is_not_compared() -> None:
+    result = bench.measure([daily(6)], horizons_s=(HOUR_S,), origins=4, candidates=[*CANDIDATES[:2], Silent()])
+    assert "silent" not in result["champion_over"]
+    assert result["champion_over"]["last value"] <= 1.0
+
+
+def test_what_is_judged_was_not_seen() -> None:
+    """After the last origin the load is another one entirely: no forecast can have known."""
+    load = daily(10)
+    changed = Load("changed", load.times_s, np.where(load.times_s >= 9 * DAY_S, 100_000.0, load.per_s))
+    result = bench.measure([changed], horizons_s=(DAY_S,), origins=4)
+    assert result["traces"]["changed"]["horizons"]["1 d"]["mase"]["champion"] > 10
+
+
+def test_a_horizon_too_long_for_the_trace_is_left_out_and_without_any_it_is_refused() -> None:
+    result = bench.measure([daily(3)], horizons_s=(HOUR_S, DAY_S), origins=4)
+    assert list(result["traces"]["daily"]["horizons"]) == ["1 h"]
+    with pytest.raises(ConfigError, match="too short to forecast 1 d ahead"):
+        bench.measure([daily(1)], horizons_s=(DAY_S,), origins=4)
+
+
+def test_a_load_that_never_changes_has_no_error_to_compare() -> None:
+    load = Load("flat", np.arange(0.0, 5 * DAY_S, 1800.0), np.full(240, 7.0))
+    result = bench.measure([load], horizons_s=(HOUR_S,), origins=4)
+    assert result["traces"]["flat"]["horizons"]["1 h"]["mase"] == {}
+    assert result["champion_over"] == {}
+
+
+def lines(*rows: str) -> str:
+    return "\n".join(rows)
+
+
+START_S = datetime(2024, 1, 1, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lines("timestamp,value", "2024-01-01 00:00:00,60", "2024-01-01 00:01:00,120"),
+        lines("\ufeffds;y", "2024-01-01T00:00:00Z;60,0", "2024-01-01T00:01:00Z;120,0"),
+        lines("# from the proxy", "", "time\thost\trequests", f"{START_S:.0f}\ta\t60", f"{START_S + 60:.0f}\tb\t120"),
+        lines(f"{START_S * 1000:.0f},60", f"{(START_S + 60) * 1000:.0f},120"),
+        lines("id,when,n", "x,2024/01/01 00:00,60", "y,2024/01/01 00:01,120"),
+        lines("value,timestamp", "60,2024-01-01 01:00:00+01:00", "120,2024-01-01 01:01:00+01:00"),
+        lines("date|count", "01.01.2024 00:01|120", "01.01.2024 00:00|60"),
+    ],
+)
+def test_files_of_many_shapes_say_the_same(text: str) -> None:
+    load = traces.parse(text, "load.csv")
+    order = np.argsort(load.times_s)
+    assert load.times_s[order].tolist() == [START_S, START_S + 60]
+    assert load.per_s[order].tolist() == [1.0, 2.0]
+    assert traces.parse(text, "load.csv", "rate").per_s[order].tolist() == [60.0, 120.0]
+
+
+def test_lines_that_say_nothing_are_skipped_and_told() -> None:
+    load = traces.parse(lines("timestamp,value", "0,60", "oops", "60,n/a", "120,60,extra"), "load.csv")
+    assert load.times_s.tolist() == [0.0, 60.0, 120.0]
+    assert np.isnan(load.per_s).tolist() == [False, True, False]
+    assert load.notes == ("1 of 4 lines without a time: skipped",)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "load.csv: is empty"),
+        ("a,b\nx,y\n", "load.csv: has no column with a time, found a, b"),
+        ("timestamp,name\n2024-01-01,x\n", "load.csv: has no column with a number"),
+        ("timestamp,value\n5,1\n5,2\n", "needs two lines or more with a value and different times"),
+    ],
+)
+def test_a_file_without_a_load_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        traces.parse(text, "load.csv")
+    assert complaint in refused.value.line
+
+
+def test_a_month_of_minutes_is_read_in_full() -> None:
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    rows = [f"{start + timedelta(minutes=minute)},{minute % 7}" for minute in range(30 * 1440)]
+    assert len(traces.parse(lines("timestamp,value", *rows), "load.csv").per_s) == 30 * 1440

@@ -1,0 +1,159 @@
+"""`homeostat bench twin` compares the same things on both engines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+import pytest
+
+from homeostat.core.errors import HomeostatError
+from homeostat.core.findings import REPLACE, SCALE_UP
+from homeostat.lab.bench.experiments import EXPERIMENTS, TRIGGER_S, Done, Experiment, compared, scenario_of, simulated
+from homeostat.lab.bench.twin import (
+    FITTED,
+    HELD_OUT,
+    ROUNDS,
+    SKIPPED,
+    Setup,
+    accepted,
+    held_out_json,
+    in_turn,
+    settled_seconds,
+    twin_seconds,
+)
+from homeostat.recordings.run import RecordedBatch, RecordedRun
+from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.sim.workload import Workload
+
+# About what is fitted to the word count: a millisecond a row, and half a second for the driver.
+WORDCOUNT = Scenario(
+    name="wordcount",
+    title="as fitted",
+    engine=MicrobatchSpec(trigger_s=TRIGGER_S, executors=2),
+    duration_s=100.0,
+    components=(
+        ComponentSpec("work", "source", parallelism=12, rate_per_s=750.0, task_s=0.03, selectivity=0.3),
+        ComponentSpec("count", inputs=("work",), parallelism=4, rate_per_s=50_000.0, keyed=True, stateful=True),
+    ),
+    workload=WorkloadSpec("constant", 1000.0),
+    service_noise=Noise(0.05, 0.2),
+)
+
+
+def experiment(name: str) -> Experiment:
+    return next(each for each in EXPERIMENTS if each.name == name)
+
+
+def test_what_is_held_out_was_not_fitted() -> None:
+    assert not set(FITTED) & set(HELD_OUT)
+
+
+def test_fitted_and_held_out_setups_take_turns_in_every_round() -> None:
+    order = list(in_turn(FITTED, HELD_OUT))
+    rounds = [[setup for turn, setup in order if turn == number] for number in range(1, ROUNDS + 1)]
+    assert [setup for _, setup in order] == [setup for its in rounds for setup in its]
+    for its in rounds:
+        assert set(its) == {*FITTED, *HELD_OUT}
+        assert all((one in FITTED) != (after in FITTED) for one, after in pairwise(its))
+    assert rounds[0] != rounds[1]
+    assert order == list(in_turn(FITTED, HELD_OUT))
+
+
+def test_experiments_alone_need_nothing_held_out() -> None:
+    assert {setup for _, setup in in_turn(FITTED, ())} == set(FITTED)
+
+
+def test_the_first_batches_of_every_run_do_not_count() -> None:
+    batches = [
+        RecordedBatch(run, number, started_s=0.0, seconds=9.0 if number < SKIPPED else 2.0, rows=1.0)
+        for run in ("first", "second")
+        for number in range(SKIPPED + 2)
+    ]
+    recorded = RecordedRun("word count", "words", components=(), batches=tuple(batches), executors=())
+    assert settled_seconds(recorded).tolist() == [2.0] * 4
+
+
+def test_a_wave_is_another_setup_whose_load_goes_up_and_down() -> None:
+    steady, waving = Setup(2, 500.0), Setup(2, 500.0, wave=0.4)
+    assert waving.name == "2 executors, 500 rows/s ± 40%"
+    assert waving.name != steady.name
+    rates = [Workload(waving.workload, seed=1).mean_per_s(at_s) for at_s in range(60)]
+    assert (min(rates), max(rates)) == pytest.approx((300.0, 700.0), rel=0.01)
+    assert {Workload(steady.workload, seed=1).mean_per_s(at_s) for at_s in range(60)} == {500.0}
+
+
+def test_batches_like_the_simulated_ones_are_covered_and_slower_ones_are_not() -> None:
+    setup = Setup(2, 700.0)
+    like = twin_seconds(WORDCOUNT, setup)
+    found = held_out_json(WORDCOUNT, {setup: like})
+    assert found["fit_accepted"]
+    assert found["coverage"] == pytest.approx(0.8, abs=0.05)
+    other = held_out_json(WORDCOUNT, {setup: like, Setup(3, 700.0): np.full(len(like), 99.0)})
+    assert not other["fit_accepted"]
+    assert other["held_out"]["3 executors, 700 rows/s"]["coverage"] == 0.0
+
+
+def test_it_is_accepted_only_if_the_experiments_came_out_the_same_too() -> None:
+    same, other = ({"same_actions": like, "same_executors": True} for like in (True, False))
+    assert accepted({"fit_accepted": True, "experiments": {"E1": same}})
+    assert not accepted({"fit_accepted": True, "experiments": {"E1": same, "E2": other}})
+    assert not accepted({"fit_accepted": False, "experiments": {"E1": same}})
+    assert accepted({"experiments": {"E1": same}})
+    assert not accepted({"fit_accepted": False})
+
+
+def test_a_run_without_batches_is_told_as_such() -> None:
+    with pytest.raises(HomeostatError, match="too few batches ended with 2 executors"):
+        held_out_json(WORDCOUNT, {Setup(2, 700.0): np.empty(0)})
+
+
+def test_more_rows_and_fewer_executors_make_longer_batches() -> None:
+    def usual(setup: Setup) -> float:
+        return float(np.median(twin_seconds(WORDCOUNT, setup)))
+
+    assert usual(Setup(4, 1000.0)) < usual(Setup(2, 1000.0)) < usual(Setup(2, 1200.0))
+
+
+def test_how_cold_the_simulated_executors_were_does_not_matter() -> None:
+    def late(warm_up: float) -> float:
+        engine = replace(cast(MicrobatchSpec, WORDCOUNT.engine), warm_up=warm_up)
+        return float(np.percentile(twin_seconds(replace(WORDCOUNT, engine=engine), Setup(2, 800.0)), 90))
+
+    assert late(6.0) == pytest.approx(late(1.0), rel=0.01)
+
+
+def test_a_shorter_experiment_keeps_its_shape() -> None:
+    whole = replace(experiment("E1"), duration_s=600.0, load=((0.0, 1.0), (150.0, 0.8)))
+    short = whole.stretched(0.5)
+    assert short.duration_s == 300.0
+    assert short.load == ((0.0, 1.0), (75.0, 0.8))
+    assert replace(experiment("E3"), slow_at_s=20.0).stretched(0.5).slow_at_s == 10.0
+    assert short.rows_per_trigger == whole.rows_per_trigger
+
+
+def test_the_simulated_experiment_has_the_load_and_the_fault_of_the_real_one() -> None:
+    stepped = replace(experiment("E1"), load_per_s=1000.0, load=((0.0, 1.0), (150.0, 0.8)))
+    scenario = scenario_of(WORDCOUNT, stepped)
+    assert scenario.workload.steps == ((0.0, 1000.0), (150.0, 800.0))
+    assert scenario.faults == ()
+    assert [fault.at_s for fault in scenario_of(WORDCOUNT, experiment("E3")).faults] == [0.0]
+    alone = scenario_of(WORDCOUNT, experiment("E2"))
+    assert [component.parallelism for component in alone.components] == [1, 1]
+    assert alone.objective.throughput_per_s == experiment("E2").throughput_per_s
+
+
+def test_the_simulated_loop_heals_and_grows_in_e3_and_rests_in_e4() -> None:
+    assert {REPLACE, SCALE_UP} <= set(simulated(WORDCOUNT, experiment("E3"), seed=1).kinds)
+    assert simulated(WORDCOUNT, experiment("E4"), seed=1) == Done((), 3)
+
+
+def test_the_commonest_of_the_seeds_stands_for_the_simulator() -> None:
+    usual, rare = Done((SCALE_UP,), 5), Done((SCALE_UP, SCALE_UP), 7)
+    found = compared(experiment("E1"), Done((SCALE_UP,), 6), [usual, rare, usual])
+    assert found["same_actions"]
+    assert found["same_executors"]
+    assert found["seeds_with_the_same_actions"] == 2
+    assert not compared(experiment("E1"), rare, [usual, rare, usual])["same_actions"]

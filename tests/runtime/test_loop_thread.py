@@ -1,0 +1,148 @@
+"""The managers' thread: it may fail, hang or end, and another one takes over."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import cast
+
+from homeostat.runtime.loop_thread import Loop, LoopKeeper
+from homeostat.runtime.manager import Manager
+
+INTERVAL_S = 0.01
+LIMIT_S = 30.0
+
+
+class Worker:
+    """In a manager's place: counts its rounds and does in each what it was told to."""
+
+    def __init__(self, each_round: Callable[[int], None] = lambda _: None) -> None:
+        self.engine = SimpleNamespace(now_s=0.0)
+        self.started, self.rounds = 0, 0
+        self._each_round = each_round
+
+    def start(self) -> None:
+        self.started += 1
+
+    def advance(self, until_s: float) -> None:
+        self.rounds += 1
+        self._each_round(self.rounds)
+
+
+def loop_of(*workers: Worker, complain: Callable[[str], None] = lambda _: None) -> Loop:
+    return Loop(lambda: cast(Sequence[Manager], workers), complain, INTERVAL_S)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    limit_s = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < limit_s
+        time.sleep(INTERVAL_S)
+
+
+def fail(_: int) -> None:
+    raise ValueError("this cannot be")
+
+
+def end(_: int) -> None:
+    raise SystemExit
+
+
+def test_a_manager_that_fails_is_told_and_counted_and_harms_nobody_else() -> None:
+    told: list[str] = []
+    failing, healthy = Worker(fail), Worker()
+    loop = loop_of(failing, healthy, complain=told.append)
+    loop.start()
+    until(lambda: healthy.rounds >= 3)
+    loop.stop()
+    loop.thread.join(LIMIT_S)
+    assert loop.failures == failing.rounds >= 3
+    assert told[0] == "ValueError: this cannot be (fail, failure 1); the queries go on"
+
+
+def test_managers_that_cannot_be_made_yet_are_made_later() -> None:
+    tries: list[int] = []
+    worker = Worker()
+
+    def make() -> Sequence[Manager]:
+        tries.append(1)
+        if len(tries) < 3:
+            raise OSError("the log is locked")
+        return cast(Sequence[Manager], [worker])
+
+    told: list[str] = []
+    loop = Loop(make, told.append, INTERVAL_S)
+    loop.start()
+    until(lambda: worker.rounds >= 1)
+    loop.stop()
+    assert len(told) == 2
+    assert worker.started == 1
+
+
+def test_a_loop_that_stops_while_it_tries_to_begin_ends() -> None:
+    def make() -> Sequence[Manager]:
+        raise OSError("the log is locked")
+
+    loop = Loop(make, lambda _: None, INTERVAL_S)
+    loop.start()
+    until(lambda: loop.failures >= 1)
+    loop.stop()
+    loop.thread.join(LIMIT_S)
+    assert not loop.thread.is_alive()
+
+
+def test_a_thread_that_has_ended_is_replaced_but_not_for_ever() -> None:
+    told: list[str] = []
+    keeper = LoopKeeper(lambda: loop_of(Worker(end)), told.append, most_lives=3)
+    keeper.start()
+
+    def given_up() -> bool:
+        keeper.check()
+        return len(told) == 3
+
+    until(given_up)
+    assert told == [
+        "the manager has ended; a new one takes over",
+        "the manager has ended; a new one takes over",
+        "the manager has ended again; the queries go on without it",
+    ]
+    keeper.check()
+    assert len(told) == 3
+
+
+def test_a_thread_that_hangs_is_replaced_and_does_no_more_rounds_when_it_wakes_up() -> None:
+    wake = threading.Event()
+    told: list[str] = []
+    hanging, after_it, healthy = Worker(lambda _: assert_true(wake.wait(LIMIT_S))), Worker(), Worker()
+    lives = iter([loop_of(hanging, after_it), loop_of(healthy)])
+    keeper = LoopKeeper(lambda: next(lives), told.append, silent_s=0.2)
+    keeper.start()
+    first = keeper.loop
+
+    def replaced() -> bool:
+        keeper.check()
+        return keeper.loop is not first
+
+    until(replaced)
+    assert told == ["the manager has been silent for 0 s; a new one takes over"]
+    wake.set()
+    first.thread.join(LIMIT_S)
+    assert (hanging.rounds, after_it.rounds) == (1, 0)
+    until(lambda: healthy.rounds >= 2)
+    keeper.stop()
+    assert not keeper.loop.thread.is_alive()
+
+
+def assert_true(condition: bool) -> None:
+    assert condition
+
+
+def test_a_keeper_that_was_stopped_replaces_nothing() -> None:
+    told: list[str] = []
+    keeper = LoopKeeper(lambda: loop_of(Worker()), told.append, silent_s=0.0)
+    keeper.start()
+    keeper.stop()
+    keeper.check()
+    assert told == []

@@ -1,0 +1,184 @@
+"""The loop around the brain: what it writes down, what it forgives its engine, and what it remembers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from homeostat.core.configuration import PARALLELISM, Knob, Patch
+from homeostat.core.events import Apply, Notify, Operator
+from homeostat.core.findings import ALERT, Diagnosis, Prediction, Proposal, Symptom
+from homeostat.core.loop_state import State
+from homeostat.core.memory import ActionKey, Context, MemoryEntry
+from homeostat.core.policy import Policy
+from homeostat.core.view import View
+from homeostat.runtime.manager import Manager
+from homeostat.runtime.saved_state import restored, saved
+from homeostat.sim.dataflow.engine import Dataflow
+from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, Scenario, WorkloadSpec
+from homeostat.sim.simulation import build_engine
+from homeostat.store.codec import dump, load
+from homeostat.store.in_memory import MemoryStore
+
+COUNT = Knob(PARALLELISM, "count")
+SCENARIO = Scenario(
+    "quiet",
+    "",
+    DataflowSpec(),
+    3600.0,
+    (
+        ComponentSpec("lines", "source", rate_per_s=1000.0),
+        ComponentSpec("count", inputs=("lines",), parallelism=2, rate_per_s=100.0),
+    ),
+    WorkloadSpec("constant", 100.0),
+)
+
+
+@dataclass(frozen=True)
+class Restless:
+    """Always wants one instance more, or always has something to say."""
+
+    kind: str = "grow"
+    name: str = "restless"
+
+    def detect(self, view: View) -> Iterable[Symptom]:
+        return [Symptom("unrest", "count", 0.5)]
+
+    def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterable[Diagnosis]:
+        return [Diagnosis("unrest", "count", 0.9, symptoms=tuple(symptoms))]
+
+    def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterable[Proposal]:
+        if self.kind == ALERT:
+            return [Proposal(ALERT, tuple(diagnoses), component="count", message="look here")]
+        patch = Patch({COUNT: int(view.configuration[COUNT]) + 1})
+        return [Proposal(self.kind, tuple(diagnoses), patch, "count", Prediction(0.5, ("count",)))]
+
+
+def policy(kind: str = "grow") -> Policy:
+    part = Restless(kind)
+    return Policy("restless", (part,), (part,), (part,))
+
+
+class Refusing(Dataflow):
+    def apply(self, command: Apply) -> None:
+        raise ConnectionError("the cluster does not answer")
+
+
+def test_the_intent_is_written_before_the_action_and_the_receipt_after() -> None:
+    store = MemoryStore()
+    seen: list[list[str]] = []
+
+    class Watching(Dataflow):
+        def apply(self, command: Apply) -> None:
+            seen.append([record.id for record in store.open_intents("run")])
+            super().apply(command)
+
+    manager = Manager(Watching(SCENARIO), policy(), store, "run")
+    manager.start()
+    manager.advance(10.0)
+    assert seen == [["a-1"]]
+    manager.advance(60.0)
+    assert store.open_intents("run") == []
+    chain = [record.kind for record in store.chain("run", "a-1")]
+    assert chain == ["symptom", "diagnosis", "proposal", "action", "receipt"]
+
+
+def test_an_engine_that_fails_to_act_is_noted_and_the_loop_goes_on() -> None:
+    store = MemoryStore()
+    manager = Manager(Refusing(SCENARIO), policy(), store, "run")
+    manager.start()
+    for at_s in (10.0, 20.0, 30.0):
+        manager.advance(at_s)
+    failure = store.records("run", kinds=("failure",))[0]
+    assert failure.text == "actuator failed and was left out: ConnectionError: the cluster does not answer"
+    assert store.records("run", kinds=("receipt",))[0].text == "a-1 did not take effect: the cluster does not answer"
+    assert store.open_intents("run") == []
+    assert manager.state.observed[COUNT] == 2
+    manager.advance(80.0)
+    assert [record.id for record in store.records("run", kinds=("action",))] == ["a-1", "a-2"], "tried again later"
+
+
+def test_a_notifier_that_fails_does_not_stop_the_loop() -> None:
+    def broken(alert: Notify) -> None:
+        raise OSError("no mail today")
+
+    store = MemoryStore()
+    manager = Manager(build_engine(SCENARIO), policy(ALERT), store, "run", on_alert=broken)
+    manager.start()
+    manager.advance(10.0)
+    manager.advance(20.0)
+    assert [record.text for record in store.records("run", kinds=("alert",))] == ["look here"]
+    assert [record.text for record in store.records("run", kinds=("failure",))] == [
+        "the notifier failed and was left out: OSError: no mail today"
+    ]
+
+
+def test_a_person_is_told() -> None:
+    told: list[Notify] = []
+    manager = Manager(build_engine(SCENARIO), policy(ALERT), MemoryStore(), "run", on_alert=told.append)
+    manager.start()
+    manager.advance(10.0)
+    assert [(alert.component, alert.message) for alert in told] == [("count", "look here")]
+
+
+def test_a_new_process_is_still_paused_and_goes_on_counting() -> None:
+    store = MemoryStore()
+    engine = build_engine(SCENARIO)
+    first = Manager(engine, policy(), store, "run")
+    first.start()
+    first.think([Operator("pause", "Ada", "holiday")])
+    second = Manager(engine, policy(), store, "run")
+    second.start()
+    assert second.state.paused == "paused by Ada: holiday"
+    second.advance(300.0)
+    assert store.records("run", kinds=("action",)) == []
+    ids = [record.id for record in store.records("run")]
+    assert len(ids) == len(set(ids))
+    assert [record.id for record in store.records("run", kinds=("engine",))] == ["g-1", "g-2"]
+
+
+numbers = st.floats(allow_nan=False) | st.just(math.inf)
+contexts = st.builds(
+    Context,
+    arrival_per_s=st.floats(0.0, 1e9),
+    values=st.dictionaries(st.text(max_size=5), st.integers(0, 9) | numbers, max_size=3),
+    plan=st.text(max_size=3),
+    hosts=st.frozensets(st.text(max_size=3), max_size=3),
+)
+entries = st.builds(
+    MemoryEntry,
+    key=st.builds(ActionKey, st.text(max_size=3), st.text(max_size=3), st.text(max_size=3)),
+    verdict=st.sampled_from(["helped", "failed", "harmful", "shrunk"]),
+    at_s=st.floats(0.0, 1e9),
+    context=contexts,
+    values_before=st.dictionaries(st.text(max_size=5), st.integers(0, 9), max_size=3),
+    hosts_before=st.frozensets(st.text(max_size=3), max_size=3),
+)
+
+
+counters = st.dictionaries(st.text("abc", min_size=1), st.integers(0, 99))
+
+
+@given(st.lists(entries, max_size=4), st.integers(0, 9), st.text(max_size=5), counters)
+def test_what_is_remembered_survives_being_written_down(
+    memory: list[MemoryEntry], earned: int, paused: str, counted: dict[str, int]
+) -> None:
+    state = State(memory=tuple(memory), earned=earned, paused=paused, numbers=counted)
+    again = restored(State(), load(dump(saved(state))))
+    assert again == replace(State(), memory=state.memory, earned=earned, paused=paused, numbers=counted)
+
+
+def test_a_load_that_was_unknown_stays_unknown() -> None:
+    entry = MemoryEntry(ActionKey("a", "b", "c"), "failed", 1.0, Context(math.nan))
+    (kept,) = restored(State(), load(dump(saved(State(memory=(entry,)))))).memory
+    assert math.isnan(kept.context.arrival_per_s)
+
+
+@pytest.mark.parametrize("value", [None, [], "", 3])
+def test_a_state_that_is_none_is_a_fresh_start(value: object) -> None:
+    assert restored(State(), value) == State()  # type: ignore[arg-type]

@@ -1,0 +1,105 @@
+"""What is wrong with a run is told before anything of it is started, or not at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from homeostat.core.errors import ConfigError
+from homeostat.runtime import preflight
+from homeostat.runtime.launch import Launch
+
+APP = """\
+import homeostat as hs
+
+@hs.pipeline(objective=hs.{wanted})
+def words(ctx):
+    return None
+"""
+THROUGHPUT, LAG, NOTHING = "Throughput(at_least=100)", "Lag(at_most='30 s')", "Provisioning()"
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Loading an application changes what can be imported, as it should in a process of its own."""
+    monkeypatch.chdir(tmp_path)
+    path, modules = list(sys.path), dict(sys.modules)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - set(modules):
+        del sys.modules[name]
+
+
+def launch(directory: Path, wanted: str, **flags: object) -> Launch:
+    app = directory / "app.py"
+    app.write_text(APP.format(wanted=wanted))
+    return Launch(str(app), "local[1]", str(directory), flags={"store": str(directory / "log.sqlite"), **flags})
+
+
+@pytest.mark.parametrize(
+    ("policy", "wanted"),
+    [
+        ("throughput", THROUGHPUT),
+        ("throughput.paper", THROUGHPUT),
+        ("latency", LAG),
+        ("provisioning", NOTHING),
+        ("ds2", THROUGHPUT),
+    ],
+)
+def test_what_the_pipeline_wants_is_what_the_policy_pursues(policy: str, wanted: str, tmp_path: Path) -> None:
+    config, (pipeline,) = preflight.check(launch(tmp_path, wanted, policy=policy))
+    assert (config.policy, pipeline.name) == (policy, "words")
+
+
+@pytest.mark.parametrize(
+    ("policy", "wanted", "line"),
+    [
+        (
+            "throughput",
+            LAG,
+            "--policy: policy 'throughput' has no throughput to reach "
+            '(set throughput in [objective], such as "50 k/s")',
+        ),
+        (
+            "latency",
+            NOTHING,
+            "--policy: policy 'latency' has no latency or lag to hold "
+            '(set latency or lag in [objective], such as "30 s")',
+        ),
+        (
+            "ds2",
+            "Cost(at_most=3)",
+            "--policy: policy 'ds2' would not keep to 'cost_limit' (remove it, or choose another policy)",
+        ),
+        (
+            "static",
+            THROUGHPUT,
+            "--policy: the peak that static is sized for is not known "
+            "(give peak_per_s, the largest rate expected, or choose another policy)",
+        ),
+        ("no.such:thing", THROUGHPUT, "no.such:thing: cannot import 'no.such': No module named 'no'"),
+    ],
+)
+def test_a_policy_that_cannot_do_it_is_refused(policy: str, wanted: str, line: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        preflight.check(launch(tmp_path, wanted, policy=policy))
+    assert refused.value.line == line
+
+
+def test_an_objective_of_the_settings_wins(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no throughput to reach"):
+        preflight.check(launch(tmp_path, THROUGHPUT, policy="throughput", objective={"lag": "30 s"}))
+
+
+def test_checked_in_a_process_of_its_own(tmp_path: Path) -> None:
+    wanted = launch(tmp_path, THROUGHPUT)
+    check = [sys.executable, "-m", "homeostat.runtime.preflight", wanted.to_json()]
+    assert subprocess.run(check, capture_output=True, check=False).returncode == 0
+    Path(wanted.app).write_text("1 / 0\n")
+    ran = subprocess.run(check, capture_output=True, text=True, check=False)
+    expected = f"homeostat: {wanted.app}:1: it raises ZeroDivisionError: division by zero\n"
+    assert (ran.returncode, ran.stderr) == (2, expected)

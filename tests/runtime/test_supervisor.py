@@ -1,0 +1,270 @@
+"""What becomes of a driver that ends: a stand-in for it plays one life after the other, without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from homeostat.core.errors import ConfigError
+from homeostat.runtime import supervisor
+from homeostat.runtime.launch import STARTED, SUPERVISOR, YARN_SETTINGS, Launch, read_json, require_master, write_json
+from homeostat.runtime.lease import Lease, LeaseTakenError
+from homeostat.runtime.supervisor import DriverError, Supervisor
+
+STAND_IN = '''
+"""Each life does the next line of the script; the last one is done again and again."""
+import os, signal, subprocess, sys, time
+from pathlib import Path
+from homeostat.runtime.launch import STARTED, Launch, write_json
+
+launch = Launch.from_json(sys.argv[1])
+directory = Path(launch.directory)
+with open(directory / "lives", "a") as lives:
+    print(launch.for_s, file=lives)
+number = len((directory / "lives").read_text().splitlines())
+script = (directory / "script").read_text().splitlines()
+for order in script[min(number, len(script)) - 1].split():
+    if order == "up":
+        write_json(directory / STARTED, {"process": os.getpid(), "started_s": time.time() - 4.0})
+    elif order == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif order in ("child", "deaf"):
+        # Like Spark's Java process: in a group of its own, and perhaps deaf to a polite request.
+        how = "signal.SIG_IGN" if order == "deaf" else "signal.SIG_DFL"
+        sleep = f"import signal, time; signal.signal(15, {how}); print(1, flush=True); time.sleep(600)"
+        child = subprocess.Popen([sys.executable, "-c", sleep], stdout=subprocess.PIPE, start_new_session=True)
+        child.stdout.readline()
+        (directory / "child").write_text(str(child.pid))
+    elif order == "waits":
+        time.sleep(600)
+    else:
+        sys.exit(int(order))
+'''
+
+
+Until = Callable[[Callable[[], bool]], None]
+
+
+@pytest.fixture
+def until() -> Until:
+    def wait(condition: Callable[[], bool]) -> None:
+        limit_s = time.monotonic() + 60.0
+        while not condition():
+            assert time.monotonic() < limit_s
+            time.sleep(0.05)
+
+    return wait
+
+
+def runs(pid: int) -> bool:
+    """One that has ended may still be listed until somebody asks how."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+class Stage:
+    """A directory, a script for the stand-in, and what the supervisor said."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.said: list[str] = []
+
+    def supervisor(self, *script: str, for_s: float | None = None) -> Supervisor:
+        (self.directory / "script").write_text("\n".join(script))
+        launch = Launch("app.py", "local[1]", str(self.directory), for_s=for_s)
+        return Supervisor(launch, workers=1, cores=1, say=self.said.append)
+
+    @property
+    def lives(self) -> list[str]:
+        return (self.directory / "lives").read_text().splitlines()
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    (tmp_path / "stand_in_driver.py").write_text(STAND_IN)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(supervisor, "DRIVER_MODULE", "stand_in_driver")
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE_S", 0.01)
+    return Stage(tmp_path)
+
+
+def test_a_driver_that_ends_in_order_ends_the_run(stage: Stage) -> None:
+    assert stage.supervisor("up 0").run() == 0
+    assert len(stage.lives) == 1
+
+
+def test_a_driver_that_never_came_up_and_says_why_is_not_tried_again(stage: Stage) -> None:
+    assert stage.supervisor("2").run() == 2
+    assert len(stage.lives) == 1
+    assert stage.said == []
+
+
+def test_a_driver_that_is_killed_is_started_again_up_or_not(stage: Stage) -> None:
+    running = stage.supervisor("up killed", "killed", "2", "up 0")
+    assert running.run() == 0
+    assert running.restarts == 3
+    assert stage.said == [
+        "the driver ended with code -9; starting it again (1)",
+        "the driver ended with code -9; starting it again (2)",
+        "the driver ended with code 2; starting it again (3)",
+    ]
+
+
+def test_one_killed_before_it_was_ever_up_is_started_again(stage: Stage) -> None:
+    assert stage.supervisor("killed", "up 0").run() == 0
+
+
+def test_one_that_dies_too_often_is_given_up(stage: Stage) -> None:
+    with pytest.raises(DriverError, match="the driver died 6 times within 10 minutes, last with code -9"):
+        stage.supervisor("up killed").run()
+    assert len(stage.lives) == supervisor.MOST_RESTARTS + 1
+
+
+def test_the_time_given_to_the_run_goes_on_while_drivers_die(stage: Stage) -> None:
+    """The stand-in says that it has been up for four seconds already."""
+    stage.supervisor("up killed", "up killed", "up 0", for_s=6.0).run()
+    first, second, third = (float(line) for line in stage.lives)
+    assert first == 6.0
+    assert 0.0 <= second <= 2.0
+    assert third == 0.0
+
+
+def test_all_that_a_driver_started_is_gone_before_the_next_one_starts(stage: Stage) -> None:
+    running = stage.supervisor("deaf up killed", "up waits")
+    seen: list[bool] = []
+
+    def look() -> None:
+        if len(stage.lives if (stage.directory / "lives").exists() else []) == 2:
+            seen.append(runs(int((stage.directory / "child").read_text())))
+            running.stop()
+
+    running.run(look)
+    assert seen
+    assert not any(seen)
+
+
+def test_a_stop_that_is_asked_for_ends_the_driver(stage: Stage) -> None:
+    running = stage.supervisor("up waits")
+
+    def once_up() -> None:
+        if (stage.directory / STARTED).exists():
+            running.stop()
+
+    assert running.run(once_up) == -signal.SIGTERM
+    assert not runs(running.driver_pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_stops_in_order(stage: Stage, number: signal.Signals) -> None:
+    running = stage.supervisor("up waits")
+
+    def once_up() -> None:
+        if (stage.directory / STARTED).exists() and len(stage.said) == 0:
+            stage.said.append("interrupted")
+            os.kill(os.getpid(), number)
+
+    assert running.run(once_up) == 130
+    assert not runs(running.driver_pid)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_second_interrupt_does_not_wait(stage: Stage) -> None:
+    running = stage.supervisor("child up waits")
+
+    def twice() -> None:
+        if (stage.directory / STARTED).exists():
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        running.run(twice)
+    assert not runs(running.driver_pid)
+    assert not runs(int((stage.directory / "child").read_text()))
+
+
+def test_a_second_supervisor_is_refused_before_it_starts_anything(stage: Stage) -> None:
+    with Lease(stage.directory / SUPERVISOR), pytest.raises(LeaseTakenError):
+        stage.supervisor("up 0").run()
+    assert not (stage.directory / "lives").exists()
+
+
+def test_a_supervisor_that_is_killed_takes_all_with_it(stage: Stage, until: Until) -> None:
+    stage.supervisor("child up waits")
+    launch = Launch("app.py", "local[1]", str(stage.directory))
+    program = (
+        "import sys\nfrom homeostat.service import supervisor as s\nfrom homeostat.runtime.launch import Launch\n"
+        "s.DRIVER_MODULE = 'stand_in_driver'\n"
+        "s.Supervisor(Launch.from_json(sys.argv[1]), workers=1, cores=1, say=print).run()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, launch.to_json()]) as running:
+        until(lambda: (stage.directory / STARTED).exists())
+        os.kill(running.pid, signal.SIGKILL)
+    pids = [read_json(stage.directory / STARTED)["process"], int((stage.directory / "child").read_text())]
+    until(lambda: not any(runs(pid) for pid in pids))
+
+
+@pytest.mark.parametrize(
+    ("master", "what"),
+    [
+        ("nonsense", "--master nonsense: this is no master of Spark (write spark://host:7077)"),
+        ("local[", "--master local[: this is no local master of Spark (write local, local[2] or local[*])"),
+        ("local[0]", "no local master"),
+        ("locally", "no local master"),
+        ("spark://", "--master spark://: no master answers there (start it, or leave --master out)"),
+        ("spark://localhost", "no master answers there"),
+        ("spark://127.0.0.1:99999", "no master answers there"),
+        ("spark://127.0.0.1:1", "no master answers there"),
+        ("spark://no-such-host.invalid:7077", "no master answers there"),
+        ("yarn", "--master yarn: nothing tells where YARN is (set HADOOP_CONF_DIR or YARN_CONF_DIR)"),
+        ("yarnfoo", "this is no master of Spark"),
+        ("k8s://", "--master k8s://: no Kubernetes answers there (write k8s://https://host:6443)"),
+        ("k8s://ftp://127.0.0.1", "no Kubernetes answers there"),
+        ("k8s://https://127.0.0.1:1", "no Kubernetes answers there"),
+        ("k8s://127.0.0.1:1", "no Kubernetes answers there"),
+    ],
+)
+def test_a_wrong_master_is_refused(master: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in YARN_SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigError) as refused:
+        require_master(master)
+    assert what in refused.value.line
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[4, 2]", "local-cluster[2,1,1024]", "yarn"])
+def test_masters_that_spark_itself_looks_for(master: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("YARN_CONF_DIR", str(tmp_path))
+    require_master(master)
+
+
+@pytest.mark.parametrize("master", ["k8s://https://{}", "k8s://{}"])
+def test_masters_that_answer(master: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        require_master(master.format(f"127.0.0.1:{there.getsockname()[1]}"))
+
+
+def test_what_the_driver_is_told_arrives(tmp_path: Path) -> None:
+    launch = Launch("app.py:words", "local", str(tmp_path), flags={"loop": {"settle": "5 s"}}, for_s=3.0, silent_s=2.0)
+    assert Launch.from_json(launch.to_json()) == launch
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "below" / "knobs.json"
+    write_json(path, {"a": 1})
+    assert read_json(path) == {"a": 1}
+    assert [each.name for each in path.parent.iterdir()] == ["knobs.json"]
+    path.write_text(json.dumps({"a": 1})[:-1])
+    assert read_json(path) is None
+    assert read_json(tmp_path / "missing") is None

@@ -1,0 +1,159 @@
+"""What can be done where, and the reason for what cannot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
+    PARALLELISM,
+    ROWS_PER_TRIGGER,
+    STATE_PARTITIONS,
+    TRIGGER_S,
+    Knob,
+    Value,
+)
+from homeostat.spark.act.capabilities import Surroundings, judge, look_around
+from homeostat.spark.act.managed_query import ManagedQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STANDALONE = Surroundings("4.3.0", "spark://127.0.0.1:7077", executors=2)
+VALUES: dict[Knob, Value] = {
+    Knob(STATE_PARTITIONS, "q"): 4,
+    Knob(PARALLELISM, "q/split"): 4,
+    Knob(ROWS_PER_TRIGGER, "q"): 1000,
+    Knob(TRIGGER_S, "q"): 1.0,
+}
+
+
+@dataclass
+class Told:
+    """What is asked of a query here."""
+
+    name: str = "q"
+    values: dict[Knob, Value] = field(default_factory=lambda: dict(VALUES))
+    own: frozenset[Knob] = frozenset()
+    restartable: bool = True
+    listens: bool = False
+    stateful: bool = True
+    rescale_s: float = 30.0
+    fixed: str = ""
+
+    def why_fixed(self, spark_version: str) -> str:
+        return self.fixed
+
+
+def query(told: Told) -> ManagedQuery:
+    return cast(ManagedQuery, told)
+
+
+def test_on_a_standalone_cluster_everything_can_be_changed() -> None:
+    found = judge(STANDALONE, [query(Told())])
+    knobs = found.capabilities.knobs
+    assert set(knobs) == {EXECUTORS_KNOB, *VALUES}
+    assert knobs[EXECUTORS_KNOB].live
+    assert not any(knobs[knob].live for knob in VALUES)
+    assert found.capabilities.can_replace
+    assert "q: source partitions" in found.capabilities.notes
+
+
+def test_the_rows_per_trigger_are_live_where_the_source_listens() -> None:
+    assert judge(STANDALONE, [query(Told(listens=True))]).capabilities.knobs[Knob(ROWS_PER_TRIGGER, "q")].live
+
+
+@pytest.mark.parametrize(
+    ("here", "most", "reason"),
+    [
+        (Surroundings("4.3.0", "spark://h:1", room=12), 12, "what the cluster's workers can hold"),
+        (Surroundings("4.3.0", "spark://h:1", room=12, cores_max=10, executor_cores=4), 2, "spark.cores.max = 10"),
+        (Surroundings("4.3.0", "yarn", executors_max=5), 5, "spark.dynamicAllocation.maxExecutors"),
+        (Surroundings("4.3.0", "k8s://h", executors=3), 1000, "nobody knows"),
+    ],
+)
+def test_the_most_executors(here: Surroundings, most: int, reason: str) -> None:
+    found = judge(here)
+    assert found.capabilities.knobs[EXECUTORS_KNOB].maximum == most
+    [line] = [finding for finding in found.table if finding.what == "most executors"]
+    assert reason in line.reason
+
+
+@pytest.mark.parametrize(
+    ("here", "reason"),
+    [
+        (Surroundings("4.3.0", connect=True), "Spark Connect"),
+        (Surroundings("4.3.0", "local[4]", coarse=False), "runs everything in the driver's process"),
+    ],
+)
+def test_without_executors_of_its_own_their_number_is_fixed(here: Surroundings, reason: str) -> None:
+    found = judge(here).capabilities
+    assert found.knobs[EXECUTORS_KNOB].minimum == found.knobs[EXECUTORS_KNOB].maximum
+    assert not found.can_replace
+    assert reason in found.notes["executors up and down"] or "Connect" in found.notes["executors up and down"]
+
+
+def test_through_connect_nothing_is_sensed() -> None:
+    assert not any(finding.can for finding in judge(Surroundings("4.3.0", connect=True)).table)
+
+
+def test_without_sparks_page_only_progress_is_sensed() -> None:
+    table = {finding.what: finding.can for finding in judge(replace(STANDALONE, ui=False)).table}
+    assert table["progress of queries"]
+    assert not table["tasks, stages and executors"]
+
+
+def test_a_bound_of_the_application_is_reported_and_no_knob() -> None:
+    bound = Knob(ROWS_PER_TRIGGER, "q")
+    for restartable in (True, False):
+        found = judge(STANDALONE, [query(Told(own=frozenset({bound}), restartable=restartable))]).capabilities
+        assert bound not in found.knobs
+        assert found.notes["q: rows per trigger"].startswith("1,000, as the application sets it itself")
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://h:6443"])
+def test_other_cluster_managers_are_not_verified(master: str) -> None:
+    [line] = [f for f in judge(Surroundings("4.3.0", master)).table if f.what == "executors up and down"]
+    assert line.can
+    assert "not verified" in line.reason
+
+
+@pytest.mark.parametrize(
+    ("here", "told", "reason"),
+    [
+        (Surroundings("4.1.2", "spark://h:1"), Told(), "needed is 4.2"),
+        (Surroundings("4.3.0", "spark://h:1", rocksdb=False), Told(), "RocksDB"),
+        (STANDALONE, Told(stateful=False), "no state"),
+        (STANDALONE, Told(fixed="operator 0 aggregates without a key"), "operator 0 aggregates without a key"),
+    ],
+)
+def test_when_state_cannot_be_repartitioned(here: Surroundings, told: Told, reason: str) -> None:
+    found = judge(here, [query(told)]).capabilities
+    assert Knob(STATE_PARTITIONS, "q") not in found.knobs
+    assert reason in found.notes["q: state partitions"]
+
+
+def test_an_old_spark_is_not_sensed() -> None:
+    found = judge(Surroundings("3.4.1", "spark://h:1")).capabilities
+    assert not found.can_replace
+    for what in ("progress of queries", "executors up and down"):
+        assert "needed is 3.5" in found.notes[what]
+    assert "progress of queries" not in judge(Surroundings("3.5.0", "spark://h:1")).capabilities.notes
+
+
+def test_of_a_query_that_was_handed_over_nothing_is_restarted() -> None:
+    found = judge(STANDALONE, [query(Told(restartable=False))]).capabilities
+    assert set(found.knobs) == {EXECUTORS_KNOB}
+    assert "live actions only" in found.notes["q: all that needs a restart"]
+
+
+def test_a_real_session_on_a_real_cluster(spark: SparkSession) -> None:
+    found = judge(look_around(spark, room=12))
+    spec = found.capabilities.knobs[EXECUTORS_KNOB]
+    assert (spec.minimum, spec.maximum, spec.live) == (1, 6, True)
+    [line] = [finding for finding in found.table if finding.what == "executors up and down"]
+    assert line.reason == "standalone, in place of Spark's own dynamic allocation"
+    assert found.capabilities.can_replace

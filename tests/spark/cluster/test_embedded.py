@@ -1,0 +1,156 @@
+"""The embedded cluster and the session on it: distinct hosts, loopback only, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from homeostat.core.errors import ConfigError
+from homeostat.lab.faults import executor_processes
+from homeostat.spark.cluster.embedded import ClusterError, EmbeddedCluster
+from homeostat.spark.cluster.session import spark_conf
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WaitUntil = Callable[[Callable[[], bool], str], None]
+
+# A driver of its own, with a task that keeps a Python worker busy until somebody ends it.
+APPLICATION = """
+import sys, time
+from pathlib import Path
+from homeostat.spark.cluster.embedded import EmbeddedCluster
+from homeostat.spark.cluster.session import build_session, spark_conf
+directory = Path(sys.argv[1])
+with EmbeddedCluster(directory / "cluster", workers=1) as cluster:
+    conf = spark_conf(master=cluster.master_url, app_name="doomed", executors=1, directory=directory / "session")
+    spark = build_session(conf)
+    started = directory / "started"
+    def linger(number):
+        started.touch()
+        time.sleep(600)
+    print(spark.sparkContext.applicationId, flush=True)
+    spark.sparkContext.parallelize([1], 1).foreach(linger)
+"""
+
+IN_ONE_PROCESS = """
+import sys
+from pathlib import Path
+from homeostat.spark.cluster.session import build_session, spark_conf
+spark = build_session(spark_conf(master="local[*]", app_name="local", executors=2, directory=Path(sys.argv[1])))
+print(spark.range(10).count(), spark.sparkContext.parallelize([1, 2], 2).map(lambda n: n * 10).sum())
+spark.stop()
+"""
+
+
+def test_every_worker_has_a_host_of_its_own(cluster: EmbeddedCluster) -> None:
+    workers = cluster.state()["workers"]
+    assert sorted(worker["host"] for worker in workers) == ["127.0.0.2", "127.0.0.3", "127.0.0.4"]
+    assert {worker["cores"] for worker in workers} == {4}
+    assert cluster.master_url.startswith("spark://127.0.0.1:")
+    assert all(cluster.log(name).exists() for name in ("master", *cluster.worker_hosts))
+
+
+def test_executors_run_on_the_workers_hosts_in_this_python(spark: SparkSession, cluster: EmbeddedCluster) -> None:
+    def whereabouts(_: int) -> tuple[str, str]:
+        return os.environ["SPARK_LOCAL_IP"], sys.executable
+
+    seen = set(spark.sparkContext.parallelize(range(8), 8).map(whereabouts).collect())
+    assert {host for host, _ in seen} <= set(cluster.worker_hosts)
+    assert {python for _, python in seen} == {sys.executable}
+
+
+def test_all_listens_on_loopback_only(spark: SparkSession, cluster: EmbeddedCluster) -> None:
+    assert urlsplit(spark.sparkContext.uiWebUrl or "").hostname == "127.0.0.1"
+    processes = [process for process in psutil.Process().children(recursive=True) if process.name() == "java"]
+    assert len(processes) >= 1 + 3 + 1  # master, workers, driver
+    listening = {
+        connection.laddr.ip.removeprefix("::ffff:")
+        for process in processes
+        for connection in process.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert {address.split(".")[0] for address in listening} == {"127"}
+
+
+def test_the_state_store_is_rocksdb_and_dynamic_allocation_is_on(spark: SparkSession) -> None:
+    conf = spark.sparkContext.getConf()
+    assert "RocksDB" in (conf.get("spark.sql.streaming.stateStore.providerClass") or "")
+    assert spark.sparkContext._jsc.sc().executorAllocationManager().isDefined()
+
+
+def test_nothing_is_left_when_the_application_is_killed(tmp_path: Path, wait_until: WaitUntil) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", APPLICATION, tmp_path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as application:
+        assert application.stdout is not None
+        name = application.stdout.readline().strip()
+        wait_until((tmp_path / "started").exists, "the Python worker has begun")
+        left = psutil.Process(application.pid).children(recursive=True)
+        executors = executor_processes(name)
+        assert {pid for pids in executors.values() for pid in pids} <= {process.pid for process in left}
+        assert len(executors["0"]) >= 3  # the executor, its Python daemon, a Python worker
+        os.kill(application.pid, signal.SIGKILL)
+    wait_until(lambda: not any(process.is_running() for process in left), f"{left} are gone")
+
+
+def test_one_process_can_be_driver_and_executor_whatever_other_spark_there_is(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IN_ONE_PROCESS, tmp_path],
+        env={**os.environ, "SPARK_HOME": str(tmp_path), "PYSPARK_PYTHON": "no-such-python"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert done.stdout.split() == ["10", "30"]
+    assert (tmp_path / "logs" / "driver.log").exists()
+
+
+def test_a_worker_that_dies_is_told_in_one_line(tmp_path: Path) -> None:
+    cluster = EmbeddedCluster(tmp_path, workers=1, memory_mb=0)
+    with pytest.raises(ClusterError) as caught:
+        cluster.start()
+    assert caught.value.line.startswith("embedded cluster: 127.0.0.2 ended with code 1; ")
+    assert str(cluster.log("127.0.0.2")) in caught.value.line
+    assert "\n" not in caught.value.line
+    assert not [
+        process for process in psutil.process_iter(["cmdline"]) if str(tmp_path) in (process.info["cmdline"] or [])
+    ]
+
+
+def test_an_address_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    cluster = EmbeddedCluster(tmp_path, workers=1)
+    cluster.worker_hosts = ("192.0.2.1",)
+    with pytest.raises(ConfigError, match=r"the address 192\.0\.2\.1 cannot be used here: .* \(name a cluster"):
+        cluster.start()
+
+
+def test_a_remote_master_is_not_told_to_use_loopback(tmp_path: Path) -> None:
+    conf = spark_conf(master="spark://elsewhere:7077", app_name="x", executors=3, directory=tmp_path)
+    assert "spark.driver.host" not in conf
+    assert "spark.executor.extraJavaOptions" not in conf
+    assert conf["spark.dynamicAllocation.initialExecutors"] == "3"
+
+
+def test_what_the_user_sets_has_the_last_word(tmp_path: Path) -> None:
+    extra = {"spark.executor.memory": "2g"}
+    conf = spark_conf(master="yarn", app_name="x", executors=1, directory=tmp_path, extra=extra)
+    assert conf["spark.executor.memory"] == "2g"
+
+
+def test_the_event_log_is_plain_text(tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    conf = spark_conf(master="local", app_name="x", executors=1, directory=tmp_path, event_log=events)
+    assert events.is_dir()
+    assert conf["spark.eventLog.dir"] == events.as_uri()
+    assert conf["spark.eventLog.compress"] == "false"

@@ -1,0 +1,118 @@
+"""What listens at the address of a master: a real one, another process of Spark, or something else altogether."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from homeostat.core.errors import ConfigError
+from homeostat.runtime.launch import require_master
+from homeostat.spark.cluster.embedded import MASTER, EmbeddedCluster
+from homeostat.spark.cluster.masters import NOBODY, why_no_master
+
+SHORT_S = 0.3
+
+
+@contextmanager
+def listener(said: bytes, *, keep_open: bool = False) -> Iterator[str]:
+    """Says this to whoever has said something, and ends, or says no more."""
+    done = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(said)
+                if keep_open:
+                    done.wait()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            done.set()
+            thread.join()
+
+
+@contextmanager
+def web_server() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def message(kind: int, content: bytes) -> bytes:
+    return struct.pack(">QB", 9 + len(content), kind) + content
+
+
+def test_a_real_master_is_one_and_its_workers_are_none(cluster: EmbeddedCluster) -> None:
+    require_master(cluster.master_url)
+    require_master(cluster.master_url.replace("spark://", "spark://127.0.0.1:1,"))
+    workers = cluster.state()["workers"]
+    assert len(workers) == 3
+    for worker in workers:
+        reason = why_no_master(f"{worker['host']}:{worker['port']}")
+        assert reason == "a process of Spark answers there, but it is no master"
+    # The question was understood: whoever runs that master finds no complaint in its log.
+    assert "InvalidClassException" not in cluster.log(MASTER).read_text()
+
+
+def test_a_web_server_is_told_from_a_master() -> None:
+    with web_server() as place:
+        assert why_no_master(place) == "what answers there is no master of Spark"
+        with pytest.raises(ConfigError) as refused:
+            require_master(f"spark://127.0.0.1:1,{place}")
+    line = f"--master spark://127.0.0.1:1,{place}: what answers there is no master of Spark"
+    assert refused.value.line == f"{line} (write spark://host:7077, or leave --master out)"
+
+
+def test_who_says_nothing_is_given_up_after_the_time_limit() -> None:
+    with listener(b"", keep_open=True) as place:
+        assert "is no master of Spark: it says nothing within 0.3 s" in why_no_master(place, SHORT_S)
+
+
+@pytest.mark.parametrize(
+    ("said", "keep_open"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", True),
+        (b"+OK\r\n", True),
+        (b"+OK\r\n", False),
+        (b"\0" * 9, False),
+        (message(1, b"a kind of message that answers nothing"), False),
+        (struct.pack(">QB", 1 << 62, 4), True),
+    ],
+)
+def test_what_speaks_another_language_is_no_master(said: bytes, keep_open: bool) -> None:
+    with listener(said, keep_open=keep_open) as place:
+        assert why_no_master(place, SHORT_S) == "what answers there is no master of Spark"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(b"", id="it ends the connection, as a master does that speaks TLS alone"),
+        pytest.param(b"\x15\x03\x03\x00\x02\x02\x50", id="it says that it wants TLS"),
+        pytest.param(message(5, b"\0" * 8 + b"InvalidClassException"), id="a Spark of another version"),
+    ],
+)
+def test_what_only_spark_can_tell_is_left_to_spark(said: bytes) -> None:
+    with listener(said) as place:
+        assert why_no_master(place, SHORT_S) == ""
+
+
+@pytest.mark.parametrize("place", ["", "localhost", "127.0.0.1:99999", "127.0.0.1:1", "no-such-host.invalid:7077"])
+def test_where_nobody_listens_no_master_answers(place: str) -> None:
+    assert why_no_master(place) == NOBODY

@@ -1,0 +1,111 @@
+"""One embedded cluster and one session for all tests on Spark: they are slow to start."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from homeostat.lab.bench.quiet import Watch, kept
+from homeostat.spark.act.deadline import Deadline
+from homeostat.spark.act.executors import Executors, at_once
+from homeostat.spark.cluster.embedded import EmbeddedCluster
+from homeostat.spark.cluster.session import build_session, spark_conf
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXECUTORS_AT_START = 2
+MOST_EXECUTORS = 6  # a small machine cannot start more beside its work
+LIMIT_S = 300.0
+LOOK_AGAIN_S = 0.05
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """What the loop does hangs on how fast batches are. The kernel counts what others had of the machine: a test marked
+    so that fails while it was much is left out and says so; one that passes nevertheless has passed."""
+    if item.get_closest_marker("needs_the_machine") is None:
+        return (yield)
+    watch = Watch()
+    try:
+        with kept(watch):
+            return (yield)
+    except AssertionError as error:
+        if watch.disturbed():
+            pytest.skip(f"others had {watch.most:.0%} of the machine for half a minute, and then: {error}")
+        raise
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """Three workers on 127.0.0.2, 127.0.0.3 and 127.0.0.4."""
+    with EmbeddedCluster(tmp_path_factory.mktemp("cluster"), workers=3) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark(cluster_spark: SparkSession) -> SparkSession:
+    """The session on the cluster, where a directory of tests has not a session of its own."""
+    return cluster_spark
+
+
+@pytest.fixture(scope="session")
+def cluster_spark(cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session all tests share, with two executors of one core at its start, and never more than six."""
+    conf = spark_conf(
+        master=cluster.master_url,
+        app_name="tests",
+        executors=EXECUTORS_AT_START,
+        directory=tmp_path_factory.mktemp("session"),
+        extra={"spark.dynamicAllocation.maxExecutors": str(MOST_EXECUTORS)},
+    )
+    session = build_session(conf)
+    _wait_until(lambda: len(_live_executors(session)) >= EXECUTORS_AT_START, "the executors are up")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def live_executors(spark: SparkSession) -> Callable[[], list[str]]:
+    """Ids of the executors that Spark counts as alive at the time of the call."""
+    return lambda: _live_executors(spark)
+
+
+@pytest.fixture
+def two_executors(spark: SparkSession) -> Iterator[None]:
+    """What was added is taken away again: others use the session too."""
+    yield
+    executors = Executors(spark)
+    executors.take_over(EXECUTORS_AT_START)
+    if len(executors.alive()) > EXECUTORS_AT_START:
+        executors.shrink(EXECUTORS_AT_START, at_once, Deadline.after(LIMIT_S))
+    executors.grow(EXECUTORS_AT_START, Deadline.after(LIMIT_S))
+
+
+@pytest.fixture(scope="session")
+def wait_until() -> Callable[[Callable[[], bool], str], None]:
+    """`wait_until(condition, what)` polls; its limit is only there so that a broken test ends."""
+    return _wait_until
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A directory for checkpoints, sinks and control files of one test."""
+    return tmp_path
+
+
+def _live_executors(session: SparkSession) -> list[str]:
+    listed = session.sparkContext._jsc.sc().statusStore().executorList(True)
+    ids = [str(listed.apply(index).id()) for index in range(listed.size())]
+    return [identity for identity in ids if identity != "driver"]
+
+
+def _wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {LIMIT_S:.0f} s in vain until {what}"
+        time.sleep(LOOK_AGAIN_S)

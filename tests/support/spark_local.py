@@ -1,0 +1,35 @@
+"""One local Spark session for the tests that need no cluster: checkpoints and keyed state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from homeostat.spark.cluster.session import build_session, spark_conf
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session that other tests left running, else a local one: there is one Spark context per process."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    session = build_session(
+        spark_conf(
+            master="local[2]",
+            app_name="tests",
+            executors=1,
+            directory=tmp_path_factory.mktemp("session"),
+            extra={"spark.ui.enabled": "false", "spark.driver.memory": "512m"},
+        )
+    )
+    yield session
+    session.stop()
