@@ -1,6 +1,6 @@
 """The documentation is complete and right: commands, options, policies, dependencies, links, and what the README shows.
 
-The keys of a scenario are held to their page by tests/sim/test_scenario_docs.py.
+The keys of a scenario are held to their page by tests/sim/scenario/test_tables.py.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from homeostat.cli.main import app, run
 from homeostat.policies import registry
 from support.paths import ROOT
 
-COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+COMMANDS = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def commands(command: Any = None, path: str = "homeostat") -> Iterator[tuple[str, Any]]:
@@ -63,7 +63,7 @@ def test_every_section_of_the_page_is_a_command() -> None:
 @pytest.mark.parametrize("name", registry.names())
 def test_every_policy_is_documented(name: str) -> None:
     assert f"`{name}`" in COMMANDS
-    assert f"`{name}`" in (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    assert f"`{name}`" in (ROOT / "docs" / "reference" / "policies.md").read_text(encoding="utf-8")
 
 
 def parts() -> set[str]:
@@ -76,7 +76,7 @@ def parts() -> set[str]:
 
 
 def test_every_detector_diagnoser_and_resolver_is_documented() -> None:
-    page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "concepts.md").read_text(encoding="utf-8")
     tables = re.findall(r"^\| (?:Detector|Diagnoser|Resolver) \|.*\n\|---\|---\|\n((?:\|.*\n)*)", page, re.M)
     assert len(tables) == 3
     documented = {name for table in tables for row in table.splitlines() for name in re.findall(r"`(.+?)`", row)}

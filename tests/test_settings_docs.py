@@ -1,4 +1,4 @@
-"""docs/settings.md is complete and right: every key with type, default, meaning and variable, and a file that loads."""
+"""docs/reference/settings.md lists every key with type, default, meaning and variable, and a file that loads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from homeostat.settings import Settings
 from homeostat.strict.units import parse_duration, parse_error, parse_rate, parse_share
 from support.paths import DOCS
 
-PAGE = DOCS / "settings.md"
+PAGE = DOCS / "reference" / "settings.md"
 HEAD = "| Key | Type | Default | Meaning | Variable |\n|---|---|---|---|---|\n"
 DIMENSIONS = {parse_duration: "duration", parse_rate: "rate", parse_share: "share", parse_error: "share"}
 

@@ -1,4 +1,4 @@
-"""Every setting of the loop: what homeostat.toml and a scenario's [settings] may hold. docs/settings.md lists them."""
+"""The settings of homeostat.toml and of a scenario's [settings]. docs/reference/settings.md lists them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from support.paths import ROOT
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PAGE = (ROOT / "docs" / "states.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "write-stateful-code.md").read_text(encoding="utf-8")
 
 
 def code(name: str) -> str:

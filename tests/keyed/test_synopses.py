@@ -19,7 +19,7 @@ from homeostat.keyed.merge_check import Merging, require_mergeable
 from homeostat.keyed.synopses import Synopsis
 from support.paths import DOCS
 
-PAGE = DOCS / "states.md"
+PAGE = DOCS / "how-to" / "write-stateful-code.md"
 EVERY: tuple[Synopsis[Any], ...] = (hs.Distinct(), hs.Quantiles(), hs.HeavyHitters(int))
 
 

@@ -23,7 +23,7 @@ from homeostat.store.wording import moment, number, quantity
 from homeostat.testing.stores import record_strategy
 from support.paths import DOCS as PAGES
 
-DOCS = PAGES / "log.md"
+DOCS = PAGES / "reference" / "log.md"
 AT_S = 3_730.0
 
 

@@ -13,7 +13,7 @@ from homeostat.core.view import View
 from homeostat.policies import dotted_paths, registry
 from support.paths import ROOT
 
-PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "plugins.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.S))
 WORDS = set(re.findall(r"[a-z_]+", " ".join(CODE)))
 

@@ -47,7 +47,7 @@ def test_labels_are_bounded_and_no_two_samples_are_the_same(tmp_path: Path) -> N
 
 
 def test_every_metric_is_documented() -> None:
-    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     documented = dict(re.findall(r"^\| `(homeostat_[a-z_]+)` \| ([a-z]+) \|", page, re.M))
     assert documented == {metric.name: metric.kind for metric in METRICS}
 

@@ -35,7 +35,7 @@ def register(spark: SparkSession) -> None:
 
 
 class Source(DataSource):
-    """See docs/source.md for the options."""
+    """See docs/reference/experiment-source.md for the options."""
 
     @classmethod
     def name(cls) -> str:

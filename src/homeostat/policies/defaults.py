@@ -1,4 +1,4 @@
-"""Our own flavour: the paper's loop with its known flaws repaired. See docs/policies.md for each repair."""
+"""Our own flavour: the paper's loop with its known flaws repaired. See docs/reference/policies.md for each repair."""
 
 from __future__ import annotations
 

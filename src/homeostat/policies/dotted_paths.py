@@ -95,5 +95,5 @@ def policy(path: str) -> Policy:
         if not hasattr(made, name)
     ]
     if missing:
-        raise ConfigError(f"is no policy: it has no {missing[0]!r}", where=path, fix="see docs/plugins.md")
+        raise ConfigError(f"is no policy: it has no {missing[0]!r}", where=path, fix="see docs/reference/plugins.md")
     return made  # type: ignore[no-any-return]

@@ -42,7 +42,7 @@ _MOST_OF = 0.8
 
 @dataclass(frozen=True, slots=True)
 class PaperSettings:
-    """Thresholds as in the paper and in Heron; docs/policies.md says which are ours.
+    """Thresholds as in the paper and in Heron; docs/reference/policies.md says which are ours.
 
     Heron ships a window of 300 s with a settling time of 180 s and so decides on data from before its own action.
     That flaw is not copied.

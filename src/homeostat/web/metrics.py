@@ -1,4 +1,4 @@
-"""The newest numbers of every run in Prometheus' text format. docs/metrics.md names and explains each of them."""
+"""The latest values of every run in the Prometheus text format. docs/reference/metrics.md explains each metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/scenarios.md is complete and right: every key with its default, an example that runs, real messages."""
+"""docs/reference/scenarios.md lists every key with its default, an example that runs, and real messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.paths import DOCS
 
 
 def documentation() -> str:
-    return (DOCS / "scenarios.md").read_text(encoding="utf-8")
+    return (DOCS / "reference" / "scenarios.md").read_text(encoding="utf-8")
 
 
 def code(language: str) -> str:

@@ -1,4 +1,4 @@
-"""Experiments as TOML files: those that ship with the package, and the user's own. docs/scenarios.md has the schema."""
+"""Load scenarios from TOML: the shipped ones and your own. docs/reference/scenarios.md has the schema."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Spike:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """Rows that arrive per second over time. `kind` says which of the other fields count: see docs/scenarios.md."""
+    """Rows that arrive per second over time. `kind` selects the fields that apply: docs/reference/scenarios.md."""
 
     kind: Literal["constant", "steps", "ramp", "sine", "diurnal", "trace"] = "constant"
     rate_per_s: float = 0.0
