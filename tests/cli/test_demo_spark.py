@@ -20,7 +20,7 @@ from rich.live import Live
 
 from homeostat.cli import pictures
 from homeostat.cli.demo_display import Lines, Picture, Silent, print_comparison, print_summary
-from homeostat.core.findings import Record
+from homeostat.core.records import Record
 from homeostat.lab.demonstration import REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan, Variant
 from homeostat.lab.faults import executor_processes
 from homeostat.lab.source_control import ControlFile

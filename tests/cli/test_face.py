@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.core.findings import Record
 from homeostat.core.policy import Policy
+from homeostat.core.records import Record
 from homeostat.runtime.diary import Diary
 from homeostat.runtime.manager import Manager
 from homeostat.sim.scenario import catalogue

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import BATCH, Record
 from homeostat.recordings.run import RecordedBatch, RecordedRun, RecordedSource
 from homeostat.runtime.learned import arrivals, arrivals_apart
 from homeostat.spark.outside.recorder import record
-from homeostat.store.protocol import BATCH
 from homeostat.store.sqlite import SqliteStore
 from support.paths import RECORDED as LOGS
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import Record
 from homeostat.store.sqlite import SqliteStore
 
 Homeostat = Callable[..., Any]

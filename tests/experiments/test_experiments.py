@@ -9,8 +9,8 @@ from functools import cache
 
 import pytest
 
-from homeostat.core.findings import Record
 from homeostat.core.policy import Policy
+from homeostat.core.records import Record
 from homeostat.policies import registry
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.scenario.wrong_threshold import MISREAD, MissetDiagnoser, TrustingResolver

@@ -12,9 +12,9 @@ from homeostat.core.configuration import EXECUTORS_KNOB
 from homeostat.core.cycle import Trace
 from homeostat.core.digest import Digest, digest
 from homeostat.core.events import Observed
-from homeostat.core.findings import Record
 from homeostat.core.loop_state import State
 from homeostat.core.objective import Objective
+from homeostat.core.records import Record
 from homeostat.detectors.slo_violation import latency_p95_s
 from homeostat.policies import registry
 from homeostat.sim.microbatch.engine import Microbatch

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from homeostat.core.errors import ConfigError
-from homeostat.core.findings import Record
 from homeostat.core.policy import Policy
+from homeostat.core.records import Record
 from homeostat.runtime.manager import Manager
 from homeostat.runtime.orders import VALID_S, order
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, Scenario, WorkloadSpec

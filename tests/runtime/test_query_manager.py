@@ -6,10 +6,11 @@ import pytest
 
 from homeostat import config
 from homeostat.core.cycle import Trace
-from homeostat.core.findings import JSON, Record
 from homeostat.core.loop_state import State
 from homeostat.core.objective import Objective
 from homeostat.core.policy import Policy
+from homeostat.core.record_json import JSON
+from homeostat.core.records import Record
 from homeostat.core.traffic import Traffic
 from homeostat.runtime.query_manager import logged_traffic, policy_name
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec

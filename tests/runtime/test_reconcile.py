@@ -16,7 +16,8 @@ import pytest
 
 from homeostat.core.engine import Engine
 from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import Record
 from homeostat.policies import registry
 from homeostat.runtime.manager import Manager
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, FaultSpec, MicrobatchSpec, Scenario, WorkloadSpec

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from homeostat.core.cycle import step
 from homeostat.core.engine import Engine
 from homeostat.core.events import Apply, Command, EngineChanged, Event
-from homeostat.core.findings import Record
 from homeostat.core.loop_state import State
+from homeostat.core.records import Record
 from homeostat.policies import registry
 from homeostat.runtime.manager import Manager
 from homeostat.sim.scenario.spec import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.core.findings import Record
+from homeostat.core.records import Record
 from homeostat.spark.cluster.embedded import EmbeddedCluster
 from homeostat.store.sqlite import SqliteStore
 

@@ -15,7 +15,7 @@ import pytest
 
 from homeostat import config as configuration
 from homeostat.core.errors import StoreError
-from homeostat.core.findings import Record
+from homeostat.core.records import Record
 from homeostat.lab.experiment import Moment, Trial
 from homeostat.lab.faults import kill_executor
 from homeostat.lab.ledger import check, committed_rows, recorded_rows

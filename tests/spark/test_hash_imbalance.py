@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from homeostat.core.configuration import STATE_PARTITIONS, Knob
-from homeostat.core.findings import ADJUST_SKEW, HASH_IMBALANCE, Record
+from homeostat.core.findings import ADJUST_SKEW, HASH_IMBALANCE
 from homeostat.core.objective import Objective
+from homeostat.core.records import Record
 from homeostat.lab.load_profile import Profile
 from homeostat.policies import registry
 from homeostat.runtime.batch_lines import Samples

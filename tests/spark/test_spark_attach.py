@@ -14,7 +14,7 @@ from examples.attach import start_counting
 
 import homeostat as hs
 from homeostat.core.errors import ConfigError, StoreError
-from homeostat.core.findings import Record
+from homeostat.core.records import Record
 from homeostat.lab import source
 from homeostat.lab.ledger import check, committed_rows, recorded_rows, write_counts
 from homeostat.lab.load_profile import Profile

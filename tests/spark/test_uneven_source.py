@@ -11,12 +11,12 @@ import pytest
 
 from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, Knob
 from homeostat.core.findings import ADJUST_SKEW, GATHER, NEEDLESS_SPREAD, SOURCE_SKEW
+from homeostat.core.records import ACTION, OUTCOME
 from homeostat.lab.experiment import Trial, TrialResult
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.source_control import write_control
 from homeostat.lab.wordcount import NAME, specification
 from homeostat.sim.scenario.spec import WorkloadSpec
-from homeostat.store.protocol import ACTION, OUTCOME
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

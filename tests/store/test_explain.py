@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeostat.core.errors import HomeostatError
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import KINDS, Record
 from homeostat.store.explain import LogLine, explain, log_lines
 from homeostat.store.in_memory import MemoryStore
-from homeostat.store.protocol import KINDS
 from homeostat.store.sqlite import SqliteStore
 from homeostat.store.wording import moment, number, quantity
 from homeostat.testing.stores import record_strategy

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from homeostat.core.errors import StoreError
-from homeostat.core.findings import Record
+from homeostat.core.records import Record
 from homeostat.store.codec import dump, load
 from homeostat.store.in_memory import MemoryStore
 from homeostat.store.protocol import Store
@@ -262,7 +262,7 @@ def test_processes_that_create_the_same_log_at_once_share_it(tmp_path: Path) -> 
     path = tmp_path / "log.sqlite"
     script = (
         "import sys\n"
-        "from homeostat.core.findings import Record\n"
+        "from homeostat.core.records import Record\n"
         "from homeostat.store.sqlite import SqliteStore\n"
         "store = SqliteStore(sys.argv[1])\n"
         "store.append('run', [Record(sys.argv[2], 'alert', 1.0, '')])\n"

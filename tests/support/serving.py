@@ -12,7 +12,8 @@ from typing import NamedTuple
 import httpx
 import uvicorn
 
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import Record
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.app import Dashboard
 from homeostat.web.connections import Patient

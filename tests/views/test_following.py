@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from homeostat.core.findings import Record
+from homeostat.core.records import Record
 from homeostat.store.sqlite import SqliteStore
 from homeostat.views.following import Follower
 

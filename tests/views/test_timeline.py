@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import Record
 from homeostat.views.timeline import Change, Point, Timeline, behind, deeds_of, point_of
 
 STARTED_S = 1.7e9

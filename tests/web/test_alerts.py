@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from homeostat.core.errors import ConfigError
-from homeostat.core.findings import Record
+from homeostat.core.records import Record
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.alerts import Shape
 from homeostat.web.reader import Reader

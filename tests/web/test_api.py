@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from homeostat.core.findings import Record
+from homeostat.core.records import Record
 from homeostat.lab.bench.dashboard import write_history
 from homeostat.lab.bench.viewers import Viewer
 from homeostat.store.sqlite import SqliteStore

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from homeostat.core.findings import Record
+from homeostat.core.records import Record
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.metrics import METRICS, exposition
 from support.living import Living

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import Record
 from homeostat.web.report import facts
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from homeostat.core.findings import Record
+from homeostat.core.records import Record
 from homeostat.lab.bench.dashboard import write_history
 from homeostat.store.sqlite import SqliteStore
 from support.serving import HOSTILE, Served, serving

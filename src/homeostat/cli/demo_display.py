@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-    from homeostat.core.findings import Record
+    from homeostat.core.records import Record
     from homeostat.lab.demonstration import Performance, Variant
     from homeostat.views.timeline import Point, Timeline
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from homeostat.core.cycle import Trace
-    from homeostat.core.findings import Record
     from homeostat.core.loop_state import State
     from homeostat.core.observation import Observation
+    from homeostat.core.records import Record
     from homeostat.sim.scenario.spec import Scenario
     from homeostat.sim.simulation import SimulatedEngine
     from homeostat.sim.truth import TruthSample

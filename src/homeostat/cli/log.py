@@ -123,13 +123,13 @@ def run_name(store: Store, wanted: str | None, path: Path) -> str:
 
 
 def _all_but_batches() -> list[str]:
-    from homeostat.store.protocol import BATCH, KINDS
+    from homeostat.core.records import BATCH, KINDS
 
     return [kind for kind in KINDS if kind != BATCH]
 
 
 def _checked_kinds(kinds: list[str]) -> list[str]:
-    from homeostat.store.protocol import KINDS
+    from homeostat.core.records import KINDS
     from homeostat.strict.toml_reading import nearest
 
     for kind in kinds:

@@ -15,7 +15,7 @@ from homeostat.core.errors import ConfigError, HomeostatError
 
 if TYPE_CHECKING:
     from homeostat.core.configuration import Value
-    from homeostat.core.findings import Record
+    from homeostat.core.records import Record
     from homeostat.store.sqlite import SqliteStore
 
 RunOption = Annotated[

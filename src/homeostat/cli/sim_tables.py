@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from homeostat.cli.output import KIND_STYLES, clock, console, heading, print_table
 
 if TYPE_CHECKING:
-    from homeostat.core.findings import Record
+    from homeostat.core.records import Record
     from homeostat.sim.scenario.spec import Scenario
     from homeostat.sim.simulation import RunResult
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from homeostat.core.cycle import Trace
-    from homeostat.core.findings import Record
     from homeostat.core.loop_state import State
     from homeostat.core.observation import Observation
+    from homeostat.core.records import Record
     from homeostat.runtime.manager import Manager
     from homeostat.spark.outside.remote_application import WatchedApplication
     from homeostat.spark.sense.rest_client import RestClient

@@ -10,10 +10,11 @@ from homeostat.core import judging, receiving, silence
 from homeostat.core.deciding import act
 from homeostat.core.effects import Book
 from homeostat.core.events import Command, Event
-from homeostat.core.findings import Diagnosis, Proposal, Record, Symptom
+from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.loop_state import State
 from homeostat.core.plugins import Runner, look
 from homeostat.core.policy import Policy
+from homeostat.core.records import Record
 
 
 class Trace(NamedTuple):

@@ -13,11 +13,12 @@ from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, di
 from homeostat.core.digest import Digest
 from homeostat.core.effects import Book, describe_proposal, proposal_json
 from homeostat.core.events import Apply, Command
-from homeostat.core.findings import ALERT, JSON, REVERT, RISE_AHEAD, RISE_SEEN_S, Proposal
+from homeostat.core.findings import ALERT, REVERT, RISE_AHEAD, RISE_SEEN_S, Proposal
 from homeostat.core.guards import GuardContext, Wish
 from homeostat.core.loop_state import EARN_AFTER, ActiveAction, Advice, State, since
 from homeostat.core.memory import ActionKey, Context
 from homeostat.core.policy import Policy
+from homeostat.core.record_json import JSON
 from homeostat.core.traffic import MINUTE_S
 from homeostat.core.view import View
 from homeostat.core.worker_pace import paces

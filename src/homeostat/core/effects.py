@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from homeostat.core.events import Notify
-from homeostat.core.findings import JSON, UNKNOWN, Diagnosis, Evidence, Proposal, Record, Symptom
+from homeostat.core.findings import UNKNOWN, Diagnosis, Evidence, Proposal, Symptom
 from homeostat.core.loop_state import Standing
+from homeostat.core.record_json import JSON
+from homeostat.core.records import Record
 
 Stood = Mapping[tuple[str, str], Standing]
 

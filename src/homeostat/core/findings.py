@@ -8,7 +8,6 @@ from typing import Literal
 
 from homeostat.core.configuration import Patch
 
-JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
 Evidence = Mapping[str, float | str]
 
 # Symptoms
@@ -156,16 +155,3 @@ class Outcome:
     before: int = 0
     after: int = 0
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One line of the durable log. `because` holds the ids this record came from."""
-
-    id: str
-    kind: str
-    at_s: float
-    text: str
-    component: str = ""
-    because: tuple[str, ...] = ()
-    body: Mapping[str, JSON] = field(default_factory=dict)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from homeostat.core.errors import HomeostatError
-from homeostat.core.findings import REPLACE, SCALE_DOWN, SCALE_UP, Record
+from homeostat.core.findings import REPLACE, SCALE_DOWN, SCALE_UP
 from homeostat.core.loop_state import Mode
+from homeostat.core.records import BATCH, Record
 from homeostat.lab.faults import SlowExecutor, executor_processes
 from homeostat.lab.ledger import check, committed_rows, recorded_rows, source_started_s
 from homeostat.lab.load_profile import Profile
@@ -22,7 +23,6 @@ from homeostat.runtime.launch import LEASE, STARTED, SUPERVISOR, Launch, read_js
 from homeostat.runtime.lease import Lease
 from homeostat.runtime.supervisor import INTERRUPTED, Supervisor
 from homeostat.sim.scenario.spec import WorkloadSpec
-from homeostat.store.protocol import BATCH
 from homeostat.views.following import Follower
 from homeostat.views.timeline import Change, Deed, Point, Timeline, deeds_of, point_of
 

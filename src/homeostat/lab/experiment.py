@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import Configuration
-from homeostat.core.findings import Record
 from homeostat.core.loop_state import Mode
+from homeostat.core.records import ACTION, BATCH, FAILURE, OUTCOME, Record
 from homeostat.lab.ledger import check, committed_rows, recorded_rows
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.source_control import add_load_step
@@ -21,7 +21,6 @@ from homeostat.runtime.loop_thread import Loop
 from homeostat.runtime.manager import Manager
 from homeostat.spark.application import Application
 from homeostat.store.in_memory import MemoryStore
-from homeostat.store.protocol import ACTION, BATCH, FAILURE, OUTCOME
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,9 @@ from typing import Any, cast
 import numpy as np
 
 from homeostat.core.configuration import Capabilities, Configuration, Knob, KnobSpec
-from homeostat.core.findings import JSON
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Array
+from homeostat.core.record_json import JSON
 from homeostat.core.topology import Component, Topology
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel, KeyCurve, Setup, Stage

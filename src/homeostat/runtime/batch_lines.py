@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from homeostat.core.configuration import EXECUTORS
 from homeostat.core.digest import Digest
-from homeostat.core.findings import JSON, Record
 from homeostat.core.loop_state import State
-from homeostat.store.protocol import BATCH
+from homeostat.core.record_json import JSON
+from homeostat.core.records import BATCH, Record
 
 _SHOWN = ("rows", "seconds", "trigger_s", "arrival_per_s", "pending_rows", "span_s")
 

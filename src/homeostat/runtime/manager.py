@@ -8,10 +8,10 @@ from homeostat.core.configuration import Configuration, diff
 from homeostat.core.cycle import Trace, step
 from homeostat.core.engine import Engine
 from homeostat.core.events import Apply, Event, Failure, Notify, Receipt
-from homeostat.core.findings import Record
 from homeostat.core.loop_state import Mode, State
 from homeostat.core.objective import Objective
 from homeostat.core.policy import Policy
+from homeostat.core.records import Record
 from homeostat.core.traffic import Traffic
 from homeostat.runtime.orders import Orders
 from homeostat.runtime.reconcile import Intent, reconcile

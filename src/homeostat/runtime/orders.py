@@ -10,8 +10,9 @@ from typing import Any, cast, get_args
 from homeostat.core.configuration import Knob, Value
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Operator, OperatorCommand
-from homeostat.core.findings import JSON, Record
-from homeostat.store.protocol import OPERATOR, ORDER, REJECTION, Store
+from homeostat.core.record_json import JSON
+from homeostat.core.records import OPERATOR, ORDER, REJECTION, Record
+from homeostat.store.protocol import Store
 from homeostat.strict.toml_reading import nearest
 
 COMMANDS: tuple[OperatorCommand, ...] = get_args(OperatorCommand)

@@ -12,10 +12,10 @@ import numpy as np
 from homeostat.core.cycle import Trace
 from homeostat.core.digest import ComponentDigest, Digest
 from homeostat.core.effects import describe_proposal
-from homeostat.core.findings import JSON
 from homeostat.core.loop_state import Standing, State
 from homeostat.core.observation import Array, IntArray, Observation, TaskSample
 from homeostat.core.policy import Policy
+from homeostat.core.record_json import JSON
 from homeostat.core.stats import median
 from homeostat.core.topology import Component
 

@@ -9,8 +9,9 @@ from homeostat import config as configuration
 from homeostat.config import Config
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Notify
-from homeostat.core.findings import JSON, Record
 from homeostat.core.objective import Objective
+from homeostat.core.record_json import JSON
+from homeostat.core.records import BATCH, Record
 from homeostat.core.traffic import Traffic, traffic_of
 from homeostat.policies import registry
 from homeostat.runtime.diary import Diary
@@ -19,7 +20,6 @@ from homeostat.runtime.manager import Manager
 from homeostat.spark.application import Application
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
-from homeostat.store.protocol import BATCH
 from homeostat.views.timeline import known
 from homeostat.views.traffic_history import of_sources
 

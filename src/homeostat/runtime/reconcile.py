@@ -8,8 +8,10 @@ from typing import Any, NamedTuple, cast
 from homeostat.core.configuration import Configuration
 from homeostat.core.engine import Engine
 from homeostat.core.events import Receipt
-from homeostat.core.findings import JSON, REVERT, Record
-from homeostat.store.protocol import OUTCOME, RECEIPT, Store
+from homeostat.core.findings import REVERT
+from homeostat.core.record_json import JSON
+from homeostat.core.records import OUTCOME, RECEIPT, Record
+from homeostat.store.protocol import Store
 
 
 class Intent(NamedTuple):

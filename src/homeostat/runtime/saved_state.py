@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from homeostat.core.findings import JSON
 from homeostat.core.loop_state import State
 from homeostat.core.memory import ActionKey, Context, MemoryEntry
+from homeostat.core.record_json import JSON
 from homeostat.core.trust import Trust
 
 

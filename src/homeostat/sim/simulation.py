@@ -9,10 +9,11 @@ from typing import Any
 
 from homeostat.core.configuration import EXECUTORS, PARALLELISM, Configuration, Knob, Value
 from homeostat.core.cycle import Trace
-from homeostat.core.findings import ADJUST_SKEW, GATHER, REPLACE, REVERT, RISE_AHEAD, Record
+from homeostat.core.findings import ADJUST_SKEW, GATHER, REPLACE, REVERT, RISE_AHEAD
 from homeostat.core.guards import APPLICATION
 from homeostat.core.loop_state import Mode, State
 from homeostat.core.policy import Policy
+from homeostat.core.records import Record
 from homeostat.core.traffic import Traffic
 from homeostat.runtime.diary import Diary
 from homeostat.runtime.manager import Manager

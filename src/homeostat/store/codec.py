@@ -13,7 +13,8 @@ from numbers import Integral, Real
 from typing import cast
 
 from homeostat.core.errors import StoreError
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import Record
 
 _FLOAT = "$float"
 _ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))

@@ -8,9 +8,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from homeostat.core.errors import HomeostatError
-from homeostat.core.findings import Record
-from homeostat.store.phrases import evidence, headline, judgement, prediction, reason, receipt, rest, steps
-from homeostat.store.protocol import (
+from homeostat.core.records import (
     ACTION,
     ADVICE,
     ALERT,
@@ -20,8 +18,10 @@ from homeostat.store.protocol import (
     RECEIPT,
     REJECTION,
     SYMPTOM,
-    Store,
+    Record,
 )
+from homeostat.store.phrases import evidence, headline, judgement, prediction, reason, receipt, rest, steps
+from homeostat.store.protocol import Store
 from homeostat.store.wording import SEPARATOR, moment, one_line
 
 _LONGEST_SECTION = 20

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import NamedTuple
 
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import ACTION, OUTCOME, RECEIPT, Record
 from homeostat.store.codec import dumped, load, load_body, written
-from homeostat.store.protocol import ACTION, BEGINNING_S, OUTCOME, RECEIPT, Placed, RunInfo
+from homeostat.store.protocol import BEGINNING_S, Placed, RunInfo
 
 
 class _Entry(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from homeostat.core.findings import JSON, Record
-from homeostat.store.protocol import ACTION, ADVICE, DIAGNOSIS, OUTCOME, PROPOSAL, RECEIPT, REJECTION, SYMPTOM
+from homeostat.core.record_json import JSON
+from homeostat.core.records import ACTION, ADVICE, DIAGNOSIS, OUTCOME, PROPOSAL, RECEIPT, REJECTION, SYMPTOM, Record
 from homeostat.store.wording import SEPARATOR, listing, number, one_line, settings, span, words
 
 _GAINS = ("observed_gain", "predicted_gain", "standard_error")

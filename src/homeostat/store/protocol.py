@@ -6,38 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from homeostat.core.findings import JSON, Record
-
-SYMPTOM = "symptom"
-DIAGNOSIS = "diagnosis"
-PROPOSAL = "proposal"
-REJECTION = "rejection"
-ACTION = "action"
-RECEIPT = "receipt"
-OUTCOME = "outcome"
-ALERT = "alert"
-ADVICE = "advice"
-ORDER = "order"
-OPERATOR = "operator"
-FAILURE = "failure"
-ENGINE = "engine"
-BATCH = "batch"
-KINDS = (
-    SYMPTOM,
-    DIAGNOSIS,
-    PROPOSAL,
-    REJECTION,
-    ACTION,
-    RECEIPT,
-    OUTCOME,
-    ALERT,
-    ADVICE,
-    ORDER,
-    OPERATOR,
-    FAILURE,
-    ENGINE,
-    BATCH,
-)
+from homeostat.core.record_json import JSON
+from homeostat.core.records import Record
 
 BEGINNING_S = float("-inf")
 

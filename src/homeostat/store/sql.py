@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeostat.store.protocol import ACTION, OUTCOME, RECEIPT
+from homeostat.core.records import ACTION, OUTCOME, RECEIPT
 
 APPLICATION_ID = 0x486F6D65  # "Home", so that another program's database is not taken for a log
 SCHEMA_VERSION = 1

@@ -10,9 +10,10 @@ from time import monotonic, sleep
 from typing import Any
 
 from homeostat.core.errors import NoLogError, StoreError
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import ACTION, OUTCOME, RECEIPT, Record
 from homeostat.store.codec import dump, dumped, load, load_body, mended, written
-from homeostat.store.protocol import ACTION, BEGINNING_S, OUTCOME, RECEIPT, Placed, RunInfo
+from homeostat.store.protocol import BEGINNING_S, Placed, RunInfo
 from homeostat.store.sql import (
     APPLICATION_ID,
     CHAIN,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from homeostat.core.configuration import KNOB_KINDS
-from homeostat.core.findings import JSON
+from homeostat.core.record_json import JSON
 
 SEPARATOR = " · "
 _DATES_S = (1e9, 2.5e11)  # from 2001 on a clock shows the date; less is the time since a start

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, Command, Event, Observed, Receipt
-from homeostat.core.findings import Record
 from homeostat.core.loop_state import Mode, State
 from homeostat.core.observation import Observation
 from homeostat.core.policy import Policy
+from homeostat.core.records import Record
 from homeostat.core.view import View
 from homeostat.testing.builders import described
 

@@ -13,9 +13,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from homeostat.core.errors import StoreError
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import KINDS, Record
 from homeostat.store.in_memory import MemoryStore
-from homeostat.store.protocol import KINDS, RunInfo, Store
+from homeostat.store.protocol import RunInfo, Store
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

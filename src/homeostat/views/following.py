@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from homeostat.core.errors import StoreError
-from homeostat.core.findings import Record
+from homeostat.core.records import Record
 from homeostat.store.protocol import BEGINNING_S
 from homeostat.store.sqlite import SqliteStore
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homeostat.core.errors import ConfigError, StoreError
-from homeostat.core.findings import Record
+from homeostat.core.records import ACTION, BATCH, DIAGNOSIS, OUTCOME, RECEIPT, Record
 from homeostat.runtime.launch import CAPABILITIES, KNOBS, STARTED, read_json, write_json
-from homeostat.store.protocol import ACTION, BATCH, DIAGNOSIS, OUTCOME, RECEIPT
 from homeostat.store.sqlite import SqliteStore
 from homeostat.views.timeline import behind, known
 

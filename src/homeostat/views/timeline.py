@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from homeostat.core.findings import Record
-from homeostat.store.protocol import ACTION, OUTCOME, RECEIPT
+from homeostat.core.records import ACTION, OUTCOME, RECEIPT, Record
 
 # Rows that wait at the end of a batch arrived while it ran, one trigger's worth; twice that has been left behind.
 LATE_TRIGGERS = 2.0

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from homeostat.core.observation import NAN, Array
-from homeostat.store.protocol import BATCH, Store
+from homeostat.core.records import BATCH
+from homeostat.store.protocol import Store
 from homeostat.views.timeline import known
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, Record
-from homeostat.store.protocol import ALERT, ENGINE, SYMPTOM, Placed
+from homeostat.core.findings import EXTERNAL, INCONCLUSIVE
+from homeostat.core.records import ALERT, ENGINE, SYMPTOM, Record
+from homeostat.store.protocol import Placed
 from homeostat.web.stories import clipped
 from homeostat.web.summary import CLOCK_S
 

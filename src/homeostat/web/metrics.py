@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from homeostat.store.protocol import KINDS, Store
+from homeostat.core.records import KINDS
+from homeostat.store.protocol import Store
 from homeostat.views.overview import HEALTHY
 from homeostat.web.summary import summary
 

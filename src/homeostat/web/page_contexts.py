@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.core.errors import HomeostatError, StoreError
-from homeostat.core.findings import Record
+from homeostat.core.records import BATCH, KINDS, Record
 from homeostat.store import explain
-from homeostat.store.protocol import BATCH, KINDS, RunInfo, Store
+from homeostat.store.protocol import RunInfo, Store
 from homeostat.views import present
 from homeostat.views.traffic_history import apart_json, arrived, as_json, forecast_apart
 from homeostat.web import stories, summary

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from homeostat.core.findings import Record
-from homeostat.store.protocol import ACTION, BATCH, OUTCOME, Store
+from homeostat.core.records import ACTION, BATCH, OUTCOME, Record
+from homeostat.store.protocol import Store
 from homeostat.store.wording import number, span
 from homeostat.views import present
 from homeostat.views.timeline import behind

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from homeostat.core.findings import Record
+from homeostat.core.records import ACTION, BATCH, Record
 from homeostat.detectors.slo_violation import lag_of, latency_of
-from homeostat.store.protocol import ACTION, BATCH, Store
+from homeostat.store.protocol import Store
 from homeostat.views.timeline import known
 
 MOST_POINTS = 600

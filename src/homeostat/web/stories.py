@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from homeostat.core.findings import Record
-from homeostat.store import phrases
-from homeostat.store.protocol import (
+from homeostat.core.records import (
     ACTION,
     ADVICE,
     ALERT,
@@ -21,8 +19,10 @@ from homeostat.store.protocol import (
     RECEIPT,
     REJECTION,
     SYMPTOM,
-    Store,
+    Record,
 )
+from homeostat.store import phrases
+from homeostat.store.protocol import Store
 from homeostat.store.wording import moment, one_line
 
 TELLING = (ACTION, ADVICE, REJECTION, ALERT, OPERATOR, FAILURE)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from homeostat.core.errors import StoreError
-from homeostat.core.findings import Record
-from homeostat.store.protocol import BATCH, RunInfo, Store
+from homeostat.core.records import BATCH, Record
+from homeostat.store.protocol import RunInfo, Store
 from homeostat.views.overview import BEHIND, HEALTHY, STOPPED, UNKNOWN, query_state
 from homeostat.views.present import present
 from homeostat.web.series import latest, rates

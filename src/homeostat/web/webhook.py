@@ -10,7 +10,8 @@ from http.client import HTTPException
 from urllib.parse import urlsplit
 
 from homeostat.core.errors import ConfigError, StoreError
-from homeostat.store.protocol import ALERT, BEGINNING_S, DIAGNOSIS, ENGINE, SYMPTOM, Placed, Store
+from homeostat.core.records import ALERT, DIAGNOSIS, ENGINE, SYMPTOM
+from homeostat.store.protocol import BEGINNING_S, Placed, Store
 from homeostat.web.alerts import MOST_ALERTS, Alert, Alerts, Shape, message
 from homeostat.web.reader import Reader
 from homeostat.web.responses import as_json

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from homeostat.core.findings import REPLACE, SCALE_UP, Record
+from homeostat.core.findings import REPLACE, SCALE_UP
+from homeostat.core.records import ACTION, BATCH, OUTCOME, RECEIPT, Record
 from homeostat.lab.bench.heal import (
     CLEAN,
     LONGEST,
@@ -19,7 +20,6 @@ from homeostat.lab.bench.heal import (
     settled,
     summary,
 )
-from homeostat.store.protocol import ACTION, BATCH, OUTCOME, RECEIPT
 
 TRIGGER_S = 5.0
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.core.findings import Record
+from homeostat.core.records import ACTION, BATCH, OUTCOME, RECEIPT, Record
 from homeostat.lab.bench import skew
-from homeostat.store.protocol import ACTION, BATCH, OUTCOME, RECEIPT
 
 
 def measured(*exponents: float) -> dict[str, dict[str, Any]]:

@@ -19,13 +19,13 @@ from statistics import median
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from homeostat.core.findings import JSON, Record
+from homeostat.core.record_json import JSON
+from homeostat.core.records import BATCH, Record
 from homeostat.lab.bench.control import scenario
 from homeostat.policies import registry
 from homeostat.runtime.diary import Diary
 from homeostat.runtime.manager import Manager
 from homeostat.sim.dataflow.engine import Dataflow
-from homeostat.store.protocol import BATCH
 from homeostat.store.sqlite import SqliteStore
 
 DAY_S = 86_400.0

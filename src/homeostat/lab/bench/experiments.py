@@ -11,6 +11,7 @@ from typing import Any
 
 from homeostat.core.configuration import ADMISSION_ROOM, EXECUTORS_KNOB
 from homeostat.core.objective import Objective
+from homeostat.core.records import ACTION
 from homeostat.lab.bench.ground import CORES, WORKERS, Ground
 from homeostat.lab.bench.quiet import GivenUp, never
 from homeostat.lab.experiment import Moment, Trial, TrialResult
@@ -21,7 +22,6 @@ from homeostat.policies import registry
 from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.simulation import simulate
 from homeostat.store.in_memory import MemoryStore
-from homeostat.store.protocol import ACTION
 
 TRIGGER_S = 3.0
 SEEDS = (1, 2, 3, 4, 5)

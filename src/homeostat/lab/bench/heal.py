@@ -10,8 +10,9 @@ from statistics import median, quantiles
 from typing import Any
 
 from homeostat.core.errors import HomeostatError
-from homeostat.core.findings import REPLACE, Record
+from homeostat.core.findings import REPLACE
 from homeostat.core.objective import Objective
+from homeostat.core.records import ACTION, BATCH, OUTCOME, RECEIPT, Record
 from homeostat.lab.bench.ground import ground, machine
 from homeostat.lab.bench.intervals import share
 from homeostat.lab.experiment import Trial
@@ -19,7 +20,6 @@ from homeostat.lab.faults import SlowExecutor
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import specification
 from homeostat.sim.scenario.spec import WorkloadSpec
-from homeostat.store.protocol import ACTION, BATCH, OUTCOME, RECEIPT
 
 RUNS = 20
 FACTORS = (2.0, 4.0)

@@ -13,6 +13,7 @@ import numpy as np
 from homeostat.core.configuration import ADMISSION_ROOM
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array
+from homeostat.core.records import BATCH
 from homeostat.lab.bench.experiments import SETTINGS
 from homeostat.lab.bench.ground import Ground
 from homeostat.lab.bench.twin import PARTITIONS, STATE_PARTITIONS, Setup
@@ -21,7 +22,6 @@ from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import WordCount, specification
 from homeostat.recordings.run import RecordedBatch, RecordedExecutor, RecordedRun
 from homeostat.sim.scenario.spec import WorkloadSpec
-from homeostat.store.protocol import BATCH
 
 # An executor that is new takes seconds to warm up, which the objective must leave room for.
 WANTED_S = 12.0

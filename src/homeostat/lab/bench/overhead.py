@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import ROWS_PER_TRIGGER, SOURCE_PARTITIONS, STATE_PARTITIONS, TRIGGER_S, Knob, Value
 from homeostat.core.errors import HomeostatError
+from homeostat.core.records import ACTION, BATCH
 from homeostat.lab.bench.ground import Ground, ground, machine
 from homeostat.lab.bench.intervals import METHOD, median_interval
 from homeostat.lab.bench.quiet import GivenUp, Patience, Tell, disturbed_json, undisturbed
@@ -24,7 +25,6 @@ from homeostat.spark.act.managed_query import ManagedQuery, QueryError
 from homeostat.spark.pipeline import Context
 from homeostat.spark.sense.progress import Progress, read_progress
 from homeostat.spark.sense.query_handle import handle_of
-from homeostat.store.protocol import ACTION, BATCH
 from homeostat.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:

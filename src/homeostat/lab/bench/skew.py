@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import SPREAD
-from homeostat.core.findings import Record
 from homeostat.core.loop_state import Mode
+from homeostat.core.records import ACTION, BATCH, OUTCOME, RECEIPT, Record
 from homeostat.lab.bench.ground import machine
 from homeostat.lab.experiment import Trial, TrialResult
 from homeostat.lab.load_profile import Profile
@@ -25,7 +25,6 @@ from homeostat.sim.simulation import build_engine, simulate
 from homeostat.sim.truth import TruthSample
 from homeostat.spark.cluster.session import build_session, spark_conf
 from homeostat.store.in_memory import MemoryStore
-from homeostat.store.protocol import ACTION, BATCH, OUTCOME, RECEIPT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
