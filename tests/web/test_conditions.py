@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.views.present import Present
+from homeostat.store.present import Present
 from homeostat.web.conditions import answer, conditions
 
 HEALTHY = {"health": "healthy", "reason": "it keeps up"}
@@ -55,4 +55,4 @@ DIAGNOSED = [{"id": "d-1", "what": "under-provisioned", "component": "count"}]
     ],
 )
 def test_the_answer(summary: dict[str, str], present: dict[str, Any], told: str) -> None:
-    assert answer(summary, conditions(summary, Present.model_validate(present))) == told
+    assert answer(summary, conditions(summary, Present.from_json(present))) == told

@@ -198,10 +198,9 @@ def _require_knobs(store: SqliteStore, run: str, values: dict[str, Value]) -> No
 
 
 def _observed(store: SqliteStore, run: str) -> dict[str, Any]:
-    from homeostat.runtime.present import PRESENT
+    from homeostat.store.present import load_present
 
-    now: Any = store.load_state(run, PRESENT) or {}
-    return dict(now.get("observed", {}))
+    return dict(load_present(store, run).observed)
 
 
 def _answers(store: SqliteStore, run: str, id: str) -> list[Record]:

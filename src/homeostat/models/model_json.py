@@ -16,7 +16,7 @@ from homeostat.core.topology import Component, Topology
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel, KeyCurve, Setup, Stage
 from homeostat.models.saturation import FlowModel, KeyShares, Operator
-from homeostat.models.task_cost import TaskCost
+from homeostat.models.task_cost import Slowing, TaskCost
 
 FORMAT = 1
 # Of a stage with more tasks than this a sample of the noise is kept, not that of each task.
@@ -72,16 +72,17 @@ def from_json(value: JSON) -> ApplicationModel | None:
 
 
 def _component_json(component: Component) -> dict[str, Any]:
-    partitions = component.partitions
+    partitions, spread = component.partitions, component.spread
     return {
         **asdict(component),
         "scaled_by": str(component.scaled_by),
         "partitions": None if partitions is None else str(partitions),
+        "spread": None if spread is None else str(spread),
     }
 
 
 def _component(value: Mapping[str, Any]) -> Component:
-    partitions = value["partitions"]
+    partitions, spread = value["partitions"], value.get("spread")
     return Component(
         value["name"],
         value["kind"],
@@ -90,6 +91,9 @@ def _component(value: Mapping[str, Any]) -> Component:
         value["query"],
         value["keyed"],
         None if partitions is None else Knob.parse(partitions),
+        None if not isinstance(spread, str) else Knob.parse(spread),
+        value.get("unspread", ""),
+        value.get("watched", ""),
     )
 
 
@@ -140,13 +144,18 @@ def _stage(value: Mapping[str, Any]) -> Stage:
     shares = np.array(value["shares"])
     return Stage(
         value["name"],
-        TaskCost(**value["cost"]),
+        _cost(value["cost"]),
         shares / shares.sum(),
         value["rows_per_row"],
         np.array(value["noise"]).reshape(len(value["noise"]), -1),
         value["delay_s"],
         KeyCurve(value["keys"]),
     )
+
+
+def _cost(value: Mapping[str, Any]) -> TaskCost:
+    slowing = value["slowing"]
+    return TaskCost(**{**value, "slowing": None if slowing is None else Slowing(**slowing)})
 
 
 def _flow_json(model: FlowModel) -> dict[str, Any]:

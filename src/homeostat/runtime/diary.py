@@ -6,7 +6,8 @@ from homeostat.core.cycle import Trace
 from homeostat.core.loop_state import State
 from homeostat.core.policy import Policy
 from homeostat.runtime.batch_lines import Samples
-from homeostat.runtime.present import MATRICES, PRESENT, matrices, present
+from homeostat.runtime.present import matrices, present
+from homeostat.store.present import MATRICES, PRESENT
 from homeostat.store.protocol import Store
 
 
@@ -20,7 +21,7 @@ class Diary:
     def note(self, trace: Trace, state: State) -> None:
         batches = self._samples.new(state)
         if batches or trace.records:
-            self._store.save_state(self._run, PRESENT, present(self._policy, trace, state))
+            self._store.save_state(self._run, PRESENT, present(self._policy, trace, state).to_json())
         if batches:
-            self._store.save_state(self._run, MATRICES, matrices(state))
+            self._store.save_state(self._run, MATRICES, matrices(state).to_json())
         self._store.append(self._run, batches)

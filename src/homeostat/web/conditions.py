@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from homeostat.core.loop_state import EARN_AFTER
+from homeostat.store.present import Present
 from homeostat.views.overview import HEALTHY, STOPPED, UNKNOWN
-from homeostat.views.present import Present
 
 YES, NO = "yes", "no"
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from homeostat.core.errors import HomeostatError, StoreError
 from homeostat.core.records import BATCH, KINDS, Record
 from homeostat.store import explain
+from homeostat.store.present import load_matrices, load_present
 from homeostat.store.protocol import RunInfo, Store
-from homeostat.views import present
 from homeostat.views.traffic_history import apart_json, arrived, as_json, forecast_apart
 from homeostat.web import stories, summary
 from homeostat.web.conditions import answer, conditions
@@ -51,12 +52,12 @@ def index(store: Store, asked: Asked) -> dict[str, Any]:
 def query(store: Store, asked: Asked) -> dict[str, Any]:
     info = known_run(store, asked["run"])
     about = summary.summary(store, info, time.time())
-    now = present.present(store, info.name)
+    now = load_present(store, info.name)
     found = conditions(about, now)
     return {
         "summary": about,
-        "present": now.model_dump(),
-        "matrices": present.matrices(store, info.name).model_dump()["components"],
+        "present": now.to_json(),
+        "matrices": asdict(load_matrices(store, info.name))["components"],
         "span": "all" if info.last_s - info.started_s <= SPANS_S[LONG] else LONG,
         "answer": answer(about, found),
         "conditions": [condition._asdict() for condition in found],
@@ -67,7 +68,7 @@ def query(store: Store, asked: Asked) -> dict[str, Any]:
 
 def charts(store: Store, asked: Asked) -> dict[str, Any]:
     info = known_run(store, asked["run"])
-    now = present.present(store, info.name)
+    now = load_present(store, info.name)
     wanted = [name for name in WANTED if name in now.objective]
     shown = series(store, info.name, SPANS_S[asked["last"]], asked["points"], wanted)
     return shown | {"objective": now.objective, "simulated": summary.simulated(info)}

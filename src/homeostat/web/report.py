@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from homeostat.core.records import ACTION, BATCH, OUTCOME, Record
+from homeostat.store.present import load_present
 from homeostat.store.protocol import Store
 from homeostat.store.wording import number, span
-from homeostat.views import present
 from homeostat.views.timeline import behind
 from homeostat.web import page_contexts, stories, summary
 from homeostat.web.pages import STATIC, page
@@ -44,7 +44,7 @@ def report(store: Store, run: str) -> bytes:
     return page(
         "report.html",
         about=about,
-        present=present.present(store, run).model_dump(),
+        present=load_present(store, run).to_json(),
         facts=facts(batches, store.records(run, kinds=(ACTION, OUTCOME)), about["objective"]),
         stories=stories.stories(store, run, 0, MOST_STORIES)["stories"],
         # Within a script only an end of that script could do harm.

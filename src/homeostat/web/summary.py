@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from homeostat.core.errors import StoreError
 from homeostat.core.records import BATCH, Record
+from homeostat.store.present import load_present
 from homeostat.store.protocol import RunInfo, Store
 from homeostat.views.overview import BEHIND, HEALTHY, STOPPED, UNKNOWN, query_state
-from homeostat.views.present import present
 from homeostat.web.series import latest, rates
 
 SPARKLINE_POINTS = 40
@@ -39,7 +40,7 @@ def info(store: Store, run: str) -> RunInfo | None:
 
 def summary(store: Store, info: RunInfo, now_s: float) -> dict[str, Any]:
     application, _, query = info.name.partition("/")
-    now = present(store, info.name)
+    now = load_present(store, info.name)
     try:
         batches = store.records(info.name, kinds=(BATCH,), limit=SPARKLINE_POINTS, newest_first=True)[::-1]
         state, reason = _health(batches, info, now_s)
@@ -61,9 +62,9 @@ def summary(store: Store, info: RunInfo, now_s: float) -> dict[str, Any]:
         "latest": latest(batches[-1]) if batches else {},
         "rates": processed,
         "arrivals": arrived,
-        "diagnoses": [each.model_dump() for each in now.diagnoses],
-        "advised": [each.model_dump() for each in now.advised],
-        "active": [each.model_dump() for each in now.active],
+        "diagnoses": [asdict(each) for each in now.diagnoses],
+        "advised": [asdict(each) for each in now.advised],
+        "active": [asdict(each) for each in now.active],
     }
 
 
