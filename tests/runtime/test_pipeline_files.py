@@ -92,13 +92,16 @@ def test_two_pipelines_of_one_name(app: Path) -> None:
         ("import nowhere_to_be_found\n", "app.py:1: it raises ModuleNotFoundError: No module named"),
         (
             "import homeostat as hs\n\n@hs.pipeline(workers=3)\ndef f(ctx): ...\n",
-            "app.py:3: pipeline: there is no knob",
+            "app.py:3: pipeline: unknown knob",
         ),
         (
             "import homeostat as hs\n\n@hs.pipeline(executors=0)\ndef f(ctx): ...\n",
             "executors = 0 is not a whole number",
         ),
-        ("import homeostat as hs\n\n@hs.pipeline\ndef f(ctx): ...\n", "app.py:3: pipeline: brackets are missing"),
+        (
+            "import homeostat as hs\n\n@hs.pipeline\ndef f(ctx): ...\n",
+            "app.py:3: pipeline: the decorator is used",
+        ),
         ('import homeostat as hs\n\n@hs.pipeline(trigger="5")\ndef f(ctx): ...\n', "app.py:3: pipeline: trigger"),
         ("import homeostat as hs\n\n@hs.pipeline(trigger=-1)\ndef f(ctx): ...\n", "app.py:3: pipeline: trigger"),
         ('import homeostat as hs\n\n@hs.pipeline(name="a/b")\ndef f(ctx): ...\n', "app.py:3: pipeline: 'a/b'"),

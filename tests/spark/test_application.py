@@ -142,12 +142,12 @@ def has_a_checkpoint(ctx: Context) -> Any:
     [
         (raises, f"{__file__}:{raises.__code__.co_firstlineno + 1} raises ValueError: no such topic"),
         (refused_by_spark, f"{__file__}:{refused_by_spark.__code__.co_firstlineno + 1} raises AnalysisException: "),
-        (returns_a_frame, "its function returns DataFrame, not a writer (return df.writeStream…, without start())"),
-        (returns_nothing, "its function returns NoneType, not a writer"),
-        (starts_it, "its function returns StreamingQuery, not a writer"),
-        (takes_what_is_there, "its trigger ends the query by itself (availableNow)"),
-        (runs_once, "its trigger ends the query by itself (once)"),
-        (has_a_checkpoint, "its function sets checkpointLocation to /data/words, but Homeostat keeps it in "),
+        (returns_a_frame, "the function returns DataFrame, not a writer (return df.writeStream…, without start())"),
+        (returns_nothing, "the function returns NoneType, not a writer"),
+        (starts_it, "the function returns StreamingQuery, not a writer"),
+        (takes_what_is_there, "the trigger availableNow ends the query"),
+        (runs_once, "the trigger once ends the query"),
+        (has_a_checkpoint, "the function sets checkpointLocation to /data/words, but Homeostat keeps the checkpoint"),
     ],
 )
 def test_a_pipeline_that_cannot_be_started_is_told_in_one_line(

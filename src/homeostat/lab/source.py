@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from homeostat.lab.source_control import Feed, add_load_step, latest_row, write_control
+from homeostat.lab.source_registration import FORMAT
 from homeostat.spark.python_workers import spare_the_collector
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "Source", "add_load_step", "latest_row", "register", "write_control"]
 
-FORMAT = "homeostat"
 SCHEMA = "row LONG, word STRING, arrived TIMESTAMP"
 ROWS_PER_RECORD_BATCH = 10_000
 # The bound as Spark knows it never changes while a query runs; the real one is looked up at each trigger.

@@ -18,6 +18,7 @@ from homeostat.core.objective import Objective
 from homeostat.lab.faults import hang_while
 from homeostat.lab.ledger import write_counts
 from homeostat.lab.load_profile import Profile
+from homeostat.lab.source_registration import FORMAT
 from homeostat.spark.pipeline import Context, Pipeline
 from homeostat.spark.python_workers import spare_the_collector
 
@@ -89,7 +90,7 @@ def pipeline_of(spec: WordCount) -> Pipeline:
         start["rows_per_trigger"] = spec.rows_per_trigger
 
     def build(ctx: Context) -> Any:
-        source = ctx.read_stream("homeostat").option("profile", spec.profile).option("firstShare", spec.first_share)
+        source = ctx.read_stream(FORMAT).option("profile", spec.profile).option("firstShare", spec.first_share)
         rows = (source if spec.start_s is None else source.option("start", repr(spec.start_s))).load()
         if spec.first_share:
             rows = ctx.rebalanced(rows, "deal")

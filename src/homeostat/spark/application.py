@@ -27,7 +27,6 @@ from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Balance
 from homeostat.core.topology import Topology
-from homeostat.lab.source_control import forget_bound, write_control
 from homeostat.spark.act import executor_shares
 from homeostat.spark.act.actuator import Actuator
 from homeostat.spark.act.admission import default_rows, report_bound, written_values
@@ -38,19 +37,19 @@ from homeostat.spark.act.locality import Locality, ran_slowest_stage
 from homeostat.spark.act.managed_query import ManagedQuery
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import (
-    BOUND_OPTIONS,
     DEFAULT_TRIGGER_S,
-    PARTITION_OPTIONS,
     Context,
     Pipeline,
     built,
     running_trigger_s,
     written_trigger_s,
 )
+from homeostat.spark.sense.declared_steps import NO_STEPS
 from homeostat.spark.sense.key_balance import Balances, read_balance
 from homeostat.spark.sense.query_handle import QueryHandle, handle_of
 from homeostat.spark.sense.rest_client import RestClient
 from homeostat.spark.sense.sensors import Sensors, executor_news
+from homeostat.spark.sense.source_formats import LiveBound, format_of, reset_live_bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
 DEFAULT_EXECUTORS = 2
 DEFAULT_STATE_PARTITIONS = 8
 START_LIMIT_S = 180.0
-LISTENING = "homeostat"  # the source that takes another bound while it runs
 
 Knobs = Mapping[str, Any]
 
@@ -174,7 +172,7 @@ class Application:
             query.start(Deadline.after(START_LIMIT_S))
             query.values = self._known_knobs(pipeline.name, {**query.values, **self._contexts[pipeline.name].asked})
             report_bound(query)
-            if LISTENING not in self._contexts[pipeline.name].formats:
+            if not self._live_bounds(pipeline.name):
                 query.listens = False
         self._actuator.start()
         self._keep()
@@ -329,8 +327,8 @@ class Application:
             if known is None or known.run_id != str(query.runId):
                 trigger_s = float(managed.values.get(Knob(TRIGGER_S, name), math.nan))
                 context = self._contexts.get(name)
-                asked = () if context is None else (context.names, context.spreads, context.rebalances, context.watches)
-                self._handles[name] = handle_of(query, name, trigger_s, *asked)
+                steps = NO_STEPS if context is None else context.steps
+                self._handles[name] = handle_of(query, name, trigger_s, steps)
         return list(self._handles.values())
 
     # Knobs
@@ -353,10 +351,11 @@ class Application:
             return writer
 
         def admit(rows: int) -> None:
-            write_control(control, rows_per_trigger=rows)
+            for bound in self._live_bounds(name):
+                bound.change(control, rows)
 
         values = {**self._first_values(pipeline), **{k: v for k, v in self._kept_values.items() if _of(k, name)}}
-        forget_bound(control)
+        reset_live_bounds(control)
         return ManagedQuery(self.spark, name, build, checkpoint, values, admit=admit)
 
     @staticmethod
@@ -372,15 +371,20 @@ class Application:
 
     def _known_knobs(self, name: str, values: Mapping[Knob, Value]) -> dict[Knob, Value]:
         """Without those that the query's sources know nothing of, or that it has no state for."""
-        formats = set(self._contexts[name].formats)
+        formats = [format_of(each) for each in self._contexts[name].formats]
         useless = set()
-        if not formats & set(BOUND_OPTIONS):
+        if not any(each.bound_option for each in formats):
             useless.add(ROWS_PER_TRIGGER)
-        if not formats & set(PARTITION_OPTIONS):
+        if not any(each.partitions_option for each in formats):
             useless.add(SOURCE_PARTITIONS)
         if not self.queries[name].checkpoint.has_state():
             useless.add(STATE_PARTITIONS)
         return {knob: value for knob, value in values.items() if knob.kind not in useless}
+
+    def _live_bounds(self, name: str) -> list[LiveBound]:
+        """Of the sources that the query reads from."""
+        bounds = [format_of(each).live_bound for each in self._contexts[name].formats]
+        return [bound for bound in bounds if bound is not None]
 
     def _keep(self) -> None:
         values = {str(knob): value for query in self.queries.values() for knob, value in query.chosen.items()}

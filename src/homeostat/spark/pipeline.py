@@ -1,4 +1,4 @@
-"""The user's side: a function that builds a query from a context which holds the knobs."""
+"""The interface for users: a pipeline function builds a query from a context, which holds the knobs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from homeostat.core.configuration import (
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.core.objective import Objective
 from homeostat.objectives import Wanted, combined
+from homeostat.spark.sense.declared_steps import DeclaredSteps
+from homeostat.spark.sense.source_formats import format_of, knob_options
 from homeostat.strict import units
 
 if TYPE_CHECKING:
@@ -28,18 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
-DEFAULT_PARALLELISM = 4
-DEFAULT_TRIGGER_S = 10.0
-_NAME = re.compile(r"\w[\w .-]*")  # it names a directory, too
-# What a source calls the bound on the rows of a batch, and the number of its partitions. Files and tables are bounded
-# by files or bytes, which are no rows; `rate` and `rate-micro-batch` make their rows: a bound would change the load.
-BOUND_OPTIONS = {"homeostat": "rowsPerTrigger", "kafka": "maxOffsetsPerTrigger"}
-PARTITION_OPTIONS = {
-    "homeostat": "partitions",
-    "kafka": "minPartitions",
-    "rate": "numPartitions",
-    "rate-micro-batch": "numPartitions",
-}
+DEFAULT_PARALLELISM = 4  # a choice: keeps a few executors busy, and costs little when there is only one
+DEFAULT_TRIGGER_S = 10.0  # a choice: results come soon, and a batch is more than its overhead
+START_KNOBS = ("executors", "state_partitions", "source_partitions", "rows_per_trigger")
+_NAME = re.compile(r"\w[\w .-]*")  # also the name of a directory
 _CHECKPOINT = "checkpointLocation"
 _ENDING = {"AvailableNowTrigger": "availableNow", "OneTimeTrigger": "once"}
 _T = TypeVar("_T")
@@ -47,7 +41,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A query that can be built again with other knobs. `trigger_s` None: as the function sets it."""
+    """A query that can be built again with other knobs. If `trigger_s` is None, the function sets the trigger."""
 
     name: str
     build: Callable[[Context], Any]
@@ -58,16 +52,16 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """On how many instances the rows of a step are added up before they reach its state; 1 on none."""
+    """The number of instances that add up the rows of a step before they reach its state. With 1, none does."""
 
     instances: int
     name: str
 
 
 class Context:
-    """What a pipeline function gets: the session, and the knobs where it wants them.
+    """The argument of a pipeline function: the Spark session and the knobs.
 
-    It notes what was asked for, so that the loop knows which knobs there are and what they were called.
+    It records which knobs the function reads, so that the loop knows which knobs the query has and their names.
     """
 
     def __init__(
@@ -75,54 +69,45 @@ class Context:
     ) -> None:
         self.spark, self.directory = spark, directory
         self._query, self._values, self._control = query, values, control
-        self.names: list[str] = []
-        self.spreads: list[str] = []
-        self.rebalances: list[str] = []
-        self.watches: list[str] = []
+        self.steps = DeclaredSteps()
         self.asked: dict[Knob, Value] = {}
         self.formats: list[str] = []
 
     def read_stream(self, format: str) -> DataStreamReader:
-        """`spark.readStream.format(format)` with the knobs as options; an option that you set yourself wins."""
-        name = format.lower()  # as Spark reads it
-        if name == "homeostat":
-            from homeostat.lab.source import register
-
-            register(self.spark)
+        """`spark.readStream.format(format)` with the knobs as options. An option that you set yourself wins."""
+        name = format.lower()  # Spark ignores the case
+        source_format = format_of(name)
+        source_format.prepare(self.spark)
         self.formats.append(name)
         rows = self._values.get(Knob(ROWS_PER_TRIGGER, self._query))
         partitions = self._values.get(Knob(SOURCE_PARTITIONS, self._query))
         reader = self.spark.readStream.format(format).options(**knob_options(name, rows, partitions))
-        return reader.option("control", str(self._control)) if name == "homeostat" else reader
+        bound = source_format.live_bound
+        return reader if bound is None else reader.options(**bound.reader_options(self._control))
 
     def parallelism(self, name: str, start: int = DEFAULT_PARALLELISM) -> int:
-        """How many partitions the step of that name gets: `df.repartition(ctx.parallelism("split"))`."""
-        self.names.append(name)
+        """The number of partitions of the step with this name: `df.repartition(ctx.parallelism("split"))`."""
+        self.steps = self.steps.with_repartition(name)
         return self._asked_for(PARALLELISM, name, start)
 
     def spread(self, name: str, start: int = 1) -> Spread:
-        """How far the hot keys of the step of that name are spread: `hs.keyed(…, spread=ctx.spread("count"))`."""
+        """How far the hot keys of the step with this name are spread: `hs.keyed(…, spread=ctx.spread("count"))`."""
         spread = Spread(self._asked_for(SPREAD, name, start), name)
-        self.spreads.append(name)
-        if spread.instances > 1:
-            self.names.append(combine_name(name))
+        self.steps = self.steps.with_spread(name, spread.instances)
         return spread
 
     def rebalanced(self, rows: DataFrame, name: str, start: int = 1) -> DataFrame:
-        """The rows of a source, dealt to more instances if its own partitions are uneven. To be put right behind it."""
-        spread = self._asked_for(SPREAD, name, start)
-        self.rebalances.append(name)
-        if spread == 1:
-            return rows
-        self.names.append(name)
-        return rows.repartition(spread)
+        """The rows of a source, dealt to more instances if its partitions are uneven. Call it right after `load()`."""
+        instances = self._asked_for(SPREAD, name, start)
+        self.steps = self.steps.with_rebalance(name, instances)
+        return rows if instances == 1 else rows.repartition(instances)
 
     def watched(self, rows: DataFrame, name: str, key: str | Sequence[str]) -> DataFrame:
-        """The same rows, of which the loop sees the largest keys: for an operator that is not written with hs.keyed."""
+        """The same rows, with their largest keys reported to the loop. Use it before operators other than hs.keyed."""
         from homeostat.spark.sense.key_sketch import watched
 
         self._check_name(name)
-        self.watches.append(name)
+        self.steps = self.steps.with_watch(name)
         return watched(rows, name, (key,) if isinstance(key, str) else tuple(key))
 
     def _asked_for(self, kind: str, name: str, start: int) -> int:
@@ -133,18 +118,11 @@ class Context:
 
     def _check_name(self, name: str) -> None:
         if not name or "/" in name:
-            raise ConfigError(f"{name!r} cannot name a step", where=f"pipeline {self._query}", fix="use letters")
-
-
-def knob_options(format: str, rows: Value | None, partitions: Value | None) -> dict[str, str]:
-    """The knobs as the source of that name calls them; those that it has no option for are left out."""
-    told = ((BOUND_OPTIONS.get(format), rows), (PARTITION_OPTIONS.get(format), partitions))
-    return {name: str(int(value)) for name, value in told if name is not None and value is not None}
-
-
-def combine_name(spread: str) -> str:
-    """What the stage is called in which rows are added up before they reach the state."""
-    return f"{spread}-combine"
+            raise ConfigError(
+                f"{name!r} is not a valid name for a step",
+                where=f"pipeline {self._query}",
+                fix="use a name that is not empty and has no slash",
+            )
 
 
 Builder = Callable[[Context], Any]
@@ -157,19 +135,19 @@ def pipeline(
     trigger: float | str | None = None,
     **start: Value,
 ) -> Callable[[Builder], Pipeline]:
-    """Make a function a pipeline that `homeostat run` can start, regulate and start again.
+    """Turn a function into a pipeline that `homeostat run` can start, regulate and restart.
 
-    It returns a `DataStreamWriter` that is not started. `start` names first values of knobs: `executors=2`,
-    `state_partitions=8`, `source_partitions=4`, `rows_per_trigger=10_000`.
+    The function returns a `DataStreamWriter` without starting it. `start` sets the first values of knobs:
+    `executors=2`, `state_partitions=8`, `source_partitions=4`, `rows_per_trigger=10_000`.
     """
     if callable(objective):
-        raise ConfigError("brackets are missing", where="pipeline", fix="write @pipeline()")
-    unknown = set(start) - {"executors", "state_partitions", "source_partitions", "rows_per_trigger"}
-    if unknown:
+        raise ConfigError("the decorator is used without parentheses", where="pipeline", fix="write @pipeline()")
+    unknown_knobs = set(start) - set(START_KNOBS)
+    if unknown_knobs:
         raise ConfigError(
-            f"there is no knob {min(unknown)!r}",
+            f"unknown knob {min(unknown_knobs)!r}",
             where="pipeline",
-            fix="use executors, state_partitions, source_partitions or rows_per_trigger",
+            fix=f"use {', '.join(START_KNOBS[:-1])} or {START_KNOBS[-1]}",
         )
     for knob, value in start.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -177,10 +155,14 @@ def pipeline(
     trigger_s = _seconds(trigger)
 
     def decorate(build: Builder) -> Pipeline:
-        called = name or build.__name__
-        if not _NAME.fullmatch(called):
-            raise ConfigError(f"{called!r} cannot name a query", where="pipeline", fix="use letters: name=…")
-        return Pipeline(called, build, combined(objective), trigger_s, dict(start))
+        query_name = name or build.__name__
+        if not _NAME.fullmatch(query_name):
+            raise ConfigError(
+                f"{query_name!r} is not a valid name for a query",
+                where="pipeline",
+                fix="set name= to letters, digits, spaces, dots or hyphens",
+            )
+        return Pipeline(query_name, build, combined(objective), trigger_s, dict(start))
 
     return decorate
 
@@ -193,12 +175,12 @@ def _seconds(trigger: float | str | None) -> float | None:
     except (ValueError, TypeError) as error:
         raise ConfigError(f"trigger {error}", where="pipeline") from error
     if not 0 <= seconds < math.inf:
-        raise ConfigError(f"trigger of {seconds:g} s is not a time", where="pipeline")
+        raise ConfigError(f"trigger of {seconds:g} s is not a duration", where="pipeline", fix='write "10 s"')
     return seconds
 
 
 def built(pipeline: Pipeline, context: Context) -> Any:
-    """The writer that the user's function returns; what is wrong with it is told with its line."""
+    """The writer that the pipeline's function returns. An error in the function is reported with its line."""
     try:
         writer = pipeline.build(context)
     except HomeostatError:
@@ -208,7 +190,8 @@ def built(pipeline: Pipeline, context: Context) -> Any:
         raise ConfigError(f"{_place(pipeline, error)} raises {type(error).__name__}: {words[0]}") from error
     if not hasattr(writer, "foreachBatch"):
         raise ConfigError(
-            f"its function returns {type(writer).__name__}, not a writer", fix="return df.writeStream…, without start()"
+            f"the function returns {type(writer).__name__}, not a writer",
+            fix="return df.writeStream…, without start()",
         )
     return writer
 
@@ -218,46 +201,46 @@ def _place(pipeline: Pipeline, error: Exception) -> str:
     frames = [
         f for f in traceback.extract_tb(error.__traceback__) if code is not None and f.filename == code.co_filename
     ]
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "its function"
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "the function"
 
 
 def require_manageable(writer: Any, checkpoint: str) -> None:
-    """Refuse what Homeostat would otherwise override or undo without a word."""
-    trigger = _of_writer(writer, lambda held: str(held("trigger").toString()), "")
+    """Reject a writer with options that Homeostat would silently override."""
+    trigger = _of_writer(writer, lambda get: str(get("trigger").toString()), "")
     if trigger in _ENDING:
         raise ConfigError(
-            f"its trigger ends the query by itself ({_ENDING[trigger]}), and would be started again for ever",
-            fix="leave .trigger(…) out, or use processingTime",
+            f"the trigger {_ENDING[trigger]} ends the query, and Homeostat would restart it forever",
+            fix="remove .trigger(…), or use processingTime",
         )
-    own = _of_writer(writer, lambda held: str(held("extraOptions").apply(_CHECKPOINT)), checkpoint)
+    own = _of_writer(writer, lambda get: str(get("extraOptions").apply(_CHECKPOINT)), checkpoint)
     if own != checkpoint:
         raise ConfigError(
-            f"its function sets {_CHECKPOINT} to {own}, but Homeostat keeps it in {checkpoint}",
-            fix="leave the option out; to go on from that checkpoint, copy it there first",
+            f"the function sets {_CHECKPOINT} to {own}, but Homeostat keeps the checkpoint in {checkpoint}",
+            fix="remove the option; to continue from your checkpoint, copy it there first",
         )
 
 
 def written_trigger_s(writer: Any) -> float:
-    """The processing-time trigger that a writer was given; NaN if it is of another kind or cannot be told."""
-    return _of_writer(writer, lambda held: float(held("trigger").intervalMs()) / 1000.0, math.nan)
+    """The interval of a writer's processing-time trigger; NaN for other triggers, or if it cannot be read."""
+    return _of_writer(writer, lambda get: float(get("trigger").intervalMs()) / 1000.0, math.nan)
 
 
 def _of_writer(writer: Any, read: Callable[[Callable[[str], Any]], _T], unknown: _T) -> _T:
-    """What a writer was given; `unknown` where it was not, or where these private parts of Spark are others."""
+    """A private field of Spark's writer; `unknown` if it is not set, or if this version of Spark has no such field."""
 
-    def held(name: str) -> Any:
-        field = writer._jwrite.getClass().getDeclaredField(name)
-        field.setAccessible(True)
-        return field.get(writer._jwrite)
+    def get(name: str) -> Any:
+        java_field = writer._jwrite.getClass().getDeclaredField(name)
+        java_field.setAccessible(True)
+        return java_field.get(writer._jwrite)
 
     try:
-        return read(held)
+        return read(get)
     except Exception:
         return unknown
 
 
 def running_trigger_s(query: StreamingQuery) -> float:
-    """The same of a query that runs."""
+    """The interval of a running query's processing-time trigger; NaN if it has another trigger."""
     try:
         return float(query._jsq.streamingQuery().trigger().intervalMs()) / 1000.0
     except Exception:

@@ -37,7 +37,7 @@ def test_the_largest_keys_are_found_among_more_than_the_sketch_can_hold(
     finally:
         query.stop()
     load = next(keys["sessions"] for keys in told if keys["sessions"].rows)
-    assert ctx.watches == ["sessions"]
+    assert ctx.steps.watches == ("sessions",)
     assert (load.rows, load.key) == (ROWS, "-1")
     assert load.share == pytest.approx(0.3, abs=0.002)
     assert load.next_rows[0] / ROWS == pytest.approx(0.2, abs=0.002)

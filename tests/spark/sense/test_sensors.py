@@ -20,6 +20,7 @@ from homeostat.lab.load_profile import Profile
 from homeostat.lab.rest_proxy import Behaviour, Proxy
 from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.spark.outside.remote_application import WatchedApplication
+from homeostat.spark.sense.declared_steps import DeclaredSteps
 from homeostat.spark.sense.query_handle import QueryHandle, handle_of
 from homeostat.spark.sense.rest_client import RestClient
 from homeostat.spark.sense.sensors import Sensors
@@ -73,7 +74,7 @@ class Watched:
             .trigger(processingTime="1 second")
         )
         self.query = self._started(writer)
-        self.handles = [handle_of(self.query, "words", 1.0, ["shout"])]
+        self.handles = [handle_of(self.query, "words", 1.0, DeclaredSteps(("shout",)))]
 
     def _started(self, writer: DataStreamWriter) -> StreamingQuery:
         """Spark gives the process of a Python source ten seconds to start, which a busy machine may not manage."""

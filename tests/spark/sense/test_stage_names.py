@@ -10,6 +10,7 @@ import pytest
 
 from homeostat.core.configuration import Knob
 from homeostat.core.topology import Topology
+from homeostat.spark.sense.declared_steps import DeclaredSteps
 from homeostat.spark.sense.plan_graph import exchanges, from_scopes, read_dot
 from homeostat.spark.sense.stage_names import NameBook, RanStage
 from support.paths import RECORDED as LOGS
@@ -32,7 +33,7 @@ def named(book: NameBook, stages: Sequence[RanStage]) -> list[str]:
 
 
 def book_of(query: str, names: tuple[str, ...] = (), *, plan_seen: bool = True) -> NameBook:
-    book = NameBook(query, names)
+    book = NameBook(query, DeclaredSteps(names))
     if plan_seen:
         book.learn(exchanges(RECORDED[query]["plan"]))
     return book
@@ -198,7 +199,7 @@ def spread_stages(spread: bool) -> list[RanStage]:
     ("names", "expected"), [((), ["scan", "state"]), (("count-combine",), ["scan", "count-combine", "state"])]
 )
 def test_a_keyed_operator_knows_the_knob_that_spreads_its_rows(names: tuple[str, ...], expected: list[str]) -> None:
-    book = NameBook("words", names, spreads=("count",))
+    book = NameBook("words", DeclaredSteps(names, spreads=("count",)))
     assert named(book, spread_stages(spread=bool(names))) == expected
     by_name = {component.name: component for component in book.components(prefixed=False)}
     knob = Knob("spread", "words/count")
@@ -209,7 +210,7 @@ def test_a_keyed_operator_knows_the_knob_that_spreads_its_rows(names: tuple[str,
 
 
 def test_a_source_knows_the_knob_that_deals_its_rows_anew() -> None:
-    book = NameBook("words", rebalances=("lines",))
+    book = NameBook("words", DeclaredSteps(rebalances=("lines",)))
     named(book, spread_stages(spread=False))
     scan, state = book.components(prefixed=False)
     assert (scan.spread, state.spread) == (Knob("spread", "words/lines"), None)
@@ -222,7 +223,7 @@ def test_a_keyed_operator_beside_one_of_another_kind_is_not_told_to_be_what_it_i
         [(3, "b", "Exchange"), (4, "c", "TransformWithStateInPySpark"), (5, "d", "Exchange")], reads=[2]
     )
     state = from_scopes([(6, "d", "Exchange"), (7, "e", "TransformWithStateInPySpark")], reads=[5])
-    book = NameBook("words", spreads=("count",))
+    book = NameBook("words", DeclaredSteps(spreads=("count",)))
     named(book, [scan, RanStage(2, 1, keyed), RanStage(3, 1, state)])
     for component in book.components(prefixed=False)[1:]:
         assert component.spread is None
@@ -239,11 +240,11 @@ def test_what_spark_combines_itself_says_so() -> None:
 
 
 def test_an_operator_that_cannot_be_spread_knows_where_its_keys_are_told() -> None:
-    book = NameBook("words", watches=("sessions",))
+    book = NameBook("words", DeclaredSteps(watches=("sessions",)))
     named(book, spread_stages(spread=False))
     scan, state = book.components(prefixed=False)
     assert (scan.watched, state.watched) == ("", "words/sessions")
 
-    keyed = NameBook("words", spreads=("count",), watches=("sessions",))
+    keyed = NameBook("words", DeclaredSteps(spreads=("count",), watches=("sessions",)))
     named(keyed, spread_stages(spread=False))
     assert [component.watched for component in keyed.components(prefixed=False)] == ["", ""]

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, TRIGGER_S, Knob, Value
-from homeostat.spark.pipeline import BOUND_OPTIONS, DEFAULT_TRIGGER_S, Pipeline
+from homeostat.spark.pipeline import DEFAULT_TRIGGER_S, Pipeline
 from homeostat.spark.sense.query_handle import known_sources
-from homeostat.spark.sense.source_offsets import SourceOptions
+from homeostat.spark.sense.source_formats import SourceOptions, format_of
 
 if TYPE_CHECKING:
     from homeostat.spark.act.managed_query import ManagedQuery
@@ -52,7 +52,7 @@ def report_bound(managed: ManagedQuery) -> None:
 
 def _follow(sources: Sequence[SourceOptions], rows: Value | None) -> bool:
     """Whether these sources have the bound that they were given, and not one that the application sets itself."""
-    told = [_told(source) for source in sources if source.format in BOUND_OPTIONS]
+    told = [_told(source) for source in sources if format_of(source.format).bound_option]
     return rows is not None and all(bound == rows for bound in told)
 
 
@@ -64,5 +64,5 @@ def _bound_of(sources: Sequence[SourceOptions]) -> int | None:
 
 
 def _told(source: SourceOptions) -> int | None:
-    text = source.told(BOUND_OPTIONS.get(source.format, ""))
+    text = source.option(format_of(source.format).bound_option)
     return int(text) if text.isdecimal() and int(text) > 0 else None

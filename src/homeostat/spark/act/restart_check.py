@@ -133,7 +133,7 @@ def _refuse_cleaning(writer: Any) -> None:
     leaves = writer._df._jdf.queryExecution().analyzed().collectLeaves().iterator()
     while leaves.hasNext():
         source = older_source(leaves.next())
-        cleans = (source.told(_CLEANS) if source is not None else "") or "off"
+        cleans = (source.option(_CLEANS) if source is not None else "") or "off"
         if cleans.lower() != "off":
             raise ConfigError(
                 f"its source has {_CLEANS} = {cleans}: a trial would remove files",

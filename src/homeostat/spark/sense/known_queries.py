@@ -61,11 +61,10 @@ class QueryBook:
             for handle in handles:
                 if handle.run_id not in self._runs:
                     query = self._queries.setdefault(handle.name, Query(NameBook(handle.name)))
-                    if query.names.names != handle.names:
-                        # Rows that are spread go through a stage more: it is another plan, with names of its own.
+                    if query.names.steps.repartitions != handle.steps.repartitions:
+                        # Spreading rows adds a stage, so this is another plan with its own names.
                         query.names = NameBook(handle.name)
-                    query.names.names, query.names.rebalances = handle.names, handle.rebalances
-                    query.names.spreads, query.names.watches = handle.spreads, handle.watches
+                    query.names.steps = handle.steps
                     self._runs[handle.run_id] = Run(handle, query)
             return [self._runs[handle.run_id] for handle in handles]
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from homeostat.core.observation import NAN, FlowSample, KeyLoad, StateSample
 from homeostat.spark.sense.rest_answers import moment_s
-from homeostat.spark.sense.source_offsets import SourceOptions, latest_row, row_number
+from homeostat.spark.sense.source_formats import SourceOptions, SourcePosition, latest_row
+from homeostat.spark.sense.source_offsets import row_number
 from homeostat.spark.sense.state_stores import read_states
 
 Json = Mapping[str, Any]
@@ -114,8 +115,8 @@ def arrived_rows(sources: Sequence[SourceOptions], progress: Progress, at_s: flo
     if len(sources) != len(progress.sources):
         return (NAN,) * len(progress.sources)
     return tuple(
-        latest_row(source, taken.offset, at_s, taken.latest, progress.started_s)
-        for source, taken in zip(sources, progress.sources, strict=True)
+        latest_row(source, SourcePosition(read.offset, read.latest, progress.started_s), at_s)
+        for source, read in zip(sources, progress.sources, strict=True)
     )
 
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from homeostat.core.observation import NAN
+from homeostat.spark.sense.declared_steps import NO_STEPS, DeclaredSteps
 from homeostat.spark.sense.plan_graph import StageGraph, read_dot
 from homeostat.spark.sense.progress import Json
-from homeostat.spark.sense.source_offsets import SourceOptions, sources_of
+from homeostat.spark.sense.source_formats import SourceOptions
+from homeostat.spark.sense.source_offsets import sources_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,10 +31,9 @@ def _unknown() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class QueryHandle:
-    """One run of a query. `recent_progress` gives what Spark remembers, newest first; `plan` the physical plan of its
-    latest batch as text; `busy` whether it works on a batch now; `names` what its repartitions were called, `spreads`
-    what its keyed operators, `rebalances` what its sources and `watches` what the rows whose keys are sketched, in the
-    order in which they were asked for."""
+    """One run of a query. `recent_progress` returns the progress reports that Spark still has, newest first; `plan` the
+    physical plan of the latest batch as text; `busy` whether the query is working on a batch. `steps` are the names
+    that its pipeline gave to steps."""
 
     name: str
     run_id: str
@@ -40,23 +41,12 @@ class QueryHandle:
     recent_progress: Callable[[], Iterable[Json]] = tuple
     plan: Callable[[], str] = _no_plan
     busy: Callable[[], bool] = _unknown
-    names: tuple[str, ...] = ()
-    spreads: tuple[str, ...] = ()
-    rebalances: tuple[str, ...] = ()
-    watches: tuple[str, ...] = ()
+    steps: DeclaredSteps = NO_STEPS
     sources: tuple[SourceOptions, ...] = ()
 
 
-def handle_of(
-    query: StreamingQuery,
-    name: str,
-    trigger_s: float,
-    names: Iterable[str] = (),
-    spreads: Iterable[str] = (),
-    rebalances: Iterable[str] = (),
-    watches: Iterable[str] = (),
-) -> QueryHandle:
-    """Make it once for each run: the sources are looked up in the plan."""
+def handle_of(query: StreamingQuery, name: str, trigger_s: float, steps: DeclaredSteps = NO_STEPS) -> QueryHandle:
+    """Create it once per run: looking up the sources in the plan takes several calls to the JVM."""
     return QueryHandle(
         name=name,
         run_id=str(query.runId),
@@ -64,10 +54,7 @@ def handle_of(
         recent_progress=lambda: _newest_first(query),
         plan=lambda: str(query._jsq.explainInternal(False)),
         busy=lambda: _processes(query),
-        names=tuple(names),
-        spreads=tuple(spreads),
-        rebalances=tuple(rebalances),
-        watches=tuple(watches),
+        steps=steps,
         sources=known_sources(query),
     )
 

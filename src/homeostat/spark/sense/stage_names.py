@@ -20,7 +20,7 @@ from homeostat.core.configuration import (
     Knob,
 )
 from homeostat.core.topology import Component
-from homeostat.spark.pipeline import combine_name
+from homeostat.spark.sense.declared_steps import NO_STEPS, DeclaredSteps, combine_name
 from homeostat.spark.sense.plan_graph import Exchange, StageGraph
 
 _SCOPES_KEPT = 200
@@ -103,10 +103,7 @@ class NameBook:
     """
 
     query: str
-    names: tuple[str, ...] = ()
-    spreads: tuple[str, ...] = ()
-    rebalances: tuple[str, ...] = ()
-    watches: tuple[str, ...] = ()
+    steps: DeclaredSteps = NO_STEPS
     parts: dict[str, Part] = field(default_factory=dict)
     _exchanges: dict[str, Exchange] = field(default_factory=dict)
     _repartitions: dict[str, str] = field(default_factory=dict)
@@ -123,7 +120,8 @@ class NameBook:
         """From the plan of any batch, this one or one near it: Spark never uses a scope twice."""
         numbered = [exchange for exchange in exchanges if exchange.by_number]
         self._exchanges |= {exchange.scope: exchange for exchange in exchanges}
-        self._repartitions |= {exchange.scope: name for exchange, name in zip(numbered, self.names, strict=False)}
+        names = self.steps.repartitions
+        self._repartitions |= {exchange.scope: name for exchange, name in zip(numbered, names, strict=False)}
         for scope in list(self._exchanges)[:-_SCOPES_KEPT]:
             del self._exchanges[scope]
             self._repartitions.pop(scope, None)
@@ -195,7 +193,8 @@ class NameBook:
 
     def _partitions(self, part: Part) -> Knob | None:
         """The knob that sets its number of tasks: of a stage to which rows are dealt it is the spread."""
-        dealt = {name: name for name in self.rebalances} | {combine_name(name): name for name in self.spreads}
+        dealt = {name: name for name in self.steps.rebalances}
+        dealt |= {combine_name(name): name for name in self.steps.spreads}
         if part.repartition in dealt:
             return Knob(SPREAD, f"{self.query}/{dealt[part.repartition]}")
         return part.partitions(self.query)
@@ -203,7 +202,7 @@ class NameBook:
     def _spread(self, part: Part) -> Knob | None:
         """Operators, and sources, are told apart by their order, so that all of them must be known."""
         sources = [other.signature for other in self._from_sources_on() if not other.inputs]
-        for signatures, names in ((sources, self.rebalances), (self._processors(), self.spreads)):
+        for signatures, names in ((sources, self.steps.rebalances), (self._processors(), self.steps.spreads)):
             if len(signatures) == len(names) and part.signature in signatures:
                 return Knob(SPREAD, f"{self.query}/{names[signatures.index(part.signature)]}")
         return None
@@ -215,16 +214,16 @@ class NameBook:
         """Why nothing can be done about hot keys of a stage that has no knob for it."""
         if not part.inputs:
             return _NOT_REBALANCED
-        processors, spreads = len(self._processors()), len(self.spreads)
+        processors, spreads = len(self._processors()), len(self.steps.spreads)
         if part.state == _OWN_STATE and spreads and processors != spreads:
             return _OTHERS_AMONG.format(processors=processors, spreads=spreads)
         return _UNSPREAD.get(part.state, _CANNOT_MERGE)
 
     def _watched(self, part: Part) -> str:
         others = [other.signature for other in self._from_sources_on() if other.state and self._spread(other) is None]
-        if len(others) != len(self.watches) or part.signature not in others:
+        if len(others) != len(self.steps.watches) or part.signature not in others:
             return ""
-        return f"{self.query}/{self.watches[others.index(part.signature)]}"
+        return f"{self.query}/{self.steps.watches[others.index(part.signature)]}"
 
     def source_names(self, count: int) -> tuple[str, ...]:
         """The component that reads each of so many sources, in the order of the plan."""
@@ -272,7 +271,8 @@ class NameBook:
 
     def _by_position(self, graphs: Mapping[int, StageGraph]) -> dict[int, str]:
         fed = [stage for stage, graph in sorted(graphs.items()) if graph.reads and not _state_word(graph)]
-        return dict(zip(fed, self.names, strict=True)) if self.names and len(fed) == len(self.names) else {}
+        names = self.steps.repartitions
+        return dict(zip(fed, names, strict=True)) if names and len(fed) == len(names) else {}
 
 
 def _own_graphs(stages: Sequence[RanStage]) -> dict[int, StageGraph]:
