@@ -15,9 +15,9 @@ from homeostat.core.observation import Array
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.model_json import from_json, to_json
-from homeostat.runtime.learned import from_scenario
 from homeostat.sim.microbatch.engine import Microbatch
 from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.sim.scenario_model import from_scenario
 from homeostat.store import codec
 
 STATE = Knob(STATE_PARTITIONS, "main")

@@ -12,7 +12,7 @@ from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.model_json import from_json, to_json
 from homeostat.models.task_cost import Slowing
-from homeostat.runtime.learned import from_scenario
+from homeostat.sim.scenario_model import from_scenario
 from homeostat.store import codec
 from support.living import BATCHES
 

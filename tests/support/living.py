@@ -14,8 +14,8 @@ from homeostat.core.events import Apply, EngineChanged, Event, Failure, Observed
 from homeostat.core.loop_state import Mode, State
 from homeostat.policies import registry
 from homeostat.runtime.diary import Diary
-from homeostat.runtime.learned import Learner
 from homeostat.runtime.manager import Manager
+from homeostat.runtime.model_keeper import ModelKeeper
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.simulation import build_engine
 from homeostat.store.sqlite import SqliteStore
@@ -86,11 +86,11 @@ class Living:
         self.store = SqliteStore(log)
         engine = WallClock(build_engine(scenario), time.time() - HISTORY_S)
         policy = registry.build("provisioning")
-        diary, learner = Diary(self.store, run, policy), Learner(self.store, run)
+        diary, keeper = Diary(self.store, run, policy), ModelKeeper(self.store, run)
 
         def after_step(trace: Trace, state: State) -> None:
             diary.note(trace, state)
-            learner.look(policy, state, engine.now_s)
+            keeper.look(policy, state, engine.now_s)
 
         self.manager = Manager(engine, policy, self.store, run, mode=mode, on_step=after_step)
         self.manager.start()

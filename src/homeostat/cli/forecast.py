@@ -202,9 +202,9 @@ def stored_load(path: Path, run: str | None) -> Load:
 def recorded_load(recorded: RecordedRun, path: str) -> Load:
     """What arrived for each batch of a recorded query."""
     from homeostat.lab.bench.traces import Load
-    from homeostat.runtime.learned import arrivals, arrivals_apart
+    from homeostat.recordings.arrivals import arrivals, arrivals_by_source
 
-    load = Load(f"{recorded.query} in {path}", *arrivals(recorded), recorded.notes, arrivals_apart(recorded))
+    load = Load(f"{recorded.query} in {path}", *arrivals(recorded), recorded.notes, arrivals_by_source(recorded))
     return _enough(load, f"query {recorded.query}", path)
 
 

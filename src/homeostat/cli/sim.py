@@ -168,7 +168,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _run_with_log(scenario: Scenario, policy: Policy, seed: int | None, mode: Mode, path: Path) -> RunResult:
-    from homeostat.runtime.learned import Learner
+    from homeostat.runtime.model_keeper import ModelKeeper
     from homeostat.sim.simulation import simulate
     from homeostat.store.sqlite import SqliteStore
 
@@ -176,10 +176,10 @@ def _run_with_log(scenario: Scenario, policy: Policy, seed: int | None, mode: Mo
     try:
         used_seed = scenario.seed if seed is None else seed
         run = scenario_arguments.new_run_name(store, f"{scenario.name}/{policy.name}/{used_seed}")
-        learner = Learner(store, run)
+        keeper = ModelKeeper(store, run)
 
         def learn(_trace: Trace, state: State, engine: SimulatedEngine) -> None:
-            learner.look(policy, state, engine.now_s)
+            keeper.look(policy, state, engine.now_s)
 
         result = simulate(scenario, policy, seed=seed, store=store, run=run, mode=mode, on_step=learn)
     finally:

@@ -172,25 +172,27 @@ def seen(
 ) -> tuple[ApplicationModel, Callable[[], Load]]:
     """The model of whatever was named, of the newest run in the log if nothing was; and how to get the load it had."""
     from homeostat.cli import forecast
-    from homeostat.runtime import learned
 
     if event_log is not None and scenario is not None:
         raise ConfigError("name one thing to learn from", where="--event-log, --scenario")
     if event_log is not None:
         from homeostat.spark.outside.recorder import record
+        from homeostat.views.recorded_model import from_recording
 
         recorded = record(event_log)
         load = partial(forecast.recorded_load, recorded, str(event_log))
-        return learned.from_recording(recorded, str(event_log)), load
+        return from_recording(recorded, str(event_log)), load
     if scenario is not None:
         from homeostat.cli import scenario_arguments
+        from homeostat.sim.scenario_model import from_scenario
 
-        return learned.from_scenario(scenario_arguments.load_scenario(scenario)), partial(
-            forecast.simulated_load, scenario
-        )
+        model = from_scenario(scenario_arguments.load_scenario(scenario))
+        return model, partial(forecast.simulated_load, scenario)
+    from homeostat.views.stored_model import from_store
+
     path = store_path(store)
     with open_log(path) as log:
-        model = learned.from_store(log, run_name(log, run, path), str(path))
+        model = from_store(log, run_name(log, run, path), str(path))
     return model, partial(forecast.stored_load, path, run)
 
 

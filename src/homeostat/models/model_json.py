@@ -19,6 +19,8 @@ from homeostat.models.saturation import FlowModel, KeyShares, Operator
 from homeostat.models.task_cost import Slowing, TaskCost
 
 FORMAT = 1
+# Under this key the saved state of a run holds its model.
+MODEL_KEY = "model"
 # Of a stage with more tasks than this a sample of the noise is kept, not that of each task.
 _MOST_TASKS = 400
 _DIGITS = 5

@@ -15,8 +15,8 @@ from homeostat.core.records import BATCH, Record
 from homeostat.core.traffic import Traffic, traffic_of
 from homeostat.policies import registry
 from homeostat.runtime.diary import Diary
-from homeostat.runtime.learned import Learner
 from homeostat.runtime.manager import Manager
+from homeostat.runtime.model_keeper import ModelKeeper
 from homeostat.spark.application import Application
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
@@ -74,11 +74,11 @@ def manager(
     engine = application.engine(pipeline.name)
     ours = cast("Store", FencedStore(store, engine))
     policy = policy_of(config, objective)
-    diary, learner = Diary(ours, run, policy), Learner(ours, run)
+    diary, keeper = Diary(ours, run, policy), ModelKeeper(ours, run)
 
     def after_step(trace: Trace, state: State) -> None:
         diary.note(trace, state)
-        learner.look(policy, state, engine.now_s)
+        keeper.look(policy, state, engine.now_s)
 
     def alert(told: Notify) -> None:
         say(f"{told.title}: {told.message}")

@@ -108,12 +108,12 @@ def plans(store: Store, asked: Asked) -> dict[str, Any]:
 
 
 def _answered(store: Store, asked: Asked, told: Callable[[ApplicationModel], dict[str, Any]]) -> dict[str, Any]:
-    from homeostat.runtime import learned
+    from homeostat.views.stored_model import from_store
 
     info = known_run(store, asked["run"])
     found: dict[str, Any] = {"run": info.name, "usable": True, "reason": ""}
     try:
-        return found | told(learned.from_store(store, info.name, "the log"))
+        return found | told(from_store(store, info.name, "the log"))
     except ConfigError as error:
         return found | {"usable": False, "reason": f"{error.what}: {error.fix}"}
     except _ODD:

@@ -11,8 +11,8 @@ import pytest
 from homeostat.lab.bench import models, models_spark
 from homeostat.lab.bench.twin import Setup
 from homeostat.recordings.run import RecordedBatch, RecordedRun
-from homeostat.runtime.learned import from_recording
 from homeostat.spark.outside.recorder import record
+from homeostat.views.recorded_model import from_recording
 from support.paths import RECORDED as LOGS
 
 RECORDED = LOGS / "wordcount.jsonl"

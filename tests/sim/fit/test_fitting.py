@@ -19,7 +19,6 @@ from homeostat.recordings.run import (
     RecordedTasks,
 )
 from homeostat.sim.fit.fitting import WARMING, agreement, fit
-from homeostat.sim.fit.recorded_load import bound, trigger_s, workload
 from homeostat.sim.fit.task_costs import crowded
 from homeostat.sim.microbatch.engine import Microbatch
 from homeostat.sim.scenario import catalogue
@@ -305,35 +304,3 @@ def test_a_restart_takes_as_long_as_between_its_runs(known: RecordedRun) -> None
     engine = fit(replace(known, batches=(*first, *moved))).scenario.engine
     assert isinstance(engine, MicrobatchSpec)
     assert engine.restart_s == pytest.approx(7.5)
-
-
-def batches(*rows: tuple[float, float, float, float, float]) -> list[RecordedBatch]:
-    """Each: start, duration, rows, arrived, pending."""
-    return [
-        RecordedBatch("run", number, started_s, seconds, taken, arrived_rows=arrived, pending_rows=pending)
-        for number, (started_s, seconds, taken, arrived, pending) in enumerate(rows)
-    ]
-
-
-def test_load_comes_from_what_arrived_in_steps() -> None:
-    arrived = [0.0, 1000.0, 2050.0, 4050.0, 6000.0, NAN, 9900.0]
-    run = batches(*((100 + 10.0 * n, 5.0, 700.0, total, 0.0) for n, total in enumerate(arrived)))
-    assert workload(run).steps == ((0.0, 102.5), (20.0, 197.5))
-
-
-def test_load_of_a_source_that_tells_nothing_is_what_was_taken() -> None:
-    run = batches(*((10.0 * n, 5.0, 500.0, NAN, NAN) for n in range(5)))
-    assert workload(run).steps == ((0.0, 50.0),)
-    assert workload(run[:1]).steps == ((0.0, 100.0),)
-
-
-def test_a_trigger_shows_where_batches_wait_for_it() -> None:
-    assert trigger_s(batches(*((10.0 * n, 5.0, 1.0, NAN, NAN) for n in range(6)))) == 10.0
-    assert trigger_s(batches(*((10.0 * n, 9.99, 1.0, NAN, NAN) for n in range(6)))) == 0.0
-
-
-def test_a_bound_shows_where_full_batches_leave_rows_behind() -> None:
-    full = [(10.0 * n, 5.0, 400.0, NAN, 50.0) for n in range(3)]
-    assert bound(batches(*full)) == 400.0
-    assert bound(batches(*full[:2])) == float("inf")
-    assert bound(batches(*((*batch[:4], 0.0) for batch in full))) == float("inf")

@@ -21,9 +21,9 @@ from homeostat.core.events import Observed
 from homeostat.core.observation import Array
 from homeostat.lab.bench.noise import capacity_per_s
 from homeostat.models.application_model import ApplicationModel, Predicted
-from homeostat.runtime.learned import from_scenario
 from homeostat.sim.microbatch.engine import Microbatch
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.sim.scenario_model import from_scenario
 
 Tell = Callable[[str], None]
 

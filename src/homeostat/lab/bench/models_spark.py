@@ -31,8 +31,8 @@ from homeostat.lab.bench.twin import Setup, only, real_run
 from homeostat.lab.wordcount import NAME
 from homeostat.models.application_model import ApplicationModel
 from homeostat.recordings.run import RecordedBatch, RecordedRun
-from homeostat.runtime.learned import from_recording
 from homeostat.spark.outside.recorder import record
+from homeostat.views.recorded_model import from_recording
 
 Tell = Callable[[str], None]
 Runs = Mapping[Setup, Sequence[str]]

@@ -12,8 +12,8 @@ import numpy as np
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
+from homeostat.recordings import batch_limits
 from homeostat.recordings.run import RecordedBatch, RecordedComponent, RecordedRun, RecordedTasks
-from homeostat.sim.fit import recorded_load
 from homeostat.sim.fit.calibration import (
     FASTEST_PER_S,
     LEAST_BATCHES,
@@ -23,6 +23,7 @@ from homeostat.sim.fit.calibration import (
     rounded,
     seconds_of,
 )
+from homeostat.sim.fit.load_steps import workload
 from homeostat.sim.fit.replaying import replay
 from homeostat.sim.fit.task_costs import LEAST_VARIATION, Cost, fit_cost
 from homeostat.sim.routing import largest_share
@@ -102,7 +103,7 @@ def fit(run: RecordedRun) -> Fitted:
         engine=engine,
         duration_s=max(1.0, round(run.batches[-1].ended_s - run.batches[0].started_s, 1)),
         components=components,
-        workload=recorded_load.workload(run.batches),
+        workload=workload(run.batches),
         service_noise=noise,
         notes=(*run.notes, *_notes(costs, engine)),
     )
@@ -215,10 +216,9 @@ def _engine(run: RecordedRun, batches: Sequence[RecordedBatch]) -> MicrobatchSpe
     commit_s = _median([batch.commit_s for batch in batches], usual.commit_s)
     working = [e for e in run.executors if e.added_s <= batches[0].started_s < e.removed_s]
     executors = max(1, len(working))
-    bound = recorded_load.bound(run.batches)
     return MicrobatchSpec(
-        trigger_s=recorded_load.trigger_s(run.batches),
-        rows_per_trigger=bound,
+        trigger_s=batch_limits.trigger_s(run.batches),
+        rows_per_trigger=batch_limits.rows_per_trigger(run.batches),
         executors=executors,
         max_executors=max(usual.max_executors, executors),
         slots=run.executors[0].slots if run.executors else usual.slots,

@@ -1,0 +1,13 @@
+"""Recorded batches, written in one line each."""
+
+from __future__ import annotations
+
+from homeostat.recordings.run import RecordedBatch
+
+
+def batches(*rows: tuple[float, float, float, float, float]) -> list[RecordedBatch]:
+    """Each: start, duration, rows, arrived, pending."""
+    return [
+        RecordedBatch("run", number, started_s, seconds, taken, arrived_rows=arrived, pending_rows=pending)
+        for number, (started_s, seconds, taken, arrived, pending) in enumerate(rows)
+    ]
