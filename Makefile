@@ -1,4 +1,5 @@
-# The two commands are `make run` and `make test`; each sets everything up first.
+# `make run` shows Homeostat at work, `make check` is the quick check while you edit, `make test` is everything.
+# Each sets up what it needs first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +7,7 @@ STAMP := $(VENV)/.installed
 JAVA_STAMP := $(VENV)/.java-found
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types layers unit soak screenshots lock clean
+.PHONY: help setup run check test lint types layers counts quick unit soak screenshots lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -28,7 +29,9 @@ $(JAVA_STAMP): $(STAMP)
 run: setup ## the main job: watch a word count on real Spark regulate itself, in the terminal and the browser
 	$(BIN)/homeostat demo
 
-test: lint types layers unit ## everything that must hold
+check: lint types layers counts quick ## linter, types, layers, limits and the quick tests: under three minutes, no Spark, no browser
+
+test: lint types layers counts unit ## everything that must hold, within 20 minutes on two cores
 
 lint: setup
 	$(BIN)/ruff check .
@@ -39,6 +42,12 @@ types: setup
 
 layers: setup
 	$(BIN)/lint-imports
+
+counts: setup
+	$(BIN)/python .ci/counts
+
+quick: setup
+	@.ci/quick $(BIN)/python
 
 unit: setup
 	@.ci/chromium

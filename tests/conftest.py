@@ -1,4 +1,4 @@
-"""Settings for all tests, the program as a user runs it, and a browser."""
+"""Settings for all tests, the `homeostat` command in this process, and a browser."""
 
 from __future__ import annotations
 
@@ -15,32 +15,22 @@ from hypothesis import settings
 
 from homeostat.cli.main import run
 
-pytest_plugins = ["support.spark_cluster", "support.spark_local"]
-
-# A test that uses one of these fixtures is marked by what it needs, so that `make check` can leave it out.
-NEEDED_BY_FIXTURE = {"cluster": "spark", "local_spark": "local_spark", "browser": "browser"}
+pytest_plugins = ["support.ci", "support.spark_cluster", "support.spark_local"]
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-# Machines differ in speed, so no example has a deadline. `make test` draws the same examples every time and stays as it
-# is from one run to the next; HYPOTHESIS_PROFILE=explore looks for new ones.
-settings.register_profile("steady", deadline=None, derandomize=True)
-settings.register_profile("explore", deadline=None, max_examples=500)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+# Machines differ in speed, so no example has a deadline. Each run draws new examples. A failure prints the line
+# `@reproduce_failure(...)` that repeats it, and is tried first in the next run.
+settings.register_profile("usual", deadline=None, print_blob=True)
+settings.register_profile("explore", deadline=None, print_blob=True, max_examples=500)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
-# Drivers of tests live for seconds: quick compilation makes them warm with less of the CPU.
+# The drivers of tests live for seconds. Quick compilation warms them up with less CPU time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-# What a shell starts in the background ignores interrupts, and so would the processes that tests start and interrupt.
+# A shell makes its background jobs ignore interrupts, and tests start processes that they interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        for fixture, marker in NEEDED_BY_FIXTURE.items():
-            if fixture in getattr(item, "fixturenames", ()):
-                item.add_marker(marker)
 
 
 class Ran(NamedTuple):
@@ -58,13 +48,13 @@ Homeostat = Callable[..., Ran]
 
 @pytest.fixture
 def homeostat(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Homeostat:
-    """In this process, and in an empty working directory, so that nothing is found or left anywhere else."""
+    """Runs a command in this process, in an empty working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HOMEOSTAT_STORE", raising=False)
     monkeypatch.delenv("HOMEOSTAT_DEBUG", raising=False)
 
     def call(*arguments: object) -> Ran:
-        capsys.readouterr()  # what was said before is not what this command says
+        capsys.readouterr()  # drop what was printed before
         code = run([str(argument) for argument in arguments])
         return Ran(code, *capsys.readouterr())
 

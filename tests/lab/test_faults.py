@@ -32,7 +32,7 @@ TASKS = 12
 TOLERANCE = 0.3
 DEMONSTRATION = """
 import sys, time
-from homeostat.spark import faults
+from homeostat.lab import faults
 faults._executor_pid = lambda *_: int(sys.argv[1])
 faults.SlowExecutor("0", 50).start()
 time.sleep(600)

@@ -204,7 +204,7 @@ def test_a_supervisor_that_is_killed_takes_all_with_it(stage: Stage, until: Unti
     stage.supervisor("child up waits")
     launch = Launch("app.py", "local[1]", str(stage.directory))
     program = (
-        "import sys\nfrom homeostat.service import supervisor as s\nfrom homeostat.runtime.launch import Launch\n"
+        "import sys\nfrom homeostat.runtime import supervisor as s\nfrom homeostat.runtime.launch import Launch\n"
         "s.DRIVER_MODULE = 'stand_in_driver'\n"
         "s.Supervisor(Launch.from_json(sys.argv[1]), workers=1, cores=1, say=print).run()\n"
     )

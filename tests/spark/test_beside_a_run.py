@@ -24,6 +24,8 @@ from homeostat.store.sqlite import SqliteStore
 from homeostat.web.pages import link
 from homeostat.web.report import report
 
+pytestmark = pytest.mark.spark
+
 RUN = "kept/wordcount"
 LIMIT_S = 300.0
 SOON_MS = 2_000.0

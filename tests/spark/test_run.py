@@ -24,6 +24,8 @@ from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.store.sqlite import SqliteStore
 from support.paths import ROOT
 
+pytestmark = pytest.mark.spark
+
 WaitUntil = Callable[[Callable[[], bool], str], None]
 
 PROFILE = Profile(WorkloadSpec("constant", rate_per_s=200.0), keys=50)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,12 @@ from homeostat.lab.load_profile import Profile
 from homeostat.lab.source_control import write_control
 from homeostat.lab.wordcount import NAME, specification
 from homeostat.sim.scenario.spec import WorkloadSpec
+from support.judged import every_row_once, judged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.needs_the_machine, pytest.mark.usefixtures("two_executors")]
+pytestmark = pytest.mark.usefixtures("two_executors")
 
 SLOTS = 4
 TRIGGER_S, LOAD_PER_S, FIRST_SHARE = 3.0, 1_400.0, 0.7
@@ -37,46 +39,49 @@ Run = Callable[[int], TrialResult]
 
 @pytest.fixture
 def run(spark: SparkSession, tmp_path: Path) -> Run:
-    """Until so many actions are judged; once the first is, the source's partitions are even."""
-    spec = specification(
-        Profile(WorkloadSpec("constant", LOAD_PER_S), keys=200),
-        tmp_path / "ledger",
-        trigger_s=TRIGGER_S,
-        executors=SLOTS,
-        source_partitions=SLOTS,
-        first_share=FIRST_SHARE,
-        rows_per_trigger=round(2 * TRIGGER_S * LOAD_PER_S),
-    )
-    trial = Trial(spark, tmp_path / "application", spec, settings=QUICK)
+    """Runs until so many actions are judged. After the first verdict the source's partitions are even."""
+    numbers = count(1)
 
-    def judged(actions: int, trial: Trial) -> bool:
+    def judged_actions(wanted: int, trial: Trial) -> bool:
         outcomes = len(trial.records(OUTCOME))
         if outcomes:
             write_control(trial.application.control(NAME), first_share=0.0)
-        return outcomes >= actions
+        return outcomes >= wanted
 
-    return lambda actions: trial.run(LONGEST_S, until=partial(judged, actions))
+    def start(actions: int) -> TrialResult:
+        home = tmp_path / f"attempt-{next(numbers)}"
+        spec = specification(
+            Profile(WorkloadSpec("constant", LOAD_PER_S), keys=200),
+            home / "ledger",
+            trigger_s=TRIGGER_S,
+            executors=SLOTS,
+            source_partitions=SLOTS,
+            first_share=FIRST_SHARE,
+            rows_per_trigger=round(2 * TRIGGER_S * LOAD_PER_S),
+        )
+        trial = Trial(spark, home / "application", spec, settings=QUICK)
+        return trial.run(LONGEST_S, until=partial(judged_actions, actions))
+
+    return start
 
 
-def done(result: TrialResult) -> list[tuple[str, str]]:
+def actions_of(result: TrialResult) -> list[tuple[str, str]]:
     return [(str(record.body["kind"]), str(record.body["cause"])) for record in result.of(ACTION)]
 
 
 def test_the_rows_of_an_uneven_source_are_dealt_to_all_slots(run: Run) -> None:
-    result = run(1)
+    def judgement(result: TrialResult) -> None:
+        assert actions_of(result) == [(ADJUST_SKEW, SOURCE_SKEW)]
+        assert result.verdicts == ["helped"]
+        assert result.final[DEALT] == result.final[EXECUTORS_KNOB] == SLOTS
 
-    assert done(result) == [(ADJUST_SKEW, SOURCE_SKEW)]
-    assert result.verdicts == ["helped"]
-    assert result.final[DEALT] == result.final[EXECUTORS_KNOB] == SLOTS
-    assert result.rows > 0
-    assert result.differences == ()
+    judged(lambda: run(1), data=every_row_once, judgement=judgement)
 
 
 @pytest.mark.soak
 def test_they_stay_where_they_are_read_when_it_is_even_again(run: Run) -> None:
-    result = run(2)
+    def judgement(result: TrialResult) -> None:
+        assert actions_of(result) == [(ADJUST_SKEW, SOURCE_SKEW), (GATHER, NEEDLESS_SPREAD)]
+        assert result.final[DEALT] == 1
 
-    assert done(result) == [(ADJUST_SKEW, SOURCE_SKEW), (GATHER, NEEDLESS_SPREAD)]
-    assert result.final[DEALT] == 1
-    assert result.rows > 0
-    assert result.differences == ()
+    judged(lambda: run(2), data=every_row_once, judgement=judgement)

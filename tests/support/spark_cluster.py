@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from homeostat.lab.bench.quiet import Watch, kept
 from homeostat.spark.act.deadline import Deadline
 from homeostat.spark.act.executors import Executors, at_once
 from homeostat.spark.cluster.embedded import EmbeddedCluster
@@ -19,25 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EXECUTORS_AT_START = 2
-MOST_EXECUTORS = 6  # a small machine cannot start more beside its work
+MOST_EXECUTORS = 6  # a small machine cannot start more beside its other work
 LIMIT_S = 300.0
 LOOK_AGAIN_S = 0.05
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """What the loop does hangs on how fast batches are. The kernel counts what others had of the machine: a test marked
-    so that fails while it was much is left out and says so; one that passes nevertheless has passed."""
-    if item.get_closest_marker("needs_the_machine") is None:
-        return (yield)
-    watch = Watch()
-    try:
-        with kept(watch):
-            return (yield)
-    except AssertionError as error:
-        if watch.disturbed():
-            pytest.skip(f"others had {watch.most:.0%} of the machine for half a minute, and then: {error}")
-        raise
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
 
 @pytest.fixture(scope="session")
 def spark(cluster_spark: SparkSession) -> SparkSession:
-    """The session on the cluster, where a directory of tests has not a session of its own."""
+    """The session on the cluster, unless a directory of tests defines a session of its own."""
     return cluster_spark
 
 
@@ -77,7 +60,7 @@ def live_executors(spark: SparkSession) -> Callable[[], list[str]]:
 
 @pytest.fixture
 def two_executors(spark: SparkSession) -> Iterator[None]:
-    """What was added is taken away again: others use the session too."""
+    """Leaves two executors behind, as other tests that use the session expect."""
     yield
     executors = Executors(spark)
     executors.take_over(EXECUTORS_AT_START)
@@ -88,7 +71,7 @@ def two_executors(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def wait_until() -> Callable[[Callable[[], bool], str], None]:
-    """`wait_until(condition, what)` polls; its limit is only there so that a broken test ends."""
+    """`wait_until(condition, what)` polls; its limit only makes a broken test end."""
     return _wait_until
 
 
@@ -107,5 +90,5 @@ def _live_executors(session: SparkSession) -> list[str]:
 def _wait_until(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + LIMIT_S
     while not condition():
-        assert time.monotonic() < deadline, f"waited {LIMIT_S:.0f} s in vain until {what}"
+        assert time.monotonic() < deadline, f"waited {LIMIT_S:.0f} s, but not: {what}"
         time.sleep(LOOK_AGAIN_S)

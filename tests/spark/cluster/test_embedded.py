@@ -22,6 +22,8 @@ from homeostat.spark.cluster.session import spark_conf
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.spark
+
 WaitUntil = Callable[[Callable[[], bool], str], None]
 
 # A driver of its own, with a task that keeps a Python worker busy until somebody ends it.
