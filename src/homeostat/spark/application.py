@@ -45,10 +45,11 @@ from homeostat.spark.pipeline import (
     written_trigger_s,
 )
 from homeostat.spark.sense.declared_steps import NO_STEPS
+from homeostat.spark.sense.executor_watch import executor_news
 from homeostat.spark.sense.key_balance import Balances, read_balance
 from homeostat.spark.sense.query_handle import QueryHandle, handle_of
 from homeostat.spark.sense.rest_client import RestClient
-from homeostat.spark.sense.sensors import Sensors, executor_news
+from homeostat.spark.sense.sensors import Sensors
 from homeostat.spark.sense.source_formats import LiveBound, format_of, reset_live_bounds
 
 if TYPE_CHECKING:

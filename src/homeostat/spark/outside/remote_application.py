@@ -21,12 +21,13 @@ from homeostat.core.observation import NAN, Observation
 from homeostat.core.topology import Topology
 from homeostat.spark.event_inbox import Inbox
 from homeostat.spark.outside.event_log import QUERY_PROGRESS, STAGE_SUBMITTED, EventLog, graph_of, progress_of
+from homeostat.spark.sense.executor_watch import executor_news
 from homeostat.spark.sense.plan_graph import StageGraph
 from homeostat.spark.sense.progress import Json
 from homeostat.spark.sense.query_handle import QueryHandle
 from homeostat.spark.sense.rest_answers import Job
 from homeostat.spark.sense.rest_client import RestClient
-from homeostat.spark.sense.sensors import Sensors, executor_news
+from homeostat.spark.sense.sensors import Sensors
 
 _ENDED_AFTER_S = 10.0  # without a further job, where no later batch tells that one has ended
 _LIST_ANEW_S = 30.0  # without news: Spark forgets old jobs, and a number that was missed never comes

@@ -1,0 +1,81 @@
+"""The batches that run now: since when, how far, and how many rows wait behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from homeostat.core.events import Event, UnderWay
+from homeostat.core.observation import NAN
+from homeostat.spark.sense.guarded_work import GuardedWork
+from homeostat.spark.sense.known_queries import QueryBook, Run
+from homeostat.spark.sense.progress import arrived_rows
+from homeostat.spark.sense.stage_reader import StageReader
+
+_YOUNG_S = 2.0  # a choice: most younger batches are about to end, and looking at one costs the driver requests
+
+
+class BatchesUnderWay:
+    """`longest` is the running batch that began first."""
+
+    def __init__(
+        self,
+        queries: QueryBook,
+        stages: StageReader,
+        guard: GuardedWork,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._queries, self._stages, self._guard = queries, stages, guard
+        self._emit, self._clock = emit, clock
+        self.longest: UnderWay | None = None
+
+    def look(self) -> None:
+        grown = [run for run in self._queries.running() if run.last_s is None or self._clock() - run.last_s >= _YOUNG_S]
+        if self._guard.rest_answers and grown:
+            self._stages.jobs.follow()
+        running = [batch for run in grown if (batch := self._running(run)) is not None]
+        self.longest = min(running, key=lambda batch: batch.since_s, default=None)
+        for batch in running:
+            self._emit(batch)
+
+    def _running(self, run: Run) -> UnderWay | None:
+        run_id = run.handle.run_id
+        batch = self._stages.jobs.newest_batch(run_id)
+        if not self._guard.rest_answers or batch is None or batch <= run.last_batch:
+            return self._without_jobs(run)
+        run.busy_s = None
+        self._queries.learn_plan(run)
+        jobs = self._stages.jobs.of_batch(run_id, batch)
+        begun = self._stages.begun(jobs)
+        names = self._queries.name(run, [stage for stage, _ in begun], whole=False)
+        if not begun or batch <= run.last_batch:
+            return None  # it has ended in the meantime
+        stage, attempt = begun[-1]
+        return UnderWay(
+            run_id,
+            batch,
+            since_s=min(job.submitted_s for job in jobs),
+            at_s=self._clock(),
+            component=names.get(stage.id, ""),
+            tasks_done=attempt.tasks_done,
+            tasks=attempt.tasks,
+            pending_rows=self._pending(run),
+        )
+
+    def _without_jobs(self, run: Run) -> UnderWay | None:
+        """A batch that is still being planned, whose sink hangs before its first job, or that REST does not show."""
+        batch = run.next_batch
+        if not run.handle.busy() or batch != run.next_batch:
+            run.busy_s = None
+            return None
+        now_s = self._clock()
+        run.busy_s = now_s if run.busy_s is None else run.busy_s
+        return UnderWay(run.handle.run_id, batch, run.busy_s, now_s, pending_rows=self._pending(run))
+
+    def _pending(self, run: Run) -> float:
+        """Rows that have arrived and are in no finished batch."""
+        latest = run.query.latest
+        if latest is None:
+            return NAN
+        rows = arrived_rows(run.handle.sources, latest, self._clock())
+        return sum(arrived - source.end for arrived, source in zip(rows, latest.sources, strict=True))

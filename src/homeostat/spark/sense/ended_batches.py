@@ -1,0 +1,153 @@
+"""Batches that ended and triggers without data, as observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from homeostat.core.events import Event, Observed
+from homeostat.core.observation import NAN, Balance, Observation, StateSample, TaskSample
+from homeostat.core.topology import Topology
+from homeostat.spark.sense.executor_watch import ExecutorWatch
+from homeostat.spark.sense.guarded_work import GuardedWork
+from homeostat.spark.sense.known_queries import QueryBook, Run
+from homeostat.spark.sense.progress import (
+    Arrivals,
+    Json,
+    Progress,
+    arrivals,
+    arrived_rows,
+    flows,
+    idle_flows,
+    read_progress,
+)
+from homeostat.spark.sense.stage_reader import StageReader
+from homeostat.spark.sense.state_stores import StoreSettings
+
+BalanceReader = Callable[[str, Topology | None, Mapping[str, TaskSample]], Balance | None]
+
+
+@dataclass(frozen=True, slots=True)
+class IdleTrigger:
+    """A trigger of this run that found no new rows."""
+
+    run: str
+    at_s: float
+
+
+class EndedBatches:
+    """Emits one observation per batch, in order, also for batches that the listener missed.
+
+    Batches that ended before `since_s` are left out. `stores` holds the settings of the state stores.
+    """
+
+    def __init__(
+        self,
+        queries: QueryBook,
+        stages: StageReader,
+        executors: ExecutorWatch,
+        guard: GuardedWork,
+        balance_of: BalanceReader,
+        emit: Callable[[Event], None],
+        since_s: float,
+    ) -> None:
+        self._queries, self._stages, self._executors, self._guard = queries, stages, executors, guard
+        self._balance_of, self._emit, self._since_s = balance_of, emit, since_s
+        self.stores = StoreSettings()
+        self.stopped = False
+
+    def progressed(self, report: Json) -> None:
+        """Take a progress report, and first the batches between the last one and this one."""
+        progress = read_progress(report)
+        run = self._queries.run(progress.run)
+        if run is None or progress.batch <= run.last_batch:
+            return
+        if progress.batch > run.last_batch + 1:
+            self._catch_up(run, before=progress.batch)
+        self._observe(run, progress)
+
+    def catch_up(self) -> None:
+        """Take the batches that Spark still reports and that were not observed."""
+        for run in self._queries.running():
+            self._catch_up(run)
+
+    def idled(self, idle: IdleTrigger) -> None:
+        """Nothing arrived since the last observation."""
+        run = self._queries.run(idle.run)
+        if run is None:
+            return
+        if run.last_s is None:
+            run.last_s = idle.at_s
+            return
+        latest, arrived = run.query.latest, run.query.arrived
+        names = self._queries.source_names(run, len(latest.sources) if latest else 1)
+        held_back = any(source.holds_back for source in run.handle.sources)
+        if arrived is not None and not held_back:
+            run.query.arrived = replace(arrived, at_s=idle.at_s)
+        run.idle += 1
+        sample = idle_flows(run.handle.name, names, run.handle.trigger_s, NAN if held_back else 0.0)
+        workers = self._executors.workers
+        # An idle trigger has no batch number, so it gets its own count.
+        self._tell(run, Observation(idle.at_s, 0.0, run.idle, sample, workers=workers, run=f"{idle.run}/idle"))
+
+    def _catch_up(self, run: Run, before: int | None = None) -> None:
+        missed: list[Progress] = []
+        for report in run.handle.recent_progress():
+            progress = read_progress(report)
+            observed = progress.run != run.handle.run_id or progress.batch <= run.last_batch
+            if observed or progress.ended_s < self._since_s:
+                break
+            if before is None or progress.batch < before:
+                missed.append(progress)
+        for progress in reversed(missed):
+            if not self.stopped:
+                self._observe(run, progress)
+
+    def _observe(self, run: Run, progress: Progress) -> None:
+        tasks: dict[str, TaskSample] = {}
+        self._guard.run("tasks", lambda: tasks.update(self._stages.tasks(run, progress)))
+        workers = self._executors.workers
+        now = _arrivals(run, progress)
+        sample = flows(
+            progress,
+            query=run.handle.name,
+            trigger_s=run.handle.trigger_s,
+            names=self._queries.source_names(run, len(progress.sources)),
+            now=now,
+            before=run.query.arrived,
+        )
+        run.query.arrived, run.query.latest = now, progress
+        run.last_batch = progress.batch
+        observation = Observation(
+            at_s=progress.ended_s,
+            span_s=progress.seconds,
+            batch=progress.batch,
+            flows=sample,
+            tasks=tasks,
+            workers=workers,
+            run=progress.run,
+            states=self._states(progress, len(workers.ids)),
+            balance=self._balance_of(run.handle.name, self._queries.topology, tasks),
+            keys={f"{run.handle.name}/{name}": load for name, load in progress.keys.items()},
+        )
+        self._tell(run, observation)
+        self._stages.jobs.forget(progress.run, progress.batch)
+
+    def _tell(self, run: Run, observation: Observation) -> None:
+        """An observation spans the time since the one before. The first spans its own duration."""
+        at_s = observation.at_s
+        span_s = observation.span_s if run.last_s is None else at_s - run.last_s
+        run.last_s = at_s if run.last_s is None else max(at_s, run.last_s)
+        self._emit(Observed(replace(observation, span_s=span_s)))
+
+    def _states(self, progress: Progress, workers: int) -> dict[str, StateSample]:
+        return {
+            name: replace(state, limits=self.stores.limits(state.backend, workers))
+            for name, state in progress.states.items()
+        }
+
+
+def _arrivals(run: Run, progress: Progress) -> Arrivals:
+    """What had arrived when the batch ended, if the source can tell; otherwise what Spark saw when it began."""
+    rows = arrived_rows(run.handle.sources, progress, progress.ended_s)
+    return Arrivals(progress.ended_s, rows) if all(row == row for row in rows) else arrivals(progress)

@@ -1,0 +1,53 @@
+"""The executors of an application as the REST API lists them, and which of them came and went."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable
+
+from homeostat.core.observation import WorkerSample
+from homeostat.spark.sense.rest_client import RestClient
+from homeostat.spark.sense.task_columns import worker_sample
+
+_FRESH_S = 3.0  # a choice: a lost executor is noticed within a batch or two, with a request every few seconds
+
+
+def executor_news(gone: Iterable[str], new: Iterable[str]) -> str:
+    """A sentence for the log."""
+    lost = [f"executor {worker} was lost" for worker in sorted(gone)]
+    return ", ".join(lost + [f"executor {worker} was added" for worker in sorted(new)])
+
+
+class ExecutorWatch:
+    """Remembers the executors of the latest answer. `on_change` gets those that are gone and those that are new.
+
+    Executors that are `leaving` count as gone: they get no more tasks, even if their processes end later.
+    """
+
+    def __init__(
+        self,
+        rest: RestClient,
+        clock: Callable[[], float],
+        on_change: Callable[[frozenset[str], frozenset[str]], None],
+        leaving: Callable[[], Collection[str]],
+    ) -> None:
+        self._rest, self._clock = rest, clock
+        self._on_change, self._leaving = on_change, leaving
+        self._started_s, self._read_s = clock(), -math.inf
+        self.workers = WorkerSample()
+
+    @property
+    def fresh(self) -> bool:
+        return self._clock() - self._read_s < _FRESH_S
+
+    @property
+    def silent_s(self) -> float:
+        """How long the REST API has not answered."""
+        return self._clock() - max(self._read_s, self._started_s)
+
+    def read(self) -> None:
+        before, self.workers = self.workers, worker_sample(self._rest.executors(), self._leaving())
+        self._read_s = self._clock()
+        if before.ids and before.ids != self.workers.ids:
+            old, new = frozenset(before.ids), frozenset(self.workers.ids)
+            self._on_change(old - new, new - old)
