@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from homeostat import config
@@ -12,7 +14,7 @@ from homeostat.core.policy import Policy
 from homeostat.core.record_json import JSON
 from homeostat.core.records import Record
 from homeostat.core.traffic import Traffic
-from homeostat.runtime.query_manager import logged_traffic, policy_name
+from homeostat.runtime.query_manager import logged_traffic, policy_name, uneven_partitions
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.simulation import SimulatedEngine, simulate
 from homeostat.store.in_memory import MemoryStore
@@ -70,3 +72,9 @@ def test_a_log_that_does_not_tell_sources_apart_or_tells_nonsense_is_read() -> N
     logged = logged_traffic(store, "x")
     assert logged.per_s == (10.0,) * 3
     assert all(not source.per_s for source in logged.sources.values())
+
+
+def test_the_sensor_of_keys_uses_the_ratio_that_the_detectors_use(tmp_path: Path) -> None:
+    file = tmp_path / "homeostat.toml"
+    file.write_text("[sensitivity]\nratio = 2.5\n")
+    assert uneven_partitions(config.load(file, environ={})).ratio == 2.5

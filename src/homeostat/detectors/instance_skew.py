@@ -17,8 +17,8 @@ from homeostat.core.view import View, Window
 from homeostat.core.worker_pace import FEW, NOTICED, Tasks, peers_ratio, seconds_per_row, tasks_of, typical_task
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import arrived_rows
+from homeostat.models.partition_sizes import ROWS_THAT_TELL
 
-ROWS_THAT_TELL = 10.0  # in the mean: partitions with fewer are uneven, or empty, by chance
 _LEAST_TASKS = 3
 _LONGEST = 6
 _PLAIN = 2.5

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from homeostat.models.partition_sizes import UNEVEN_RATIO
+
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
@@ -19,5 +21,5 @@ class Sensitivity:
     shrink_alarm: float = 13.0
     floor: float = 0.05
     outlier: float = 4.0
-    ratio: float = 1.5
+    ratio: float = UNEVEN_RATIO
     least: int = 3

@@ -6,23 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from homeostat.core.findings import UNEVEN, Symptom
-from homeostat.core.observation import Array
 from homeostat.core.view import View
-from homeostat.detectors.instance_skew import ROWS_THAT_TELL, typically
+from homeostat.detectors.instance_skew import typically
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import arrived_rows
+from homeostat.models.partition_sizes import over_the_mean
 
 _EMPTY = 0.05
-
-
-def over_the_mean(rows: Array, ratio: float) -> NDArray[np.bool_]:
-    """Which parts of a batch are `ratio` times the mean one; none if rows are few or unknown. The last axis counts."""
-    mean = rows.mean(axis=-1, keepdims=True)
-    large: NDArray[np.bool_] = (mean >= ROWS_THAT_TELL) & (rows >= ratio * mean)
-    return large
 
 
 @dataclass(frozen=True, slots=True)

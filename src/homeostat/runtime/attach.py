@@ -14,7 +14,7 @@ from homeostat.objectives import Wanted, combined
 from homeostat.runtime.launch import CAPABILITIES, LEASE, STARTED, write_json
 from homeostat.runtime.lease import Claim, Lease, LeaseTakenError
 from homeostat.runtime.loop_thread import Loop, LoopKeeper
-from homeostat.runtime.query_manager import manager, objective_of, policy_of
+from homeostat.runtime.query_manager import manager, objective_of, policy_of, uneven_partitions
 from homeostat.spark.act.capabilities import judge, look_around
 from homeostat.spark.application import Application
 from homeostat.store.sqlite import SqliteStore
@@ -108,7 +108,9 @@ class Attachment:
         self._withdraw()
 
     def _take_up(self, queries: Sequence[StreamingQuery]) -> None:
-        application = Application.around(self._spark, queries, self._objective, self._directory)
+        application = Application.around(
+            self._spark, queries, self._objective, self._directory, uneven_partitions(self._config)
+        )
         self._application = application
         application.start()
         announce(self._directory, application, self._config)

@@ -19,7 +19,7 @@ from homeostat.runtime.launch import KNOBS, LEASE, Launch, read_json, write_json
 from homeostat.runtime.lease import Claim, Lease
 from homeostat.runtime.loop_thread import Loop, LoopKeeper
 from homeostat.runtime.manager import Manager
-from homeostat.runtime.query_manager import manager
+from homeostat.runtime.query_manager import manager, uneven_partitions
 from homeostat.spark.application import Application
 from homeostat.spark_errors import first_line, given_up, java_reason
 from homeostat.store.sqlite import SqliteStore
@@ -70,6 +70,7 @@ def drive(launch: Launch) -> int:
             lambda knobs: write_json(directory / KNOBS, knobs),
             launch.room,
             steer=launch.allocation != SPARKS_OWN,
+            uneven=uneven_partitions(config),
         )
         application.open(_session(launch, application, directory))
         try:

@@ -13,10 +13,12 @@ from homeostat.core.objective import Objective
 from homeostat.core.record_json import JSON
 from homeostat.core.records import BATCH, Record
 from homeostat.core.traffic import Traffic, traffic_of
+from homeostat.models.partition_sizes import UnevenPartitions
 from homeostat.policies import registry
 from homeostat.runtime.diary import Diary
 from homeostat.runtime.manager import Manager
 from homeostat.runtime.model_keeper import ModelKeeper
+from homeostat.settings import read
 from homeostat.spark.application import Application
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
@@ -64,6 +66,11 @@ def policy_of(config: Config, objective: Objective) -> Policy:
         return registry.build(name, config.sections)
     except ConfigError as error:
         raise ConfigError(error.what, where=error.where or origin, fix=error.fix) from error
+
+
+def uneven_partitions(config: Config) -> UnevenPartitions:
+    """When the sensors read the keys of a state: by the same ratio that the detectors use."""
+    return UnevenPartitions(read(config.sections).sensitivity.ratio)
 
 
 def manager(

@@ -27,6 +27,7 @@ from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Balance
 from homeostat.core.topology import Topology
+from homeostat.models.partition_sizes import UnevenPartitions
 from homeostat.spark.act import executor_shares
 from homeostat.spark.act.actuator import Actuator
 from homeostat.spark.act.admission import default_rows, report_bound, written_values
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 DEFAULT_EXECUTORS = 2
 DEFAULT_STATE_PARTITIONS = 8
 START_LIMIT_S = 180.0
+UNEVEN = UnevenPartitions()
 
 Knobs = Mapping[str, Any]
 
@@ -84,6 +86,7 @@ class Application:
         remember: Callable[[Knobs], None] = lambda _: None,
         room: int | None = None,
         steer: bool = True,
+        uneven: UnevenPartitions = UNEVEN,
     ) -> None:
         self.pipelines = tuple(pipelines)
         self.directory = directory
@@ -99,15 +102,20 @@ class Application:
         self._asked: dict[str, _Asked] = {}
         self._handles: dict[str, QueryHandle] = {}
         self.queries: dict[str, ManagedQuery] = {}
-        self._steer = steer
+        self._steer, self._uneven = steer, uneven
 
     @classmethod
     def around(
-        cls, spark: SparkSession, queries: Sequence[StreamingQuery], objective: Objective, directory: Path
+        cls,
+        spark: SparkSession,
+        queries: Sequence[StreamingQuery],
+        objective: Objective,
+        directory: Path,
+        uneven: UnevenPartitions = UNEVEN,
     ) -> Application:
         """Of queries that somebody else started: never restarted, and their executors are Spark's until a command."""
         pipelines = [Pipeline(query.name or str(query.id)[:8], _handed_over, objective) for query in queries]
-        application = cls(pipelines, directory)
+        application = cls(pipelines, directory, uneven=uneven)
         for pipeline, query in zip(pipelines, queries, strict=True):
             managed = ManagedQuery.attached(spark, query)
             managed.name = pipeline.name
@@ -148,7 +156,7 @@ class Application:
             on_change=self._changed,
             on_executors=self._executors_changed,
             leaving=lambda: self._executors.ended if self._executors is not None else (),
-            balance_of=Balances(self._look_at_keys, self._route).of,
+            balance_of=Balances(self._look_at_keys, self._route, self._uneven).of,
         )
         self._actuator = Actuator(
             self._executors,

@@ -11,6 +11,7 @@ from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, Knob
 from homeostat.core.events import Event, Failure
 from homeostat.core.observation import Balance
 from homeostat.core.topology import Component, Topology
+from homeostat.models.partition_sizes import UnevenPartitions
 from homeostat.spark.sense.key_balance import LOOKING, Balances
 from homeostat.testing import instances
 
@@ -23,15 +24,16 @@ SHAPE = Topology(
 EVEN, UNEVEN = [100.0] * 4, [350.0, 20.0, 20.0, 10.0]
 FOUND = Balance({4: 3.5, 5: 1.1})
 LIMIT_S = 10.0
+UNEVEN_HERE = UnevenPartitions()
 
 
 class Looked:
     """Who reads the state, and how often; what is known of the keys afterwards."""
 
-    def __init__(self, error: str = "") -> None:
+    def __init__(self, error: str = "", uneven: UnevenPartitions = UNEVEN_HERE) -> None:
         self.times, self.done, self.events = 0, threading.Event(), list[Event]()
         self._error = error
-        self._balances = Balances(self._look, self._emit)
+        self._balances = Balances(self._look, self._emit, uneven)
 
     def batch(self, rows: Sequence[float], stage: str = "aggregate") -> Balance | None:
         tasks = {stage: instances(rows, 1.0, finish_s=1.0)}
@@ -103,3 +105,13 @@ def test_that_the_keys_cannot_be_read_is_told_and_nothing_more() -> None:
     (failure,) = looked.events
     assert isinstance(failure, Failure)
     assert (failure.where, failure.error) == ("sensor of the keys of words", "ValueError: no such batch")
+
+
+def test_the_criterion_is_the_one_that_was_passed() -> None:
+    tolerant = Looked(uneven=UnevenPartitions(ratio=4.0))
+    assert tolerant.batches(10, UNEVEN) is None
+    assert tolerant.times == 0
+    quick = Looked(uneven=UnevenPartitions(batches=1))
+    quick.batch(UNEVEN)
+    quick.wait()
+    assert quick.times == 1

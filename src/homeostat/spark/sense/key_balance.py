@@ -1,4 +1,4 @@
-"""How the keys of a query's state would fall on other numbers of partitions: looked up when its tasks stay uneven."""
+"""How evenly the keys of a query's state would fall on other numbers of partitions. Read when its tasks stay uneven."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from homeostat.core.configuration import STATE_PARTITIONS, Knob
 from homeostat.core.events import Event, Failure
 from homeostat.core.observation import Balance, TaskSample
 from homeostat.core.topology import Topology
-from homeostat.detectors.sensitivity import Sensitivity
-from homeostat.detectors.uneven_partitions import over_the_mean
+from homeostat.models.partition_sizes import UnevenPartitions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,65 +20,64 @@ if TYPE_CHECKING:
     from homeostat.checkpoint.metadata import Checkpoint
 
 LOOKING = Balance({})
-_UNEVEN = Sensitivity().ratio
-_BATCHES = 3
-_AGAIN_S = 1800.0
+_AGAIN_S = 1800.0  # a choice: reading the keys takes a Spark job, and hot keys rarely change within half an hour
+# Numbers of partitions that are tried: up to four times the present one, and some more for a small one. A choice:
+# more would need more executors than a query usually gets.
 _MOST_TIMES = 4
 _MORE = 16
 
 
 @dataclass
-class _Known:
-    """What is known of one query; `partitions` it had when somebody looked."""
+class _QueryKeys:
+    """What is known about the keys of one query, and the number of `partitions` that this is about."""
 
-    uneven: int = 0
-    looked_s: float = float("-inf")
+    uneven_batches: int = 0
+    read_s: float = float("-inf")
     partitions: int = 0
     balance: Balance | None = None
 
 
 class Balances:
-    """`look` reads the state, which takes a while and a job: in a thread of its own, once three batches in a row
-    were uneven, and not again within half an hour while the number of partitions is the same."""
+    """Calls `read` in its own thread, since it takes a while and a Spark job. It does so once the partitions are
+    `uneven`, and not again within half an hour while the number of partitions stays the same."""
 
-    def __init__(self, look: Callable[[str], Balance | None], emit: Callable[[Event], None]) -> None:
-        self._look, self._emit = look, emit
-        self._known: dict[str, _Known] = {}
+    def __init__(
+        self, read: Callable[[str], Balance | None], emit: Callable[[Event], None], uneven: UnevenPartitions
+    ) -> None:
+        self._read, self._emit, self._uneven = read, emit, uneven
+        self._queries: dict[str, _QueryKeys] = {}
 
     def of(self, query: str, topology: Topology | None, tasks: Mapping[str, TaskSample]) -> Balance | None:
-        """Never waits: LOOKING until it is known, None if nobody looks."""
+        """Returns at once: LOOKING until the keys have been read, None if nothing asked for reading them."""
         knob = Knob(STATE_PARTITIONS, query)
         stages = [tasks[c.name] for c in topology or () if c.partitions == knob and c.name in tasks]
-        known = self._known.setdefault(query, _Known())
+        keys = self._queries.setdefault(query, _QueryKeys())
         if not stages:
-            return known.balance
+            return keys.balance
         partitions = max(stage.instances for stage in stages)
-        if partitions != known.partitions:
-            known = self._known[query] = _Known(partitions=partitions)
-        known.uneven = known.uneven + 1 if any(map(_is_uneven, stages)) else 0
+        if partitions != keys.partitions:
+            keys = self._queries[query] = _QueryKeys(partitions=partitions)
+        is_uneven = any(self._uneven.holds(stage.rows) for stage in stages)
+        keys.uneven_batches = keys.uneven_batches + 1 if is_uneven else 0
         now_s = time.monotonic()
-        if known.uneven >= _BATCHES and now_s - known.looked_s > _AGAIN_S:
-            known.looked_s = now_s
-            known.balance = known.balance or LOOKING
-            threading.Thread(target=self._see, args=(query, known), name="homeostat keys", daemon=True).start()
-        return known.balance
+        if keys.uneven_batches >= self._uneven.batches and now_s - keys.read_s > _AGAIN_S:
+            keys.read_s = now_s
+            keys.balance = keys.balance or LOOKING
+            threading.Thread(target=self._look, args=(query, keys), name="homeostat keys", daemon=True).start()
+        return keys.balance
 
-    def _see(self, query: str, known: _Known) -> None:
+    def _look(self, query: str, keys: _QueryKeys) -> None:
+        balance = None
         try:
-            found = self._look(query)
-        except Exception as error:  # a batch that was removed meanwhile, a private part of Spark that changed
-            told = f"{type(error).__name__}: {error}".partition("\n")[0]
-            self._emit(Failure(f"sensor of the keys of {query}", told, time.time()))
-            found = None
-        known.balance = found
-
-
-def _is_uneven(stage: TaskSample) -> bool:
-    return stage.instances > 0 and bool(over_the_mean(stage.rows, _UNEVEN).any())
+            balance = self._read(query)
+        except Exception as error:  # Spark has removed the batch, or has changed a private interface
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            self._emit(Failure(f"sensor of the keys of {query}", reason, time.time()))
+        keys.balance = balance
 
 
 def read_balance(spark: SparkSession, checkpoint: Checkpoint) -> Balance | None:
-    """Of the last batch that was committed, for up to four times the partitions it has; None if there is no state."""
+    """For the last committed batch, by number of partitions. None if the query has no state."""
     from homeostat.checkpoint import raw_rows
     from homeostat.checkpoint.partition_preview import preview
 
