@@ -214,9 +214,9 @@ def preempt(
     """Act ahead of a forecast, on what is there, by peers' rules and knowing the future: who falls behind, at what
     cost?"""
     from homeostat.lab.bench import preempt as bench
-    from homeostat.lab.bench import traces
+    from homeostat.recordings import load_file
 
-    cases = [bench.made_up(days, seed), *(bench.from_trace(traces.read(path), days) for path in trace or ())]
+    cases = [bench.made_up(days, seed), *(bench.from_trace(load_file.read(path), days) for path in trace or ())]
     result = bench.measure(cases, seed=seed, tell=say)
     if json:
         print_json(result)
@@ -319,8 +319,8 @@ def forecast(
 ) -> None:
     """Forecast recorded loads from many moments, and compare with what came and with simpler forecasts."""
     from homeostat.lab.bench import forecast as bench
-    from homeostat.lab.bench import traces
     from homeostat.models.forecast import CANDIDATES
+    from homeostat.recordings import load_file
     from homeostat.strict.units import UnitError, parse_duration
 
     try:
@@ -330,7 +330,7 @@ def forecast(
     if not min(horizons_s) > 0:
         raise ConfigError("must be above 0", where="--horizon", fix="such as '1 h'")
     result = bench.measure(
-        [traces.read(path) for path in trace],
+        [load_file.read(path) for path in trace],
         horizons_s=horizons_s,
         origins=origins,
         candidates=(*CANDIDATES, *plugged("forecasters", with_)),

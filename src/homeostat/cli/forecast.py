@@ -18,8 +18,8 @@ from homeostat.core.errors import ConfigError
 from homeostat.strict.units import UnitError, format_count, format_duration, parse_duration, parse_share
 
 if TYPE_CHECKING:
-    from homeostat.lab.bench.traces import Load
     from homeostat.models.forecast import Forecast, Series
+    from homeostat.recordings.load import Load
     from homeostat.recordings.run import RecordedRun
 
 VALUES = ("count", "rate")
@@ -161,10 +161,10 @@ def load_of(source: str | None, values: str, store: Path | None, run: str | None
     path = Path(source)
     if path.suffix == ".toml" or not (path.suffix or path.exists()):
         return simulated_load(source)
-    from homeostat.lab.bench import traces
+    from homeostat.recordings import load_file
 
     kind: Literal["count", "rate"] = "rate" if values == "rate" else "count"
-    return traces.read(path, kind)
+    return load_file.read(path, kind)
 
 
 def _one_source(load: Load, name: str) -> Load:
@@ -178,7 +178,7 @@ def _one_source(load: Load, name: str) -> Load:
 
 def stored_load(path: Path, run: str | None) -> Load:
     """What arrived in each batch of a run."""
-    from homeostat.lab.bench.traces import Load
+    from homeostat.recordings.load import Load
     from homeostat.store.sqlite import SqliteStore
     from homeostat.strict.toml_reading import nearest
     from homeostat.views.traffic_history import arrived
@@ -201,8 +201,8 @@ def stored_load(path: Path, run: str | None) -> Load:
 
 def recorded_load(recorded: RecordedRun, path: str) -> Load:
     """What arrived for each batch of a recorded query."""
-    from homeostat.lab.bench.traces import Load
     from homeostat.recordings.arrivals import arrivals, arrivals_by_source
+    from homeostat.recordings.load import Load
 
     load = Load(f"{recorded.query} in {path}", *arrivals(recorded), recorded.notes, arrivals_by_source(recorded))
     return _enough(load, f"query {recorded.query}", path)
@@ -221,7 +221,7 @@ def simulated_load(name: str) -> Load:
     import numpy as np
 
     from homeostat.cli import scenario_arguments
-    from homeostat.lab.bench.traces import Load
+    from homeostat.recordings.load import Load
     from homeostat.sim.simulation import interval_s
     from homeostat.sim.workload import Workload
 

@@ -19,10 +19,10 @@ from homeostat.strict import units
 
 if TYPE_CHECKING:
     from homeostat.core.configuration import Knob, Value
-    from homeostat.lab.bench.traces import Load
     from homeostat.models.application_model import ApplicationModel, Predicted
     from homeostat.models.planner import Plan
     from homeostat.models.planning_question import Candidate
+    from homeostat.recordings.load import Load
     from homeostat.views.questions import History
 
 SHOWN = 12

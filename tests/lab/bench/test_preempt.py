@@ -9,7 +9,7 @@ import pytest
 
 from homeostat.core.errors import ConfigError
 from homeostat.lab.bench import preempt
-from homeostat.lab.bench.traces import Load
+from homeostat.recordings.load import Load
 
 
 def test_the_made_up_load_has_days_spikes_and_a_history() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from homeostat.core.errors import ConfigError
-from homeostat.recordings import load_file
+from homeostat.recordings import trace_file
 from homeostat.sim.routing import heaviest_key, shares
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.scenario.spec import ComponentSpec
@@ -98,13 +98,13 @@ def test_a_value_beyond_all_measure_is_refused_with_its_line(text: str, old: str
 @pytest.mark.parametrize(
     ("options", "fix"),
     [
-        (load_file.TraceOptions(scale=1e308), "correct it, or lower 'scale'"),
-        (load_file.TraceOptions(speedup=5e-324), "raise 'speedup'"),
+        (trace_file.TraceOptions(scale=1e308), "correct it, or lower 'scale'"),
+        (trace_file.TraceOptions(speedup=5e-324), "raise 'speedup'"),
     ],
 )
-def test_a_trace_blown_out_of_all_measure_is_refused(options: load_file.TraceOptions, fix: str) -> None:
+def test_a_trace_blown_out_of_all_measure_is_refused(options: trace_file.TraceOptions, fix: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        load_file.parse("timestamp,value\n0,1e9\n1,0\n3,1e9\n", "t.csv", options)
+        trace_file.parse("timestamp,value\n0,1e9\n1,0\n3,1e9\n", "t.csv", options)
     assert refused.value.fix == fix
 
 

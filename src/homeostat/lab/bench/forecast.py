@@ -13,11 +13,11 @@ import numpy as np
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
-from homeostat.lab.bench.traces import Load
 from homeostat.models.forecast import CANDIDATES, Forecast, Forecaster, Series, forecasts, regular
 from homeostat.models.forecast.backtest import bridged
 from homeostat.models.forecast.baselines import rolled
 from homeostat.models.forecast.champion import season_scale
+from homeostat.recordings.load import Load
 from homeostat.strict.units import format_duration
 
 HORIZONS_S = (900.0, 3600.0, 6 * 3600.0, 86_400.0)

@@ -12,7 +12,7 @@ from typing import Any
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.objective import Objective
-from homeostat.recordings import load_file
+from homeostat.recordings import trace_file
 from homeostat.sim.scenario.checks import contradictions
 from homeostat.sim.scenario.spec import (
     ComponentSpec,
@@ -129,8 +129,8 @@ def _with_trace(scenario: Scenario, table: TraceTable, document: Document, folde
             where=document.where(("workload", "file")),
             fix="a relative path starts at the folder of the scenario file",
         )
-    options = load_file.TraceOptions(**_written(table, "kind", "file", "spikes", "noise"))
-    recorded = load_file.read(path, options)
+    options = trace_file.TraceOptions(**_written(table, "kind", "file", "spikes", "noise"))
+    recorded = trace_file.read(path, options)
     notes = [f"{path.name}: {repair}" for repair in recorded.repairs]
     if recorded.duration_s < scenario.duration_s:
         end = format_duration(recorded.duration_s)

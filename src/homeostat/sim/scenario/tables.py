@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from homeostat.recordings.load import FASTEST_PER_S, ValueKind
 from homeostat.settings import Settings
 from homeostat.strict import toml_reading
 from homeostat.strict.toml_reading import (
@@ -28,7 +29,7 @@ MOST_TIMES = 1_000_000
 
 # Nothing real lies beyond these, and the simulator's arithmetic would not hold there.
 SHORTEST_S, LONGEST_S = 1e-6, 1e12
-SLOWEST_PER_S, FASTEST_PER_S = 1e-9, 1e15
+SLOWEST_PER_S = 1e-9
 Duration = Annotated[toml_reading.Duration, Field(le=LONGEST_S)]
 PositiveDuration = Annotated[toml_reading.PositiveDuration, Field(ge=SHORTEST_S, le=LONGEST_S)]
 Rate = Annotated[toml_reading.Rate, Field(le=FASTEST_PER_S)]
@@ -163,7 +164,7 @@ class DiurnalTable(LoadTable):
 class TraceTable(LoadTable):
     kind: Literal["trace"]
     file: Text
-    values: Literal["count", "rate"] = optional()
+    values: ValueKind = optional()
     scale: Factor = optional()
     speedup: Factor = optional()
     max_gap_s: PositiveDuration = optional("max_gap")
