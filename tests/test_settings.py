@@ -155,7 +155,7 @@ def test_check_finds_what_the_file_names(parts: Path) -> None:
         ),
         (
             '[plugins]\nresolvers = ["config_test_parts:Hot"]',
-            "homeostat.toml:2: 'config_test_parts:Hot': has no method 'resolve', so it is none of the resolvers",
+            "homeostat.toml:2: 'config_test_parts:Hot': the plug-in has no method 'resolve', which all resolvers need",
         ),
         (
             '[plugins]\ndetectors = ["no_such_module:Hot"]',
@@ -163,12 +163,12 @@ def test_check_finds_what_the_file_names(parts: Path) -> None:
         ),
         (
             '[plugins]\ndetectors = ["config_test_parts:Broken"]',
-            "homeostat.toml:2: 'config_test_parts:Broken': making it raised OSError: no sensor",
+            "homeostat.toml:2: 'config_test_parts:Broken': creating the plug-in raised OSError: no sensor",
         ),
-        ('policy = "config_test_parts:Hot"', "homeostat.toml:1: 'config_test_parts:Hot': is no policy"),
+        ('policy = "config_test_parts:Hot"', "homeostat.toml:1: 'config_test_parts:Hot': this is not a policy"),
         (
             'policy = "config_test_parts:broken"',
-            "homeostat.toml:1: 'config_test_parts:broken': making it raised RuntimeError: not today",
+            "homeostat.toml:1: 'config_test_parts:broken': creating the policy raised RuntimeError: not today",
         ),
     ],
 )

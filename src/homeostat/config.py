@@ -370,4 +370,4 @@ def _tried(at: KeyPath, path: str, make: Callable[[], object]) -> Iterator[Probl
         yield Problem(at, f"'{path}': {error.what}", error.fix)
     except Exception as error:
         reason = " ".join(str(error).split())
-        yield Problem(at, f"'{path}': making it raised {type(error).__name__}: {reason}")
+        yield Problem(at, f"'{path}': creating it raised {type(error).__name__}: {reason}")

@@ -179,11 +179,11 @@ def test_a_backlog_that_dwindles_slowly_takes_its_time() -> None:
 def test_what_was_never_seen_is_said() -> None:
     blind = model(replace(stage(), cost=TaskCost(0.0, 0.001)))
     assert predict(blind, 1_000.0, SETUP).unknown == ()
-    assert "unknown until" in predict(blind, 1_000.0, replace(SETUP, executors=6)).unknown[0]
+    assert "never changed" in predict(blind, 1_000.0, replace(SETUP, executors=6)).unknown[0]
     known = model(replace(stage(), cost=TaskCost(0.0, 0.001, slowing=Slowing(0.2, 0.2), up_to_executors=4.0)))
     assert predict(known, 1_000.0, replace(SETUP, executors=4)).unknown == ()
     assert predict(known, 1_000.0, replace(SETUP, executors=6)).unknown == (
-        "what more than 4 executors do to count was never seen: taken to go on as up to there",
+        "count never ran on more than 4 executors: the trend up to there is assumed to continue",
     )
     seen = replace(model(), rows_seen=(1_000.0, 2_000.0))
     assert "far from" in predict(seen, 2_000.0, SETUP).unknown[-1]

@@ -13,7 +13,7 @@ from homeostat.core.traffic import MINUTE_S, Traffic
 from homeostat.core.view import View
 from homeostat.detectors.forecast_rise import RiseDetector
 from homeostat.models.forecast import Forecast, Score
-from homeostat.models.load_ahead import AS_NOW, MOST_APART, coming, forecast_of
+from homeostat.models.load_ahead import AS_NOW, MOST_SEPARATE_SOURCES, coming, forecast_of
 from homeostat.testing import instances, observations, view_of
 
 DAY = 1440
@@ -105,7 +105,7 @@ def test_one_source_too_many_of_them_and_a_log_that_does_not_tell_them_apart_are
         asked.append(traffic)
         return said(CLICKS)(traffic, horizon_s, confidence)
 
-    many = {f"source-{number}": Traffic(-600, (1.0,) * 610) for number in range(MOST_APART + 1)}
+    many = {f"source-{number}": Traffic(-600, (1.0,) * 610) for number in range(MOST_SEPARATE_SOURCES + 1)}
     young = {"clicks": Traffic(-200, (100.0,) * 210), "orders": Traffic(-200, (100.0,) * 210)}
     for seen in (view({"clicks": CLICKS}, CLICKS), view(many, CLICKS), view(young, CLICKS)):
         found = coming(seen, 900.0, 0.9, noted)

@@ -78,9 +78,9 @@ def test_what_was_never_seen_is_told_with_the_size() -> None:
     """Neither more instances of a dataflow nor other numbers of executors."""
     (flow,), (batch,) = up(word_count(), Diagnosis(UNDER_PROVISIONED, "count")), up(batches(120.0))
     assert flow.prediction is not None
-    assert "unknown: what more instances than were seen do to split, count is unknown" in flow.prediction.text
+    assert "unknown: split, count never ran with so many instances" in flow.prediction.text
     assert batch.prediction is not None
-    assert "unknown: what other numbers of executors do to split is unknown" in batch.prediction.text
+    assert "unknown: the number of executors never changed, so its effect on split is unknown" in batch.prediction.text
 
 
 def test_nothing_is_scaled_up_that_is_not_short() -> None:

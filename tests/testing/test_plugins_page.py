@@ -68,7 +68,7 @@ def test_a_class_is_made_and_an_object_taken_as_it_is() -> None:
     [
         ("no_such_module:Sees", "cannot import 'no_such_module'"),
         ("own_parts_of_a_test:nobody", "has no 'nobody'"),
-        ("own_parts_of_a_test:Needs", "making it raised TypeError"),
+        ("own_parts_of_a_test:Needs", "creating the plug-in raised TypeError"),
         ("own_parts_of_a_test:number", "has no method 'detect'"),
     ],
 )

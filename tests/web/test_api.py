@@ -322,7 +322,7 @@ def test_a_resolver_that_has_nothing_to_say_says_so(alice: httpx.Client, words: 
 def test_the_traffic_ahead_is_told_with_an_interval_once_it_is_known(client: httpx.Client, tmp_path: Path) -> None:
     told = client.get("/models/traffic.json", params=RUN | {"horizon": "15 min"}).json()
     assert (told["run"], told["usable"], told["sources"]) == ("app/words", False, [])
-    assert "of history is needed" in told["reason"]
+    assert "of history, but there is only" in told["reason"]
     end_s = time.time()
     write_history(tmp_path / "week.sqlite", queries=5, days=7.0, batch_s=600.0)
     with serving(tmp_path / "week.sqlite") as found, found.client() as other:

@@ -253,12 +253,16 @@ def _distance(now: Mapping[Knob, Value], values: Mapping[Knob, Value]) -> float:
     return max((abs(ratio) for ratio in ratios), default=0.0)
 
 
-DEFAULT_GUARDS: tuple[Guard, ...] = (
-    KillSwitch(),
-    OneInFlight(),
-    Bounds(),
-    LargestChange(),
-    CostLimit(),
-    ConfirmShrink(),
-    CoolDown(),
+# A wish to scale down is confirmed as it was proposed, before other guards trim it. The cool-down judges what is left.
+_ORDER = (KillSwitch, OneInFlight, Bounds, ConfirmShrink, LargestChange, CostLimit, CoolDown)
+
+
+def guard_chain(*guards: Guard) -> tuple[Guard, ...]:
+    """Return the guards in the order in which every policy applies them; guards of plug-ins come last."""
+    places = {kind: place for place, kind in enumerate(_ORDER)}
+    return tuple(sorted(guards, key=lambda guard: places.get(type(guard), len(_ORDER))))
+
+
+DEFAULT_GUARDS = guard_chain(
+    KillSwitch(), OneInFlight(), Bounds(), ConfirmShrink(), LargestChange(), CostLimit(), CoolDown()
 )

@@ -1,4 +1,4 @@
-"""One model of an application for every question: what a configuration would do at a rate, on either kind of engine."""
+"""One model of an application that answers what a configuration would do at a rate, on either kind of engine."""
 
 from __future__ import annotations
 
@@ -30,12 +30,18 @@ from homeostat.models.noise import fit
 from homeostat.models.performance import Performance, Range, catch_up_s, predict, unseen_executors
 from homeostat.models.saturation import FlowModel, flow_model
 
+# Standard deviations between the median and the 90th percentile of a normal distribution.
+_INTERVAL_SIGMAS = 1.28
+# A batch without a trigger interval counts as this long when its rows are told from a backlog. A choice.
+_LEAST_PERIOD_S = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """A configuration at a rate. What an engine does not have is NaN: a dataflow has no batches, of so many `rows`.
+    """The prediction for a configuration at a rate. Values that an engine does not have are NaN: a dataflow has no
+    batches.
 
-    `limit` says what no further instance would help against, `unknown` what had to be assumed.
+    `rows` is the size of a batch. `limit` says what more instances would not improve, `unknown` what was assumed.
     """
 
     configuration: Configuration
@@ -56,11 +62,11 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationModel:
-    """All that is needed to answer what-if questions, taken at one moment.
+    """Everything needed to answer what-if questions, as of one moment.
 
-    `arrival_per_s` is the load then, `variation` the standard deviation of its logarithm, `backlog_rows` what waits at
-    the sources. Not `replays`: what is not taken at once is lost. `errors` is how far predictions about a component
-    have been off so far, in ln.
+    `arrival_per_s` is the load then, `variation` the standard deviation of its logarithm, `backlog_rows` the rows that
+    wait at the sources. If the source does not `replays`, rows that are not processed at once are lost. `errors` is how
+    far predictions for each component have been off so far, in ln.
     """
 
     at_s: float
@@ -76,7 +82,7 @@ class ApplicationModel:
     errors: Mapping[str, float] = field(default_factory=dict)
 
     def predict(self, configuration: Configuration, rate_per_s: float) -> Predicted:
-        """Everything about it."""
+        """Predict everything the model knows about a configuration at a rate."""
         if isinstance(self.performance, FlowModel):
             found = _flow(self.performance, self.instances(configuration), configuration, rate_per_s)
             return replace(found, unknown=(*found.unknown, *_unpredicted(self.objective)))
@@ -84,7 +90,7 @@ class ApplicationModel:
         return _batches(batches, configuration)
 
     def catch_up_s(self, configuration: Configuration, rate_per_s: float, backlog_rows: float) -> float:
-        """How long until a backlog is gone; infinite if it never is."""
+        """Return how long it takes to work off a backlog; infinite if it never ends."""
         if isinstance(self.performance, BatchModel):
             return catch_up_s(self.performance, rate_per_s, self.setup(configuration), backlog_rows)
         spare_per_s = self.predict(configuration, rate_per_s).most_per_s - rate_per_s
@@ -93,30 +99,30 @@ class ApplicationModel:
         return backlog_rows / spare_per_s if spare_per_s > 0 else math.inf
 
     def pause_s(self, configuration: Configuration) -> float:
-        """Until all of it is up; restarts are merged into one."""
-        return self._taken_s(configuration, SetLive, Restart)
+        """Return how long applying the configuration takes. Restarts are merged into one."""
+        return self._steps_s(configuration, SetLive, Restart)
 
     def behind_rows(self, configuration: Configuration, rate_per_s: float) -> float:
-        """What waits once the configuration is up: what waits now, and what arrives while nothing is taken."""
+        """Return the rows that wait once the configuration is up: those of now and those that arrive meanwhile."""
         return self.backlog_rows + rate_per_s * self.restart_s(configuration) if self.replays else 0.0
 
     def restart_s(self, configuration: Configuration) -> float:
-        """How long nothing is taken on the way there."""
-        return self._taken_s(configuration, Restart)
+        """Return how long no rows are processed while the configuration is applied."""
+        return self._steps_s(configuration, Restart)
 
-    def _taken_s(self, configuration: Configuration, *kinds: type[SetLive | Restart]) -> float:
-        """By all steps to a configuration that are of these kinds."""
+    def _steps_s(self, configuration: Configuration, *kinds: type[SetLive | Restart]) -> float:
+        """The time of all steps of these kinds that lead to a configuration."""
         steps, knobs = diff(self.configuration, configuration, self.capabilities), self.capabilities.knobs
         chosen = (step for step in steps if isinstance(step, SetLive | Restart) and isinstance(step, kinds))
         return sum(max(knobs[knob].apply_s for knob in step.values) for step in chosen)
 
     def instances(self, configuration: Configuration) -> dict[str, int]:
-        """Of each component that has a number of its own."""
+        """Return the instances of each component that has its own scaling knob."""
         scaled = (component for component in self.topology if component.scaled_by in configuration.values)
         return {component.name: int(configuration[component.scaled_by]) for component in scaled}
 
     def setup(self, configuration: Configuration) -> Setup:
-        """The configuration as a batch sees it."""
+        """Return the configuration as a batch sees it."""
         assert isinstance(self.performance, BatchModel)
         now = self.performance.setup
         values = configuration.values
@@ -130,15 +136,15 @@ class ApplicationModel:
         )
 
     def partition_knobs(self) -> dict[Knob, tuple[str, ...]]:
-        """Those that cut stages into tasks, with the stages they cut."""
-        found: dict[Knob, tuple[str, ...]] = {}
+        """Return the knobs that set the number of tasks, each with the stages it sets."""
+        stages_by_knob: dict[Knob, tuple[str, ...]] = {}
         for component in self.topology:
             if component.partitions is not None and component.partitions in self.capabilities.knobs:
-                found[component.partitions] = (*found.get(component.partitions, ()), component.name)
-        return found
+                stages_by_knob[component.partitions] = (*stages_by_knob.get(component.partitions, ()), component.name)
+        return stages_by_knob
 
     def _partitions(self, configuration: Configuration) -> dict[str, int]:
-        """Of the stages whose knob is set to something else than now; the others stay as they were seen."""
+        """Partitions of the stages whose knob differs from its present value; other stages keep theirs."""
         return {
             name: int(configuration[knob])
             for knob, names in self.partition_knobs().items()
@@ -148,7 +154,7 @@ class ApplicationModel:
 
 
 def application_model(view: View) -> ApplicationModel | None:
-    """None until enough was seen."""
+    """Return the model of a view; None until there are enough observations."""
     performance = batch_model(view) if view.micro_batch else flow_model(view)
     arrivals = view.flow("arrival_per_s")
     rate = level(arrivals)
@@ -171,7 +177,7 @@ def application_model(view: View) -> ApplicationModel | None:
 
 
 def unseen(view: View, instances: Mapping[str, int]) -> tuple[str, ...]:
-    """What sizing components for so many instances, or executors, takes for granted."""
+    """Return what sizing components for so many instances or executors has to assume."""
     if not view.micro_batch:
         flow = flow_model(view)
         return tuple(flow.unseen(instances)) if flow is not None else ()
@@ -180,54 +186,55 @@ def unseen(view: View, instances: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _behind(waiting: float, rate_per_s: float, performance: BatchModel | FlowModel) -> float:
-    """What waits beyond the rows of one batch, which always wait when one ends."""
+    """The backlog without the rows of one batch, which always wait when a batch ends."""
     if isinstance(performance, FlowModel):
         return waiting
-    return max(0.0, waiting - rate_per_s * max(performance.setup.trigger_s, 1.0))
+    return max(0.0, waiting - rate_per_s * max(performance.setup.trigger_s, _LEAST_PERIOD_S))
 
 
-def _batches(found: Performance, configuration: Configuration) -> Predicted:
-    path = found.critical
+def _batches(performance: Performance, configuration: Configuration) -> Predicted:
+    path = performance.critical
     limit = (
-        f"beyond {path.executors} executors a batch stays at {path.seconds:.1f} s, most of it {path.blame}: {path.why}"
+        f"with more than {path.executors} executors a batch still takes {path.seconds:.1f} s, "
+        f"most of it {path.blame}: {path.why}"
     )
     return Predicted(
         configuration=configuration,
-        rate_per_s=found.rate_per_s,
-        throughput_per_s=found.throughput_per_s,
-        saturation_per_s=found.saturation_per_s,
-        stable=found.stable,
-        batch_s=found.batch_s,
-        latency_s=found.latency_s,
-        lag_s=found.lag_s,
-        most_per_s=found.most_per_s,
-        rows=found.rows,
+        rate_per_s=performance.rate_per_s,
+        throughput_per_s=performance.throughput_per_s,
+        saturation_per_s=performance.saturation_per_s,
+        stable=performance.stable,
+        batch_s=performance.batch_s,
+        latency_s=performance.latency_s,
+        lag_s=performance.lag_s,
+        most_per_s=performance.most_per_s,
+        rows=performance.rows,
         limit=limit,
         parts_s=path.parts_s,
-        unknown=found.unknown,
+        unknown=performance.unknown,
     )
 
 
 def _unpredicted(objective: Objective) -> Iterator[str]:
-    """What is asked of a dataflow and cannot be told."""
-    wanted = {"latency": objective.latency_p95_s, "lag": objective.lag_s}
-    for name in (name for name, limit_s in wanted.items() if limit_s is not None):
-        yield f"the {name} of a dataflow: only how much it takes is predicted"
+    """The parts of the objective that cannot be predicted for a dataflow."""
+    limits_s = {"latency": objective.latency_p95_s, "lag": objective.lag_s}
+    for name in (name for name, limit_s in limits_s.items() if limit_s is not None):
+        yield f"the {name} of a dataflow cannot be predicted, only its throughput"
 
 
 def _flow(model: FlowModel, counts: Mapping[str, int], configuration: Configuration, rate_per_s: float) -> Predicted:
-    found = model.predict(rate_per_s, counts)
-    bottleneck = next((o for o in model.operators if o.name == found.bottleneck), None)
-    off = 1.28 * bottleneck.error if bottleneck is not None else 0.0
-    saturation = found.saturation_per_s
+    performance = model.predict(rate_per_s, counts)
+    bottleneck = next((o for o in model.operators if o.name == performance.bottleneck), None)
+    margin = _INTERVAL_SIGMAS * bottleneck.error if bottleneck is not None else 0.0
+    saturation = performance.saturation_per_s
     return Predicted(
         configuration=configuration,
         rate_per_s=rate_per_s,
-        throughput_per_s=found.throughput_per_s,
-        saturation_per_s=Range(saturation * float(np.exp(-off)), saturation, saturation * float(np.exp(off))),
-        stable=found.stable,
+        throughput_per_s=performance.throughput_per_s,
+        saturation_per_s=Range(saturation * float(np.exp(-margin)), saturation, saturation * float(np.exp(margin))),
+        stable=performance.stable,
         most_per_s=saturation,
-        limit=f"{found.bottleneck} saturates first" if found.bottleneck else "",
-        utilisation=found.utilisation,
-        unknown=found.unknown,
+        limit=f"{performance.bottleneck} saturates first" if performance.bottleneck else "",
+        utilisation=performance.utilisation,
+        unknown=performance.unknown,
     )

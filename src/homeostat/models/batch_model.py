@@ -1,4 +1,7 @@
-"""What micro-batches took: a fixed part, and stages whose tasks ran in waves. What others would take, `replay` says."""
+"""How long micro-batches took: a fixed part, and stages whose tasks ran in waves.
+
+`batch_replay` predicts how long batches would take in other configurations.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from homeostat.core.digest import Digest
+from homeostat.core.evidence_limits import LEAST_KNOWN
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median
 from homeostat.core.view import View
-from homeostat.models.task_times import task_costs
+from homeostat.models.task_times import MOST_FIXED_OF_TASK, task_costs
 
-_RECENT = 6
-_LEAST_KNOWN = 0.5
+# Observations that count as "now": more are steadier, fewer follow a change sooner. A choice.
+RECENT = 6
+# The largest share of a period that may go to fixed costs. Where the fixed costs fill the trigger interval, longer
+# batches are cheaper than many more executors. A choice.
+MOST_FIXED = 0.5
+
 _ROUNDING = 1e-9
-_MOST_FIXED = 0.5
-_MOST_STARTING = 0.8
-_UNSEEN = (NAN, 0.0, 0.0, 0)
+_NOT_MEASURED = (NAN, 0.0, 0.0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
-    """One stage of a typical batch: it took `span_s`, its mean task `mean_s`, of which `task_s` are there whatever its
-    rows."""
+    """One stage of a typical batch. It took `span_s` and its mean task `mean_s`, of which `task_s` does not depend on
+    the rows."""
 
     span_s: float
     mean_s: float
@@ -34,7 +40,7 @@ class StageTime:
     task_s: float = 0.0
 
     def starting_s(self, slots: float) -> float:
-        """The part of the stage that does not depend on rows."""
+        """The part of the stage's time that does not depend on rows."""
         return waves_of(self.partitions, slots) * self.task_s
 
 
@@ -44,9 +50,9 @@ def waves_of(partitions: int, slots: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class BatchTime:
-    """A batch of `rows` takes fixed_s + rows · row_s; with every task alike and evenly spread, even_row_s a row.
+    """A batch of `rows` takes fixed_s + rows · row_s, or even_row_s per row if all tasks were alike.
 
-    `driver_s` lies beside the stages: planning, logging, committing.
+    `driver_s` is the time outside the stages: planning, logging, committing.
     """
 
     driver_s: float
@@ -58,12 +64,12 @@ class BatchTime:
 
     @property
     def seconds(self) -> float:
-        """A batch like the latest ones."""
+        """Duration of a batch like the latest ones."""
         return self.driver_s + sum(stage.span_s for stage in self.stages.values())
 
     @property
     def fixed_s(self) -> float:
-        """What it takes whatever its rows."""
+        """The part of the duration that does not depend on rows."""
         return self.driver_s + sum(stage.starting_s(self.slots) for stage in self.stages.values())
 
     @property
@@ -75,42 +81,43 @@ class BatchTime:
 
 
 def capacities_per_s(view: View, digests: Sequence[Digest]) -> Array:
-    """What could be taken with the slots there are now, as each of these batches tells it; NaN where one does not."""
-    seen = _columns(view, digests)
+    """Return the capacity with the present slots as each batch shows it; NaN where a batch does not show it."""
+    columns = _columns(view, digests)
     trigger_s = np.array([d.trigger_s for d in digests])
-    return np.where(seen.usable, _capacity_per_s(trigger_s, seen.driver_s + seen.starting_s, seen.row_s), NAN)
+    return np.where(
+        columns.usable, _capacity_per_s(trigger_s, columns.driver_s + columns.starting_s, columns.row_s), NAN
+    )
 
 
 def _capacity_per_s(trigger_s: Array, fixed_s: Array, row_s: Array) -> Array:
-    """The rate at which a batch takes just as long as its rows took to arrive; unknown if rows took no time.
+    """The rate at which a batch takes exactly as long as its rows took to arrive; NaN if rows took no time.
 
-    Where the fixed part leaves hardly any room within the trigger, batches that take longer are better than a
-    multitude of executors: half of the time may go to it.
+    If the fixed part nearly fills the trigger interval, the period grows until only `MOST_FIXED` of it is fixed.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        period_s = np.maximum(trigger_s, fixed_s / _MOST_FIXED)
+        period_s = np.maximum(trigger_s, fixed_s / MOST_FIXED)
         triggered = np.isfinite(trigger_s) & (trigger_s > 0)
         for_rows = np.where(triggered, (period_s - fixed_s) / period_s, 1.0)
         return np.where(row_s > 0, for_rows / row_s, NAN)
 
 
-def batch_time(view: View, last: int = _RECENT) -> BatchTime | None:
-    """Median over the latest batches that had rows."""
+def batch_time(view: View, last: int = RECENT) -> BatchTime | None:
+    """Return the median over the latest batches that had rows; None if there are none."""
     digests = view.current[-last:]
-    seen = _columns(view, digests)
-    if not seen.usable.any():
+    columns = _columns(view, digests)
+    if not columns.usable.any():
         return None
-    latest = int(np.flatnonzero(seen.usable)[-1])
+    latest = int(np.flatnonzero(columns.usable)[-1])
     driver_s, row_s, even_row_s, rows = (
-        median(column[seen.usable]) for column in (seen.driver_s, seen.row_s, seen.even_row_s, seen.rows)
+        median(column[columns.usable]) for column in (columns.driver_s, columns.row_s, columns.even_row_s, columns.rows)
     )
-    stages = {name: stage.typical(seen.usable) for name, stage in seen.stages.items() if stage.measured[latest]}
-    return BatchTime(driver_s, row_s, even_row_s, rows, seen.slots, stages)
+    stages = {name: stage.typical(columns.usable) for name, stage in columns.stages.items() if stage.measured[latest]}
+    return BatchTime(driver_s, row_s, even_row_s, rows, columns.slots, stages)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """One stage in many batches: 0 in those in which it was not measured."""
+    """One stage over many batches; 0 where it was not measured."""
 
     measured: NDArray[np.bool_]
     span_s: Array
@@ -127,7 +134,7 @@ class _Stage:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Many batches, an entry for each; those that had no rows or were not measured are not `usable`."""
+    """Many batches, one entry each. Batches without rows or measurements are not `usable`."""
 
     usable: NDArray[np.bool_]
     rows: Array
@@ -165,13 +172,13 @@ def _columns(view: View, digests: Sequence[Digest]) -> _Columns:
 
 def _stage(digests: Sequence[Digest], name: str, slots: float, task_s: float) -> _Stage:
     parts = [d.components.get(name) for d in digests]
-    lines = [_UNSEEN if c is None else (c.span_s, c.known, c.run_s, c.instances) for c in parts]
-    span_s, known, run_s, instances = np.array(lines).T
-    measured = np.isfinite(span_s) & (known >= _LEAST_KNOWN)
+    lines = [_NOT_MEASURED if c is None else (c.span_s, c.known, c.run_s, c.instances) for c in parts]
+    span_s, measured_shares, run_s, instances = np.array(lines).T
+    measured = np.isfinite(span_s) & (measured_shares >= LEAST_KNOWN)
     partitions = np.maximum(1.0, instances)
     span_s, mean_s = np.where(measured, span_s, 0.0), np.where(measured, run_s, 0.0) / partitions
     waves = np.maximum(1.0, np.ceil(partitions / slots - _ROUNDING))
-    most_s = _MOST_STARTING * np.minimum(span_s / waves, mean_s)
+    most_s = MOST_FIXED_OF_TASK * np.minimum(span_s / waves, mean_s)
     return _Stage(measured, span_s, mean_s, partitions, waves, np.minimum(task_s, most_s))
 
 

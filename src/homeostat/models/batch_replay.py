@@ -1,7 +1,7 @@
-"""A micro-batch again, in another configuration: its recorded tasks, scaled, in Spark's scheduling order.
+"""Replays recorded micro-batches in another configuration: the same tasks, scaled, in Spark's scheduling order.
 
-A batch is the driver's part (planning, logs, commits) and stage after stage the makespan of its tasks on the slots
-there are. Tasks start in the order of their partitions, each on the slot that is free first.
+The duration of a batch is the driver's part (planning, logs, commits) plus, for each stage in turn, the makespan of its
+tasks on the available slots. Tasks start in the order of their partitions, each on the first free slot.
 """
 
 from __future__ import annotations
@@ -19,25 +19,34 @@ from homeostat.core.observation import NAN, Array, IntArray
 from homeostat.core.stats import median
 from homeostat.models.task_cost import Slowing, TaskCost, busy
 
+# Draws of the noise for each prediction: more smooth the quantiles, fewer answer sooner. A choice.
 DRAWS = 24
+# Rows are even up to this ratio of the largest partition to the mean; beyond it a hot key is assumed. A lower limit
+# would see hot keys in ordinary hashing. A choice; Heron's limit for rates, largest to smallest, is the same number.
+EVEN_UP_TO = 1.5
 DRIVER = "driver"
 
-_EVEN = 1.5
-_ALIKE = 1.2
+# Tasks count as alike up to this ratio of the longest to the mean; whole waves of the mean are then exact enough and
+# spare the scheduling. A choice.
+_ALIKE_UP_TO = 1.2
+# Fixed, so that the same question gets the same answer.
 _SEED = 20_261_115
+# More executors that save less than this share of a batch are not worth naming. A choice.
 _NO_GAIN = 0.02
-_SHARED = 0.1
-# Very many tasks are drawn less often: their noise averages out, and time is short.
-_FEWEST_DRAWS, _MOST_TASKS = 6, 60_000
+# Exponent of a stage's slowing from which `explain` says that executors slow each other down. A choice.
+_NOTABLE_SLOWING = 0.1
+# The noise of very many tasks averages out: beyond this many simulated tasks fewer draws are made, to answer in time.
+# Choices.
+_FEWEST_DRAWS, _MOST_SIMULATED_TASKS = 6, 60_000
 
-# Rows, executors, tasks of each stage, variation of the rows: all that the time of a batch hangs on.
-_Asked = tuple[float, int, tuple[int, ...], float]
+# Rows, executors, tasks of each stage, variation of the rows: everything that the duration of a batch depends on.
+_Arguments = tuple[float, int, tuple[int, ...], float]
 
 
 def makespan_s(seconds: Array, slots: int, factors: tuple[float, ...] = ()) -> float:
-    """How long tasks take on so many slots, in order, each on the slot that is free first.
+    """Return how long tasks take on `slots` slots if each starts, in order, on the first free slot.
 
-    `factors` are those of the first slots: a task takes so many times longer there.
+    `factors` belong to the first slots: a task takes that many times longer there.
 
     >>> makespan_s(np.array([3.0, 1.0, 1.0, 2.0]), 2)
     4.0
@@ -62,24 +71,24 @@ def makespan_s(seconds: Array, slots: int, factors: tuple[float, ...] = ()) -> f
 
 
 def _makespans_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> Array:
-    """Of each line of tasks."""
+    """The makespan of each line of tasks."""
     if seconds.shape[1] <= slots and not factors:
         return np.asarray(seconds.max(axis=1))
     return np.array([makespan_s(line, slots, factors) for line in seconds])
 
 
 def _roughly_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> float:
-    """The makespan; of tasks that are nearly alike, whole waves of the mean one."""
+    """The makespan; for tasks that are nearly alike, whole waves of the mean task."""
     if factors or len(seconds) <= slots:
         return makespan_s(seconds, slots, factors)
     mean_s = float(seconds.mean())
-    alike = float(seconds.max()) <= _ALIKE * mean_s
+    alike = float(seconds.max()) <= _ALIKE_UP_TO * mean_s
     return math.ceil(len(seconds) / slots) * mean_s if alike else makespan_s(seconds, slots)
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a batch is run with. A stage that is not named keeps its partitions."""
+    """The configuration as a batch sees it. A stage that is not in `partitions` keeps its own."""
 
     executors: int
     trigger_s: float
@@ -89,7 +98,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class KeyCurve:
-    """How many different keys are among so many rows: there are `keys` in all, NaN where no keys were counted."""
+    """How many distinct keys a number of rows contains. There are `keys` in total; NaN if keys were not counted."""
 
     keys: float = NAN
 
@@ -100,7 +109,7 @@ class KeyCurve:
 
 
 def distinct_keys(keys: float | Array, rows: float | Array) -> Array:
-    """Among so many rows, if each of so many keys is as likely as the others."""
+    """Return the expected number of distinct keys among `rows`, if every key is equally likely."""
     return np.asarray(-keys * np.expm1(-rows / keys))
 
 
@@ -108,9 +117,9 @@ def distinct_keys(keys: float | Array, rows: float | Array) -> Array:
 class Stage:
     """One stage as it was recorded.
 
-    `shares` of its rows by task, `rows_per_row` its rows for each row at the sources, `delay_s` what a slot loses
-    between two tasks, `noise` ln(measured ÷ predicted) of tasks, a line for each recorded batch, without what the whole
-    batch had in common.
+    `shares` are the shares of its rows by task, `rows_per_row` its rows per row at the sources and `delay_s` the time a
+    slot loses between two tasks. `noise` is ln(measured ÷ predicted) of each task, one line per recorded batch, without
+    the part that all tasks of the batch share.
     """
 
     name: str
@@ -130,25 +139,27 @@ class Stage:
         return float(self.shares.max()) * self.partitions if self.partitions else 1.0
 
     def cut_into(self, partitions: int) -> Array:
-        """The shares of so many tasks. What stands out now is a hot key's: it stays as hot, whatever the number."""
+        """Return the shares with another number of tasks. A share that stands out is a hot key's and stays."""
         if partitions == self.partitions:
             return self.shares
-        if self.imbalance <= _EVEN:
+        if self.imbalance <= EVEN_UP_TO:
             return np.full(partitions, 1.0 / partitions)
         usual = median(self.shares)
-        hot = np.sort(np.where(self.shares > _EVEN * usual, self.shares - usual, 0.0))[::-1]
+        hot = np.sort(np.where(self.shares > EVEN_UP_TO * usual, self.shares - usual, 0.0))[::-1]
         hot = np.pad(hot[hot > 0][:partitions], (0, max(0, partitions - int((hot > 0).sum()))))
         even = (1.0 - float(hot.sum())) / partitions
         return np.asarray(hot[:partitions] + even)
 
     def tasks_s(self, rows: float | Array, setup: Setup, slots: int) -> Array:
-        """What its tasks are expected to take in a batch that reads so many rows, on executors with so many slots; of
-        several batches, a line each."""
+        """Predict the seconds of each task in a batch of `rows`, on executors with `slots` slots each.
+
+        For several batches (an array of rows) the result has one line per batch.
+        """
         own_rows = np.asarray(rows * self.rows_per_row)[..., np.newaxis]
         each = own_rows * self.cut_into(self.tasks(setup))
         keys: float | Array = 0.0
         if self.cost.key_s > 0:
-            # A hash spreads keys evenly, however uneven their rows.
+            # Hashing spreads keys evenly, even if their rows are uneven.
             keys = np.minimum(each, self.keys.among(own_rows) / each.shape[-1])
         return self.cost.seconds(each, keys, busy(setup.executors, each.shape[-1], slots)) + self.delay_s
 
@@ -158,9 +169,9 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
-    """`parts_s` is what no number of executors takes away; beyond `executors` more of them gain nothing worth it.
+    """`parts_s` is the time that remains with any number of executors. More than `executors` gain almost nothing.
 
-    `blame` names the largest part, `why` says what it is.
+    `blame` is the name of the largest part and `why` describes it.
     """
 
     executors: int
@@ -175,12 +186,12 @@ class CriticalPath:
 
 @dataclass(frozen=True)
 class BatchModel:
-    """Everything needed to replay a batch. `driver_s` and `common` (ln of what a whole batch had in common) have one
-    entry for each recorded batch, `slow` the factors of slots that are slower than the others now.
+    """Everything needed to replay a batch.
 
-    `rows_seen` is the range of rows of a batch that it was fitted to, `widening` how many times further real batches
-    were from the middle than the recorded noise makes them, `pace` how many times longer their stages took than they
-    would without noise.
+    `driver_s` and `common` (ln of the factor that all tasks of a batch share) have one entry per recorded batch. `slow`
+    has the factors of the slots that are slower than the others now. `rows_seen` is the range of rows per batch that
+    the model was fitted to. `widening` is how many times further real batches were from the median than the recorded
+    noise predicts, `pace` how many times longer their stages took than without noise.
     """
 
     stages: tuple[Stage, ...]
@@ -198,53 +209,52 @@ class BatchModel:
         return median(self.driver_s)
 
     @cached_property
-    def _drawn(self) -> dict[_Asked, Array]:
-        """What was asked before: a search comes back to the same setups."""
+    def _drawn(self) -> dict[_Arguments, Array]:
+        """Earlier answers: a search returns to the same setups."""
         return {}
 
     @cached_property
-    def _plain(self) -> dict[_Asked, float]:
+    def _plain(self) -> dict[_Arguments, float]:
         return {}
 
-    def _asked(self, rows: float, setup: Setup, variation: float = 0.0) -> _Asked:
+    def _arguments(self, rows: float, setup: Setup, variation: float = 0.0) -> _Arguments:
         return rows, setup.executors, tuple(stage.tasks(setup) for stage in self.stages), variation
 
     def durations_s(self, rows: float, setup: Setup, variation: float = 0.0) -> Array:
-        """Sorted seconds of a batch of so many rows, once for each draw of the recorded noise.
+        """Return the sorted seconds of a batch of `rows`, one for each draw of the recorded noise.
 
-        `variation` is the standard deviation of ln(rows), if they are not always as many.
+        `variation` is the standard deviation of ln(rows) from batch to batch.
         """
-        asked = self._asked(rows, setup, variation)
-        if asked not in self._drawn:
+        arguments = self._arguments(rows, setup, variation)
+        if arguments not in self._drawn:
             drawn = self._draw_s(rows, setup, variation)
             drawn.setflags(write=False)
-            self._drawn[asked] = drawn
-        return self._drawn[asked]
+            self._drawn[arguments] = drawn
+        return self._drawn[arguments]
 
     def _draw_s(self, rows: float, setup: Setup, variation: float) -> Array:
         tasks = sum(stage.tasks(setup) for stage in self.stages)
-        draws = min(DRAWS, max(_FEWEST_DRAWS, _MOST_TASKS // max(1, tasks)))
+        draws = min(DRAWS, max(_FEWEST_DRAWS, _MOST_SIMULATED_TASKS // max(1, tasks)))
         generator = np.random.default_rng(_SEED)
         spread = _quantiles(draws)
-        doubt = [generator.permutation(spread) for _ in self.stages]
-        taken = rows * np.exp(variation * generator.permutation(spread))
+        cost_errors = [generator.permutation(spread) for _ in self.stages]
+        batch_rows = rows * np.exp(variation * generator.permutation(spread))
         batches = np.arange(draws) % max(1, len(self.common))
-        found = np.resize(self.driver_s, draws)
-        for stage, unsure in zip(self.stages, doubt, strict=True):
-            whole = self.common[batches] + stage.cost.error * unsure
-            noise = _noise(stage, batches, stage.tasks(setup), generator) + whole[:, np.newaxis]
-            expected_s = stage.tasks_s(taken if variation > 0 else rows, setup, self.slots)
-            found = found + _makespans_s(expected_s * np.exp(noise), self.slots * setup.executors, self.slow)
-        middle = median(found)
-        return middle * (np.sort(found) / middle) ** self.widening
+        seconds = np.resize(self.driver_s, draws)
+        for stage, cost_error in zip(self.stages, cost_errors, strict=True):
+            shared = self.common[batches] + stage.cost.error * cost_error
+            noise = _noise(stage, batches, stage.tasks(setup), generator) + shared[:, np.newaxis]
+            expected_s = stage.tasks_s(batch_rows if variation > 0 else rows, setup, self.slots)
+            seconds = seconds + _makespans_s(expected_s * np.exp(noise), self.slots * setup.executors, self.slow)
+        middle = median(seconds)
+        return middle * (np.sort(seconds) / middle) ** self.widening
 
     def expected_s(self, rows: float, setup: Setup) -> float:
-        """The middle of what a batch of so many rows takes."""
+        """Return the median seconds of a batch of `rows`."""
         return median(self.durations_s(rows, setup))
 
     def critical_path(self, rows: float, setup: Setup) -> CriticalPath:
-        """What is left of a batch when every task has a slot of its own, and with how many executors that is nearly
-        so."""
+        """Return what is left of a batch when every task has a slot, and how many executors nearly reach that."""
         widest = max((stage.tasks(setup) for stage in self.stages), default=1)
         most = math.ceil(widest / self.slots)
         enough = self._enough(rows, setup, most)
@@ -256,7 +266,7 @@ class BatchModel:
         return CriticalPath(enough, parts_s, blame, self._why(blame, setup, most) + self._sharing())
 
     def _enough(self, rows: float, setup: Setup, most: int) -> int:
-        """The fewest executors that come within 2 % of all that could be of use."""
+        """The fewest executors that come within `_NO_GAIN` of the shortest duration."""
         best_s = self.plain_s(rows, replace(setup, executors=most))
         low, high = 1, most
         while low < high:
@@ -266,19 +276,21 @@ class BatchModel:
         return low
 
     def plain_s(self, rows: float, setup: Setup) -> float:
-        """What a batch of so many rows takes as a rule: without noise, but at the pace there is."""
-        asked = self._asked(rows, setup)
-        if asked not in self._plain:
-            self._plain[asked] = self.usual_driver_s + sum(self.stage_s(stage, rows, setup) for stage in self.stages)
-        return self._plain[asked]
+        """Return the usual seconds of a batch of `rows`: without noise, at the present pace."""
+        arguments = self._arguments(rows, setup)
+        if arguments not in self._plain:
+            self._plain[arguments] = self.usual_driver_s + sum(
+                self.stage_s(stage, rows, setup) for stage in self.stages
+            )
+        return self._plain[arguments]
 
     def stage_s(self, stage: Stage, rows: float, setup: Setup) -> float:
-        """The part of that which a stage takes."""
+        """Return the part of `plain_s` that a stage takes."""
         tasks_s = stage.tasks_s(rows, setup, self.slots)
         return self.pace * _roughly_s(tasks_s, self.slots * setup.executors, self.slow)
 
     def evened(self, name: str) -> BatchModel:
-        """As if the rows of that stage were spread evenly over its tasks, none stood out and no worker were slow."""
+        """Return the model with the rows of one stage spread evenly over its tasks, and without slow workers."""
         even = (
             replace(stage, shares=np.full(stage.partitions, 1.0 / stage.partitions)) if stage.name == name else stage
             for stage in self.stages
@@ -289,22 +301,22 @@ class BatchModel:
         if blame == DRIVER:
             return "planning, logging and committing on the driver"
         stage = next(stage for stage in self.stages if stage.name == blame)
-        if stage.imbalance > _EVEN:
+        if stage.imbalance > EVEN_UP_TO:
             return f"its largest partition has {stage.imbalance:.1f} × the rows of the mean one"
-        return f"the longest of its {stage.tasks(setup)} tasks; {most} executors have a slot for every task"
+        return f"the longest of its {stage.tasks(setup)} tasks; {most} executors already have a slot for every task"
 
     def _sharing(self) -> str:
-        """Why more executors may even take less, where they do not save a wave of tasks."""
+        """Say at which stages more executors slow each other down."""
         names = [stage.name for stage in self.stages if _shares(stage.cost.slowing)]
         return f"; executors slow each other down at {', '.join(names)}" if names else ""
 
 
 def _shares(slowing: Slowing | None) -> bool:
-    return slowing is not None and max(slowing.starting, slowing.taking) > _SHARED
+    return slowing is not None and max(slowing.starting, slowing.taking) > _NOTABLE_SLOWING
 
 
 def _noise(stage: Stage, batches: IntArray, tasks: int, generator: np.random.Generator) -> Array:
-    """A line for each batch: that which was recorded; where the stage is cut anew, drawn from all that was seen."""
+    """One line per batch: the recorded noise, or a draw from all of it if the number of tasks differs."""
     if not stage.noise.size:
         return np.zeros((len(batches), tasks))
     if tasks == stage.noise.shape[1]:
@@ -314,6 +326,6 @@ def _noise(stage: Stage, batches: IntArray, tasks: int, generator: np.random.Gen
 
 @cache
 def _quantiles(count: int) -> Array:
-    """Of the normal distribution, spread evenly."""
+    """Evenly spaced quantiles of the normal distribution."""
     normal = NormalDist()
     return np.array([normal.inv_cdf((number + 0.5) / count) for number in range(count)])

@@ -1,4 +1,4 @@
-"""What each component has to take and what it can take, read from useful time, for all components at once."""
+"""The load of each component and its capacity, measured from useful time, for all components at once."""
 
 from __future__ import annotations
 
@@ -10,36 +10,49 @@ from itertools import islice
 import numpy as np
 
 from homeostat.core.digest import Digest
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median
 from homeostat.core.view import View, Window
-from homeostat.models.batch_model import batch_time, capacities_per_s
+from homeostat.models.batch_model import RECENT, batch_time, capacities_per_s
 from homeostat.models.model_fitting import batch_model
 from homeostat.models.noise import Noise, fit
 
-RECENT = 6
-_SELECTIVITY_OVER = 30
-_NOISE_OVER = 400
-_BATCH_NOISE_OVER = 120
-_HEADROOM_SIGMAS = 2.5
-_LEAST_TARGET = 0.5
+# Observations that the highest load is looked for in: more remember a peak longer. A choice.
 PEAKS_OVER = 60
+# A load counts as a peak above this quantile: a higher one would be a single odd observation. A choice.
 PEAK_QUANTILE = 0.95
-_LEAST_MEASURED = 4
-_ALMOST_NOTHING = 1e-3
-_EMPTY_OVER = 3
+
+# Observations that rows out per row in are averaged over: more are steadier, fewer follow the data. A choice.
+_SELECTIVITY_OBSERVATIONS = 30
+# Observations that the noise is fitted to, in a dataflow and in micro-batches, which come less often: differences need
+# many values. Choices.
+_NOISE_OBSERVATIONS, _NOISE_BATCHES = 400, 120
+# Headroom in standard deviations of the load: 2.5 covers 99 % of a normal distribution. More costs idle instances.
+_HEADROOM_SIGMAS = 2.5
+# The planned utilisation never falls below this, so that a very noisy load does not cost more than twice its mean.
+# A choice.
+_LEAST_TARGET = 0.5
+# Observations with a number of instances before their median counts as the capacity measured with it. A choice.
+_LEAST_CAPACITY_OBSERVATIONS = 4
+# A load is at least this share of the capacity in logarithms, where 0 has no place. A choice.
+_SMALLEST_UTILISATION = 1e-3
+# Values needed before their standard deviation may lower the fitted noise. A choice.
 _LEAST_VALUES = 6
+# A source that is held back for more than this share of the time and has nothing waiting does not replay. A choice,
+# above the noise of the measurement.
+_HELD_BACK = 0.05
 
 
 @dataclass(frozen=True)
 class Load:
     """One component under its present load.
 
-    `offered_per_s` is what would reach it if nothing held it back, and `capacities_per_s` what it could take, per
-    observation of the present configuration; `capacity_per_s` is the latter now, bounded by the instance with the most
-    to do. `even_per_s` is what it could take with every instance at the typical speed and an even share. `instances`
-    is what the scaling knob counts (instances, or executors), `imbalance` the largest share of rows over the mean one,
-    `spread` the standard deviation of all of them. `noise` is that of ln(offered ÷ capacity), whatever the
+    `offered_per_s` is the rate that would reach it if nothing upstream held rows back. `capacities_per_s` is the rate
+    it could process, per observation of the present configuration. `capacity_per_s` is its capacity now, limited by the
+    busiest instance. `even_per_s` is the capacity if every instance had the typical speed and an even share.
+    `instances` is what the scaling knob counts (instances or executors). `imbalance` is the largest share of rows over
+    the mean share, `spread` the standard deviation of all shares. `noise` is the noise of ln(offered ÷ capacity) in any
     configuration.
     """
 
@@ -61,21 +74,20 @@ class Load:
 
     @property
     def empty(self) -> bool:
-        """Nothing is offered, and that is known: nothing to measure capacity by, but what was last seen holds."""
-        recent = self.offered_per_s[-_EMPTY_OVER:]
-        return len(recent) == _EMPTY_OVER and bool((recent == 0).all())
+        """Whether it is known that no rows come. Capacity cannot be measured then, and the last known one holds."""
+        recent = self.offered_per_s[-LEAST_OBSERVATIONS:]
+        return len(recent) == LEAST_OBSERVATIONS and bool((recent == 0).all())
 
     @property
     def target(self) -> float:
-        """The utilisation to plan for: as much headroom as the variation asks for, so that it fits 99 % of the time;
-        none for a steady load.
+        """The utilisation to plan for: enough headroom that the load fits 99 % of the time, none for a steady load.
 
-        The noise is read off differences, which do not mind a level that moves but need many values. A level that
-        moves can only widen what the values vary by altogether: where that is less, it is nearer.
+        The noise is fitted to differences, which ignore a moving level but need many values. The standard deviation of
+        the values themselves can only be widened by a moving level, so the smaller of the two is closer.
         """
         logs = self.log_utilisation
-        varied = float(np.std(logs, ddof=1)) if len(logs) >= _LEAST_VALUES else math.inf
-        return max(_LEAST_TARGET, math.exp(-_HEADROOM_SIGMAS * min(self.noise.sigma, varied)))
+        deviation = float(np.std(logs, ddof=1)) if len(logs) >= _LEAST_VALUES else math.inf
+        return max(_LEAST_TARGET, math.exp(-_HEADROOM_SIGMAS * min(self.noise.sigma, deviation)))
 
     @property
     def known(self) -> bool:
@@ -83,67 +95,69 @@ class Load:
 
     @property
     def log_utilisation(self) -> Array:
-        """ln(offered ÷ capacity), where known."""
+        """ln(offered ÷ capacity), where both are known."""
         capacity = np.where(np.isfinite(self.capacities_per_s), self.capacities_per_s, self.capacity_per_s)
-        offered = np.maximum(self.offered_per_s, _ALMOST_NOTHING * capacity)
-        known = np.isfinite(offered) & (offered > 0)
-        logs: Array = np.log(offered[known] / capacity[known])
+        offered = np.maximum(self.offered_per_s, _SMALLEST_UTILISATION * capacity)
+        usable = np.isfinite(offered) & (offered > 0)
+        logs: Array = np.log(offered[usable] / capacity[usable])
         return logs
 
 
 def level(series: Array, last: int = RECENT) -> float:
-    """A positive series now, without its noise."""
+    """Return the present level of a positive series: the geometric mean of its latest values."""
     recent = series[np.isfinite(series) & (series > 0)][-last:]
     return float(np.exp(np.mean(np.log(recent)))) if len(recent) else NAN
 
 
 def peak(series: Array, last: int = PEAKS_OVER) -> float:
-    """What a series hardly ever exceeds. For ordinary noise the planned headroom is more than that."""
+    """Return what a series rarely exceeds. The planned headroom is larger than this for ordinary noise."""
     recent = series[np.isfinite(series)][-last:]
     return float(np.quantile(recent, PEAK_QUANTILE)) if len(recent) else 0.0
 
 
 def loads(view: View) -> dict[str, Load]:
-    """By component; on a micro-batch engine only the stage that bounds the batch, since all share the same slots."""
+    """Return the load of each component; of a micro-batch engine, only the longest stage: all share the same slots."""
     return view.once("loads", _batch_load if view.micro_batch else _dataflow_loads)
 
 
 def _noise(digests: Sequence[Digest], capacities: Array) -> Noise:
-    """From digests of all configurations: the level differs between them, the noise does not."""
+    """Fitted to all configurations: the level differs between them, the noise does not."""
     arrivals = np.array([d.arrival_per_s if d.epoch >= 0 else NAN for d in digests])
     ratio = arrivals / capacities
-    good = ratio[np.isfinite(ratio) & (ratio > 0)]
-    return fit(np.log(good))
+    usable = ratio[np.isfinite(ratio) & (ratio > 0)]
+    return fit(np.log(usable))
 
 
 def backlog_rows(view: View) -> float:
-    pending = [d.pending_rows for d in view.history[-3:] if math.isfinite(d.pending_rows)]
+    pending = [d.pending_rows for d in view.history[-LEAST_OBSERVATIONS:] if math.isfinite(d.pending_rows)]
     return pending[-1] if pending else NAN
 
 
 def nothing_arrives(view: View) -> bool:
-    """Whether it is known that no rows came lately: then there is nothing to measure capacity by, and no need to."""
+    """Return whether it is known that no rows arrived lately. Capacity then cannot and need not be measured."""
     recent = view.flow("arrival_per_s", RECENT)
     return len(recent) > 0 and bool((recent == 0).all())
 
 
 def replays(view: View) -> bool:
-    """Whether what is not taken waits at the source. A source that is held back and has nothing waiting does not,
-    whatever the engine says of it."""
-    for digest in view.history[-_SELECTIVITY_OVER:]:
-        held = [c.pressured for c in digest.components.values() if math.isfinite(c.pressured)]
-        if held and max(held) > 0.05 and digest.pending_rows == 0:
+    """Return whether rows that are not processed wait at the source.
+
+    A source that is held back and yet has nothing waiting loses rows, even if the engine says that it replays.
+    """
+    for digest in view.history[-_SELECTIVITY_OBSERVATIONS:]:
+        pressures = [c.pressured for c in digest.components.values() if math.isfinite(c.pressured)]
+        if pressures and max(pressures) > _HELD_BACK and digest.pending_rows == 0:
             return False
     return view.capabilities.replays
 
 
 def selectivities(view: View) -> dict[str, float]:
-    """Rows out per row in; a property of the data, so that digests of other configurations count too."""
+    """Return rows out per row in. This depends on the data alone, so other configurations count too."""
     ratios = {}
     for name in view.topology.names:
         working = (d.components[name] for d in reversed(view.history) if name in d.components)
-        seen = [(c.rows, c.rows_out) for c in islice((c for c in working if c.rows > 0), _SELECTIVITY_OVER)]
-        pairs = np.array([pair for pair in seen if all(map(math.isfinite, pair))]).reshape(-1, 2)
+        samples = [(c.rows, c.rows_out) for c in islice((c for c in working if c.rows > 0), _SELECTIVITY_OBSERVATIONS)]
+        pairs = np.array([pair for pair in samples if all(map(math.isfinite, pair))]).reshape(-1, 2)
         rows, rows_out = pairs.sum(axis=0) if len(pairs) else (0.0, 0.0)
         ratios[name] = float(rows_out / rows) if rows > 0 else NAN
     return ratios
@@ -166,12 +180,12 @@ def _dataflow_loads(view: View) -> dict[str, Load]:
 
 
 def _dataflow_load(view: View, name: str, offered: Array) -> Load:
-    digests = view.history[-_NOISE_OVER:]
+    digests = view.history[-_NOISE_OBSERVATIONS:]
     capacities = np.array([d.components[name].capacity_per_s if name in d.components else NAN for d in digests])
     instances = int(view.parallelism(name))
-    # The rate of one instance does not depend on how many there are: before rows come, what was seen earlier counts.
-    seen = (d.components[name].instance_rate_per_s for d in reversed(view.history) if name in d.components)
-    rates = np.array(list(islice((rate for rate in seen if math.isfinite(rate)), RECENT)))
+    # The rate of one instance does not depend on their number, so older observations count until rows arrive.
+    instance_rates = (d.components[name].instance_rate_per_s for d in reversed(view.history) if name in d.components)
+    rates = np.array(list(islice((rate for rate in instance_rates if math.isfinite(rate)), RECENT)))
     imbalance, spread = _imbalance(arrived_rows(view.window, name, RECENT))
     return Load(
         component=name,
@@ -187,22 +201,26 @@ def _dataflow_load(view: View, name: str, offered: Array) -> Load:
 
 
 def measured_capacities(view: View, name: str) -> dict[int, float]:
-    """What the component could take with other numbers of instances, as far as it ever ran with them.
+    """Return the measured capacity for each number of instances that the component has run with.
 
-    The hash of a keyed component may suit one number and not the next: having seen that beats any formula.
+    Keys may hash evenly with one number of instances and unevenly with the next. A measurement beats any formula.
     """
-    seen: dict[int, list[float]] = {}
+    per_s: dict[int, list[float]] = {}
     for d in view.history:
         component = d.components.get(name)
         if d.epoch >= 0 and component is not None and math.isfinite(component.capacity_per_s):
-            seen.setdefault(component.instances, []).append(component.capacity_per_s)
-    return {count: median(np.array(values)) for count, values in seen.items() if len(values) >= _LEAST_MEASURED}
+            per_s.setdefault(component.instances, []).append(component.capacity_per_s)
+    return {
+        count: median(np.array(values))
+        for count, values in per_s.items()
+        if len(values) >= _LEAST_CAPACITY_OBSERVATIONS
+    }
 
 
 def arrived_rows(window: Window, component: str, last: int) -> Array:
-    """Rows that came to each instance in each of the last observations, whether taken or left in its queue.
+    """Return the rows that arrived at each instance in each of the last observations, processed or still queued.
 
-    Where instances have no queues, as in batches, all that came was taken.
+    Instances without queues, as in batches, have processed everything that arrived.
     """
     recent = window.last(last + 1)
     rows, pending = recent.tasks(component, "rows"), recent.tasks(component, "pending_rows")
@@ -210,17 +228,17 @@ def arrived_rows(window: Window, component: str, last: int) -> Array:
         return rows[-last:]
     if len(recent) < 2:
         return rows
-    growth = np.diff(pending, axis=0)
-    arrived: Array = np.maximum(rows[1:] + np.where(np.isfinite(growth), growth, 0.0), 0.0)
+    queue_growth = np.diff(pending, axis=0)
+    arrived: Array = np.maximum(rows[1:] + np.where(np.isfinite(queue_growth), queue_growth, 0.0), 0.0)
     return arrived
 
 
 def _imbalance(rows: Array) -> tuple[float, float]:
-    """The largest share over the mean one, and the standard deviation of all of them."""
+    """The largest share over the mean share, and the standard deviation of all shares."""
     if rows.size == 0 or not np.isfinite(rows).any():
         return 1.0, 0.0
-    seen = np.isfinite(rows).sum(axis=0)
-    typical = np.nansum(rows, axis=0)[seen > 0] / seen[seen > 0]
+    counts = np.isfinite(rows).sum(axis=0)
+    typical = np.nansum(rows, axis=0)[counts > 0] / counts[counts > 0]
     mean = float(typical.mean())
     if mean <= 0 or len(typical) < 2:
         return 1.0, 0.0
@@ -228,13 +246,13 @@ def _imbalance(rows: Array) -> tuple[float, float]:
 
 
 def _complete(view: View) -> bool:
-    """Nothing was missing anywhere in what was seen lately: the condition for taking anything away."""
-    return view.once("complete", _seen_completely)
+    """Whether no metric was missing lately. Nothing is scaled down otherwise."""
+    return view.once("complete", _nothing_missing)
 
 
-def _seen_completely(view: View) -> bool:
+def _nothing_missing(view: View) -> bool:
     recent = view.current[-RECENT:]
-    return len(recent) >= 3 and not view.missing_since(recent[0].at_s - recent[0].span_s)
+    return len(recent) >= LEAST_OBSERVATIONS and not view.missing_since(recent[0].at_s - recent[0].span_s)
 
 
 def speed_up(
@@ -244,16 +262,16 @@ def speed_up(
     by_slots: bool = True,
     partitions: Mapping[str, int] | None = None,
 ) -> float:
-    """ln(time before ÷ after) of the whole application when components can take so many times more than now.
+    """Return ln(time before ÷ after) of the whole application if the capacity of components grows by `factors`.
 
-    A dataflow is as fast as its bottleneck, which may then be another one; a batch keeps its fixed part. `by_slots`: a
-    batch takes more because it has more slots, on which its tasks run in whole waves, not because they got faster.
-    `partitions`: stages that are cut into other numbers of tasks.
+    A dataflow is as fast as its bottleneck, which may then be another component. A batch keeps its fixed part. With
+    `by_slots` a batch gains slots, on which its tasks run in whole waves; without it the tasks themselves get faster.
+    `partitions` has the stages that are cut into another number of tasks.
     """
     if view.micro_batch:
         return _batch_speed_up(view, max(factors.values(), default=1.0), by_slots, partitions or {})
-    measured = {name: load.capacity_per_s / level(load.offered_per_s) for name, load in loads(view).items()}
-    room = {name: value for name, value in measured.items() if value > 0}
+    ratios = {name: load.capacity_per_s / level(load.offered_per_s) for name, load in loads(view).items()}
+    room = {name: value for name, value in ratios.items() if value > 0}
     if not room:
         return math.log(max(factors.values(), default=1.0))
     after = min(value * factors.get(name, 1.0) for name, value in room.items())
@@ -261,7 +279,7 @@ def speed_up(
 
 
 def _batch_speed_up(view: View, factor: float, by_slots: bool, partitions: Mapping[str, int]) -> float:
-    """A batch with as many rows as the latest ones, replayed."""
+    """Replays a batch with as many rows as the latest ones."""
     model = batch_model(view)
     rows = [d.rows for d in view.current if d.rows > 0][-RECENT:]
     if model is None or not rows:
@@ -281,7 +299,7 @@ def _batch_load(view: View) -> dict[str, Load]:
     if typical is None:
         name = view.topology.operators[-1].name if view.topology.operators else ""
         return {name: Load(name, 0, np.empty(0), np.empty(0), NAN, 1.0, False, Noise(0.0, 0.0))}
-    digests = view.history[-max(_BATCH_NOISE_OVER, len(view.current)) :]
+    digests = view.history[-max(_NOISE_BATCHES, len(view.current)) :]
     capacities = capacities_per_s(view, digests)
     imbalance, spread = _imbalance(arrived_rows(view.window, typical.bottleneck, RECENT))
     load = Load(

@@ -1,4 +1,4 @@
-"""The load to come, where a forecast is worth acting upon: each source by its own champion, and all together."""
+"""The load to come, if a forecast is good enough to act on. Each source has its own champion; the loads are added."""
 
 from __future__ import annotations
 
@@ -14,23 +14,35 @@ from homeostat.core.traffic import MINUTE_S, Traffic
 from homeostat.core.view import View
 from homeostat.models.forecast import CANDIDATES, Forecast, Forecaster, forecast, regular
 
-REFRESHED_S = 300.0
-MOST_APART = 8  # more sources are forecast as one: the loop waits for every forecast
+# Seconds between two forecasts: shorter follows the load sooner, but each forecast takes time in the loop. A choice.
+REFRESH_S = 300.0
+# With more sources than this they are forecast as one, because the loop waits for every forecast. A choice.
+MOST_SEPARATE_SOURCES = 8
 AS_NOW = "as it is now"
 
+# Moments of the past that candidates are tested at; half of the default, because the loop waits. A choice.
 _ORIGINS = 32
-_REMEMBERED = 64
-_MOST_OFF = math.log(1.5)
+# Forecasts kept, so that the same history is forecast once: two for each of several sources.
+_KEPT_FORECASTS = 64
+# A forecast is not used while the one before was wrong by more than this factor on average. A choice.
+_LARGEST_ERROR = math.log(1.5)
+# Minutes whose mean stands for the level of a source without a usable forecast. A choice.
 _RECENT_MINUTES = 10
-_NOTEWORTHY = 0.1
+# Forecasts are used only if one of their sources brings this share of the load: below it, the rest decides. A choice.
+_NOTABLE_SHARE = 0.1
+# Digests that are searched for the newest known sources. A choice.
+_RECENT_DIGESTS = 5
 
 Forecasts = Callable[[Traffic, float, float], Forecast]
 
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """What is expected, step by step: `times_s` is when each step begins, `middle_per_s` what comes in the middle and
-    `high_per_s` what is not exceeded with the wanted confidence. Of several sources `sources` has each one's own."""
+    """The expected load, step by step.
+
+    `times_s` is the start of each step, `middle_per_s` the median and `high_per_s` the rate that is not exceeded with
+    the required confidence. If there are several sources, `sources` has the expected load of each.
+    """
 
     times_s: Array
     middle_per_s: Array
@@ -46,7 +58,7 @@ class Coming:
         return replace(self, times_s=self.times_s[chosen], middle_per_s=middle, high_per_s=high)
 
     def on(self, times_s: Array, step_s: float) -> Coming:
-        """The same on another grid; before its first step that one counts, after its last one that."""
+        """Return the same load on another grid. The first and the last step extend beyond their ends."""
         steps = np.floor((times_s - self.times_s[0]) / self.step_s + 1e-9).astype(np.int64)
         places = np.clip(steps, 0, len(self.times_s) - 1)
         middle, high = self.middle_per_s[places], self.high_per_s[places]
@@ -54,28 +66,28 @@ class Coming:
 
 
 def forecasts_by(candidates: Sequence[Forecaster]) -> Forecasts:
-    """By the best of these. The same history gives the same forecast: it is made once and asked many times."""
+    """Return a function that forecasts with the best of these candidates and remembers its answers."""
 
-    @lru_cache(maxsize=_REMEMBERED)
-    def made(traffic: Traffic, horizon_s: float, confidence: float) -> Forecast:
+    @lru_cache(maxsize=_KEPT_FORECASTS)
+    def cached_forecast(traffic: Traffic, horizon_s: float, confidence: float) -> Forecast:
         times_s = (traffic.first + np.arange(len(traffic.per_s))) * MINUTE_S
         history = regular(times_s, np.array(traffic.per_s), horizon_s=horizon_s)
         quantiles = (1.0 - confidence, 0.5, confidence)
         return forecast(history, horizon_s, quantiles=quantiles, candidates=candidates, most_origins=_ORIGINS)
 
-    return made
+    return cached_forecast
 
 
 forecast_of = forecasts_by(CANDIDATES)
 
 
 def coming(view: View, horizon_s: float, confidence: float, forecasts: Forecasts = forecast_of) -> Coming | None:
-    """None while a naive forecast is as good, or what the last one said has not come: of every source that matters."""
-    apart = _apart(view)
-    if not apart:
-        return _alone(view.traffic, view.now_s, horizon_s, confidence, forecasts)
-    found = {name: _alone(one, view.now_s, horizon_s, confidence, forecasts) for name, one in apart.items()}
-    usable = [one for one in found.values() if one is not None]
+    """Return the expected load; None if no source that matters has a forecast that is worth acting on."""
+    sources = _separate_sources(view)
+    if not sources:
+        return _one_source(view.traffic, view.now_s, horizon_s, confidence, forecasts)
+    expected = {name: _one_source(one, view.now_s, horizon_s, confidence, forecasts) for name, one in sources.items()}
+    usable = [one for one in expected.values() if one is not None]
     if not usable:
         return None
     step_s = min(one.step_s for one in usable)
@@ -84,59 +96,68 @@ def coming(view: View, horizon_s: float, confidence: float, forecasts: Forecasts
     count = max(1, round((end_s - begin_s) / step_s))
     times_s = np.asarray(begin_s + step_s * np.arange(count), dtype=np.float64)
     parts = {
-        name: _as_now(apart[name], view.now_s, confidence, times_s, step_s) if one is None else one.on(times_s, step_s)
-        for name, one in found.items()
+        name: _as_now(sources[name], view.now_s, confidence, times_s, step_s)
+        if one is None
+        else one.on(times_s, step_s)
+        for name, one in expected.items()
     }
-    whole = _together(parts)
-    # Where the level of one is unknown, so is the whole, and nothing is a share of that.
-    least = _NOTEWORTHY * float(whole.middle_per_s.max())
-    heard = [parts[name] for name, one in found.items() if one is not None]
-    return whole if any(one.middle_per_s.max() >= least for one in heard) else None
+    total = _total(parts)
+    # If the level of one source is unknown, the total is NaN, and the comparison below fails.
+    notable = _NOTABLE_SHARE * float(total.middle_per_s.max())
+    forecast_parts = [parts[name] for name, one in expected.items() if one is not None]
+    return total if any(one.middle_per_s.max() >= notable for one in forecast_parts) else None
 
 
-def _apart(view: View) -> dict[str, Traffic]:
-    """The sources to be forecast each on its own; none where there is one, or all have been seen for far longer
-    together than any of them alone, as after a log that does not tell them apart."""
-    newest = next((digest.arrivals_per_s for digest in reversed(view.history[-5:]) if digest.arrivals_per_s), {})
-    found = {name: view.traffic.sources.get(name, Traffic()) for name in newest}
-    if not 1 < len(found) <= MOST_APART:
+def _separate_sources(view: View) -> dict[str, Traffic]:
+    """The traffic of each source that is forecast on its own.
+
+    Empty if there is one source, or if the total has a much longer history than any source, as after reading a log that
+    does not separate them.
+    """
+    newest = next(
+        (digest.arrivals_per_s for digest in reversed(view.history[-_RECENT_DIGESTS:]) if digest.arrivals_per_s), {}
+    )
+    traffic = {name: view.traffic.sources.get(name, Traffic()) for name in newest}
+    if not 1 < len(traffic) <= MOST_SEPARATE_SOURCES:
         return {}
-    return found if 2 * max(len(one.per_s) for one in found.values()) >= len(view.traffic.per_s) else {}
+    return traffic if 2 * max(len(one.per_s) for one in traffic.values()) >= len(view.traffic.per_s) else {}
 
 
-def _alone(traffic: Traffic, now_s: float, horizon_s: float, confidence: float, forecasts: Forecasts) -> Coming | None:
-    due_s = _refreshed_s(now_s)
-    # Not before the minute before it is over: its end is known a while later, and would make another forecast.
-    made_s = min(due_s, _refreshed_s(traffic.end_s))
-    ahead_s = math.ceil(horizon_s / REFRESHED_S + 1.0) * REFRESHED_S
-    known = traffic.until(made_s)
-    if not known.per_s or made_s < due_s - REFRESHED_S:
+def _one_source(
+    traffic: Traffic, now_s: float, horizon_s: float, confidence: float, forecasts: Forecasts
+) -> Coming | None:
+    due_s = _last_refresh_s(now_s)
+    # Wait until the minute before is complete: it would change the forecast later.
+    made_s = min(due_s, _last_refresh_s(traffic.end_s))
+    ahead_s = math.ceil(horizon_s / REFRESH_S + 1.0) * REFRESH_S
+    past = traffic.until(made_s)
+    if not past.per_s or made_s < due_s - REFRESH_S:
         return None
-    made = forecasts(known, ahead_s, confidence)
-    if not made.usable or _far_off(forecasts(known.until(made_s - ahead_s), ahead_s, confidence), known):
+    newest = forecasts(past, ahead_s, confidence)
+    if not newest.usable or _clearly_wrong(forecasts(past.until(made_s - ahead_s), ahead_s, confidence), past):
         return None
     return Coming(
-        times_s=np.asarray(made.made_at_s + made.step_s * np.arange(len(made.values)), dtype=np.float64),
-        middle_per_s=made.column(0.5),
-        high_per_s=made.column(confidence),
-        step_s=made.step_s,
-        champion=made.champion,
-        mase=made.mase,
+        times_s=np.asarray(newest.made_at_s + newest.step_s * np.arange(len(newest.values)), dtype=np.float64),
+        middle_per_s=newest.column(0.5),
+        high_per_s=newest.column(confidence),
+        step_s=newest.step_s,
+        champion=newest.champion,
+        mase=newest.mase,
     )
 
 
 def _as_now(traffic: Traffic, now_s: float, confidence: float, times_s: Array, step_s: float) -> Coming:
-    """The level of the newest minutes, and what few of them were above; unknown if nothing was seen lately."""
+    """The mean of the newest minutes and their upper quantile; NaN if there are no recent observations."""
     recent = np.array(traffic.per_s[-_RECENT_MINUTES:])
     recent = recent[np.isfinite(recent)]
-    known = len(recent) and traffic.end_s >= now_s - 2.0 * REFRESHED_S
-    middle, high = (float(recent.mean()), float(np.quantile(recent, confidence))) if known else (NAN, NAN)
+    is_known = len(recent) and traffic.end_s >= now_s - 2.0 * REFRESH_S
+    middle, high = (float(recent.mean()), float(np.quantile(recent, confidence))) if is_known else (NAN, NAN)
     return Coming(times_s, np.full(len(times_s), middle), np.full(len(times_s), high), step_s, AS_NOW, NAN)
 
 
-def _together(parts: Mapping[str, Coming]) -> Coming:
-    """What comes at all of them. Upper ends are added as they are: sources of one application tend to rise together,
-    so that nothing may be taken off for one being low while the other is high."""
+def _total(parts: Mapping[str, Coming]) -> Coming:
+    """The total of all sources. Upper quantiles are added, because the sources of one application tend to rise together
+    and do not average out."""
     first = next(iter(parts.values()))
     return replace(
         first,
@@ -148,18 +169,18 @@ def _together(parts: Mapping[str, Coming]) -> Coming:
     )
 
 
-def _refreshed_s(at_s: float) -> float:
-    return math.floor(at_s / REFRESHED_S) * REFRESHED_S
+def _last_refresh_s(at_s: float) -> float:
+    return math.floor(at_s / REFRESH_S) * REFRESH_S
 
 
-def _far_off(said: Forecast, since: Traffic) -> bool:
-    """Whether the forecast before this one was clearly wrong about the time until now."""
-    if not said.usable:
+def _clearly_wrong(previous: Forecast, since: Traffic) -> bool:
+    """Whether the forecast before this one was clearly wrong about the time since."""
+    if not previous.usable:
         return False
-    start = max(0, round(said.made_at_s / MINUTE_S) - since.first)
-    came = np.array(since.per_s[start:])
-    came = came[np.isfinite(came)]
-    expected = float(said.column(0.5).mean())
-    if not len(came) or not (came.mean() > 0 and expected > 0):
+    start = max(0, round(previous.made_at_s / MINUTE_S) - since.first)
+    arrived = np.array(since.per_s[start:])
+    arrived = arrived[np.isfinite(arrived)]
+    expected = float(previous.column(0.5).mean())
+    if not len(arrived) or not (arrived.mean() > 0 and expected > 0):
         return False
-    return abs(math.log(float(came.mean()) / expected)) > _MOST_OFF
+    return abs(math.log(float(arrived.mean()) / expected)) > _LARGEST_ERROR

@@ -1,4 +1,4 @@
-"""The model of a micro-batch application, fitted to what was observed of it."""
+"""Fits the model of a micro-batch application to its observations."""
 
 from __future__ import annotations
 
@@ -9,50 +9,68 @@ from dataclasses import replace
 import numpy as np
 
 from homeostat.core.configuration import EXECUTORS_KNOB, ROWS_PER_TRIGGER
+from homeostat.core.evidence_limits import LEAST_KNOWN, LEAST_OBSERVATIONS
 from homeostat.core.observation import NAN, Array, Observation, TaskSample
 from homeostat.core.stats import median, spread
 from homeostat.core.view import View
+from homeostat.models.batch_model import RECENT
 from homeostat.models.batch_replay import BatchModel, KeyCurve, Setup, Stage, distinct_keys, makespan_s
 from homeostat.models.task_cost import Samples, TaskCost, busy, fit, residuals
-from homeostat.models.task_times import LEAST_KNOWN, columns, keeps_state, mean_tasks, slots_each
+from homeostat.models.task_times import columns, keeps_state, mean_tasks, slots_each
 
-RECORDED = 12
-LEAST_RECORDED = 3
-_HISTORY = 240
+# Batches whose single tasks are replayed: more make the noise richer, fewer forget an old load sooner. A choice.
+RECORDED_BATCHES = 12
+
+# Batches of the history that costs are fitted to: more cover more loads and configurations, fewer forget old code or
+# data sooner. A choice.
+_HISTORY_BATCHES = 240
+# Single tasks that costs are fitted to at most: more add little and take longer. A choice.
 _MOST_TASKS = 4_000
-# A worker is slow if its tasks take so much longer than others' and that cannot be chance.
-_LEAST_SLOW, _SURE = 0.15, 4.0
-_HALVINGS = 40
-_ALL_DIFFERENT = 0.995
-_TOLD_BY, _LEAST_TOLD_BY = 60, 20
-_USUAL_WIDENING, _MOST_WIDENING = 1.5, 3.0
-_PACED_BY, _MOST_PACE = 6, 3.0
+# A worker is slow if its tasks take longer than the others' by this much in ln (16 %) and by this many standard errors.
+# Lower limits would replace healthy workers by chance. Choices.
+_LEAST_SLOWNESS, _SLOWNESS_ERRORS = 0.15, 4.0
+# Standard error of a median over that of a mean, for a normal distribution.
+_MEDIAN_TO_MEAN_ERROR = 1.25
+# Bisection steps for the number of keys, enough to exhaust the precision, and the end of the interval in keys per row,
+# where nearly all rows have different keys.
+_HALVINGS, _MOST_KEYS_PER_ROW = 40, 200.0
+# Above this share of distinct keys among the rows, their number cannot be estimated and counts as endless. A choice.
+_ALL_DISTINCT = 0.995
+# Batches that show how far real durations spread compared with the model, and the fewest that do so. Choices.
+_WIDENING_BATCHES, _LEAST_WIDENING_BATCHES = 60, 20
+# The widening assumed until then, and the largest believed: the recorded noise alone makes intervals too narrow.
+# Choices.
+_ASSUMED_WIDENING, _MOST_WIDENING = 1.5, 3.0
+# The quantiles whose distance measures the spread: wider ones would rest on outliers. A choice.
+_SPREAD_QUANTILES = (0.1, 0.9)
+# The largest factor by which real batches may be slower or faster than the model before it is not believed. A choice.
+_MOST_PACE = 3.0
 
 
 def batch_model(view: View) -> BatchModel | None:
-    """None until enough batches with rows have been seen in the present configuration."""
+    """Return the model; None until the present configuration has run enough batches with rows."""
     return view.once("batch model", _batch_model)
 
 
 def _batch_model(view: View) -> BatchModel | None:
-    recorded = [o for o in view.window.observations if _usable(o)][-RECORDED:]
-    if len(recorded) < LEAST_RECORDED:
+    recorded = [o for o in view.window.observations if _usable(o)][-RECORDED_BATCHES:]
+    if len(recorded) < LEAST_OBSERVATIONS:
         return None
-    names = [name for name in view.topology.names if all(name in o.tasks for o in recorded[-LEAST_RECORDED:])]
+    names = [name for name in view.topology.names if all(name in o.tasks for o in recorded[-LEAST_OBSERVATIONS:])]
     costs = {name: cost for name in names if (cost := fit(_samples(view, recorded, name))) is not None}
     if not costs:
         return None
     slots = max(1, round(median(np.concatenate([o.workers.slots for o in recorded]))))
     executors = int(view.configuration.get(EXECUTORS_KNOB, max(1, len(recorded[-1].workers.ids))))
-    off = [{name: _off(o, name, cost, view) for name, cost in costs.items()} for o in recorded]
-    slow = _slow_workers(recorded, off)
+    deviations = [{name: _deviations(o, name, cost, view) for name, cost in costs.items()} for o in recorded]
+    slow = _slow_workers(recorded, deviations)
     if slow:
         costs = {name: fit(_healthy_samples(view, recorded, name, slow)) or cost for name, cost in costs.items()}
-        off = [{name: _off(o, name, cost, view) for name, cost in costs.items()} for o in recorded]
-    off = [_without(slow, o, each) for o, each in zip(recorded, off, strict=True)]
-    common = np.array([_common(each, o) for each, o in zip(off, recorded, strict=True)])
-    stages = tuple(_stage(view, recorded, off, common, costs[name], name) for name in costs)
-    if not slow:  # else what a stage takes beyond its tasks may be waiting for the slow worker
+        deviations = [{name: _deviations(o, name, cost, view) for name, cost in costs.items()} for o in recorded]
+    deviations = [_without(slow, o, each) for o, each in zip(recorded, deviations, strict=True)]
+    common = np.array([_common(each, o) for each, o in zip(deviations, recorded, strict=True)])
+    stages = tuple(_stage(view, recorded, deviations, common, costs[name], name) for name in costs)
+    if not slow:  # else the rest of a stage may be waiting for the slow worker
         stages = tuple(replace(stage, delay_s=_delay_s(recorded, stage.name, slots)) for stage in stages)
     driver_s = [_seconds(o) - sum(_span_s(o.tasks[name]) for name in costs if name in o.tasks) for o in recorded]
     rows = [d.rows for d in view.history if d.epoch >= 0 and d.rows > 0]
@@ -70,29 +88,29 @@ def _batch_model(view: View) -> BatchModel | None:
 
 
 def _pace(view: View, model: BatchModel) -> float:
-    """Told by the latest batches, each with the rows it had."""
-    seen = [d for d in view.current if d.rows > 0 and d.seconds > 0][-_PACED_BY:]
+    """How many times longer the stages of the latest batches took than predicted for their rows."""
+    digests = [d for d in view.current if d.rows > 0 and d.seconds > 0][-RECENT:]
     driver_s = model.usual_driver_s
-    plain_s = [model.plain_s(d.rows, model.setup) - driver_s for d in seen]
-    paces = [max(d.seconds - driver_s, 0.0) / each_s for d, each_s in zip(seen, plain_s, strict=True) if each_s > 0]
+    plain_s = [model.plain_s(d.rows, model.setup) - driver_s for d in digests]
+    paces = [max(d.seconds - driver_s, 0.0) / each_s for d, each_s in zip(digests, plain_s, strict=True) if each_s > 0]
     return min(max(median(np.array(paces)), 1.0 / _MOST_PACE), _MOST_PACE) if paces else 1.0
 
 
 def _widening(view: View, model: BatchModel) -> float:
-    """Told by the batches since the present configuration came up, each with the rows it had."""
-    seen = [d for d in view.current[-_TOLD_BY:] if d.rows > 0 and d.seconds > 0]
-    if len(seen) < _LEAST_TOLD_BY:
-        return _USUAL_WIDENING
-    off = np.log([d.seconds / model.plain_s(d.rows, model.setup) for d in seen])
-    drawn = np.log(model.durations_s(float(np.median([d.rows for d in seen])), model.setup))
-    real, expected = (float(np.ptp(np.quantile(logs, (0.1, 0.9)))) for logs in (off, drawn))
-    return min(max(real / expected, 1.0), _MOST_WIDENING) if expected > 0 else 1.0
+    """How many times wider the durations of real batches spread than predicted, in the present configuration."""
+    digests = [d for d in view.current[-_WIDENING_BATCHES:] if d.rows > 0 and d.seconds > 0]
+    if len(digests) < _LEAST_WIDENING_BATCHES:
+        return _ASSUMED_WIDENING
+    deviations = np.log([d.seconds / model.plain_s(d.rows, model.setup) for d in digests])
+    predicted_logs = np.log(model.durations_s(float(np.median([d.rows for d in digests])), model.setup))
+    observed, expected = (float(np.ptp(np.quantile(logs, _SPREAD_QUANTILES))) for logs in (deviations, predicted_logs))
+    return min(max(observed / expected, 1.0), _MOST_WIDENING) if expected > 0 else 1.0
 
 
 def _usable(observation: Observation) -> bool:
     rows = sum(flow.rows for flow in observation.flows)
-    known = all(np.isfinite(t.run_s).mean() >= LEAST_KNOWN for t in observation.tasks.values() if t.instances)
-    return rows > 0 and math.isfinite(_seconds(observation)) and bool(observation.tasks) and known
+    measured = all(np.isfinite(t.run_s).mean() >= LEAST_KNOWN for t in observation.tasks.values() if t.instances)
+    return rows > 0 and math.isfinite(_seconds(observation)) and bool(observation.tasks) and measured
 
 
 def _seconds(observation: Observation) -> float:
@@ -119,14 +137,14 @@ def _updated_keys(observation: Observation) -> float:
 
 
 def _samples(view: View, recorded: Sequence[Observation], name: str) -> Samples:
-    """The mean tasks of all batches of the history, and the single tasks of the latest."""
+    """The mean tasks of the batches in the history, and the single tasks of the latest batches."""
     counts = keeps_state(view.topology[name])
     tasks = [_tasks(o, name, counts) for o in recorded[-max(1, _MOST_TASKS // max(1, _instances(recorded, name))) :]]
-    return columns(np.concatenate([mean_tasks(view, name, _HISTORY), *tasks]))
+    return columns(np.concatenate([mean_tasks(view, name, _HISTORY_BATCHES), *tasks]))
 
 
 def _healthy_samples(view: View, recorded: Sequence[Observation], name: str, slow: Mapping[str, float]) -> Samples:
-    """Only single tasks, and none of a slow worker: it is in the mean task of every batch."""
+    """Only single tasks of healthy workers: the mean task of a batch includes slow ones."""
     counts, lines = keeps_state(view.topology[name]), []
     for observation in recorded:
         tasks = _tasks(observation, name, counts)
@@ -141,17 +159,17 @@ def _instances(recorded: Sequence[Observation], name: str) -> int:
 
 
 def _tasks(observation: Observation, name: str, counts_keys: bool) -> Array:
-    """A line for each task: rows, keys, seconds, weight, busy executors."""
+    """One line per task: rows, keys, seconds, weight, busy executors."""
     sample = observation.tasks.get(name)
     if sample is None:
         return np.empty((0, 5))
     each = _updated_keys(observation) / sample.instances if counts_keys else 0.0
     keys = np.minimum(np.full(sample.instances, each), sample.rows)
-    one, there = np.ones(sample.instances), np.full(sample.instances, _busy(observation, sample))
-    return np.column_stack([sample.rows, keys, sample.run_s, one, there])
+    weights, busy_executors = np.ones(sample.instances), np.full(sample.instances, _busy(observation, sample))
+    return np.column_stack([sample.rows, keys, sample.run_s, weights, busy_executors])
 
 
-def _off(observation: Observation, name: str, cost: TaskCost, view: View) -> Array:
+def _deviations(observation: Observation, name: str, cost: TaskCost, view: View) -> Array:
     sample = observation.tasks.get(name)
     if sample is None:
         return np.empty(0)
@@ -166,27 +184,27 @@ def _busy(observation: Observation, sample: TaskSample) -> float:
     return busy(len(workers.ids), sample.instances, slots_each(workers))
 
 
-def _common(off: Mapping[str, Array], observation: Observation) -> float:
-    """What all tasks of a batch had in common, each counted by its time."""
-    logs = np.concatenate(list(off.values()))
-    weights = np.concatenate([observation.tasks[name].run_s for name, each in off.items() if len(each)])
-    known = np.isfinite(logs) & np.isfinite(weights)
-    total = float(weights[known].sum())
-    return float((logs[known] * weights[known]).sum()) / total if total > 0 else 0.0
+def _common(deviations: Mapping[str, Array], observation: Observation) -> float:
+    """The mean deviation of all tasks of a batch, each weighted by its time."""
+    logs = np.concatenate(list(deviations.values()))
+    weights = np.concatenate([observation.tasks[name].run_s for name, each in deviations.items() if len(each)])
+    usable = np.isfinite(logs) & np.isfinite(weights)
+    total = float(weights[usable].sum())
+    return float((logs[usable] * weights[usable]).sum()) / total if total > 0 else 0.0
 
 
 def _stage(
     view: View,
     recorded: Sequence[Observation],
-    off: Sequence[Mapping[str, Array]],
+    deviations: Sequence[Mapping[str, Array]],
     common: Array,
     cost: TaskCost,
     name: str,
 ) -> Stage:
-    """Of the recorded batches those that are cut as the latest one is."""
+    """Uses the recorded batches with as many tasks as the latest one."""
     count = recorded[-1].tasks[name].instances
     same = [i for i, o in enumerate(recorded) if name in o.tasks and o.tasks[name].instances == count]
-    noise = np.array([np.nan_to_num(off[i][name] - common[i]) for i in same]).reshape(len(same), count)
+    noise = np.array([np.nan_to_num(deviations[i][name] - common[i]) for i in same]).reshape(len(same), count)
     rows = np.array([np.nan_to_num(recorded[i].tasks[name].rows) for i in same]).sum(axis=0)
     total = float(rows.sum())
     shares = rows / total if total > 0 else np.full(count, 1.0 / count)
@@ -196,61 +214,66 @@ def _stage(
 
 
 def _delay_s(recorded: Sequence[Observation], name: str, slots: int) -> float:
-    """What the stage took beyond its tasks in order on its slots, for each task that a slot ran."""
+    """The time a stage took beyond the makespan of its tasks, per task that a slot ran."""
     delays_s = []
     for observation in (o for o in recorded if name in o.tasks):
         sample = observation.tasks[name]
-        there = slots * max(1, len(observation.workers.ids))
-        alone_s = makespan_s(np.nan_to_num(sample.run_s), there)
-        delays_s.append((_span_s(sample) - alone_s) / max(1, math.ceil(sample.instances / there)))
+        total_slots = slots * max(1, len(observation.workers.ids))
+        alone_s = makespan_s(np.nan_to_num(sample.run_s), total_slots)
+        delays_s.append((_span_s(sample) - alone_s) / max(1, math.ceil(sample.instances / total_slots)))
     return max(0.0, median(np.array(delays_s)))
 
 
 def _keys(view: View, name: str) -> float:
-    """How many keys there are in all, from how many different ones batches updated."""
-    seen = [
+    """The total number of keys, estimated from how many distinct ones each batch updated."""
+    samples = [
         (d.components[name].rows / d.components[name].known, d.updated_keys)
-        for d in view.history[-_HISTORY:]
+        for d in view.history[-_HISTORY_BATCHES:]
         if d.updated_keys > 0 and name in d.components and d.components[name].known >= LEAST_KNOWN
     ]
-    rows, updated = np.array([(rows, keys) for rows, keys in seen if rows > 0]).reshape(-1, 2).T
+    rows, updated = np.array([(rows, keys) for rows, keys in samples if rows > 0]).reshape(-1, 2).T
     return median(_keys_in_all(rows, updated))
 
 
 def _keys_in_all(rows: Array, updated: Array) -> Array:
-    """The K with updated = K · (1 − e^(−rows ÷ K)): found by halving, since it grows with K."""
-    low, high = updated, 200.0 * rows
+    """The K with updated = K · (1 − e^(−rows ÷ K)), found by bisection, since the right side grows with K."""
+    low, high = updated, _MOST_KEYS_PER_ROW * rows
     for _ in range(_HALVINGS):
         middle = np.sqrt(low * high)
         more = distinct_keys(middle, rows) < updated
         low, high = np.where(more, middle, low), np.where(more, high, middle)
-    return np.where(updated >= _ALL_DIFFERENT * rows, math.inf, low)
+    return np.where(updated >= _ALL_DISTINCT * rows, math.inf, low)
 
 
-def _slow_workers(recorded: Sequence[Observation], off: Sequence[Mapping[str, Array]]) -> dict[str, float]:
-    """ln of how many times longer tasks take there, of workers that are clearly slower than the others."""
-    found: dict[str, list[float]] = {}
+def _slow_workers(recorded: Sequence[Observation], deviations: Sequence[Mapping[str, Array]]) -> dict[str, float]:
+    """ln of how many times longer tasks take, for each worker that is clearly slower than the others."""
+    logs_by_worker: dict[str, list[float]] = {}
     present = set(recorded[-1].workers.ids)
-    for observation, each in zip(recorded, off, strict=True):
+    for observation, each in zip(recorded, deviations, strict=True):
         ids = observation.workers.ids
         for name, logs in each.items():
             for worker, log in zip(observation.tasks[name].worker if len(logs) else (), logs, strict=True):
                 if 0 <= worker < len(ids) and ids[int(worker)] in present and math.isfinite(log):
-                    found.setdefault(ids[int(worker)], []).append(float(log))
+                    logs_by_worker.setdefault(ids[int(worker)], []).append(float(log))
     slow = {}
-    for worker, logs_there in found.items():
-        others = np.array([log for other, rest in found.items() if other != worker for log in rest])
-        if len(logs_there) < LEAST_RECORDED or len(others) < LEAST_RECORDED:
+    for worker, logs_there in logs_by_worker.items():
+        others = np.array([log for other, rest in logs_by_worker.items() if other != worker for log in rest])
+        if len(logs_there) < LEAST_OBSERVATIONS or len(others) < LEAST_OBSERVATIONS:
             continue
         behind = median(np.array(logs_there)) - median(others)
-        if behind > max(_LEAST_SLOW, _SURE * 1.25 * spread(others) / math.sqrt(len(logs_there))):
+        if behind > max(
+            _LEAST_SLOWNESS, _SLOWNESS_ERRORS * _MEDIAN_TO_MEAN_ERROR * spread(others) / math.sqrt(len(logs_there))
+        ):
             slow[worker] = behind
     return slow
 
 
-def _without(slow: Mapping[str, float], observation: Observation, off: Mapping[str, Array]) -> dict[str, Array]:
-    """The same as if no worker were slow: what a worker does to a task is not the task's own."""
+def _without(slow: Mapping[str, float], observation: Observation, deviations: Mapping[str, Array]) -> dict[str, Array]:
+    """The deviations of tasks without the part that a slow worker caused."""
     if not slow:
-        return dict(off)
-    logs = np.array([*(slow.get(worker, 0.0) for worker in observation.workers.ids), 0.0])
-    return {name: each - logs[observation.tasks[name].worker] if len(each) else each for name, each in off.items()}
+        return dict(deviations)
+    slowness = np.array([*(slow.get(worker, 0.0) for worker in observation.workers.ids), 0.0])
+    return {
+        name: logs - slowness[observation.tasks[name].worker] if len(logs) else logs
+        for name, logs in deviations.items()
+    }

@@ -1,4 +1,4 @@
-"""A model as plain JSON and back, so that another process can ask it."""
+"""Converts a model to JSON and back, so that another process can query it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from homeostat.models.saturation import FlowModel, KeyShares, Operator
 from homeostat.models.task_cost import Slowing, TaskCost
 
 FORMAT = 1
-# Under this key the saved state of a run holds its model.
+# The saved state of a run has its model under this key.
 MODEL_KEY = "model"
-# Of a stage with more tasks than this a sample of the noise is kept, not that of each task.
+# Of a stage with more tasks, quantiles of the noise are stored instead of each task's: the log stays small. A choice.
 _MOST_TASKS = 400
+# Significant digits stored: far finer than any measurement.
 _DIGITS = 5
 
 
@@ -53,23 +54,23 @@ def to_json(model: ApplicationModel) -> JSON:
 
 
 def from_json(value: JSON) -> ApplicationModel | None:
-    """None if it was written by another version."""
-    known = cast(Mapping[str, Any], value)
-    if not isinstance(value, dict) or known.get("format") != FORMAT:
+    """Return the model; None if another version wrote it."""
+    fields = cast(Mapping[str, Any], value)
+    if not isinstance(value, dict) or fields.get("format") != FORMAT:
         return None
-    knobs = {Knob.parse(name): KnobSpec(**spec) for name, spec in known["capabilities"].items()}
+    knobs = {Knob.parse(name): KnobSpec(**spec) for name, spec in fields["capabilities"].items()}
     return ApplicationModel(
-        at_s=known["at_s"],
-        topology=Topology(tuple(_component(each) for each in known["topology"])),
-        configuration=Configuration.from_json(known["configuration"]),
+        at_s=fields["at_s"],
+        topology=Topology(tuple(_component(each) for each in fields["topology"])),
+        configuration=Configuration.from_json(fields["configuration"]),
         capabilities=Capabilities(knobs),
-        objective=Objective(**known["objective"]),
-        performance=_batches(known["batches"]) if "batches" in known else _flow(known["flow"]),
-        arrival_per_s=known["arrival_per_s"],
-        variation=known["variation"],
-        backlog_rows=known["backlog_rows"],
-        replays=known["replays"],
-        errors=known["errors"],
+        objective=Objective(**fields["objective"]),
+        performance=_batches(fields["batches"]) if "batches" in fields else _flow(fields["flow"]),
+        arrival_per_s=fields["arrival_per_s"],
+        variation=fields["variation"],
+        backlog_rows=fields["backlog_rows"],
+        replays=fields["replays"],
+        errors=fields["errors"],
     )
 
 
@@ -161,10 +162,10 @@ def _cost(value: Mapping[str, Any]) -> TaskCost:
 
 
 def _flow_json(model: FlowModel) -> dict[str, Any]:
-    found = asdict(model)
-    for operator in found["operators"]:
+    fields = asdict(model)
+    for operator in fields["operators"]:
         operator["measured"] = {str(count): rate for count, rate in operator["measured"].items()}
-    return found
+    return fields
 
 
 def _flow(value: Mapping[str, Any]) -> FlowModel:
@@ -172,8 +173,8 @@ def _flow(value: Mapping[str, Any]) -> FlowModel:
     for each in value["operators"]:
         shares = each["shares"]
         measured = {int(count): rate for count, rate in each["measured"].items()}
-        known = {**each, "inputs": tuple(each["inputs"]), "measured": measured}
-        operators.append(Operator(**{**known, "shares": None if shares is None else KeyShares(**shares)}))
+        fields = {**each, "inputs": tuple(each["inputs"]), "measured": measured}
+        operators.append(Operator(**{**fields, "shares": None if shares is None else KeyShares(**shares)}))
     return FlowModel(tuple(operators), value["shares"])
 
 

@@ -10,8 +10,18 @@ import numpy as np
 from homeostat.core.observation import Array
 from homeostat.core.stats import median, spread
 
-_TYPICAL_PHI = 0.5
-_TYPICAL_WEIGHT = 20.0
+# Lag-1 correlation assumed before there is data: batches follow one another, so some correlation is normal. A choice.
+_PRIOR_PHI = 0.5
+# How many observations the assumed correlation counts for: more resist chance, fewer learn faster. A choice.
+_PRIOR_OBSERVATIONS = 20.0
+# A correlation above this leaves almost nothing new in each value, and the whitened series explodes. As in the judge of
+# outcomes.
+_LARGEST_PHI = 0.9
+# Steps beyond this many standard deviations are clipped, so that one spike does not set the correlation. A choice.
+_STEP_CLIP_SIGMAS = 4
+# A recent mean this many standard deviations from that of the whole excursion means that the series still moves, about
+# 5 % by chance; and at least this much in ln, so that a series without noise does not move by rounding. Choices.
+_MOVING_SIGMAS, _MOVING_LEAST = 2.0, 0.02
 
 
 class Noise(NamedTuple):
@@ -22,56 +32,64 @@ class Noise(NamedTuple):
 
     @property
     def innovation(self) -> float:
-        """What is new in each value, given the one before."""
+        """Standard deviation of the part of each value that the value before does not explain."""
         return self.sigma * math.sqrt(1.0 - self.phi**2)
 
 
 def fit(values: Array) -> Noise:
-    """Noise of a series whose level may drift, jump or have spikes: read off its differences, robustly.
+    """Fit the noise of a series whose level may drift or jump and which may have spikes.
 
-    For AR(1) with lag-1 correlation φ the differences have variance 2σ²(1 − φ) and lag-1 correlation −(1 − φ)/2.
-    With little data φ is drawn to a typical value.
+    The fit uses the differences between neighbours. For AR(1) with lag-1 correlation φ they have variance 2σ²(1 − φ)
+    and lag-1 correlation −(1 − φ)/2. With little data φ is pulled towards a typical value.
     """
     steps = np.diff(values[np.isfinite(values)])
     if len(steps) < 2:
-        return Noise(0.0, _TYPICAL_PHI)
+        return Noise(0.0, _PRIOR_PHI)
     centred = steps - median(steps)
     scale = spread(steps)
     if scale <= 0.0:
-        return Noise(0.0, _TYPICAL_PHI)
-    clipped = np.clip(centred, -4 * scale, 4 * scale)
+        return Noise(0.0, _PRIOR_PHI)
+    clipped = np.clip(centred, -_STEP_CLIP_SIGMAS * scale, _STEP_CLIP_SIGMAS * scale)
     power = float(clipped @ clipped)
     lag = float(clipped[1:] @ clipped[:-1]) / power if power > 0 else 0.0
-    phi = min(max(1.0 + 2.0 * lag, 0.0), 0.9)
-    weight = len(steps) / (len(steps) + _TYPICAL_WEIGHT)
-    phi = weight * phi + (1.0 - weight) * _TYPICAL_PHI
+    phi = min(max(1.0 + 2.0 * lag, 0.0), _LARGEST_PHI)
+    weight = len(steps) / (len(steps) + _PRIOR_OBSERVATIONS)
+    phi = weight * phi + (1.0 - weight) * _PRIOR_PHI
     return Noise(scale / math.sqrt(2.0 * (1.0 - phi)), phi)
 
 
 def whitened(excess: Array, noise: Noise, floor: float, clip: float = 6.0) -> Array:
-    """What is new in each value of a series, in standard deviations: independent if nothing has changed."""
+    """Return the new part of each value in standard deviations. The results are independent if nothing has changed.
+
+    `floor` is the smallest standard deviation to assume. `clip` limits how much one outlier can count for.
+    """
     scale = max(noise.innovation, floor * math.sqrt(1.0 - noise.phi**2))
-    fresh = excess.copy()
-    fresh[1:] -= noise.phi * excess[:-1]
-    if len(fresh):
-        fresh[0] *= math.sqrt(1.0 - noise.phi**2)
-    return np.clip(fresh / scale, -clip, clip)
+    news = excess.copy()
+    news[1:] -= noise.phi * excess[:-1]
+    if len(news):
+        news[0] *= math.sqrt(1.0 - noise.phi**2)
+    return np.clip(news / scale, -clip, clip)
 
 
 def cusum(z: Array, slack: float = 0.5) -> Array:
-    """S ← max(0, S + z − slack) from 0: a random walk, reflected at zero."""
+    """Return S ← max(0, S + z − slack), starting at 0: a random walk that is reflected at zero.
+
+    `slack` is half of the shift to detect, in standard deviations; 0.5 is the textbook value for a shift of one.
+    """
     walk = np.concatenate(([0.0], np.cumsum(z - slack)))
     reflected: Array = (walk - np.minimum.accumulate(walk))[1:]
     return reflected
 
 
 def since_onset(logs: Array, sums: Array, noise: Noise, least: int) -> int:
-    """How many of the latest values belong to the present excursion of their CUSUM.
+    """Return how many of the latest values belong to the present excursion of their CUSUM.
 
-    Where the last few have clearly left the others behind, only those count: the series is still moving.
+    If the last `least` values clearly differ from the whole excursion, the series still moves and only they count.
     """
     quiet = np.flatnonzero(sums <= 0.0)
     count = len(logs) - (int(quiet[-1]) + 1 if len(quiet) else 0)
-    if count > least and abs(float(logs[-least:].mean() - logs[-count:].mean())) > max(2.0 * noise.sigma, 0.02):
+    if count > least and abs(float(logs[-least:].mean() - logs[-count:].mean())) > max(
+        _MOVING_SIGMAS * noise.sigma, _MOVING_LEAST
+    ):
         return least
     return count

@@ -1,4 +1,4 @@
-"""How a micro-batch application would do at a rate in a configuration: duration, throughput, lag, latency, limits."""
+"""Predicts a micro-batch application at a rate in a configuration: duration, throughput, lag, latency, limits."""
 
 from __future__ import annotations
 
@@ -10,25 +10,38 @@ import numpy as np
 
 from homeostat.core.observation import Array
 from homeostat.core.stats import quantile
+from homeostat.models.batch_model import MOST_FIXED
 from homeostat.models.batch_replay import BatchModel, CriticalPath, Setup
 from homeostat.models.task_cost import busy
 
+# The quantiles between which predicted values lie: eight of ten cases. Wider would rest on the few outermost draws.
 INTERVAL = (0.1, 0.9)
-_ROUNDS, _MOST_ROUNDS = 8, 40
-_LARGE = 8.0
+
+# Most iterations of the secant method, which is nearly exact for a nearly straight line, and of any other search.
+# Choices; the searches usually stop earlier.
+_SECANT_ROUNDS, _MOST_ROUNDS = 8, 40
+# Capacity without a row limit is measured on batches this many times larger than fit the trigger interval: there fixed
+# costs hardly count. Even larger ones were never observed. A choice.
+_LARGE_BATCH = 8.0
+# Searches stop at this relative difference: far below the error of any prediction.
 _CLOSE = 1e-3
-_WAITS = 40
-# With no trigger interval a batch follows the other; it still takes the rows of at least so many seconds.
+# How much a search for an upper limit grows per step: to 20 % beyond the estimate, and at most fourfold, so that it
+# does not jump far beyond the observed range. Choices.
+_STEP_BEYOND, _LARGEST_STEP = 1.2, 4.0
+# Moments within a period at which a row may arrive; more make the latency quantiles finer. A choice.
+_ARRIVAL_MOMENTS = 40
+# Without a trigger interval batches follow each other directly, but have the rows of at least this time. A choice.
 _SHORTEST_PERIOD_S = 0.1
-_FAR = 2.0
-_MOST_FIXED = 0.5
-# A backlog is gone when no more waits than so many times what usually does.
+# A prediction for batches this many times smaller or larger than any observed one says so. A choice.
+_FAR_FROM_OBSERVED = 2.0
+# A backlog is gone when no more than this many times the usual number of rows waits: the exact number is approached but
+# never reached. A choice.
 _GONE = 1.1
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The middle, and what it lies between in eight of ten cases."""
+    """The median, and the range that holds in eight of ten cases."""
 
     low: float
     middle: float
@@ -42,9 +55,10 @@ class Range:
 class Performance:
     """One configuration at one rate.
 
-    `saturation_per_s` is the rate at which a batch takes just as long as its trigger, `most_per_s` the rate that
-    batches as long as they like could take. Not `stable`: more arrives than that, so lag and latency grow on and on.
-    `period_s` is the time from one batch to the next, `lag_s` how long it takes to arrive what waits at its end.
+    `saturation_per_s` is the rate at which a batch takes exactly as long as its trigger interval, `most_per_s` the rate
+    that batches of any duration can process. The configuration is not `stable` if more arrives: lag and latency then
+    grow without end. `period_s` is the time from one batch to the next. `lag_s` is the time in which the rows that wait
+    at the end of a batch arrived.
     """
 
     rate_per_s: float
@@ -63,12 +77,12 @@ class Performance:
 
     @property
     def in_time(self) -> bool:
-        """Batches end before the next one is due, in nine of ten cases."""
+        """Whether batches end before the next one is due, in nine of ten cases."""
         return self.stable and (self.setup.trigger_s <= 0 or self.batch_s.high <= self.setup.trigger_s)
 
 
 def predict(model: BatchModel, rate_per_s: float, setup: Setup, variation: float = 0.0) -> Performance:
-    """At this rate on average; `variation` is the standard deviation of its logarithm."""
+    """Predict the performance at a mean rate. `variation` is the standard deviation of its logarithm."""
     trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
     rows = min(max(rate_per_s * trigger_s, 1.0), setup.rows_bound)
     durations_s = model.durations_s(rows, setup, variation=variation)
@@ -99,20 +113,19 @@ def predict(model: BatchModel, rate_per_s: float, setup: Setup, variation: float
 
 
 def capacity_per_s(model: BatchModel, setup: Setup) -> float:
-    """The rate at which a batch takes just as long as its rows took to arrive, whatever bounds them now.
+    """Return the rate at which a batch takes exactly as long as its rows took to arrive, without a row limit.
 
-    Where the fixed part leaves hardly any room within the trigger, batches that take longer are better than a
-    multitude of executors: half of the time may go to it.
+    If the fixed part nearly fills the trigger interval, the period grows until only `MOST_FIXED` of it is fixed.
     """
     unbounded = replace(setup, rows_bound=math.inf)
     if setup.trigger_s <= 0:
         return _most_per_s(model, unbounded, 1.0)
-    period_s = max(setup.trigger_s, model.plain_s(0.0, setup) / _MOST_FIXED)
+    period_s = max(setup.trigger_s, model.plain_s(0.0, setup) / MOST_FIXED)
     return _rows_within(model, unbounded, period_s) / period_s
 
 
 def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows: float) -> float:
-    """How long until a backlog is gone, batch after batch, each as large as it may be; infinite if it never is."""
+    """Return how long it takes to work off a backlog, each batch as large as allowed; infinite if it never ends."""
     if backlog_rows <= 0:
         return 0.0
     trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
@@ -121,7 +134,7 @@ def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows:
         return math.inf
     usual = _GONE * rate_per_s * _period_s(model, rate_per_s, setup, factor)
     waiting, spent_s = backlog_rows + rate_per_s * trigger_s, 0.0
-    if waiting > setup.rows_bound:  # full batches are all alike
+    if waiting > setup.rows_bound:  # all full batches are alike
         full_s = max(trigger_s, factor * model.plain_s(setup.rows_bound, setup))
         gained = setup.rows_bound - rate_per_s * full_s
         full = math.floor(max(0.0, waiting - max(setup.rows_bound, usual)) / gained)
@@ -144,11 +157,10 @@ def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows:
 def _dwindling_s(
     rate_per_s: float, waiting: float, gone: float, before: tuple[float, float], last: tuple[float, float]
 ) -> float:
-    """How much longer until no more than `gone` waits, where every batch takes all of it and leaves what arrives
-    meanwhile.
+    """How much longer until no more than `gone` rows wait, if each batch takes them all and leaves what arrives then.
 
-    The time of a batch is taken for the line through the latest two, (rows, seconds) each: then what waits beyond the
-    usual shrinks by the same factor each time.
+    The duration of a batch is the line through the latest two, (rows, seconds) each. What waits beyond the usual then
+    shrinks by the same factor with every batch.
     """
     row_s = (before[1] - last[1]) / (before[0] - last[0])
     left = rate_per_s * row_s
@@ -163,12 +175,15 @@ def _dwindling_s(
 
 
 def tail_s(model: BatchModel, rows: float, setup: Setup, share: float) -> float:
-    """What a batch of so many rows does not exceed, in this share of the cases."""
+    """Return the seconds that a batch of `rows` does not exceed in this share of cases."""
     return quantile(model.durations_s(rows, setup), share)
 
 
 def sure_per_s(model: BatchModel, rate_per_s: float, setup: Setup, share: float) -> float:
-    """The rate that batches as long as they like take in this share of the cases, as noisy as those at `rate_per_s`."""
+    """Return the rate that batches of any duration can process in this share of cases.
+
+    The noise is that of batches at `rate_per_s`.
+    """
     factor = _usual_factor(model, rate_per_s, setup)
     most = _most_per_s(model, setup, factor)
     if rate_per_s >= most:
@@ -178,13 +193,13 @@ def sure_per_s(model: BatchModel, rate_per_s: float, setup: Setup, share: float)
 
 
 def _usual_factor(model: BatchModel, rate_per_s: float, setup: Setup) -> float:
-    """How many times longer than without noise a batch of one trigger's rows takes."""
+    """How many times longer a batch of one trigger's rows takes than without noise."""
     rows = min(max(rate_per_s * max(setup.trigger_s, _SHORTEST_PERIOD_S), 1.0), setup.rows_bound)
     return float(np.median(model.durations_s(rows, setup))) / model.plain_s(rows, setup)
 
 
 def _period_s(model: BatchModel, rate_per_s: float, setup: Setup, factor: float) -> float:
-    """The time between two batches where each takes what arrived during the one before."""
+    """The time between two batches if each processes what arrived during the one before."""
     trigger_s = max(setup.trigger_s, _SHORTEST_PERIOD_S)
     period_s = trigger_s
     for _ in range(_MOST_ROUNDS):
@@ -197,7 +212,7 @@ def _period_s(model: BatchModel, rate_per_s: float, setup: Setup, factor: float)
 
 
 def _saturation_per_s(model: BatchModel, setup: Setup, factors: Range) -> Range:
-    """The rate λ with T(λ·B) = B for each trigger B; without one, what the longest batches take."""
+    """The rate λ with T(λ·B) = B for the trigger interval B; without one, the rate of the largest batches."""
     every = (factors.high, factors.middle, factors.low)
     if setup.trigger_s <= 0:
         return Range(*(_most_per_s(model, setup, factor) for factor in every))
@@ -207,20 +222,19 @@ def _saturation_per_s(model: BatchModel, setup: Setup, factors: Range) -> Range:
 
 
 def _most_per_s(model: BatchModel, setup: Setup, factor: float) -> float:
-    """What is taken when batches are as large as they may be: max over n of n ÷ max(T(n), B)."""
+    """The rate with batches as large as allowed: max over n of n ÷ max(T(n), B)."""
     if math.isfinite(setup.rows_bound):
         return setup.rows_bound / max(factor * model.plain_s(setup.rows_bound, setup), setup.trigger_s)
     limit_s = max(setup.trigger_s, _SHORTEST_PERIOD_S) / factor
     in_trigger = max(_rows_within(model, setup, limit_s), 1.0)
-    # Large enough that the fixed part hardly counts, and no larger: nothing was ever seen there.
-    rows = _LARGE * in_trigger
+    rows = _LARGE_BATCH * in_trigger
     more_s = factor * (model.plain_s(2.0 * rows, setup) - model.plain_s(rows, setup))
     at_trigger = in_trigger / setup.trigger_s if setup.trigger_s > 0 else 0.0
     return max(at_trigger, rows / more_s) if more_s > 0 else math.inf
 
 
 def _rows_within(model: BatchModel, setup: Setup, limit_s: float) -> float:
-    """The rows whose batch takes so long without noise: secant steps, as T is nearly a line."""
+    """The rows of a batch that takes `limit_s` without noise, by the secant method: T is nearly a line."""
     low, high = 0.0, max(model.rows_seen[1], 1.0) if math.isfinite(model.rows_seen[1]) else 1.0
     low_s, high_s = model.plain_s(low, setup), model.plain_s(high, setup)
     if low_s >= limit_s:
@@ -228,11 +242,11 @@ def _rows_within(model: BatchModel, setup: Setup, limit_s: float) -> float:
     for _ in range(_MOST_ROUNDS):
         if high_s >= limit_s:
             break
-        low, low_s, high = high, high_s, high * min(4.0, max(1.2, 1.2 * limit_s / high_s))
+        low, low_s, high = high, high_s, high * min(_LARGEST_STEP, max(_STEP_BEYOND, _STEP_BEYOND * limit_s / high_s))
         high_s = model.plain_s(high, setup)
     if high_s <= max(low_s, limit_s * (1 - _CLOSE)):
-        return high  # rows seem to cost nothing: there is no telling how many would fit
-    for _ in range(_ROUNDS):
+        return high  # rows seem to cost nothing, so any number would fit
+    for _ in range(_SECANT_ROUNDS):
         middle = low + (high - low) * (limit_s - low_s) / (high_s - low_s)
         middle_s = model.plain_s(middle, setup)
         if abs(middle_s - limit_s) <= _CLOSE * limit_s:
@@ -248,8 +262,8 @@ def _full_rows(rows: float, setup: Setup) -> float:
 
 
 def _latency(durations_s: Array, period_s: float) -> dict[str, float]:
-    """From arrival to commit: a row waits for the next batch to begin, up to one period, and then for its end."""
-    waits_s = (np.arange(_WAITS) + 0.5) / _WAITS * period_s
+    """From arrival to commit: a row waits up to one period for the next batch to start, and then for its end."""
+    waits_s = (np.arange(_ARRIVAL_MOMENTS) + 0.5) / _ARRIVAL_MOMENTS * period_s
     all_s = (waits_s[:, np.newaxis] + durations_s).ravel()
     p50, p95, p99 = np.percentile(all_s, (50, 95, 99))
     return {"p50": float(p50), "p95": float(p95), "p99": float(p99)}
@@ -260,7 +274,7 @@ def _range(ordered: Array) -> Range:
 
 
 def unseen_executors(model: BatchModel, executors: int) -> Iterator[str]:
-    """What a prediction for so many executors takes for granted."""
+    """Yield what a prediction for so many executors has to assume."""
     now, then = (
         {stage.name: busy(each, stage.partitions, model.slots) for stage in model.stages}
         for each in (model.setup.executors, executors)
@@ -268,24 +282,26 @@ def unseen_executors(model: BatchModel, executors: int) -> Iterator[str]:
     blind = [s.name for s in model.stages if s.cost.slowing is None and now[s.name] != then[s.name]]
     if blind:
         yield (
-            f"what other numbers of executors do to {', '.join(blind)} is unknown until one was seen: "
-            "taken for work that waits and does not share a CPU"
+            f"the number of executors never changed, so its effect on {', '.join(blind)} is unknown: "
+            "tasks are assumed not to slow each other down"
         )
     beyond = {s.name: s.cost.up_to_executors for s in model.stages if then[s.name] > s.cost.up_to_executors}
     if beyond:
         yield (
-            f"what more than {min(beyond.values()):g} executors do to {', '.join(beyond)} was never seen: "
-            "taken to go on as up to there"
+            f"{', '.join(beyond)} never ran on more than {min(beyond.values()):g} executors: "
+            "the trend up to there is assumed to continue"
         )
 
 
 def _unknown(model: BatchModel, rows: float, setup: Setup) -> tuple[str, ...]:
-    """What the prediction had to assume."""
-    found = list(unseen_executors(model, setup.executors))
+    """What the prediction has to assume."""
+    notes = list(unseen_executors(model, setup.executors))
     low, high = model.rows_seen
-    if not low / _FAR <= rows <= _FAR * high:
-        found.append(f"batches of {rows:,.0f} rows are far from the {low:,.0f} to {high:,.0f} that were seen")
+    if not low / _FAR_FROM_OBSERVED <= rows <= _FAR_FROM_OBSERVED * high:
+        notes.append(f"batches of {rows:,.0f} rows are far from the {low:,.0f} to {high:,.0f} rows observed so far")
     blended = [s.name for s in model.stages if not s.cost.separable and s.tasks(setup) != s.partitions]
     if blended:
-        found.append(f"the cost of a task apart from its rows is unknown at {', '.join(blended)}: rows hardly varied")
-    return tuple(found)
+        notes.append(
+            f"the fixed cost of a task is unknown at {', '.join(blended)}, because rows per task hardly varied"
+        )
+    return tuple(notes)

@@ -1,4 +1,4 @@
-"""The cheapest configuration that will hold the objective, all components at once, and why the others lost."""
+"""Finds the cheapest configuration that meets the objective, and says why the others were not chosen."""
 
 from __future__ import annotations
 
@@ -12,17 +12,26 @@ from homeostat.models.application_model import ApplicationModel
 from homeostat.models.planning_question import Arrivals, Candidate, Goal, Proposer, Question, Steady
 from homeostat.models.search import Smallest
 
-_LOOKED_AHEAD = 4
-_TROUBLE = 0.005
-# What an objective for 95 % of the rows leaves for restarts.
+# Moments of the horizon at which the load is looked up, besides now: more find a narrow peak, each costs a lookup.
+# A choice.
+_MOMENTS_AHEAD = 4
+# How much each changed knob adds to the cost of a candidate: every change can go wrong, so of equal costs the one with
+# fewer changes wins. Small enough never to outweigh an instance. A choice.
+_RISK_PER_KNOB = 0.005
+# The share of the horizon in which a restart may make rows late: an objective for p95 leaves 5 %.
 _MAY_BE_LATE = 0.05
+# Candidates within this share of the chosen one's cost are said to cost the same: below what is printed.
+_SAME_COST = 0.005
+# How an unreachable objective is ranked: the share of the load counts 1, exceeding the cost limit more than all of it,
+# and latency breaks ties. Choices.
+_OVER_BUDGET_PENALTY, _LATENCY_WEIGHT_PER_S, _UNKNOWN_LATENCY_PENALTY = 2.0, 1e-3, 1.0
 
 _Key = tuple[tuple[Knob, Value], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What a proposer of one's own proposed in vain, and why; without a configuration, what came of asking it."""
+    """A proposal of a plug-in that was refused, and why; without a configuration, the plug-in itself failed."""
 
     proposer: str
     why: str
@@ -31,8 +40,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`rate_per_s` is the load that was planned for. `chosen` is None where nothing holds the objective; `best` then
-    comes closest. `refused` could not be judged."""
+    """The result of planning for a load of `rate_per_s`.
+
+    `chosen` is None if no configuration meets the objective; `best` then comes closest. `refused` has the proposals
+    that could not be judged.
+    """
 
     rate_per_s: float
     goal: Goal
@@ -44,7 +56,7 @@ class Plan:
 
     @property
     def patch(self) -> Patch:
-        """What has to change."""
+        """The knobs that have to change."""
         return self.present.configuration.changed(Patch(self.best.configuration.values))
 
 
@@ -55,36 +67,38 @@ def plan(
     goal: Goal | None = None,
     proposers: Sequence[Proposer] = (),
 ) -> Plan:
-    """Every proposer's configurations judged, the cheapest that holds chosen."""
+    """Judge the configurations of every proposer and choose the cheapest that meets the objective."""
     goal = goal or Goal()
-    coming = arrivals or Steady(model.arrival_per_s, model.variation)
-    question = Question(model, planned_rate(model, coming, goal), goal)
+    load = arrivals or Steady(model.arrival_per_s, model.variation)
+    question = Question(model, planned_rate(model, load, goal), goal)
     present = question.judge(model.configuration, "present")
-    found: dict[_Key, Candidate] = {_key(model.configuration): present}
+    candidates: dict[_Key, Candidate] = {_key(model.configuration): present}
     refused: list[Refused] = []
-    theirs = (_unfailing(question, proposer, found) for proposer in proposers)
-    for outcome in chain(*theirs, _judged(question, Smallest(), found)):
+    from_plugins = (_judged_safely(question, proposer, candidates) for proposer in proposers)
+    for outcome in chain(*from_plugins, _judged(question, Smallest(), candidates)):
         if isinstance(outcome, Refused):
             refused.append(outcome)
         else:
-            found[_key(outcome.configuration)] = outcome
-    return replace(_chosen(question, present, tuple(found.values())), refused=tuple(refused))
+            candidates[_key(outcome.configuration)] = outcome
+    return replace(_chosen(question, present, tuple(candidates.values())), refused=tuple(refused))
 
 
-def _unfailing(question: Question, proposer: Proposer, known: Container[_Key]) -> Iterator[Candidate | Refused]:
-    """One of the user's own that fails leaves the others alone."""
+def _judged_safely(
+    question: Question, proposer: Proposer, judged_keys: Container[_Key]
+) -> Iterator[Candidate | Refused]:
+    """As `_judged`, but a plug-in that raises an error is reported and does not stop the others."""
     try:
-        yield from _judged(question, proposer, known)
+        yield from _judged(question, proposer, judged_keys)
     except Exception as error:
         yield Refused(_name(proposer), f"raised {type(error).__name__}: {' '.join(str(error).split())}")
 
 
-def _judged(question: Question, proposer: Proposer, known: Container[_Key]) -> Iterator[Candidate | Refused]:
+def _judged(question: Question, proposer: Proposer, judged_keys: Container[_Key]) -> Iterator[Candidate | Refused]:
     for configuration in proposer.propose(question):
         refusal = question.model.capabilities.refusal(configuration)
         if refusal:
             yield Refused(_name(proposer), refusal, configuration)
-        elif _key(configuration) not in known:
+        elif _key(configuration) not in judged_keys:
             yield question.judge(configuration, _name(proposer))
 
 
@@ -93,19 +107,21 @@ def _name(proposer: Proposer) -> str:
 
 
 def planned_rate(model: ApplicationModel, arrivals: Arrivals, goal: Goal) -> float:
-    """The largest load of the horizon that is not exceeded with the wanted confidence, or what the objective asks."""
-    ahead = [goal.horizon_s * part / _LOOKED_AHEAD for part in range(_LOOKED_AHEAD + 1)]
+    """Return the largest load within the horizon at the required confidence, at least the objective's throughput."""
+    ahead = [goal.horizon_s * part / _MOMENTS_AHEAD for part in range(_MOMENTS_AHEAD + 1)]
     return max(*(arrivals.quantile(goal.confidence, each) for each in ahead), model.objective.throughput_per_s or 0.0)
 
 
 def _chosen(question: Question, present: Candidate, candidates: Sequence[Candidate]) -> Plan:
-    """Of those that hold the one that spends least; the present one before others that are no better, and before
-    any that would break the objective for longer on the way there than they may.
+    """Choose the candidate that meets the objective and spends least.
+
+    The present configuration wins over others that are no better, and over any whose restart makes rows late for too
+    long.
     """
     longest_s = _MAY_BE_LATE * question.goal.horizon_s
     order = sorted(
         candidates,
-        key=lambda each: (bool(each.lost), each.late_s > longest_s, each.spent * _trouble(question, each)),
+        key=lambda each: (bool(each.lost), each.late_s > longest_s, each.spent * _risk_factor(question, each)),
     )
     holding = [each for each in order if not each.lost]
     if holding:
@@ -113,33 +129,38 @@ def _chosen(question: Question, present: Candidate, candidates: Sequence[Candida
         chosen: Candidate | None = best
     else:
         chosen, best = None, max(candidates, key=lambda each: (_reach(question, each), -each.spent))
-    told = [_told(each, best, longest_s) for each in order]
-    return Plan(question.rate_per_s, question.goal, present, chosen, best, tuple(told))
+    explained = [_with_reason(each, best, longest_s) for each in order]
+    return Plan(question.rate_per_s, question.goal, present, chosen, best, tuple(explained))
 
 
-def _trouble(question: Question, candidate: Candidate) -> float:
-    """Every knob that is turned may go wrong: where costs are the same, fewer are better."""
+def _risk_factor(question: Question, candidate: Candidate) -> float:
+    """A factor on the cost that grows with the number of changed knobs."""
     changed = question.model.configuration.changed(Patch(candidate.configuration.values))
-    return 1.0 + _TROUBLE * len(changed.values)
+    return 1.0 + _RISK_PER_KNOB * len(changed.values)
 
 
 def _reach(question: Question, candidate: Candidate) -> float:
-    """How close it comes to the objective: the share of the load, then how late."""
+    """How close a candidate comes to the objective: by the share of the load, then by latency."""
     share = min(1.0, candidate.predicted.saturation_per_s.low / max(question.rate_per_s, 1e-9))
     limit = question.model.objective.cost_limit
     affordable = limit is None or candidate.cost <= limit
     late_s = candidate.predicted.latency_s.get("p95", 0.0)
-    return share - (0.0 if affordable else 2.0) - (1e-3 * late_s if math.isfinite(late_s) else 1.0)
+    lateness = _LATENCY_WEIGHT_PER_S * late_s if math.isfinite(late_s) else _UNKNOWN_LATENCY_PENALTY
+    return share - (0.0 if affordable else _OVER_BUDGET_PENALTY) - lateness
 
 
-def _told(candidate: Candidate, best: Candidate, longest_s: float) -> Candidate:
+def _with_reason(candidate: Candidate, best: Candidate, longest_s: float) -> Candidate:
     if candidate is best or candidate.lost:
         return candidate
     if candidate.late_s > longest_s >= best.late_s:
-        late = f"would hold, but getting there makes rows late for {candidate.late_s:.0f} s"
-        return replace(candidate, lost=f"{late}; {longest_s:.0f} s may be")
+        late = f"would meet the objective, but its restart makes rows late for {candidate.late_s:.0f} s"
+        return replace(candidate, lost=f"{late}; at most {longest_s:.0f} s are allowed")
     more = candidate.spent / best.spent - 1.0 if best.spent else 0.0
-    dearer = f"holds too, but costs {more:.0%} more" if more >= 0.005 else "holds too, at the same cost"
+    dearer = (
+        f"also meets the objective, but costs {more:.0%} more"
+        if more >= _SAME_COST
+        else "also meets the objective, at the same cost"
+    )
     return replace(candidate, lost=dearer)
 
 

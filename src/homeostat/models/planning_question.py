@@ -1,4 +1,4 @@
-"""What is asked of a planner: a configuration for a load, with the objective held; and how one is judged."""
+"""The question to a planner: which configuration meets the objective at a load, and how candidates are judged."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from homeostat.models.application_model import ApplicationModel, Predicted
 from homeostat.models.forecast import Forecast
 from homeostat.models.objective_check import too_late, too_slow
 
+# Probability with which a plan must meet the objective: higher costs more instances. A choice, as in INTERVAL.
 CONFIDENCE = 0.9
+# How far ahead a plan must hold, in seconds: longer plans for later peaks, and spreads the cost of a change. A choice.
 HORIZON_S = 1800.0
+# Seconds within which a backlog must be worked off: shorter costs more instances for a while. A choice.
 CATCH_UP_S = 600.0
 
 
@@ -22,13 +25,13 @@ class Arrivals(Protocol):
     """The load to come."""
 
     def quantile(self, share: float, ahead_s: float) -> float:
-        """Rows per second that will not be exceeded so far ahead, with this probability."""
+        """Return the rows per second that are not exceeded at that time, with this probability."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """It stays as it is and varies as it did: what is assumed without a forecast."""
+    """The present load with its present variation: the assumption without a forecast."""
 
     rate_per_s: float
     variation: float = 0.0
@@ -39,7 +42,7 @@ class Steady:
 
 @dataclass(frozen=True, slots=True)
 class Forecasted:
-    """As it is now, and then as it was forecast: what is forecast for any moment has to be held until then, too."""
+    """The present load now, and later the highest load forecast until then."""
 
     now: Steady
     forecast: Forecast
@@ -50,7 +53,7 @@ class Forecasted:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Hold the objective with this confidence over the horizon; a backlog shall be gone within `catch_up_s`."""
+    """Meet the objective with this confidence over the horizon, and work off a backlog within `catch_up_s`."""
 
     confidence: float = CONFIDENCE
     horizon_s: float = HORIZON_S
@@ -59,11 +62,11 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A configuration that was looked at. `lost` says why it was not taken; empty for the one that was.
+    """A configuration that was considered. `lost` says why it was not chosen; it is empty for the chosen one.
 
-    `cost` is in instances, `spent` in instance-seconds over the horizon, the way there included: `pause_s` until it is
-    up and `catch_up_s` until nothing waits any more. A restart makes rows late for `late_s` if it takes longer than the
-    objective leaves room for.
+    `cost` is in instances. `spent` is in instance-seconds over the horizon, including `pause_s` until the configuration
+    is up and `catch_up_s` until the backlog is gone. If a restart takes longer than the objective allows, rows are late
+    for `late_s`.
     """
 
     predicted: Predicted
@@ -81,13 +84,13 @@ class Candidate:
 
     @property
     def done_s(self) -> float:
-        """Until it is up and has caught up."""
+        """Seconds until the configuration is up and the backlog is gone."""
         return self.pause_s + self.catch_up_s
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a proposer is asked: a configuration for this load. It may ask back what any of them would do."""
+    """The question to a proposer: a configuration for this load. It may ask for predictions."""
 
     model: ApplicationModel
     rate_per_s: float
@@ -97,7 +100,7 @@ class Question:
         return self.model.predict(configuration, self.rate_per_s)
 
     def judge(self, configuration: Configuration, proposer: str = "") -> Candidate:
-        """The configuration with its prediction, its costs, and what is wrong with it."""
+        """Return the configuration with its prediction, its costs, and why it fails the objective if it does."""
         model, rate = self.model, self.rate_per_s
         predicted = self.predict(configuration)
         pause_s = model.pause_s(configuration)
@@ -111,12 +114,12 @@ class Question:
             catch_up_s,
             spent=cost * (self.goal.horizon_s + pause_s + min(catch_up_s, self.goal.horizon_s)),
             late_s=_late_s(self, predicted, catch_up_s),
-            lost=_wrong(self, predicted, catch_up_s, cost),
+            lost=_failure(self, predicted, catch_up_s, cost),
         )
 
 
 class Proposer(Protocol):
-    """A scheduler of one's own: configurations it would like to see judged."""
+    """A plug-in that proposes configurations to be judged."""
 
     @property
     def name(self) -> str: ...
@@ -124,21 +127,21 @@ class Proposer(Protocol):
     def propose(self, question: Question) -> Iterable[Configuration]: ...
 
 
-def _wrong(question: Question, predicted: Predicted, catch_up_s: float, cost: float) -> str:
-    """Why it does not do; empty if it does."""
+def _failure(question: Question, predicted: Predicted, catch_up_s: float, cost: float) -> str:
+    """Why a configuration fails; empty if it does not."""
     goal, objective = question.goal, question.model.objective
     late = too_slow(question.model, predicted, goal.confidence) or too_late(question.model, predicted, goal.confidence)
     if late:
         return late
     if objective.cost_limit is not None and cost > objective.cost_limit:
-        return f"costs {cost:g} instances, {objective.cost_limit:g} are allowed"
+        return f"costs {cost:g} instances, but the limit is {objective.cost_limit:g}"
     if catch_up_s > goal.catch_up_s:
-        return f"the backlog would take {_span(catch_up_s)} to be gone"
+        return f"the backlog would take {_span(catch_up_s)} to work off"
     return ""
 
 
 def _late_s(question: Question, predicted: Predicted, catch_up_s: float) -> float:
-    """From the beginning of a restart until what came meanwhile has been taken."""
+    """Seconds from the start of a restart until the rows that arrived meanwhile are processed."""
     restart_s = question.model.restart_s(predicted.configuration)
     objective = question.model.objective
     room_s = (
@@ -149,4 +152,4 @@ def _late_s(question: Question, predicted: Predicted, catch_up_s: float) -> floa
 
 
 def _span(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if math.isfinite(seconds) else "for ever"
+    return f"{seconds / 60:.0f} min" if math.isfinite(seconds) else "forever"

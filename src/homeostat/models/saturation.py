@@ -1,8 +1,8 @@
-"""A dataflow as a chain of saturation points: each component passes on what comes in, up to what it can take.
+"""A dataflow as a chain of saturation points: each component passes on what arrives, up to its capacity.
 
-An instance gives selectivity · t up to its saturation point and no more beyond (Caladrius); its saturation point is its
-true rate, rows ÷ useful time (DS2). A shuffled component has p equal instances; of a keyed one the instance with the
-largest share saturates first.
+An instance outputs selectivity · t up to its saturation point and no more beyond it (Caladrius). Its saturation point
+is its true rate, rows ÷ useful time (DS2). A shuffled component has p equal instances. In a keyed component the
+instance with the largest share saturates first.
 """
 
 from __future__ import annotations
@@ -18,21 +18,25 @@ import numpy as np
 from homeostat.core.observation import NAN
 from homeostat.core.stats import median, spread
 from homeostat.core.view import View
-from homeostat.models.capacity import RECENT, Load, level, loads, measured_capacities, selectivities
+from homeostat.models.batch_model import RECENT
+from homeostat.models.batch_replay import EVEN_UP_TO
+from homeostat.models.capacity import Load, level, loads, measured_capacities, selectivities
 
-_EVEN = 1.5
 _ROUNDING = 1e-6
-_RATES_OVER = 30
-_BY_CHANCE = 3.5
+# Observations that the error of a rate is estimated from: more are steadier, fewer follow a change. A choice.
+_RATE_OBSERVATIONS = 30
+# A share further above the mean than this many standard deviations is a hot key and not chance. A choice: about the
+# largest of a thousand normal values.
+_CHANCE_SIGMAS = 3.5
 
 
 @dataclass(frozen=True, slots=True)
 class KeyShares:
-    """How uneven a keyed component's rows are: the largest share over the mean one, now and with other numbers.
+    """How uneven the rows of a keyed component are: the largest share over the mean, for any number of instances.
 
-    Keys that a hash deals out to p instances leave their shares with a standard deviation of √(p ÷ keys); the `spread`
-    of all shares tells that better than the largest one, which counts where it is unknown (0) or one instance is
-    further out than by chance. A hot key keeps its share. With one instance nothing is known of the others.
+    Keys that are hashed to p instances give shares with a standard deviation of √(p ÷ keys). The `spread` of all shares
+    estimates it better than the largest share, which is used if the spread is unknown (0) or if the largest share is
+    further out than chance explains. A hot key keeps its share. One instance alone says nothing about shares.
     """
 
     instances: int
@@ -45,8 +49,8 @@ class KeyShares:
 
     @property
     def hot(self) -> bool:
-        """One key has so much that more instances would not help it."""
-        return self.imbalance > _EVEN
+        """Whether one key has so many rows that more instances would not help."""
+        return self.imbalance > EVEN_UP_TO
 
     def with_instances(self, count: int) -> float:
         if count <= 1 or not self.known or self.imbalance <= 1.0:
@@ -56,21 +60,23 @@ class KeyShares:
         if self.hot:
             return max(1.0, count * self.imbalance / self.instances)
         above = self.imbalance - 1.0
-        spread = self.spread if above <= _BY_CHANCE * self.spread else above / _largest_of(self.instances)
-        # Far from what was measured it is not believed: more than this would be a hot key, which would have shown.
-        return min(_EVEN, 1.0 + _largest_of(count) * spread * math.sqrt(count / self.instances))
+        spread = self.spread if above <= _CHANCE_SIGMAS * self.spread else above / _largest_of(self.instances)
+        # Do not extrapolate further: a hot key would have been visible already.
+        return min(EVEN_UP_TO, 1.0 + _largest_of(count) * spread * math.sqrt(count / self.instances))
 
 
 def _largest_of(count: int) -> float:
-    """How many standard deviations the largest of so many normal values is above their mean, as Blom has it."""
+    """How many standard deviations the largest of `count` normal values lies above their mean (Blom 1958)."""
     return NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """`rate_per_s` is what one instance can take, `error` its relative standard error, `noise` the standard deviation
-    of ln(load ÷ capacity). `measured` is what the whole component could take with other numbers of instances, `most`
-    the largest number it ever ran with, 0 if that is the present one.
+    """One component of a dataflow.
+
+    `rate_per_s` is the capacity of one instance, `error` its relative standard error, `noise` the standard deviation of
+    ln(load ÷ capacity). `measured` is the capacity of the whole component with other numbers of instances, `most` the
+    largest number it has run with, 0 if that is the present one.
     """
 
     name: str
@@ -85,14 +91,14 @@ class Operator:
     most: int = 0
 
     def saturation_per_s(self, instances: int) -> float:
-        """What it can take with so many instances: as measured, where it ever ran with them."""
+        """Return the capacity with so many instances: measured if the component has run with them, else computed."""
         if instances in self.measured:
             return self.measured[instances]
         uneven = self.shares.with_instances(instances) if self.shares is not None else 1.0
         return instances * self.rate_per_s / uneven
 
     def fewest(self, offered_per_s: float) -> int:
-        """The smallest number that takes this load; of a component with a hot key, that which would if it had none."""
+        """Return the fewest instances that can process this load, ignoring a hot key."""
         count = max(1, math.ceil(offered_per_s / self.rate_per_s - _ROUNDING))
         if self.shares is not None and self.shares.hot:
             return count
@@ -103,9 +109,9 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class FlowPerformance:
-    """`throughput_per_s` of all sources together, `saturation_per_s` the load at which the first component saturates.
+    """`throughput_per_s` is that of all sources together, `saturation_per_s` the load at which a component saturates.
 
-    `utilisation` is what is offered to each component over what it can take; above 1 it holds its senders back.
+    `utilisation` is the load of each component over its capacity. Above 1 the component holds its senders back.
     """
 
     rate_per_s: float
@@ -124,13 +130,13 @@ class FlowPerformance:
 
 @dataclass(frozen=True, slots=True)
 class FlowModel:
-    """Operators from the sources to the sinks; `shares` is the part of the load that each source gets."""
+    """Operators from the sources to the sinks. `shares` is the share of the load that arrives at each source."""
 
     operators: tuple[Operator, ...]
     shares: Mapping[str, float]
 
     def offered(self, rate_per_s: float) -> dict[str, float]:
-        """What would reach each component if nothing held it back."""
+        """Return the rate that would reach each component if nothing upstream held rows back."""
         selectivity = {operator.name: operator.selectivity for operator in self.operators}
         offered: dict[str, float] = {}
         for operator in self.operators:
@@ -139,7 +145,7 @@ class FlowModel:
         return offered
 
     def predict(self, rate_per_s: float, parallelism: Mapping[str, int] | None = None) -> FlowPerformance:
-        """The composition of all saturation points, mapped back to the sources."""
+        """Combine the saturation points of all components, mapped back to the sources."""
         counts = {o.name: (parallelism or {}).get(o.name, o.instances) for o in self.operators}
         limits = self._limits_per_s(counts)
         bottleneck = min(limits, key=lambda name: limits[name], default="")
@@ -157,42 +163,42 @@ class FlowModel:
         )
 
     def unseen(self, counts: Mapping[str, int]) -> Iterator[str]:
-        """What a prediction for so many instances takes for granted."""
+        """Yield what a prediction for these numbers of instances has to assume."""
         scaled = [o for o in self.operators if counts.get(o.name, o.instances) != o.instances]
         for operator in scaled:
             if operator.shares is not None and not operator.shares.known:
-                yield f"how uneven the keys of {operator.name} are is unknown: it has one instance"
+                yield f"the skew of the keys of {operator.name} is unknown, because it has only one instance"
         beyond = [o.name for o in scaled if counts[o.name] > max(o.most, o.instances)]
         if beyond:
             yield (
-                f"what more instances than were seen do to {', '.join(beyond)} is unknown: "
-                "each is taken to add as much as those there were"
+                f"{', '.join(beyond)} never ran with so many instances: "
+                "each further one is assumed to add as much as the present ones"
             )
 
     def sure_per_s(self, confidence: float, parallelism: Mapping[str, int]) -> float:
-        """The load that every component takes with this confidence."""
+        """Return the load that every component can process with this confidence."""
         z, counts = NormalDist().inv_cdf(confidence), {o.name: o.instances for o in self.operators} | dict(parallelism)
         limits, errors = self._limits_per_s(counts), {o.name: o.error for o in self.operators}
         sure = (limit * math.exp(-z * errors[name]) for name, limit in limits.items())
         return min(sure, default=math.inf) * (1 + _ROUNDING)
 
     def _limits_per_s(self, counts: Mapping[str, int]) -> dict[str, float]:
-        """The load at which each component saturates."""
+        """The load of all sources at which each component saturates."""
         each = self.offered(1.0)
         return {o.name: o.saturation_per_s(counts[o.name]) / each[o.name] for o in self.operators if each[o.name] > 0}
 
 
 def flow_model(view: View) -> FlowModel | None:
-    """None until the rate of every component is known."""
+    """Return the model; None until the rate of every component is known."""
     return view.once("flow model", _flow_model)
 
 
 def _flow_model(view: View) -> FlowModel | None:
-    known, ratio = loads(view), selectivities(view)
-    operators = [_operator(view, known[name], ratio[name]) for name in view.topology.names if name in known]
+    all_loads, ratios = loads(view), selectivities(view)
+    operators = [_operator(view, all_loads[name], ratios[name]) for name in view.topology.names if name in all_loads]
     if not operators or not all(o.rate_per_s > 0 and math.isfinite(o.selectivity) for o in operators):
         return None
-    arrivals = {source.name: level(known[source.name].offered_per_s) for source in view.topology.sources}
+    arrivals = {source.name: level(all_loads[source.name].offered_per_s) for source in view.topology.sources}
     total = sum(rate for rate in arrivals.values() if math.isfinite(rate))
     even = 1.0 / max(1, len(arrivals))
     return FlowModel(
@@ -202,9 +208,11 @@ def _flow_model(view: View) -> FlowModel | None:
 
 def _operator(view: View, load: Load, selectivity: float) -> Operator:
     component = view.topology[load.component]
-    seen = (d.components[load.component] for d in reversed(view.history) if load.component in d.components)
-    rates = np.array(list(islice((c.instance_rate_per_s for c in seen if c.instance_rate_per_s > 0), _RATES_OVER)))
-    seen_in = (d for d in view.history if d.epoch >= 0 and load.component in d.components)
+    parts = (d.components[load.component] for d in reversed(view.history) if load.component in d.components)
+    rates = np.array(
+        list(islice((c.instance_rate_per_s for c in parts if c.instance_rate_per_s > 0), _RATE_OBSERVATIONS))
+    )
+    digests = (d for d in view.history if d.epoch >= 0 and load.component in d.components)
     logs = np.log(rates)
     last = not view.topology.downstream(load.component)
     return Operator(
@@ -217,5 +225,5 @@ def _operator(view: View, load: Load, selectivity: float) -> Operator:
         measured=measured_capacities(view, load.component) if component.keyed else {},
         error=spread(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0,
         noise=load.noise.sigma,
-        most=max((d.components[load.component].instances for d in seen_in), default=0),
+        most=max((d.components[load.component].instances for d in digests), default=0),
     )

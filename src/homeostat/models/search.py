@@ -1,4 +1,4 @@
-"""The smallest configurations that hold a load: executors or instances, partitions, triggers and bounds."""
+"""Finds the smallest configurations for a load: executors or instances, partitions, triggers and row limits."""
 
 from __future__ import annotations
 
@@ -24,31 +24,38 @@ from homeostat.models.saturation import FlowModel
 
 SMALLEST = "the smallest"
 
-_TRIGGERS = (0.5, 0.25, 2.0)
-# A row waits for up to a trigger, and then for a batch that may take as long.
-_TRIGGERS_OF_WANTED = (0.75, 0.5, 0.25)
-_CUTS = (2, 4, 0.5)
+# Trigger intervals to try, relative to the present one: shorter lowers latency, longer saves fixed costs. More of them
+# find a better one but each is a search of its own. A choice.
+_TRIGGER_FACTORS = (0.5, 0.25, 2.0)
+# And relative to the latency or lag of the objective: a row waits up to one interval, and then for a batch that may
+# take as long.
+_SHARES_OF_OBJECTIVE = (0.75, 0.5, 0.25)
+# Numbers of partitions to try, relative to the present ones. A choice.
+_PARTITION_FACTORS = (2, 4, 0.5)
+# Shorter intervals are not proposed: Spark's fixed costs per batch are a large part of a second. A choice.
 _SHORTEST_TRIGGER_S = 1.0
+# The period of a batch without a trigger interval, when a row limit is computed from the load. A choice.
+_LEAST_PERIOD_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Smallest:
-    """The fewest of everything that hold the load: for a dataflow of each component, for batches of executors, with the
-    partitions and the trigger there are or others."""
+    """Proposes the fewest instances of each component of a dataflow, or the fewest executors of a micro-batch
+    application, with the present partitions and trigger or with others."""
 
     name: str = SMALLEST
 
     def propose(self, question: Question) -> Iterator[Configuration]:
         performance = question.model.performance
-        for asked in (question, _catching_up(question)):
+        for each in (question, _catching_up(question)):
             if isinstance(performance, FlowModel):
-                yield _fewest_instances(asked, performance)
+                yield _fewest_instances(each, performance)
             else:
-                yield from _batch_configurations(asked, performance)
+                yield from _batch_configurations(each, performance)
 
 
 def _catching_up(question: Question) -> Question:
-    """The same with as much more load as works off in time what waits, and what a restart would add to that."""
+    """The same question with enough extra load to work off the backlog, and what a restart adds to it, in time."""
     model = question.model
     pauses_s = [spec.apply_s for spec in model.capabilities.knobs.values() if not spec.live]
     waiting = model.backlog_rows + question.rate_per_s * max(pauses_s, default=0.0)
@@ -83,11 +90,11 @@ def _batch_configurations(question: Question, batches: BatchModel) -> Iterator[C
                 if spec.minimum <= executors <= spec.maximum:
                     yield base.patched(Patch({EXECUTORS_KNOB: executors}))
             if _in_time(question, batches, base, fewest):
-                break  # cutting the stages anew would only cost more
+                break  # other numbers of partitions would only cost more
 
 
 def _fewest_executors(question: Question, batches: BatchModel, base: Configuration, low: int, high: int) -> int:
-    """By halving: more executors never make a batch longer, unless they take the CPU from each other."""
+    """By bisection: more executors never make a batch longer, unless they compete for the CPU."""
     setup = question.model.setup(base)
     widest = max((stage.tasks(setup) for stage in batches.stages), default=1)
     high = min(high, max(low, math.ceil(widest / batches.slots)))
@@ -98,7 +105,7 @@ def _fewest_executors(question: Question, batches: BatchModel, base: Configurati
 
 
 def _affordable(question: Question, executors: int) -> int:
-    """So many, or as many as the cost limit allows: the most that can be done where it is what binds."""
+    """So many executors, or as many as the cost limit allows."""
     model, limit = question.model, question.model.objective.cost_limit
     each = model.capabilities.knobs[EXECUTORS_KNOB].cost
     if limit is None or each <= 0:
@@ -113,25 +120,28 @@ def _in_time(question: Question, batches: BatchModel, base: Configuration, execu
 
 
 def _trigger_choices(question: Question) -> Iterator[dict[Knob, Value]]:
-    """As it is; with an objective for lag or latency also shorter and longer ones, and such as suit what it asks."""
+    """The present trigger; with an objective for lag or latency also others."""
     model = question.model
     yield {}
-    wanted = [each for each in (model.objective.latency_p95_s, model.objective.lag_s) if each is not None]
-    if not wanted:
+    limits_s = [each for each in (model.objective.latency_p95_s, model.objective.lag_s) if each is not None]
+    if not limits_s:
         return
     for knob, spec in model.capabilities.knobs.items():
         now_s = model.configuration.values.get(knob)
         if knob.kind == TRIGGER_S and now_s:
-            lengths_s = [now_s * factor for factor in _TRIGGERS] + [min(wanted) * part for part in _TRIGGERS_OF_WANTED]
+            lengths_s = [now_s * factor for factor in _TRIGGER_FACTORS] + [
+                min(limits_s) * part for part in _SHARES_OF_OBJECTIVE
+            ]
             choices = {float(spec.clip(round(max(_SHORTEST_TRIGGER_S, each_s), 1))) for each_s in lengths_s}
             yield from ({knob: trigger_s} for trigger_s in sorted(choices - {now_s}))
 
 
 def _partition_choices(question: Question) -> Iterator[dict[Knob, Value]]:
-    """As they are, cut finer, as a stage with fewer tasks than slots leaves slots idle, or coarser, as each costs."""
+    """The present partitions; more of them, because a stage with fewer tasks than slots leaves slots idle; or fewer,
+    because each costs time."""
     model = question.model
     yield {}
-    for cut in _CUTS:
+    for cut in _PARTITION_FACTORS:
         others: dict[Knob, Value] = {}
         for knob in model.partition_knobs():
             if knob in model.configuration.values:
@@ -141,13 +151,13 @@ def _partition_choices(question: Question) -> Iterator[dict[Knob, Value]]:
 
 
 def _admission(question: Question, batches: BatchModel, trigger: dict[Knob, Value]) -> dict[Knob, Value]:
-    """A bound on rows that would be the next bottleneck grows with the load."""
+    """Raise a row limit that would be the next bottleneck."""
     model = question.model
     trigger_s = next(iter(trigger.values()), batches.setup.trigger_s)
     rows: dict[Knob, Value] = {}
     for knob, bound in model.configuration.values.items():
         spec = model.capabilities.knobs.get(knob)
-        needed = ADMISSION_ROOM * question.rate_per_s * max(float(trigger_s), 1.0)
+        needed = ADMISSION_ROOM * question.rate_per_s * max(float(trigger_s), _LEAST_PERIOD_S)
         if knob.kind == ROWS_PER_TRIGGER and spec is not None and bound < needed / ADMISSION_ROOM:
             rows[knob] = int(spec.clip(math.ceil(needed)))
     return rows

@@ -1,4 +1,4 @@
-"""What a task costs: so much each, per row and per updated key, and what the number of executors does to either."""
+"""The cost of a task: a fixed part, a part per row and per updated key, and how other executors slow it down."""
 
 from __future__ import annotations
 
@@ -10,30 +10,41 @@ from itertools import chain, combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.observation import Array
 from homeostat.core.stats import median, quantile, spread
 
-# What the rows of tasks must differ by, largest over smallest, to tell the cost of a row from that of a task.
-_LEAST_RANGE = 1.25
-# Above this correlation the cost of a key cannot be told from that of a row.
+# Rows per task (p95 ÷ p5) must vary this much before the cost of a row is separated from that of a task. A smaller
+# range separates them earlier, but noise then decides the split. A choice.
+_LEAST_ROW_RANGE = 1.25
+# The quantiles that the range of rows is measured between; wider ones would let single outliers set it. A choice.
+_ROW_RANGE_QUANTILES = (0.05, 0.95)
+# Above this correlation between rows and keys, least squares cannot separate their costs. A choice.
 _MOST_CORRELATION = 0.97
-# How much the number of executors must have changed, and how often it was seen, to tell what it does.
-_LEAST_CHANGE = 1.25
-_LEAST_SEEN = 3
-_ROUNDS, _TRIAL_ROUNDS = 6, 2
-# Tried on each part of a task, then closer and closer to the best.
-_EXPONENTS, _CLOSER = (0.25, 0.5, 0.75, 1.0), (0.125, 0.0625, 0.03125)
-_OUTLIER = 2.5
-_USUAL_TASK_S = 0.02
-# What keys must vary by, over their mean, to be told from what every task costs.
-_LEAST_VARIATION = 0.5
+# The number of executors must have changed by this factor before its effect is fitted. A choice.
+_LEAST_EXECUTOR_RANGE = 1.25
+# Passes of reweighted least squares: for the result, and for each exponent that is only tried. More passes converge
+# further, and each costs a solve. Choices.
+_FIT_ROUNDS, _TRIAL_ROUNDS = 6, 2
+# Exponents tried for each part of a task, then ever smaller steps around the best: to within 1/32. A choice.
+_EXPONENTS, _REFINING_STEPS = (0.25, 0.5, 0.75, 1.0), (0.125, 0.0625, 0.03125)
+# Residuals beyond this many standard deviations count less, as in Huber's estimator. A choice.
+_OUTLIER_SIGMAS = 2.5
+# The fixed cost of a task where rows never varied, and the largest share of the task it may be. Choices.
+_ASSUMED_TASK_S, _ASSUMED_TASK_SHARE = 0.02, 0.5
+# Keys per task must vary by this share of their mean before their cost is separated from that of a task. A choice.
+_LEAST_KEY_VARIATION = 0.5
+# The relative error assumed for a cost that was fitted to a single measurement. A choice.
+_ASSUMED_ERROR = 0.1
+# From the median absolute deviation to the standard deviation of a normal distribution.
+_MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
     """Columns with one entry per measurement of a component's tasks: a task, or the mean task of a batch.
 
-    `weight` is how many tasks it speaks for, `executors` how many were `busy` with them.
+    `weight` is the number of tasks an entry stands for, `executors` how many executors were `busy` with them.
     """
 
     rows: Array
@@ -51,17 +62,16 @@ class Samples:
 
 
 def busy(executors: float, tasks: float, slots: float) -> float:
-    """How many executors have a task at the same time: the others take nothing from it."""
+    """Return how many executors run a task at the same time. Idle executors do not slow it down."""
     return min(executors, max(1.0, tasks / slots))
 
 
 @dataclass(frozen=True, slots=True)
 class Slowing:
-    """What other busy executors do to a task: with k times as many it takes k^starting times as long to start, and
-    k^taking times as long to take its rows.
+    """How busy executors slow a task: with k times as many, its start takes k^starting and its rows k^taking as long.
 
-    0 where that part does not mind how many run beside it (it waits), towards 1 where they share what there is (it
-    burns CPU). A task that waits for each of its rows may still burn CPU to start.
+    An exponent is 0 for work that waits, and near 1 for work that burns CPU that all of them share. A task that waits
+    for each row may still burn CPU to start.
     """
 
     starting: float
@@ -73,11 +83,11 @@ NO_SLOWING = Slowing(0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class TaskCost:
-    """A task takes task_s + row_s · rows + key_s · updated keys with `at_executors` busy; others slow it by `slowing`.
+    """A task takes task_s + row_s · rows + key_s · updated keys with `at_executors` busy; more slow it by `slowing`.
 
-    `slowing` is None until a change of the executors has shown it; `up_to_executors` were seen then. `error` is the
-    relative standard error of a typical task's predicted time. Not `separable`: rows hardly varied, so only the sum of
-    the parts is known.
+    `slowing` is None until the number of executors has changed; `up_to_executors` is the largest number observed then.
+    `error` is the relative standard error of a typical task's predicted time. If rows hardly varied, the cost is not
+    `separable`: only the sum of its parts is known.
     """
 
     task_s: float
@@ -90,7 +100,7 @@ class TaskCost:
     up_to_executors: float = math.nan
 
     def seconds(self, rows: Array, keys: float | Array, executors: float | Array) -> Array:
-        """What is not known of other executors is left out."""
+        """Predict the seconds of tasks. An unknown slowing counts as none."""
         relative = executors / self.at_executors
         slowing = self.slowing or NO_SLOWING
         taking = (self.row_s * rows + self.key_s * keys) * relative**slowing.taking
@@ -98,30 +108,30 @@ class TaskCost:
 
 
 def fit(samples: Samples) -> TaskCost | None:
-    """The cost that explains the measurements best, in relative terms; None if there are none."""
-    known = np.isfinite(samples.rows) & np.isfinite(samples.seconds) & (samples.seconds > 0) & (samples.executors > 0)
-    samples = samples.where(known)
+    """Return the cost with the smallest relative error; None if there are no measurements."""
+    usable = np.isfinite(samples.rows) & np.isfinite(samples.seconds) & (samples.seconds > 0) & (samples.executors > 0)
+    samples = samples.where(usable)
     if not len(samples):
         return None
     if not np.isfinite(samples.keys).all():
         samples = replace(samples, keys=np.zeros(len(samples)))
-    told = _scaling_told(samples)
-    cost = _fitted(samples, _slowing(samples) if told else None, _ROUNDS)
-    most = float(samples.executors.max()) if told else math.nan
-    return replace(cost, error=_standard_error(samples, cost), up_to_executors=most)
+    scaling_visible = _scaling_visible(samples)
+    cost = _fitted(samples, _slowing(samples) if scaling_visible else None, _FIT_ROUNDS)
+    most_executors = float(samples.executors.max()) if scaling_visible else math.nan
+    return replace(cost, error=_standard_error(samples, cost), up_to_executors=most_executors)
 
 
 def residuals(cost: TaskCost, rows: Array, keys: Array, seconds: Array, executors: float) -> Array:
-    """ln(measured ÷ predicted); NaN where something is unknown."""
+    """Return ln(measured ÷ predicted); NaN where either is unknown."""
     expected = cost.seconds(rows, keys, executors)
-    good = (seconds > 0) & (expected > 0)
-    found = np.full(len(rows), math.nan)
-    found[good] = np.log(seconds[good] / expected[good])
-    return found
+    usable = (seconds > 0) & (expected > 0)
+    logs = np.full(len(rows), math.nan)
+    logs[usable] = np.log(seconds[usable] / expected[usable])
+    return logs
 
 
 def _fitted(samples: Samples, slowing: Slowing | None, rounds: int) -> TaskCost:
-    """With the executors there were last, and slowed that much by others."""
+    """The cost at the latest number of executors, given how much others slow it."""
     at_executors = float(samples.executors[-1])
     relative, by = samples.executors / at_executors, slowing or NO_SLOWING
     starting, taking = relative**by.starting, relative**by.taking
@@ -134,106 +144,109 @@ def _fitted(samples: Samples, slowing: Slowing | None, rounds: int) -> TaskCost:
         return cost(median(seconds / starting), 0.0)
     if not _rows_vary(samples):
         whole_s = median(seconds / taking)
-        task_s = min(_USUAL_TASK_S, 0.5 * whole_s)
+        task_s = min(_ASSUMED_TASK_S, _ASSUMED_TASK_SHARE * whole_s)
         return cost(task_s, (whole_s - task_s) / median(samples.rows), separable=False)
-    if samples.keys.max() > 0 and np.ptp(samples.keys) < _LEAST_VARIATION * samples.keys.mean():
-        # As many keys every time cannot be told from what a task costs anyway; that is little, and keys cost much.
-        task_s = min(_USUAL_TASK_S, 0.5 * float((seconds / starting).min()))
-        found = _not_negative(np.column_stack([rows, keys]), seconds - task_s * starting, samples.weight, rounds)
-        return cost(task_s, float(found[0]), float(found[1]), separable=False)
+    if samples.keys.max() > 0 and np.ptp(samples.keys) < _LEAST_KEY_VARIATION * samples.keys.mean():
+        # A constant number of keys looks like a fixed cost. Keys cost far more than a start, so they get it.
+        task_s = min(_ASSUMED_TASK_S, _ASSUMED_TASK_SHARE * float((seconds / starting).min()))
+        coefficients = _not_negative(np.column_stack([rows, keys]), seconds - task_s * starting, samples.weight, rounds)
+        return cost(task_s, float(coefficients[0]), float(coefficients[1]), separable=False)
     columns = [starting, rows]
     if samples.keys.max() > 0 and abs(float(np.corrcoef(samples.rows, samples.keys)[0, 1])) < _MOST_CORRELATION:
         columns.append(keys)
-    found = _not_negative(np.column_stack(columns), seconds, samples.weight, rounds)
-    return cost(*map(float, found))
+    coefficients = _not_negative(np.column_stack(columns), seconds, samples.weight, rounds)
+    return cost(*map(float, coefficients))
 
 
 def _with_rows(samples: Samples) -> bool:
-    """Not just now and then."""
-    return quantile(np.sort(samples.rows), 0.95) > 0
+    """Whether most tasks have rows."""
+    return quantile(np.sort(samples.rows), _ROW_RANGE_QUANTILES[1]) > 0
 
 
 def _rows_vary(samples: Samples) -> bool:
     ordered = np.sort(samples.rows)
-    return _with_rows(samples) and quantile(ordered, 0.95) >= _LEAST_RANGE * quantile(ordered, 0.05)
+    low, high = _ROW_RANGE_QUANTILES
+    return _with_rows(samples) and quantile(ordered, high) >= _LEAST_ROW_RANGE * quantile(ordered, low)
 
 
 def _not_negative(columns: Array, values: Array, weight: Array, rounds: int) -> Array:
-    """Coefficients of at least 0 with the smallest relative error, outliers having little say."""
-    doubt = np.sqrt(weight) / values
-    found = np.zeros(columns.shape[1])
+    """Non-negative coefficients with the smallest relative error; outliers count less."""
+    certainty = np.sqrt(weight) / values
+    coefficients = np.zeros(columns.shape[1])
     for _ in range(rounds):
-        found = _best_subset(columns * doubt[:, np.newaxis], values * doubt)
-        fitted = np.maximum(columns @ found, 1e-3 * values)
-        off = np.abs(values / fitted - 1.0)
-        usual = max(1.4826 * median(off), 1e-6)
-        doubt = np.sqrt(weight * np.minimum(1.0, _OUTLIER * usual / np.maximum(off, 1e-12))) / fitted
-    return found
+        coefficients = _best_subset(columns * certainty[:, np.newaxis], values * certainty)
+        fitted = np.maximum(columns @ coefficients, 1e-3 * values)
+        errors = np.abs(values / fitted - 1.0)
+        usual_error = max(_MAD_TO_SIGMA * median(errors), 1e-6)
+        certainty = (
+            np.sqrt(weight * np.minimum(1.0, _OUTLIER_SIGMAS * usual_error / np.maximum(errors, 1e-12))) / fitted
+        )
+    return coefficients
 
 
 def _best_subset(columns: Array, values: Array) -> Array:
-    """The best non-negative least squares solution is the best among those of all subsets of so few columns.
+    """Non-negative least squares by trying every subset of the columns, of which there are at most three.
 
-    If all columns together have one, no subset comes closer.
+    If the solution with all columns is non-negative, no subset can be closer.
     """
     count = columns.shape[1]
     scale = np.maximum(np.abs(columns).max(axis=0), 1e-300)
     scaled = columns / scale
-    best, least = np.zeros(count), math.inf
+    best_solution, least_error = np.zeros(count), math.inf
     for chosen in map(list, chain.from_iterable(combinations(range(count), size) for size in range(count, 0, -1))):
         part = scaled[:, chosen]
-        found = np.linalg.lstsq(part, values, rcond=None)[0]
-        wrong = float(((part @ found - values) ** 2).sum())
-        if (found >= 0).all() and wrong < least:
-            best, least = np.zeros(count), wrong
-            best[chosen] = found / scale[chosen]
+        solution = np.linalg.lstsq(part, values, rcond=None)[0]
+        squared_error = float(((part @ solution - values) ** 2).sum())
+        if (solution >= 0).all() and squared_error < least_error:
+            best_solution, least_error = np.zeros(count), squared_error
+            best_solution[chosen] = solution / scale[chosen]
             if len(chosen) == count:
                 break
-    return best
+    return best_solution
 
 
 def _standard_error(samples: Samples, cost: TaskCost) -> float:
-    """Of the typical predicted time, from the spread between batches: tasks of one batch are not independent."""
+    """Error of the typical predicted time, from the spread between batches: tasks of one batch are not independent."""
     batches = samples.weight > 1
-    off = _off(samples, cost)
-    chosen = off[batches] if batches.sum() >= _LEAST_SEEN else off
-    return spread(chosen) / math.sqrt(len(chosen)) if len(chosen) > 1 else 0.1
+    logs = _log_residuals(samples, cost)
+    chosen = logs[batches] if batches.sum() >= LEAST_OBSERVATIONS else logs
+    return spread(chosen) / math.sqrt(len(chosen)) if len(chosen) > 1 else _ASSUMED_ERROR
 
 
-def _off(samples: Samples, cost: TaskCost) -> Array:
+def _log_residuals(samples: Samples, cost: TaskCost) -> Array:
     """ln(measured ÷ predicted)."""
     expected = cost.seconds(samples.rows, samples.keys, samples.executors)
     return np.asarray(np.log(samples.seconds / np.maximum(expected, 1e-12)))
 
 
-def _scaling_told(samples: Samples) -> bool:
-    """Whether the number of executors varied, and not just together with the rows of a task."""
-    counts, seen = np.unique(samples.executors, return_counts=True)
-    often = counts[seen >= _LEAST_SEEN]
-    if len(often) < 2 or float(often.max() / often.min()) < _LEAST_CHANGE:
+def _scaling_visible(samples: Samples) -> bool:
+    """Whether the number of executors varied independently of the rows of a task."""
+    counts, times_observed = np.unique(samples.executors, return_counts=True)
+    frequent_counts = counts[times_observed >= LEAST_OBSERVATIONS]
+    if len(frequent_counts) < 2 or float(frequent_counts.max() / frequent_counts.min()) < _LEAST_EXECUTOR_RANGE:
         return False
-    ranges = np.array([np.percentile(samples.rows[samples.executors == count], (5, 95)) for count in often])
-    alike = bool(ranges[:, 0].max() <= _LEAST_RANGE * ranges[:, 1].min())
-    return alike or bool((ranges[:, 1] >= _LEAST_RANGE * ranges[:, 0]).any())
+    ranges = np.array([np.percentile(samples.rows[samples.executors == count], (5, 95)) for count in frequent_counts])
+    alike = bool(ranges[:, 0].max() <= _LEAST_ROW_RANGE * ranges[:, 1].min())
+    return alike or bool((ranges[:, 1] >= _LEAST_ROW_RANGE * ranges[:, 0]).any())
 
 
 def _slowing(samples: Samples) -> Slowing:
-    """That which explains the measurements best. Where rows hardly vary, the parts of a task cannot be told apart."""
-    tried: dict[Slowing, float] = {}
+    """The slowing that explains the measurements best. If rows hardly vary, both parts get the same exponent."""
+    errors: dict[Slowing, float] = {}
 
     def best(candidates: Iterable[Slowing]) -> Slowing:
         for slowing in candidates:
-            if slowing not in tried:
-                off = np.abs(_off(samples, _fitted(samples, slowing, _TRIAL_ROUNDS)))
-                tried[slowing] = float(off @ samples.weight)
-        return min(tried, key=lambda slowing: tried[slowing])
+            if slowing not in errors:
+                logs = np.abs(_log_residuals(samples, _fitted(samples, slowing, _TRIAL_ROUNDS)))
+                errors[slowing] = float(logs @ samples.weight)
+        return min(errors, key=lambda slowing: errors[slowing])
 
     parts = ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0)) if _rows_vary(samples) else ((1.0, 1.0),)
-    found = best([NO_SLOWING, *(Slowing(a * part, b * part) for a, b in parts for part in _EXPONENTS)])
-    for step in _CLOSER:
-        found = best(
-            Slowing(*np.clip((found.starting + a * by, found.taking + b * by), 0.0, 1.0).tolist())
+    closest = best([NO_SLOWING, *(Slowing(a * part, b * part) for a, b in parts for part in _EXPONENTS)])
+    for step in _REFINING_STEPS:
+        closest = best(
+            Slowing(*np.clip((closest.starting + a * by, closest.taking + b * by), 0.0, 1.0).tolist())
             for a, b in parts
             for by in (-step, step)
         )
-    return found
+    return closest

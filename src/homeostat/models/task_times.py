@@ -1,4 +1,4 @@
-"""What the mean task of each batch took, over the history; and what a task costs besides its rows."""
+"""How long the mean task of each batch took, and how much of a task's time does not depend on its rows."""
 
 from __future__ import annotations
 
@@ -6,31 +6,37 @@ import numpy as np
 
 from homeostat.core.configuration import STATE_PARTITIONS
 from homeostat.core.digest import Digest
+from homeostat.core.evidence_limits import LEAST_KNOWN
 from homeostat.core.observation import Array, WorkerSample
 from homeostat.core.stats import median, quantile
 from homeostat.core.topology import Component
 from homeostat.core.view import View
 from homeostat.models.task_cost import Samples, busy, fit
 
-LEAST_KNOWN = 0.5
+# The largest share of a task's time that may count as fixed. Rows always cost something: a model in which they cost
+# nothing would see endless capacity. A choice.
+MOST_FIXED_OF_TASK = 0.8
 
-_OVER = 40
-_LEAST_SEEN = 6
-_MOST_OF_A_TASK = 0.8
+# Batches that the fixed cost of a task is fitted to: more are steadier but mix in older costs. A choice.
+_FITTED_BATCHES = 40
+# With fewer batches the fixed cost is left at 0, which plans for too much rather than too little. A choice.
+_LEAST_BATCHES = 6
+# The fixed cost stays below this quantile of the task times; the smallest time may be an outlier. A choice.
+_SHORT_TASK_QUANTILE = 0.1
 
 
 def task_costs(view: View) -> dict[str, float]:
-    """Seconds that each task of a component takes whatever its rows; 0 where rows never varied enough to tell.
+    """Return the seconds each task of a component takes whatever its rows; 0 if rows never varied enough to tell.
 
-    Taking all of a task's time for that of its rows is the cautious side: it plans for too much rather than too little.
+    Attributing a task's whole time to its rows is the cautious choice: it plans for too much rather than too little.
     """
     return view.once("task costs", _task_costs)
 
 
 def mean_tasks(view: View, name: str, over: int) -> Array:
-    """A line for each of the latest batches: rows, keys and seconds of its mean task, tasks, busy executors.
+    """Return one line per batch: rows, keys and seconds of its mean task, number of tasks, busy executors.
 
-    The mean task's time is linear in its rows whatever the skew.
+    The time of the mean task is linear in its rows, however skewed the rows are.
     """
     latest = view.window.latest
     counts_keys, slots = keeps_state(view.topology[name]), slots_each(latest.workers) if latest is not None else 1
@@ -43,7 +49,7 @@ def mean_tasks(view: View, name: str, over: int) -> Array:
 
 
 def slots_each(workers: WorkerSample) -> int:
-    """Of an executor; 1 if there is none."""
+    """Slots of one executor; 1 if there is no executor."""
     return max(1, round(median(workers.slots))) if len(workers.slots) else 1
 
 
@@ -64,15 +70,15 @@ def _mean_task(d: Digest, name: str, counts_keys: bool) -> tuple[float, float, f
 
 
 def _task_costs(view: View) -> dict[str, float]:
-    return {name: _task_s(mean_tasks(view, name, _OVER)) for name in view.topology.names}
+    return {name: _task_s(mean_tasks(view, name, _FITTED_BATCHES)) for name in view.topology.names}
 
 
 def _task_s(lines: Array) -> float:
     lines = lines[np.isfinite(lines).all(axis=1) & (lines[:, 0] > 0)]
-    if len(lines) < _LEAST_SEEN:
+    if len(lines) < _LEAST_BATCHES:
         return 0.0
     cost = fit(columns(lines))
     if cost is None or not cost.separable:
         return 0.0
-    at_least_s = quantile(np.sort(lines[:, 2]), 0.1)
-    return min(cost.task_s, _MOST_OF_A_TASK * at_least_s)
+    short_s = quantile(np.sort(lines[:, 2]), _SHORT_TASK_QUANTILE)
+    return min(cost.task_s, MOST_FIXED_OF_TASK * short_s)

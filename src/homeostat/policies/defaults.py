@@ -1,10 +1,11 @@
-"""Our own flavour: the paper's loop with its known flaws repaired. See docs/reference/policies.md for each repair."""
+"""The default policies: the paper's loop with its flaws repaired. docs/reference/policies.md lists the repairs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from homeostat.core.arbiter import RankedArbiter
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, MEMORY_PRESSURE, SLO_UNMET, SOURCE_LIMITED, STATE_RISKS
 from homeostat.core.guards import (
     Bounds,
@@ -15,6 +16,7 @@ from homeostat.core.guards import (
     KillSwitch,
     LargestChange,
     OneInFlight,
+    guard_chain,
 )
 from homeostat.core.policy import Detector, Policy
 from homeostat.detectors.admission_bound import AdmissionDetector
@@ -53,8 +55,12 @@ from homeostat.resolvers.sizing import Sizing
 from homeostat.resolvers.spread_keys import AdjustSkewResolver, GatherResolver
 from homeostat.settings import GuardSettings, Settings
 
+# Seconds after an action in which trouble still counts against it: longer blames it for what came later. A choice.
 _REGRET_S = 1800.0
-_TOLD = frozenset({EXTERNAL, SOURCE_LIMITED, SLO_UNMET, INCONCLUSIVE, MEMORY_PRESSURE, *STATE_RISKS})
+# A backlog is trouble when working it off would take this many times the allowed time: below it, a plan that already
+# catches up would be replaced on the way. A choice.
+_LATE_CATCH_UP = 1.5
+_ALERT_CAUSES = frozenset({EXTERNAL, SOURCE_LIMITED, SLO_UNMET, INCONCLUSIVE, MEMORY_PRESSURE, *STATE_RISKS})
 
 
 def sensitivity(settings: Settings) -> Sensitivity:
@@ -62,19 +68,19 @@ def sensitivity(settings: Settings) -> Sensitivity:
 
 
 def detectors(settings: Settings) -> tuple[Detector, ...]:
-    sure = sensitivity(settings)
+    limits = sensitivity(settings)
     return (
-        PressureDetector(sure, 1.5 * settings.loop.catch_up),
-        RateSkewDetector(sure),
-        PendingSkewDetector(sure),
-        SpeedSkewDetector(sure),
+        PressureDetector(limits, _LATE_CATCH_UP * settings.loop.catch_up),
+        RateSkewDetector(limits),
+        PendingSkewDetector(limits),
+        SpeedSkewDetector(limits),
         GrowingBacklogDetector(),
-        SloDetector(sure),
-        IdleDetector(sure),
-        AdmissionDetector(sure),
+        SloDetector(limits),
+        IdleDetector(limits),
+        AdmissionDetector(limits),
         *([RiseDetector(settings.planning.confidence, _forecasts(settings))] if settings.planning.ahead else []),
-        UnevenPartitionsDetector(sure),
-        EvenKeysDetector(sure),
+        UnevenPartitionsDetector(limits),
+        EvenKeysDetector(limits),
         StateGrowthDetector(),
         StateMemoryDetector(),
         LongReplayDetector(),
@@ -85,12 +91,12 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
 
 
 def _forecasts(settings: Settings) -> Forecasts:
-    further = dotted_paths.parts(settings.plugins.forecasters, "forecasters")
-    return forecasts_by((*CANDIDATES, *further)) if further else forecast_of
+    plugins = dotted_paths.parts(settings.plugins.forecasters, "forecasters")
+    return forecasts_by((*CANDIDATES, *plugins)) if plugins else forecast_of
 
 
 def guards(settings: GuardSettings) -> tuple[Guard, ...]:
-    return (
+    return guard_chain(
         KillSwitch(),
         OneInFlight(),
         Bounds(),
@@ -117,12 +123,12 @@ def provisioning(settings: Settings) -> Policy:
             ScaleUpResolver(sizing, settings.planning.largest_error),
             ScaleDownResolver(sizing, settings.planning.largest_error),
             ScaleAheadResolver(sizing, settings.planning.largest_error),
-            Alert(_TOLD),
+            Alert(_ALERT_CAUSES),
         ),
         cadence_s=settings.loop.cadence,
         settle_s=settings.loop.settle,
         window_s=settings.loop.window,
-        least_observations=3,
+        least_observations=LEAST_OBSERVATIONS,
         regret_s=_REGRET_S,
         arbiter=RankedArbiter(settings.loop.act_above, settings.loop.patience),
         guards=guards(settings.guards),
@@ -130,11 +136,14 @@ def provisioning(settings: Settings) -> Policy:
 
 
 def latency(settings: Settings) -> Policy:
-    """Latency or lag SLO: trigger, rows, partitions and executors planned together by the model, for a throughput and
-    within a cost limit if there are such. Where they cannot all be held, one of them gives way, as it is set."""
-    made = provisioning(settings)
+    """Latency or lag SLO: the model plans trigger, row limit, partitions and executors together.
+
+    An objective for throughput and a cost limit are part of the plan. If they cannot all be met, the setting
+    `gives_way` says which one yields.
+    """
+    base = provisioning(settings)
     sizing, planning = Sizing(settings.loop.catch_up), settings.planning
-    limited = planning.gives_way != "cost"
+    has_cost_limit = planning.gives_way != "cost"
     retune = RetuneResolver(
         Goal(planning.confidence, planning.horizon, settings.loop.catch_up),
         ScaleUpResolver(sizing, planning.largest_error),
@@ -145,7 +154,7 @@ def latency(settings: Settings) -> Policy:
         proposers=dotted_paths.parts(settings.plugins.proposers, "proposers"),
     )
     return replace(
-        made,
+        base,
         name="latency",
         resolvers=(
             ReplaceSlowResolver(),
@@ -154,13 +163,16 @@ def latency(settings: Settings) -> Policy:
             RebalanceResolver(),
             AdmitMoreResolver(),
             retune,
-            Alert(_TOLD),
+            Alert(_ALERT_CAUSES),
         ),
-        guards=tuple(guard for guard in made.guards if limited or not isinstance(guard, CostLimit)),
+        guards=tuple(guard for guard in base.guards if has_cost_limit or not isinstance(guard, CostLimit)),
     )
 
 
 def throughput(settings: Settings) -> Policy:
-    """Throughput SLO: the sources and all stages sized for it in one plan, and an alert when outside causes keep it
-    out of reach. The provisioning parts heal and give back, but never below what the objective needs."""
+    """Throughput SLO: one plan sizes the sources and all stages for it.
+
+    An alert says when an outside cause keeps it out of reach. The parts of provisioning heal and scale down, but never
+    below what the objective needs.
+    """
     return replace(provisioning(settings), name="throughput")

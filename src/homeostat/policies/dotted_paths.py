@@ -1,4 +1,4 @@
-"""A user's own parts, found by dotted path."""
+"""Loads plug-ins by their dotted path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VERBS = {
 
 
 def load(path: str) -> Any:
-    """The object at `package.module:name`; modules beside the working directory are found too."""
+    """Return the object at `package.module:name`. The working directory is searched too."""
     module_name, _, name = path.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
@@ -32,48 +32,50 @@ def load(path: str) -> Any:
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
-        raise ConfigError(f"cannot import {module_name!r}: {error}", where=path) from None
+        raise ConfigError(
+            f"cannot import {module_name!r}: {error}", where=path, fix="check the path and install the package"
+        ) from None
     except Exception as error:
-        raise ConfigError(f"importing it raised {_told(error)}", where=path) from None
+        raise ConfigError(f"importing {module_name!r} raised {_error_text(error)}", where=path) from None
     if not hasattr(module, name):
-        raise ConfigError(f"module {module_name!r} has no {name!r}", where=path)
+        raise ConfigError(f"module {module_name!r} has no {name!r}", where=path, fix="write it as package.module:name")
     return getattr(module, name)
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def part(path: str, kind: str) -> Any:
-    """A plug-in of the given kind; a class is made into an object."""
-    found = load(path)
-    if isinstance(found, type):
+    """Return the plug-in at a path. A class is instantiated without arguments."""
+    plugin = load(path)
+    if isinstance(plugin, type):
         try:
-            found = found()
+            plugin = plugin()
         except Exception as error:
-            raise ConfigError(f"making it raised {_told(error)}", where=path) from None
+            raise ConfigError(f"creating the plug-in raised {_error_text(error)}", where=path) from None
     verb = _VERBS[kind]
-    if not callable(getattr(found, verb, None)):
-        raise ConfigError(f"has no method {verb!r}, so it is none of the {kind}", where=path)
-    if not getattr(found, "name", ""):
-        raise ConfigError("has no name", where=path, fix="give it an attribute 'name'")
-    return found
+    if not callable(getattr(plugin, verb, None)):
+        raise ConfigError(f"the plug-in has no method {verb!r}, which all {kind} need", where=path)
+    if not getattr(plugin, "name", ""):
+        raise ConfigError("the plug-in has no name", where=path, fix="add an attribute 'name'")
+    return plugin
 
 
 def parts(paths: Iterable[str], kind: str) -> tuple[Any, ...]:
-    """The plug-ins of a kind, each once; statsforecast's models are forecasters, too."""
-    found: list[Any] = []
+    """Return the plug-ins of a kind, each once. The models of statsforecast are forecasters too."""
+    plugins: list[Any] = []
     for path in dict.fromkeys(paths):
-        found += (
+        plugins += (
             statsforecast_candidates.candidates()
             if (kind, path) == ("forecasters", STATSFORECAST)
             else [part(path, kind)]
         )
-    return tuple(found)
+    return tuple(plugins)
 
 
 def extended(policy: Policy, plugins: PluginSettings) -> Policy:
-    """The policy with the user's parts added to its own."""
+    """Return the policy with the plug-ins added to its own parts."""
     return replace(
         policy,
         detectors=(*policy.detectors, *parts(plugins.detectors, "detectors")),
@@ -83,17 +85,19 @@ def extended(policy: Policy, plugins: PluginSettings) -> Policy:
 
 
 def policy(path: str) -> Policy:
-    """A policy of the user's own: an object with a policy's attributes, or a function that makes one."""
-    found = load(path)
+    """Return the policy at a path: an object with the attributes of a policy, or a function that returns one."""
+    target = load(path)
     try:
-        made = found() if callable(found) else found
+        candidate = target() if callable(target) else target
     except Exception as error:
-        raise ConfigError(f"making it raised {_told(error)}", where=path) from None
+        raise ConfigError(f"creating the policy raised {_error_text(error)}", where=path) from None
     missing = [
         name
         for name in ("name", "detectors", "diagnosers", "resolvers", "guards", "memory", "judge", "arbiter")
-        if not hasattr(made, name)
+        if not hasattr(candidate, name)
     ]
     if missing:
-        raise ConfigError(f"is no policy: it has no {missing[0]!r}", where=path, fix="see docs/reference/plugins.md")
-    return made  # type: ignore[no-any-return]
+        raise ConfigError(
+            f"this is not a policy: it has no {missing[0]!r}", where=path, fix="see docs/reference/plugins.md"
+        )
+    return candidate  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The policies of the Dhalion paper, faithful to it: fixed thresholds, one action at a time, a blacklist."""
+"""The policies of the Dhalion paper, as published: fixed thresholds, one action at a time, a blacklist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from homeostat.core.arbiter import InOrderArbiter
 from homeostat.core.digest import Digest
 from homeostat.core.findings import INCONCLUSIVE, SOURCE_LIMITED, Outcome
-from homeostat.core.guards import Bounds, CoolDown, CostLimit, KillSwitch, OneInFlight
+from homeostat.core.guards import Bounds, CoolDown, CostLimit, KillSwitch, OneInFlight, guard_chain
 from homeostat.core.memory import Blacklist
 from homeostat.core.observation import NAN
 from homeostat.core.policy import Detector, Policy, Resolver
@@ -37,28 +37,45 @@ from homeostat.resolvers.paper_actions import (
     SourceScaleUp,
 )
 
-_MOST_OF = 0.8
+# Share of a window that must have been observed before its means count: less lets the first seconds decide. A choice.
+_LEAST_OF_WINDOW = 0.8
+
+# The largest growth in one step that the paper's policies allow. Heron.
+FENCE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class PaperSettings:
-    """Thresholds as in the paper and in Heron; docs/reference/policies.md says which are ours.
+    """Thresholds as in the paper and in Heron; the comments say which are ours.
 
     Heron ships a window of 300 s with a settling time of 180 s and so decides on data from before its own action.
     That flaw is not copied.
     """
 
+    # How often the loop decides: shorter reacts sooner on less data. Heron.
     cadence_s: float = 60.0
+    # How long an action is left alone before it is judged: longer is surer. Heron.
     settle_s: float = 180.0
+    # What metrics are averaged over: longer is steadier. Ours: shorter than the settling time, unlike Heron's 300 s.
     window_s: float = 120.0
-    fence: float = 4.0
+    # The largest growth in one step, as a multiple of what is there: a wrong reading does less harm. Heron.
+    fence: float = FENCE
+    # Back-pressure below this share of the time is noise. Heron: 20 ms per second.
     noise_filter: float = 0.02
+    # Largest over smallest rate of the instances from which they are skewed. Heron.
     rate_skew: float = 1.5
+    # Largest over smallest queue of the instances from which they are skewed. Heron.
     queue_skew: float = 20.0
+    # A queue that grows by more than this many rows per second is growing. Heron.
     growing_queue_per_s: float = 10.0
+    # A component whose queue holds no more than this many seconds of work is idle. Ours: the paper says about 0.
     idle_pending_s: float = 0.7
+    # Share of the instances that remains after scaling down: smaller saves sooner and overshoots more. Ours: the paper
+    # says "a configured factor".
     shrink_factor: float = 0.8
+    # An action is blacklisted when more than this share of its uses did not help. Ours: the paper gives no number.
     blacklist_ratio: float = 0.5
+    # How far throughput may stay below the objective before it counts as missed. Ours.
     slo_tolerance: float = 0.02
 
     def __post_init__(self) -> None:
@@ -73,13 +90,14 @@ class PaperSettings:
 
 @dataclass(frozen=True, slots=True)
 class PaperJudge:
-    """An action helped if the pressure it was taken against has fallen by a tenth once the topology has settled.
+    """Judges an action by pressure: it helped if the pressure fell by a tenth once the topology has settled.
 
-    Where another component has come under pressure instead, the bottleneck has moved there and holds this one back:
-    that proves nothing about the action. Shrinking failed if trouble followed. What else happened meanwhile is not
-    asked, as in the paper.
+    If another component has come under pressure instead, the bottleneck has moved there and holds this one back, which
+    proves nothing about the action. Scaling down failed if trouble followed. As in the paper, nothing else that
+    happened meanwhile is considered.
     """
 
+    # The share by which pressure must fall: a smaller one counts noise as success. Ours: the paper has no number.
     least_fall: float = 0.1
     noise_filter: float = 0.02
     window_s: float = 120.0
@@ -89,17 +107,17 @@ class PaperJudge:
             return None
         if trial.prediction.gain < 0:
             if trial.unhealthy:
-                return Outcome("harmful", reason=f"after shrinking: {trial.unhealthy}")
+                return Outcome("harmful", reason=f"trouble after scaling down: {trial.unhealthy}")
             return Outcome("shrunk", reason="no back-pressure followed")
         before, after = self._at(trial, trial.before), self._at(trial, trial.after)
         if not (math.isfinite(before) and math.isfinite(after)):
-            return Outcome("unclear", reason="pressure is unknown")
+            return Outcome("unclear", reason="the pressure is unknown")
         if after <= max(before * (1.0 - self.least_fall), self.noise_filter):
             return Outcome("helped", reason=f"pressure fell from {before:.2f} to {after:.2f}")
         moved = self._moved(trial)
         if moved:
             return Outcome("unclear", reason=f"the bottleneck moved to {moved}, which holds {trial.component} back")
-        return Outcome("failed", reason=f"pressure was {before:.2f} and is {after:.2f}")
+        return Outcome("failed", reason=f"pressure was {before:.2f} and is now {after:.2f}")
 
     def _at(self, trial: Trial, digests: tuple[Digest, ...]) -> float:
         recent = self._recent(digests)
@@ -119,16 +137,16 @@ class PaperJudge:
 
 
 def provisioning_paper(settings: PaperSettings | None = None) -> Policy:
-    """Dynamic resource provisioning: no back-pressure, and nothing that lies idle."""
+    """Dynamic resource provisioning: no back-pressure, and nothing idle."""
     settings = settings or PaperSettings()
     idle = IdleDetector(settings.idle_pending_s, settings.noise_filter, _least_s(settings))
     return _invasive("provisioning.paper", settings, idle, ScaleDown(settings.shrink_factor))
 
 
 def throughput_paper(settings: PaperSettings | None = None) -> Policy:
-    """A throughput objective: sources first, then whatever that puts under pressure; an alert when out of reach.
+    """Throughput SLO: scales the sources first, then whatever comes under pressure; an alert when it is out of reach.
 
-    It never shrinks: the paper's does not either.
+    It never scales down, and neither does the paper's.
     """
     settings = settings or PaperSettings()
     slo = SloDetector(settings.slo_tolerance, _least_s(settings))
@@ -136,7 +154,7 @@ def throughput_paper(settings: PaperSettings | None = None) -> Policy:
 
 
 def alert(settings: PaperSettings | None = None) -> Policy:
-    """Non-invasive: the same detectors and diagnosers, and a message for every cause."""
+    """Never acts: the same detectors and diagnosers, and an alert for every cause."""
     settings = settings or PaperSettings()
     idle = IdleDetector(settings.idle_pending_s, settings.noise_filter, _least_s(settings))
     slo = SloDetector(settings.slo_tolerance, _least_s(settings))
@@ -149,7 +167,7 @@ def alert(settings: PaperSettings | None = None) -> Policy:
         settle_s=settings.settle_s,
         window_s=settings.window_s,
         arbiter=InOrderArbiter(),
-        guards=(KillSwitch(),),
+        guards=guard_chain(KillSwitch()),
     )
 
 
@@ -164,7 +182,7 @@ def _invasive(name: str, settings: PaperSettings, detector: Detector, resolver: 
         settle_s=settings.settle_s,
         window_s=settings.window_s,
         arbiter=InOrderArbiter(),
-        guards=(
+        guards=guard_chain(
             KillSwitch(),
             OneInFlight(),
             Bounds(),
@@ -187,8 +205,8 @@ def _detectors(settings: PaperSettings) -> tuple[Detector, ...]:
 
 
 def _least_s(settings: PaperSettings) -> float:
-    """Means are taken once most of a window has been seen, so that the first seconds do not decide."""
-    return _MOST_OF * settings.window_s
+    """Seconds of a window that must have been observed before its means count."""
+    return _LEAST_OF_WINDOW * settings.window_s
 
 
 def _mean_pressure(digests: Sequence[Digest], component: str) -> float:

@@ -1,4 +1,4 @@
-"""Policies by name: ours, the paper's, other systems' rules, and a user's own by its dotted path."""
+"""Policies by name: the default ones, those of the paper, rules of other systems, and your own by dotted path."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ _OURS: dict[str, tuple[Callable[[Settings], Policy], str]] = {
     "provisioning": (defaults.provisioning, "dynamic resource provisioning: no pressure, nothing idle (the default)"),
     "provisioning.paper": (
         lambda settings: paper.provisioning_paper(paper_settings(settings)),
-        "the same, faithful to the Dhalion paper: one stage at a time, thresholds, blacklist",
+        "the same as in the Dhalion paper: one stage at a time, fixed thresholds, a blacklist",
     ),
-    "throughput": (defaults.throughput, "throughput SLO: sources and stages sized for it, an alert when out of reach"),
+    "throughput": (
+        defaults.throughput,
+        "throughput SLO: sizes sources and stages for it, alerts when it is out of reach",
+    ),
     "throughput.paper": (
         lambda settings: paper.throughput_paper(paper_settings(settings)),
-        "the same, faithful to the Dhalion paper: sources first, then the pressured stages",
+        "the same as in the Dhalion paper: sources first, then the stages under pressure",
     ),
-    "latency": (defaults.latency, "latency or lag SLO: trigger, rows, partitions and executors planned by the model"),
-    "alert": (lambda settings: paper.alert(paper_settings(settings)), "non-invasive: tells, never acts"),
+    "latency": (defaults.latency, "latency or lag SLO: the model plans trigger, row limit, partitions and executors"),
+    "alert": (lambda settings: paper.alert(paper_settings(settings)), "sends alerts and never acts"),
 }
 
 _PEERS = {
@@ -38,7 +41,7 @@ _PEERS = {
     "hpa": "re-implementation of the HPA/KEDA ratio: metric over target, tolerance, stabilisation window",
     "spark-dynamic-allocation": "re-implementation of Spark's dynamic allocation: pending and running tasks",
     "dstream": "re-implementation of the DStream ratio rule: processing time over batch interval",
-    "static": "no regulation: sized once for the peak",
+    "static": "no regulation: sized once for the peak load",
 }
 
 
@@ -53,32 +56,32 @@ def describe(name: str) -> str:
 def build(
     name: str, settings: Mapping[str, Mapping[str, Any]] | None = None, scenario_peak_per_s: float | None = None
 ) -> Policy:
-    """The policy with these settings. `scenario_peak_per_s` is the load that `static` is sized for."""
-    given = read(settings or {})
+    """Return the policy with these settings. `scenario_peak_per_s` is the load that `static` is sized for."""
+    parsed = read(settings or {})
     if name in _OURS:
-        made = _OURS[name][0](given)
+        policy = _OURS[name][0](parsed)
     elif name == "static":
-        made = PEERS[name](peak_per_s=scenario_peak_per_s)
+        policy = PEERS[name](peak_per_s=scenario_peak_per_s)
     elif name in _PEERS:
-        made = PEERS[name]()
+        policy = PEERS[name]()
     elif ":" in name:
-        return dotted_paths.extended(dotted_paths.policy(name), given.plugins)
+        return dotted_paths.extended(dotted_paths.policy(name), parsed.plugins)
     else:
         raise ConfigError(f"there is no policy {name!r}", fix=nearest(name, names()))
-    return dotted_paths.extended(replace(made, name=name), given.plugins)
+    return dotted_paths.extended(replace(policy, name=name), parsed.plugins)
 
 
 def paper_settings(settings: Settings) -> paper.PaperSettings:
-    given = settings.paper
+    values = settings.paper
     return paper.PaperSettings(
-        cadence_s=given.cadence,
-        settle_s=given.settle,
-        window_s=given.window,
-        fence=4.0 if given.fence else math.inf,
-        noise_filter=given.noise_filter,
-        rate_skew=given.rate_skew,
-        queue_skew=given.queue_skew,
-        shrink_factor=given.shrink_factor,
-        idle_pending_s=given.idle_pending,
-        blacklist_ratio=given.blacklist_ratio,
+        cadence_s=values.cadence,
+        settle_s=values.settle,
+        window_s=values.window,
+        fence=paper.FENCE if values.fence else math.inf,
+        noise_filter=values.noise_filter,
+        rate_skew=values.rate_skew,
+        queue_skew=values.queue_skew,
+        shrink_factor=values.shrink_factor,
+        idle_pending_s=values.idle_pending,
+        blacklist_ratio=values.blacklist_ratio,
     )

@@ -10,9 +10,9 @@ from functools import partial
 from homeostat.core.configuration import Knob
 from homeostat.core.findings import Diagnosis
 from homeostat.core.view import View
+from homeostat.models.batch_model import RECENT
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.capacity import (
-    RECENT,
     Load,
     backlog_rows,
     level,

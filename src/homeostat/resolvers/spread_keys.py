@@ -21,8 +21,8 @@ from homeostat.core.findings import (
     Proposal,
 )
 from homeostat.core.view import View
-from homeostat.models.batch_model import batch_time, waves_of
-from homeostat.models.capacity import RECENT, arrived_rows, speed_up
+from homeostat.models.batch_model import RECENT, batch_time, waves_of
+from homeostat.models.capacity import arrived_rows, speed_up
 from homeostat.resolvers.alert import alert_about
 
 _SEEN = 3  # batches: before them another key may have been hot

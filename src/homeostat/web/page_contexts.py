@@ -110,7 +110,7 @@ def record(store: Store, asked: Asked) -> dict[str, Any]:
 
 def traffic(store: Store, asked: Asked) -> dict[str, Any]:
     from homeostat.models import forecast as models
-    from homeostat.models.load_ahead import MOST_APART
+    from homeostat.models.load_ahead import MOST_SEPARATE_SOURCES
 
     info = known_run(store, asked["run"])
     seen = arrived(store, info.name, MOST_BATCHES)
@@ -118,7 +118,7 @@ def traffic(store: Store, asked: Asked) -> dict[str, Any]:
     history = models.regular(seen.times_s, seen.per_s, horizon_s=horizon_s)
     if not history.known:
         raise RefusalError(404, "this run has no batches to forecast from", "let it run for a while")
-    sources = seen.sources if len(seen.sources) <= MOST_APART else {}
+    sources = seen.sources if len(seen.sources) <= MOST_SEPARATE_SOURCES else {}
     apart = forecast_apart(seen.times_s, sources, math.inf, horizon_s)
     return {"run": info.name, "sources": apart_json(apart), **as_json(models.forecast(history, horizon_s))}
 

@@ -40,7 +40,7 @@ def test_a_daily_load_is_forecast_better_than_by_its_last_value_and_it_says_so()
     made = forecast(history_of(21, DAY_S), DAY_S)
     assert made.usable
     assert made.champion not in NAIVE
-    assert "of that of the last value" in made.reason
+    assert "× that of repeating the last value" in made.reason
     scores = {score.name: score.mase for score in made.scores}
     assert made.mase == min(scores.values()) < 0.7 * scores["seasonal naive"] < scores["last value"]
     assert made.origins >= 40
@@ -70,7 +70,7 @@ def test_an_interval_is_wide_where_the_load_is_high() -> None:
 def test_a_load_that_never_changes_needs_no_forecast(level: float) -> None:
     made = forecast(regular(np.arange(3000) * 60.0, np.full(3000, level), horizon_s=HOUR_S), HOUR_S)
     assert (made.champion, made.usable) == ("last value", False)
-    assert "the load stays as it is" in made.reason
+    assert "the load stays the same" in made.reason
     assert made.values == pytest.approx(np.full(made.values.shape, level))
 
 
@@ -90,7 +90,7 @@ def test_a_naive_one_that_is_as_good_speaks() -> None:
 def test_too_little_history_says_how_much_is_needed() -> None:
     made = forecast(history_of(0.1), 6 * HOUR_S)
     assert not made.usable
-    assert made.reason == "not usable: 14.7 h of history is needed for a horizon of 6 h, there is 2.5 h"
+    assert made.reason == "not usable: a horizon of 6 h needs 14.7 h of history, but there is only 2.5 h"
     assert np.isfinite(made.column(0.5)).all()
     assert np.isnan(made.column(0.9)).all()
     assert forecast(regular(np.empty(0), np.empty(0), horizon_s=HOUR_S), HOUR_S).usable is False
@@ -197,7 +197,7 @@ def test_a_gap_where_it_would_be_tested_is_told() -> None:
     times_s, per_s = days_of_load(10)
     kept = (times_s < times_s[0] + 6 * DAY_S) | (times_s >= times_s[-1])
     made = forecast(regular(times_s[kept], per_s[kept], horizon_s=HOUR_S), HOUR_S)
-    assert made.reason == "not usable: the newest part of the history, which would test it, is unknown"
+    assert made.reason == "not usable: the newest part of the history, which would test the forecast, is unknown"
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda each: each.name)

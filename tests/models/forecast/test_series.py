@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from homeostat.core.observation import NAN
-from homeostat.models.forecast.series import MOST_POINTS, found_season, regular
+from homeostat.models.forecast.series import MOST_POINTS, detected_season, regular
 
 DAY_S = 86_400.0
 
@@ -29,9 +29,9 @@ def test_what_no_load_can_be_is_left_out_and_told() -> None:
     made = regular(np.arange(40) * 60.0, values, horizon_s=600.0)
     assert np.flatnonzero(np.isnan(made.values)).tolist() == [3, 7, 11, 13]
     assert made.repairs == (
-        "1 missing: left out",
-        "2 negative or without bounds: left out",
-        "1 more than 1000 times the usual peak: left out",
+        "values left out: 1 missing",
+        "values left out: 2 negative or infinite",
+        "values left out: 1 above 1000 times the usual peak",
     )
 
 
@@ -76,8 +76,8 @@ def test_day_and_week_count_once_they_were_seen_twice() -> None:
 
 def test_a_season_is_found_only_where_there_is_one() -> None:
     noise = np.random.default_rng(2).normal(0.0, 1.0, 600)
-    assert found_season(noise) == 0
-    assert found_season(np.ones(600)) == 0
-    assert found_season(np.linspace(0.0, 100.0, 600) + noise) == 0
-    assert found_season(10 * np.sin(np.arange(600) / 50 * 2 * np.pi) + noise) == pytest.approx(50, abs=1)
-    assert found_season(np.empty(0)) == 0
+    assert detected_season(noise) == 0
+    assert detected_season(np.ones(600)) == 0
+    assert detected_season(np.linspace(0.0, 100.0, 600) + noise) == 0
+    assert detected_season(10 * np.sin(np.arange(600) / 50 * 2 * np.pi) + noise) == pytest.approx(50, abs=1)
+    assert detected_season(np.empty(0)) == 0

@@ -1,4 +1,4 @@
-"""The load minutes to days ahead, with intervals, by whichever candidate has been best for this very source."""
+"""Forecasts the load minutes to days ahead, with intervals, by the candidate that was best for this source so far."""
 
 from homeostat.models.forecast.backtest import ORIGINS
 from homeostat.models.forecast.baselines import Forecaster

@@ -1,4 +1,4 @@
-"""What each candidate would have said in the past, and how wrong it would have been."""
+"""Tests what each candidate would have forecast in the past, and how wrong it would have been."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from homeostat.core.observation import NAN, Array
 from homeostat.models.forecast.baselines import Forecaster, rolled
 from homeostat.models.forecast.series import LEAST_SEASONS, Series, known_mean
 
+# Moments of the past at which every candidate is tested: more compare them better, each costs a forecast. A choice.
 ORIGINS = 64
 
+# With fewer origins, errors say too little about the next forecast. A choice.
 _LEAST_ORIGINS = 8
-_NEWEST = 0.4
-_TESTED_HORIZONS = 4
-_TESTED = 1 / 3
+# Share of the origins that lie within the last horizon, where only the first steps can be checked: they show whether a
+# candidate noticed the latest change. A choice.
+_NEWEST_SHARE = 0.4
+# The tested part of the history: at least this many horizons, and at least this share of it. A larger part leaves less
+# to learn from. Choices.
+_TESTED_HORIZONS, _TESTED_SHARE = 4, 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """For each candidate a line of forecasts for each origin, beside what came; NaN where nothing has come yet.
+    """The forecasts of each candidate, one line per origin, and the `actual` values; NaN where they are still unknown.
 
-    `now` holds what each of them says at the end of the history. A candidate that had nothing to say at one of the
-    origins is not in; one that failed is told in `failures`.
+    `now` has the forecast of each candidate at the end of the history. A candidate that could not forecast at every
+    origin is left out. One that raised an error is reported in `failures`.
     """
 
     origins: tuple[int, ...]
@@ -37,36 +42,38 @@ class Backtest:
         return np.asarray(np.abs(self.past[name][:, :steps] - self.actual[:, :steps]))
 
     def error(self, name: str, steps: int) -> float:
-        """Mean absolute error over the next steps."""
+        """Return the mean absolute error over the next steps."""
         return float(known_mean(self.errors(name, steps).reshape(1, -1))[0])
 
     def tested(self, steps: int) -> bool:
-        """Whether enough of what came is known."""
+        """Return whether enough actual values are known."""
         return int(np.isfinite(self.actual[:, :steps]).any(axis=1).sum()) >= _LEAST_ORIGINS
 
 
 def needed(history: Series, steps: int) -> int:
-    """How many values a backtest needs: to learn from, a season twice if there is one, and to be tested on."""
-    return _learned(history, steps) + steps + _LEAST_ORIGINS
+    """Return how many values a backtest needs: two seasons to learn from, if there is a season, and some to test on."""
+    return _training_values(history, steps) + steps + _LEAST_ORIGINS
 
 
-def _learned(history: Series, steps: int) -> int:
+def _training_values(history: Series, steps: int) -> int:
     return max(LEAST_SEASONS * history.day + 1, steps + _LEAST_ORIGINS)
 
 
 def _first_origin(history: Series, steps: int) -> int:
     count = len(history.values)
-    tested = max(_TESTED_HORIZONS * steps, round(_TESTED * count))
-    return min(max(_learned(history, steps), count - tested), count - steps - _LEAST_ORIGINS)
+    tested = max(_TESTED_HORIZONS * steps, round(_TESTED_SHARE * count))
+    return min(max(_training_values(history, steps), count - tested), count - steps - _LEAST_ORIGINS)
 
 
 def backtest(history: Series, steps: int, candidates: Sequence[Forecaster], most: int = ORIGINS) -> Backtest:
-    """Origins spread over the newest part of the history, some of them near its end, where only the first steps are
-    known."""
+    """Test the candidates at origins spread over the newest part of the history.
+
+    Some origins lie near its end, where only the first steps can be checked.
+    """
     count = len(history.values)
     first, last = _first_origin(history, steps), count - steps
-    whole = np.linspace(first, last, round((1 - _NEWEST) * most))
-    newest = np.linspace(last, count - 1, round(_NEWEST * most))
+    whole = np.linspace(first, last, round((1 - _NEWEST_SHARE) * most))
+    newest = np.linspace(last, count - 1, round(_NEWEST_SHARE * most))
     origins = tuple(int(origin) for origin in np.unique(np.concatenate([whole, newest]).astype(np.int64)))
     extended = np.concatenate([history.values, np.full(steps, NAN)])
     actual = np.stack([extended[origin : origin + steps] for origin in origins])
@@ -74,7 +81,7 @@ def backtest(history: Series, steps: int, candidates: Sequence[Forecaster], most
     for each in candidates:
         try:
             lines = bridged(rolled(each, history, (*origins, count), steps).reshape(len(origins) + 1, steps))
-        except Exception as error:  # a plug-in's; the others still speak
+        except Exception as error:  # a plug-in must not stop the others
             failures.append(f"{each.name} failed and is left out: {type(error).__name__}: {error}")
             continue
         if np.isfinite(lines).all():
@@ -83,9 +90,9 @@ def backtest(history: Series, steps: int, candidates: Sequence[Forecaster], most
 
 
 def bridged(lines: Array) -> Array:
-    """Steps about which a line says nothing, because a gap hides them, are taken from their neighbours."""
+    """Fill the steps that a line cannot forecast, because of a gap in the history, from their neighbours."""
     for line in lines:
-        known = np.isfinite(line)
-        if known.any() and not known.all():
-            line[~known] = np.interp(np.flatnonzero(~known), np.flatnonzero(known), line[known])
+        is_known = np.isfinite(line)
+        if is_known.any() and not is_known.all():
+            line[~is_known] = np.interp(np.flatnonzero(~is_known), np.flatnonzero(is_known), line[is_known])
     return lines

@@ -1,4 +1,4 @@
-"""The forecasts that any other must beat, and the protocol they all keep to."""
+"""The naive forecasts that every other must beat, and the protocol of a forecaster."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ NAIVE = (LAST_VALUE, SEASONAL_NAIVE, WEEKLY_NAIVE)
 
 
 class Forecaster(Protocol):
-    """Says how it goes on. A plug-in needs no more; its intervals come from how wrong it was."""
+    """Forecasts a series. A plug-in needs no more; its intervals come from its past errors."""
 
     @property
     def name(self) -> str: ...
 
     def ahead(self, history: Series, steps: int) -> Array:
-        """The middle of what is expected for each of the next steps; NaN where it cannot tell."""
+        """Return the expected median of each of the next steps; NaN where it is unknown."""
         ...
 
 
 @runtime_checkable
 class Rolling(Protocol):
-    """A forecaster that can go through a history once and tell what it would have said at many moments."""
+    """A forecaster that can forecast from many moments in one pass over the history."""
 
     def rolled(self, history: Series, origins: Sequence[int], steps: int) -> Array:
-        """A line for each origin, from the values before it and no others."""
+        """Return one line of forecasts per origin, using only the values before it."""
         ...
 
 
@@ -48,13 +48,13 @@ class LastValue:
     name: str = LAST_VALUE
 
     def ahead(self, history: Series, steps: int) -> Array:
-        known = history.values[np.isfinite(history.values)]
-        return np.full(steps, known[-1] if len(known) else NAN)
+        values = history.values[np.isfinite(history.values)]
+        return np.full(steps, values[-1] if len(values) else NAN)
 
 
 @dataclass(frozen=True, slots=True)
 class SeasonalNaive:
-    """What was a day ago, or a season, where the history shows another one in place of a day."""
+    """The value one day ago, or one season ago if the history shows a season other than a day."""
 
     name: str = SEASONAL_NAIVE
 
@@ -64,7 +64,7 @@ class SeasonalNaive:
 
 @dataclass(frozen=True, slots=True)
 class WeeklyNaive:
-    """What was a week ago."""
+    """The value one week ago."""
 
     name: str = WEEKLY_NAIVE
 
@@ -73,7 +73,7 @@ class WeeklyNaive:
 
 
 def _again(values: Array, season: int, steps: int) -> Array:
-    """The last season once more; what is unknown of it, as in the one before."""
+    """Repeat the last season. Unknown values come from the season before."""
     if not season:
         return np.full(steps, NAN)
     before, last = values[-2 * season :].reshape(2, season)

@@ -1,4 +1,4 @@
-"""The forecast of the candidate that would have been best, with its error; and whether it is worth acting upon."""
+"""Forecasts with the candidate that would have been best so far, and says whether the forecast is worth acting on."""
 
 from __future__ import annotations
 
@@ -28,18 +28,21 @@ CANDIDATES: tuple[Forecaster, ...] = (
 )
 QUANTILES = (0.1, 0.5, 0.9)
 
-_AS_GOOD = 0.98
-_CLEARLY = 0.95
-_SURE = 1.0
-_UNTESTED = "the newest part of the history, which would test it, is unknown"
+# A candidate must have at most this share of the best naive error to be preferred: a naive forecast breaks less often.
+# A choice.
+_BETTER_THAN_NAIVE = 0.98
+# A forecast is acted on only if its error is at most this share of the last value's, and the gain exceeds this many
+# standard errors. Stricter limits act ahead less often; looser ones act on chance. Choices.
+_CLEARLY_BETTER, _GAIN_ERRORS = 0.95, 1.0
+_UNTESTED = "the newest part of the history, which would test the forecast, is unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A candidate in the backtest: mean absolute error over the horizon, as such and as MASE.
+    """The mean absolute error of a candidate over the horizon in the backtest, in rows/s and as MASE.
 
-    MASE is that error ÷ the mean change of the load from one season to the next (from one step to the next, where
-    there is no season), all over the history.
+    MASE is that error ÷ the mean change of the load from one season to the next, over the whole history. Without a
+    season it is the change from one step to the next.
     """
 
     name: str
@@ -49,11 +52,10 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """`values` has a line for each step and a column for each quantile. The line i is about the step that begins at
-    `made_at_s + i · step_s`.
+    """`values` has one line per step and one column per quantile. Line i starts at `made_at_s + i · step_s`.
 
-    `usable` says whether it is clearly better than to assume that the load stays as it is; `reason` says why.
-    `coverage` is the share of the backtest that lay between the outermost quantiles, which aim at `nominal`.
+    `usable` says whether the forecast is clearly better than assuming that the load stays the same; `reason` says why.
+    `coverage` is the share of the backtest that lay between the outermost quantiles; it should be `nominal`.
     """
 
     made_at_s: float
@@ -83,18 +85,18 @@ class Forecast:
         return next((score.mase for score in self.scores if score.name == self.champion), NAN)
 
     def at(self, ahead_s: float, quantile: float = 0.5) -> float:
-        """The rate so long after it was made."""
+        """Return the rate `ahead_s` after the forecast was made."""
         return float(self.column(quantile)[self._step(ahead_s)])
 
     def highest(self, ahead_s: float, quantile: float = 0.5) -> float:
-        """The highest rate until then."""
+        """Return the highest rate until `ahead_s` after the forecast was made."""
         return float(self.column(quantile)[: self._step(ahead_s) + 1].max())
 
     def column(self, quantile: float) -> Array:
         if quantile not in self.quantiles:
             raise ConfigError(
                 f"the forecast has no quantile {quantile:g}",
-                fix=f"ask for it: it has {', '.join(map(str, self.quantiles))}",
+                fix=f"use one of its quantiles: {', '.join(map(str, self.quantiles))}",
             )
         return np.asarray(self.values[:, self.quantiles.index(quantile)])
 
@@ -110,7 +112,7 @@ def forecast(
     candidates: Sequence[Forecaster] = CANDIDATES,
     most_origins: int = ORIGINS,
 ) -> Forecast:
-    """The next `horizon_s`; the candidate speaks whose mean error over that horizon was smallest in the backtest."""
+    """Forecast the next `horizon_s` with the candidate that had the smallest mean error over it in the backtest."""
     return forecasts(history, [horizon_s], quantiles=quantiles, candidates=candidates, most_origins=most_origins)[0]
 
 
@@ -122,34 +124,34 @@ def forecasts(
     candidates: Sequence[Forecaster] = CANDIDATES,
     most_origins: int = ORIGINS,
 ) -> list[Forecast]:
-    """One for each horizon, each with a champion of its own, from a single backtest.
+    """Return one forecast per horizon, each with its own champion, from a single backtest.
 
-    A candidate that is slow may say in `most_origins` at how many moments of the past it can be tried.
+    A slow candidate may limit with its attribute `most_origins` at how many moments of the past it is tested.
     """
     steps = [max(1, math.ceil(horizon_s / history.step_s - 1e-9)) for horizon_s in horizons_s]
-    wanted = tuple(sorted({*quantiles, 0.5}))
+    levels = tuple(sorted({*quantiles, 0.5}))
     if len(history.values) > MOST_POINTS or not np.isfinite(history.values[:1]).all():
         history = history.newest()
     if len(history.values) < needed(history, max(steps)):
-        history = replace(history, day=0, week=0)  # the season cannot be learned and tested yet
+        history = replace(history, day=0, week=0)  # too short to learn and test a season
     least = needed(history, max(steps))
     if history.known < least / 2 or len(history.values) < least:
-        return [_unusable(history, each, wanted, _too_short(history, each, least)) for each in steps]
+        return [_unusable(history, each, levels, _too_short(history, each, least)) for each in steps]
     others = [each for each in candidates if each.name != LAST_VALUE]
     most = min([most_origins, *(getattr(each, "most_origins", most_origins) for each in others)])
     trials = backtest(history, max(steps), [LastValue(), *others], most)
     return [
-        _best(history, trials, each, wanted) if trials.tested(each) else _unusable(history, each, wanted, _UNTESTED)
+        _best(history, trials, each, levels) if trials.tested(each) else _unusable(history, each, levels, _UNTESTED)
         for each in steps
     ]
 
 
 def season_scale(history: Series) -> float:
-    """The mean change from one season to the next: what MASE is in units of."""
+    """Return the mean change from one season to the next: the unit of MASE."""
     lag = history.day or 1
     changes = np.abs(history.values[lag:] - history.values[:-lag])
-    known = changes[np.isfinite(changes)]
-    return float(known.mean()) if len(known) else NAN
+    known_changes = changes[np.isfinite(changes)]
+    return float(known_changes.mean()) if len(known_changes) else NAN
 
 
 def _best(history: Series, trials: Backtest, steps: int, quantiles: tuple[float, ...]) -> Forecast:
@@ -157,69 +159,76 @@ def _best(history: Series, trials: Backtest, steps: int, quantiles: tuple[float,
     errors = {name: trials.error(name, steps) for name in trials.past}
     scores = [Score(name, error, error / scale if scale > 0 else NAN) for name, error in errors.items()]
     champion = _champion(errors)
-    usable, reason = _verdict(trials, errors, champion, steps)
-    said, actual = trials.past[champion][:, :steps], trials.actual[:, :steps]
-    off = Errors(said, actual)
+    usable, reason = _usability(trials, errors, champion, steps)
+    past, actual = trials.past[champion][:, :steps], trials.actual[:, :steps]
+    past_errors = Errors(past, actual)
     return Forecast(
         made_at_s=history.end_s,
         step_s=history.step_s,
         quantiles=quantiles,
-        values=_around(trials.now[champion][:steps], off, quantiles),
+        values=_around(trials.now[champion][:steps], past_errors, quantiles),
         champion=champion,
         usable=usable,
         reason=reason,
         origins=len(trials.origins),
         season_s=history.day * history.step_s,
-        coverage=off.coverage(said, actual, quantiles[0], quantiles[-1]),
+        coverage=past_errors.coverage(past, actual, quantiles[0], quantiles[-1]),
         scores=tuple(sorted(scores, key=lambda score: score.error_per_s)),
         history_s=history.step_s * len(history.values),
         repairs=(*history.repairs, *trials.failures),
     )
 
 
-def _around(expected: Array, off: Errors, quantiles: tuple[float, ...]) -> Array:
-    """Quantiles that hold the forecast between them, also one that has always been too high or too low."""
-    values, middle = off.quantiles(expected, quantiles), quantiles.index(0.5)
+def _around(expected: Array, past_errors: Errors, quantiles: tuple[float, ...]) -> Array:
+    """Quantiles around the forecast. They include it even if it was always too high or too low."""
+    values, middle = past_errors.quantiles(expected, quantiles), quantiles.index(0.5)
     line = expected[:, np.newaxis]
     return np.hstack([np.minimum(values[:, :middle], line), line, np.maximum(values[:, middle + 1 :], line)])
 
 
 def _champion(errors: Mapping[str, float]) -> str:
-    """The best one, unless a naive one is as good."""
+    """The best candidate, unless a naive one is as good."""
     best = min(errors, key=lambda name: errors[name])
     naive = min((name for name in NAIVE if name in errors), key=lambda name: errors[name])
-    return naive if errors[best] > _AS_GOOD * errors[naive] or errors[naive] <= 0 else best
+    return naive if errors[best] > _BETTER_THAN_NAIVE * errors[naive] or errors[naive] <= 0 else best
 
 
-def _verdict(trials: Backtest, errors: Mapping[str, float], champion: str, steps: int) -> tuple[bool, str]:
+def _usability(trials: Backtest, errors: Mapping[str, float], champion: str, steps: int) -> tuple[bool, str]:
     if champion == LAST_VALUE:
-        return False, "not usable: to assume that the load stays as it is does as well"
+        return False, "not usable: assuming that the load stays the same is as good"
     ratio = f"{errors[champion] / errors[LAST_VALUE]:.2f}" if errors[LAST_VALUE] > 0 else "1"
     if not _clearly_better(trials, champion, LAST_VALUE, steps):
-        return False, f"not usable: its error is {ratio} of that of the last value, which is as good"
-    return True, f"its error is {ratio} of that of the last value"
+        return (
+            False,
+            f"not usable: its error, {ratio} × that of repeating the last value, is not clearly smaller",
+        )
+    return True, f"its error is {ratio} × that of repeating the last value"
 
 
 def _clearly_better(trials: Backtest, name: str, other: str, steps: int) -> bool:
-    """By a twentieth at least, and by more than its standard error. Horizons overlap, so origins count for less."""
+    """Whether one candidate beats another by enough, and by more than chance. Horizons overlap, so origins count for
+    less."""
     ours, theirs = (known_mean(trials.errors(each, steps)) for each in (name, other))
     ours, theirs = ours[np.isfinite(ours)], theirs[np.isfinite(theirs)]
     gain = theirs - ours
     span = trials.origins[-1] - trials.origins[0]
     independent = max(2.0, min(float(len(gain)), span / steps))
-    return bool(ours.mean() <= _CLEARLY * theirs.mean() and gain.mean() > _SURE * gain.std() / math.sqrt(independent))
+    return bool(
+        ours.mean() <= _CLEARLY_BETTER * theirs.mean()
+        and gain.mean() > _GAIN_ERRORS * gain.std() / math.sqrt(independent)
+    )
 
 
 def _too_short(history: Series, steps: int, least: int) -> str:
     needed_s, horizon_s, there_s = (count * history.step_s for count in (least, steps, history.known))
     return (
-        f"{_duration(needed_s)} of history is needed for a horizon of {_duration(horizon_s)}, "
-        f"there is {_duration(there_s)}"
+        f"a horizon of {_duration(horizon_s)} needs {_duration(needed_s)} of history, "
+        f"but there is only {_duration(there_s)}"
     )
 
 
 def _unusable(history: Series, steps: int, quantiles: tuple[float, ...], why: str) -> Forecast:
-    """The last value, without an interval: nothing is known about how wrong it may be."""
+    """The last value without an interval, because its error is unknown."""
     values = np.full((steps, len(quantiles)), NAN)
     values[:, quantiles.index(0.5)] = LastValue().ahead(history, steps)
     return Forecast(

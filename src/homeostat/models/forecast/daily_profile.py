@@ -1,4 +1,4 @@
-"""The usual course of a day or a week, times how the load compares with it now: a tenth of a millisecond."""
+"""The usual course of a day or a week times the present level. It takes a tenth of a millisecond."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from homeostat.models.forecast.series import WEEK_DAYS, Series, known_mean
 
 PROFILE = "profile"
 
-_RECENT = 1 / 12
+# Share of a day whose load sets the present level: longer is steadier, shorter follows a shift sooner. A choice.
+_LEVEL_SHARE_OF_DAY = 1 / 12
+# Weeks that the course is the median of: more resist odd weeks, fewer follow a change of habits. A choice.
 _WEEKS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Median of the same time of the week (of the day, while there are not two weeks) × recent level.
+    """Median of the same time of the week (of the day, before there are two weeks) × the recent level.
 
-    Medians do not see a spike, a gap only leaves fewer of them; each week counts relative to its own level, so that a
-    level shift does not distort the course, and the recent ratio carries it on.
+    Medians ignore spikes, and a gap only leaves fewer values. Each week counts relative to its own level, so a level
+    shift does not distort the course; the recent ratio carries it on.
     """
 
     name: str = PROFILE
@@ -33,21 +35,21 @@ class Profile:
         lines = history.values[-cycles * season :].reshape(cycles, season)
         levels = known_mean(lines)
         course = _medians(lines / np.where(levels > 0, levels, NAN)[:, np.newaxis])
-        recent = max(1, round(history.day * _RECENT))
-        known = np.isfinite(history.values[-recent:]) & np.isfinite(course[-recent:])
-        usual = course[-recent:][known].sum()
-        level = history.values[-recent:][known].sum() / usual if usual > 0 else _newest(levels)
+        recent = max(1, round(history.day * _LEVEL_SHARE_OF_DAY))
+        both_known = np.isfinite(history.values[-recent:]) & np.isfinite(course[-recent:])
+        usual = course[-recent:][both_known].sum()
+        level = history.values[-recent:][both_known].sum() / usual if usual > 0 else _newest(levels)
         return np.resize(course * level, steps)
 
 
 def _newest(levels: Array) -> float:
-    known = levels[np.isfinite(levels)]
-    return float(known[-1]) if len(known) else NAN
+    known_levels = levels[np.isfinite(levels)]
+    return float(known_levels[-1]) if len(known_levels) else NAN
 
 
 def _medians(lines: Array) -> Array:
-    """Of each column, without what is unknown; numpy's own takes ten times as long."""
-    ordered = np.sort(lines, axis=0)  # the unknown ones last
+    """Median of the known values of each column; numpy's nanmedian takes ten times as long."""
+    ordered = np.sort(lines, axis=0)  # NaN sorts last
     counts = np.isfinite(lines).sum(axis=0)
     columns = np.arange(lines.shape[1])
     below, above = (

@@ -1,4 +1,4 @@
-"""How far off a forecast may be, from how far off it was: quantiles of its own errors in the backtest."""
+"""Intervals around a forecast, from the quantiles of its own errors in the backtest."""
 
 from __future__ import annotations
 
@@ -9,34 +9,42 @@ import numpy as np
 from homeostat.core.observation import NAN, Array
 from homeostat.models.forecast.series import knots, known_mean
 
-_NEIGHBOURS = 1.5
-_GROWTH = 1.15
-_FLOOR = 0.05
+# Errors of steps up to this factor nearer or further count too: more smooth the quantiles, fewer keep the horizons
+# apart. A choice.
+_NEIGHBOUR_FACTOR = 1.5
+# Quantiles are computed at steps that are this factor apart and interpolated between. A choice.
+_STEP_GROWTH = 1.15
+# Added to every forecast, as a share of the mean, so that a forecast near 0 still has an interval. A choice.
+_FLOOR_SHARE = 0.05
+# Parts of the backtest for the cross-validated coverage: more are fairer and take longer. A choice.
 _STRETCHES = 8
+# The power while levels vary too little to fit it, and the variance of ln(level) from which they do: half-way between
+# constant and proportional errors. Choices.
+_ASSUMED_POWER, _LEAST_LEVEL_VARIANCE = 0.5, 1e-6
 
 
 class Errors:
-    """Relative to a scale that grows with the forecast as the errors were seen to: (forecast + floor) ^ power."""
+    """Errors relative to (forecast + floor) ^ power, a scale that grows with the forecast as the errors did."""
 
-    def __init__(self, said: Array, actual: Array) -> None:
-        self._floor = max(_FLOOR * float(np.mean(said)), 1e-9)
-        self._power = _power(said + self._floor, np.abs(actual - said))
-        self._relative = (actual - said) / self._scale(said)
+    def __init__(self, forecasts: Array, actual: Array) -> None:
+        self._floor = max(_FLOOR_SHARE * float(np.mean(forecasts)), 1e-9)
+        self._power = _power(forecasts + self._floor, np.abs(actual - forecasts))
+        self._relative = (actual - forecasts) / self._scale(forecasts)
 
-    def quantiles(self, forecast: Array, wanted: Sequence[float]) -> Array:
-        """A line for each step, a column for each quantile."""
-        return self._around(forecast, _offsets(self._relative, wanted))
+    def quantiles(self, forecast: Array, levels: Sequence[float]) -> Array:
+        """Return one line per step and one column per quantile."""
+        return self._around(forecast, _offsets(self._relative, levels))
 
-    def coverage(self, said: Array, actual: Array, low: float, high: float) -> float:
-        """Share of what came that lay between two quantiles, each stretch judged by the errors in the others."""
+    def coverage(self, forecasts: Array, actual: Array, low: float, high: float) -> float:
+        """Return the share of actual values between two quantiles, each stretch judged by the errors of the others."""
         inside = np.full_like(actual, NAN)
-        for stretch in np.array_split(np.arange(len(said)), min(_STRETCHES, len(said))):
+        for stretch in np.array_split(np.arange(len(forecasts)), min(_STRETCHES, len(forecasts))):
             offsets = _offsets(np.delete(self._relative, stretch, axis=0), (low, high))
             for number in stretch:
-                bounds = self._around(said[number], offsets)
-                known = np.isfinite(actual[number]) & np.isfinite(bounds).all(axis=1)
-                held = (actual[number] >= bounds[:, 0]) & (actual[number] <= bounds[:, 1])
-                inside[number] = np.where(known, held, NAN)
+                bounds = self._around(forecasts[number], offsets)
+                usable = np.isfinite(actual[number]) & np.isfinite(bounds).all(axis=1)
+                covered = (actual[number] >= bounds[:, 0]) & (actual[number] <= bounds[:, 1])
+                inside[number] = np.where(usable, covered, NAN)
         return float(known_mean(inside.reshape(1, -1))[0])
 
     def _around(self, forecast: Array, offsets: Array) -> Array:
@@ -47,39 +55,39 @@ class Errors:
 
 
 def _power(levels: Array, errors: Array) -> float:
-    """The slope of ln error over ln level, between 0 (errors all alike) and 1 (in proportion)."""
+    """The slope of ln(error) over ln(level), between 0 (constant errors) and 1 (proportional errors)."""
     told = np.isfinite(errors) & (errors > 0)
     x, y = np.log(levels[told]), np.log(errors[told])
     spread = float(np.var(x)) if len(x) else 0.0
-    if spread < 1e-6:
-        return 0.5
+    if spread < _LEAST_LEVEL_VARIANCE:
+        return _ASSUMED_POWER
     return float(np.clip(np.mean((x - x.mean()) * (y - y.mean())) / spread, 0.0, 1.0))
 
 
-def _offsets(relative: Array, wanted: Sequence[float]) -> Array:
-    """Quantiles of the relative errors: a line for each step, interpolated between some of them."""
-    measured_at = knots(relative.shape[1], _GROWTH)
-    measured = np.stack([_quantiles(_near(relative, step), wanted) for step in measured_at])
-    told = np.isfinite(measured).all(axis=1)
-    if not told.any():
-        return np.full((relative.shape[1], len(wanted)), NAN)
+def _offsets(relative: Array, levels: Sequence[float]) -> Array:
+    """Quantiles of the relative errors, one line per step, interpolated between some of them."""
+    measured_at = knots(relative.shape[1], _STEP_GROWTH)
+    measured = np.stack([_quantiles(_near(relative, step), levels) for step in measured_at])
+    complete = np.isfinite(measured).all(axis=1)
+    if not complete.any():
+        return np.full((relative.shape[1], len(levels)), NAN)
     ahead = np.arange(1, relative.shape[1] + 1)
-    steps = np.array(measured_at)[told]
-    return np.stack([np.interp(ahead, steps, column) for column in measured[told].T], axis=1)
+    steps = np.array(measured_at)[complete]
+    return np.stack([np.interp(ahead, steps, column) for column in measured[complete].T], axis=1)
 
 
 def _near(relative: Array, step: int) -> Array:
-    """Errors of steps about as far ahead; a step alone has too few."""
-    low, high = int(step / _NEIGHBOURS), int(np.ceil(step * _NEIGHBOURS))
+    """Errors of steps about as far ahead; a single step has too few."""
+    low, high = int(step / _NEIGHBOUR_FACTOR), int(np.ceil(step * _NEIGHBOUR_FACTOR))
     near = relative[:, low:high]
     return np.asarray(near[np.isfinite(near).any(axis=1)])
 
 
-def _quantiles(errors: Array, wanted: Sequence[float]) -> Array:
-    """Further out than the plain ones, as so few origins demand: with n of them, the n + 1st must be covered."""
+def _quantiles(errors: Array, levels: Sequence[float]) -> Array:
+    """Conformal quantiles: further out than the plain ones, so that n errors also cover the next one."""
     count = len(errors)
-    known = errors[np.isfinite(errors)]
-    if not len(known):
-        return np.full(len(wanted), NAN)
-    levels = [0.5 + (quantile - 0.5) * (1 + 1 / max(count, 1)) for quantile in wanted]
-    return np.asarray(np.quantile(known, np.clip(levels, 0.0, 1.0)))
+    known_errors = errors[np.isfinite(errors)]
+    if not len(known_errors):
+        return np.full(len(levels), NAN)
+    widened = [0.5 + (level - 0.5) * (1 + 1 / max(count, 1)) for level in levels]
+    return np.asarray(np.quantile(known_errors, np.clip(widened, 0.0, 1.0)))

@@ -1,4 +1,4 @@
-"""How far the load will be off its usual course, learned by least squares for each horizon apart."""
+"""Predicts how far the load will deviate from its usual course, by least squares for each horizon."""
 
 from __future__ import annotations
 
@@ -12,23 +12,33 @@ from homeostat.models.forecast.series import Series, knots
 
 REGRESSION = "regression"
 
-_CARRIED_DAY, _CARRIED_WEEK = 0.3, 0.5  # how much the newest one counts in the usual course
-_FLOOR = 0.1  # of the mean load, added to all of it: a logarithm makes too much of hardly anything
-_WINDOWS = (1 / 144, 1 / 24, 1 / 4, 1.0)  # of a day, over which recent deviations are averaged
+# Weight of the newest day and of the newest week in the usual course: more follow a change sooner, less resist odd
+# days. Choices.
+_DAY_WEIGHT, _WEEK_WEIGHT = 0.3, 0.5
+# Share of the mean load that is added before taking logarithms, which exaggerate changes near 0. A choice.
+_FLOOR_SHARE = 0.1
+# Windows over which recent deviations are averaged, in days: 10 min, 1 h, 6 h and 1 d. A choice.
+_WINDOWS = (1 / 144, 1 / 24, 1 / 4, 1.0)
 _HOUR = _WINDOWS[1]
-_SMOOTHED = 1 / 48  # of a day, to both sides
-_HIGHEST = 3.0  # times what was ever seen; no forecast goes beyond
+# Half-width of the smoothing of the usual course, in days: wider removes more noise and more of sharp peaks. A choice.
+_SMOOTHING_HALF_WIDTH = 1 / 48
+# No forecast exceeds this many times the largest load observed: a guard against extrapolation. A choice.
+_MOST_OVER_OBSERVED = 3.0
+# Ridge penalty relative to each feature's own sum of squares: more shrinks useless features, and useful ones too.
+# A choice.
 _RIDGE = 0.01
-_GROWTH = 1.4
+# Horizons that are fitted are this factor apart; weights between them are interpolated. A choice.
+_HORIZON_GROWTH = 1.4
+# With fewer rows nothing is fitted: there are up to eleven features. A choice.
 _LEAST_ROWS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """In logarithms: the deviation from the usual course at the target, from the deviations known at the origin.
+    """Predicts, in logarithms, the deviation from the usual course at the target from the deviations at the origin.
 
-    The sums behind the least squares grow from origin to origin, so that one pass serves all of them. Rows that the
-    first fit misses by far count less, which makes it nearly a median.
+    The sums for the least squares grow from origin to origin, so one pass serves all of them. Rows far from the first
+    fit count less, which makes the result nearly a median.
     """
 
     name: str = REGRESSION
@@ -37,11 +47,11 @@ class Regression:
         return np.asarray(self.rolled(history, [len(history.values)], steps)[0])
 
     def rolled(self, history: Series, origins: Sequence[int], steps: int) -> Array:
-        floor = _FLOOR * _mean(history.values[: min(origins)])
+        floor = _FLOOR_SHARE * _mean(history.values[: min(origins)])
         if floor <= 0 or not history.day:
             return np.full((len(origins), steps), NAN)
         features = _Features(np.log(history.values + floor), history.day, history.week, steps)
-        fitted_at = knots(steps, _GROWTH)
+        fitted_at = knots(steps, _HORIZON_GROWTH)
         fitted = np.stack([_fitted(features, each, origins) for each in fitted_at])
         forecasts = np.empty((len(origins), steps))
         ahead = np.arange(1, steps + 1)
@@ -54,8 +64,8 @@ class Regression:
 
 
 def _mean(values: Array) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else 0.0
+    known_values = values[np.isfinite(values)]
+    return float(known_values.mean()) if len(known_values) else 0.0
 
 
 def _fitted(features: _Features, ahead: int, origins: Sequence[int]) -> Array:
@@ -63,13 +73,13 @@ def _fitted(features: _Features, ahead: int, origins: Sequence[int]) -> Array:
     targets = np.arange(ahead, max(origins))
     x = features.of(targets, np.full(len(targets), ahead))
     y = features.logs[targets] - features.usual(targets, np.full(len(targets), ahead))
-    told = np.isfinite(y) & np.isfinite(x).all(axis=1)
-    targets, x, y = targets[told], x[told], y[told]
+    complete = np.isfinite(y) & np.isfinite(x).all(axis=1)
+    targets, x, y = targets[complete], x[complete], y[complete]
     before = targets < min(origins)
     first = _solved(x[before].T @ x[before], x[before].T @ y[before], int(before.sum()))
-    missed = np.abs(y - x @ first)
-    usual = max(float(np.median(missed[before])) if before.any() else 0.0, 1e-6)
-    weighted = x / np.maximum(1.0, missed / usual)[:, np.newaxis]
+    deviations = np.abs(y - x @ first)
+    usual = max(float(np.median(deviations[before])) if before.any() else 0.0, 1e-6)
+    weighted = x / np.maximum(1.0, deviations / usual)[:, np.newaxis]
     weights = np.empty((len(origins), x.shape[1]))
     squares, products, row = np.zeros((x.shape[1], x.shape[1])), np.zeros(x.shape[1]), 0
     for number in np.argsort(origins, kind="stable"):
@@ -82,7 +92,7 @@ def _fitted(features: _Features, ahead: int, origins: Sequence[int]) -> Array:
 
 
 def _solved(squares: Array, products: Array, rows: int) -> Array:
-    """With a ridge: features that say nothing new get no weight; with hardly any rows, none does."""
+    """Ridge regression: features that add nothing get little weight. With too few rows all weights are 0."""
     if rows < _LEAST_ROWS:
         return np.zeros(len(products))
     ridge = _RIDGE * np.diag(squares) + 1e-6 * rows
@@ -90,20 +100,20 @@ def _solved(squares: Array, products: Array, rows: int) -> Array:
 
 
 class _Features:
-    """What is known at an origin about a target, each relative to the usual course at the target."""
+    """The features of a target that are known at its origin, each relative to the usual course at the target."""
 
     def __init__(self, logs: Array, day: int, week: int, steps: int) -> None:
         self.logs = logs
-        self.highest = np.fmax.accumulate(logs) + np.log(_HIGHEST)
+        self.highest = np.fmax.accumulate(logs) + np.log(_MOST_OVER_OBSERVED)
         self._day, self._week = day, week
-        self._width = int(day * _SMOOTHED)
+        self._width = int(day * _SMOOTHING_HALF_WIDTH)
         extended = np.concatenate([logs, np.full(steps, NAN)])
         self._raw = extended
-        self._daily = _carried(_smoothed(extended, self._width), day, _CARRIED_DAY)
-        self._sharp = _carried(extended, day, _CARRIED_DAY)
-        self._weekly = _carried(_smoothed(extended, self._width), week, _CARRIED_WEEK) if week else self._daily
-        off = extended - self._daily
-        self._off = _filled([_recent_mean(off, max(1, round(day * share))) for share in _WINDOWS])
+        self._daily = _seasonal_mean(_smoothed(extended, self._width), day, _DAY_WEIGHT)
+        self._sharp = _seasonal_mean(extended, day, _DAY_WEIGHT)
+        self._weekly = _seasonal_mean(_smoothed(extended, self._width), week, _WEEK_WEIGHT) if week else self._daily
+        deviations = extended - self._daily
+        self._off = _filled([_recent_mean(deviations, max(1, round(day * share))) for share in _WINDOWS])
         hour = max(1, round(day * _HOUR))
         self._course = _recent_mean(self._daily, hour)
         self._weekly_off = np.nan_to_num(_recent_mean(self._weekly - self._daily, hour))
@@ -114,7 +124,7 @@ class _Features:
     def of(self, targets: IntArray, ahead: IntArray) -> Array:
         origins = targets - ahead
         usual = self.usual(targets, ahead)
-        columns = [np.ones(len(targets)), *(self._at(off, origins) for off in self._off)]
+        columns = [np.ones(len(targets)), *(self._at(deviations, origins) for deviations in self._off)]
         columns.append(np.nan_to_num(self._at(self._course, origins) - usual))
         yesterday = targets - self._whole(ahead, self._day)
         columns.append(np.nan_to_num(self._at(self._sharp, yesterday) - usual))
@@ -127,7 +137,7 @@ class _Features:
 
     @staticmethod
     def _whole(ahead: IntArray, season: int) -> IntArray:
-        """How much further back than one season, in whole ones, to find what is known at the origin."""
+        """How many steps to go back, in whole seasons, to a value that is known at the origin."""
         return np.asarray((ahead - 1) // season * season, dtype=np.int64)
 
     @staticmethod
@@ -136,29 +146,29 @@ class _Features:
 
 
 def _filled(windows: list[Array]) -> list[Array]:
-    """Where the last minutes are unknown, the last hours speak for them."""
+    """Where the last minutes are unknown, use the last hours."""
     filled = [np.nan_to_num(windows[-1])]
     for window in reversed(windows[:-1]):
         filled.append(np.where(np.isfinite(window), window, filled[-1]))
     return filled[::-1]
 
 
-def _carried(values: Array, season: int, weight: float) -> Array:
-    """For each place the mean of the same place in the seasons before it, the newer ones counting more."""
+def _seasonal_mean(values: Array, season: int, weight: float) -> Array:
+    """For each place the mean of the same place in earlier seasons; newer ones count more."""
     rows = -(-len(values) // season)
     lines = np.concatenate([values, np.full(rows * season - len(values), NAN)]).reshape(rows, season)
-    carried = np.empty_like(lines)
-    usual, seen = np.zeros(season), np.zeros(season)
+    means = np.empty_like(lines)
+    usual, counts = np.zeros(season), np.zeros(season)
     for number, line in enumerate(lines):
-        carried[number] = np.where(seen > 0, usual, NAN)
-        known = np.isfinite(line)
-        seen += known
-        usual += np.where(known, np.maximum(weight, 1.0 / np.maximum(seen, 1.0)) * (line - usual), 0.0)
-    return carried.reshape(-1)[: len(values)]
+        means[number] = np.where(counts > 0, usual, NAN)
+        is_known = np.isfinite(line)
+        counts += is_known
+        usual += np.where(is_known, np.maximum(weight, 1.0 / np.maximum(counts, 1.0)) * (line - usual), 0.0)
+    return means.reshape(-1)[: len(values)]
 
 
 def _smoothed(values: Array, width: int) -> Array:
-    """Mean over `width` places to both sides."""
+    """Mean over `width` places on each side."""
     if not width:
         return values
     padded = np.concatenate([values, np.full(width, NAN)])
@@ -166,10 +176,10 @@ def _smoothed(values: Array, width: int) -> Array:
 
 
 def _recent_mean(values: Array, count: int) -> Array:
-    """Mean of the known ones among the latest `count` values, at each place."""
-    known = np.isfinite(values)
-    totals = np.concatenate([[0.0], np.cumsum(np.where(known, values, 0.0))])
-    counts = np.concatenate([[0], np.cumsum(known)])
+    """At each place, the mean of the known values among the latest `count`."""
+    is_known = np.isfinite(values)
+    totals = np.concatenate([[0.0], np.cumsum(np.where(is_known, values, 0.0))])
+    counts = np.concatenate([[0], np.cumsum(is_known)])
     start = np.maximum(0, np.arange(1, len(values) + 1) - count)
     number = counts[1:] - counts[start]
     means = np.full(len(values), NAN)

@@ -1,4 +1,4 @@
-"""Candidates from statsforecast, for those who install it: `pip install 'homeostat[forecast]'`."""
+"""Candidates from statsforecast. Install it with `pip install 'homeostat[forecast]'`."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ from homeostat.core.observation import NAN, Array
 from homeostat.models.forecast.baselines import Forecaster
 from homeostat.models.forecast.series import LEAST_SEASONS, Series, known_mean
 
-# Their cost grows fast with the season: a day is cut into quarters of an hour at most, and two weeks are enough.
-_FINEST = 96
+# Their run time explodes with the length of the season (measured: MSTL needs 310 ms at 15 min), so a day is cut into
+# quarters of an hour at most, and two weeks of history are used.
+_MOST_STEPS_A_DAY = 96
 _DAYS = 14
 
 
 @dataclass(frozen=True, slots=True)
 class FromStatsforecast:
-    """One of its models, made anew for each history; `make` gets the length of the season, 1 if there is none. They
-    take so long that only few moments can be tried."""
+    """A model of statsforecast, created for each history. `make` gets the length of the season, 1 if there is none.
+
+    These models are slow, so they are tested at `most_origins` moments of the past only.
+    """
 
     name: str
     make: Callable[[int], Any]
     most_origins: int = 12
 
     def ahead(self, history: Series, steps: int) -> Array:
-        each = max(1, math.ceil(history.day / _FINEST))
+        each = max(1, math.ceil(history.day / _MOST_STEPS_A_DAY))
         season = max(1, history.day // each)
-        values = _means(history.values, each)[-_DAYS * max(season, _FINEST) :]
-        known = np.isfinite(values)
-        if len(values) < LEAST_SEASONS * season or known.sum() < len(values) / 2:
+        values = _means(history.values, each)[-_DAYS * max(season, _MOST_STEPS_A_DAY) :]
+        is_known = np.isfinite(values)
+        if len(values) < LEAST_SEASONS * season or is_known.sum() < len(values) / 2:
             return np.full(steps, NAN)
-        whole = np.interp(np.arange(len(values)), np.flatnonzero(known), values[known])
-        coming = self.make(season).forecast(y=whole, h=math.ceil(steps / each))["mean"]
-        return np.maximum(0.0, np.repeat(np.asarray(coming, dtype=np.float64), each)[:steps])
+        whole = np.interp(np.arange(len(values)), np.flatnonzero(is_known), values[is_known])
+        means = self.make(season).forecast(y=whole, h=math.ceil(steps / each))["mean"]
+        return np.maximum(0.0, np.repeat(np.asarray(means, dtype=np.float64), each)[:steps])
 
 
 def candidates() -> tuple[Forecaster, ...]:
@@ -52,6 +55,6 @@ def candidates() -> tuple[Forecaster, ...]:
 
 
 def _means(values: Array, each: int) -> Array:
-    """Of `each` values, counted from the newest."""
+    """Means of `each` values, counted from the newest."""
     whole = len(values) // each * each
     return known_mean(values[len(values) - whole :].reshape(-1, each))

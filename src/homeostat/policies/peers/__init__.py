@@ -1,4 +1,4 @@
-"""Other systems' rules as policies, for comparison: re-implementations of what their sources and papers publish."""
+"""Rules of other systems as policies, for comparison, re-implemented from their sources and papers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """DS2 (Kalavri et al., "Three steps is all you need", OSDI 2018): re-implementation of the published rule.
 
-In topological order p*ᵢ = Σ what the operators above send at their optimum ÷ (true rate of one instance); what is
-propagated is not rounded, what is deployed is ⌈p*·(1 + headroom)⌉, all operators at once.
+In topological order p*ᵢ = Σ output of the upstream operators at their optimum ÷ (true rate of one instance). The
+unrounded p* is propagated. ⌈p*·(1 + headroom)⌉ instances are deployed, for all operators at once.
 """
 
 from __future__ import annotations
@@ -22,11 +22,15 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Ds2Settings:
-    """`activation_intervals`: that many in a row must ask for a change, and the largest of them is deployed."""
+    """`activation_intervals` in a row must ask for a change; the largest of them is deployed."""
 
+    # How long rates are measured for a decision: as in the paper's comparison with Dhalion.
     interval_s: float = 60.0
+    # More intervals resist noise and react later. The paper's experiments need one.
     activation_intervals: int = 1
+    # Instances above the optimum, as a share of it: 0 gives the paper's known minimum.
     headroom: float = 0.0
+    # Smaller changes are not deployed: 1 deploys all of them.
     min_change: int = 1
 
     def __post_init__(self) -> None:
@@ -66,15 +70,15 @@ class Ds2Rule:
 def size(
     view: View, digests: Sequence[Digest], at_sources: Mapping[str, float], headroom: float
 ) -> Sequence[Target] | Missing:
-    """The smallest parallelism of everything that takes these rates at the sources."""
+    """Return the smallest parallelism that can process these rates at the sources."""
     for source, per_s in at_sources.items():
         if not math.isfinite(per_s):
             return Missing("arrival_per_s", source)
     measured = {unit: measure(view, unit, digests) for unit in units(view)}
-    wanted = demands(view, {unit.component: load for unit, load in measured.items()}, at_sources)
+    arriving_per_s = demands(view, {unit.component: load for unit, load in measured.items()}, at_sources)
     targets = []
     for unit, load in measured.items():
-        demand = wanted[unit.component]
+        demand = arriving_per_s[unit.component]
         if not math.isfinite(demand) or (demand > 0 and not math.isfinite(load.rate_per_s)):
             return Missing("rows or useful time", unit.component)
         needed = demand / load.rate_per_s if demand > 0 else 0.0
@@ -86,7 +90,7 @@ def size(
 
 
 def ds2(settings: Ds2Settings | None = None) -> Policy:
-    """DS2: all operators sized at once from true rates."""
+    """DS2: sizes all operators at once from true rates."""
     settings = settings or Ds2Settings()
     span_s = settings.interval_s * settings.activation_intervals
     return rule_policy(Ds2Rule(settings), cadence_s=settings.interval_s, settle_s=0.0, window_s=span_s)

@@ -20,8 +20,13 @@ from homeostat.policies.setting_checks import check_settings
 
 @dataclass(frozen=True, slots=True)
 class DStreamSettings:
+    """Defaults as shipped (spark.streaming.dynamicAllocation.*)."""
+
+    # How often the ratio is checked, and what it is averaged over.
     interval_s: float = 60.0
+    # Ratio from which executors are added.
     grow_at: float = 0.9
+    # Ratio up to which one executor is removed.
     shrink_at: float = 0.3
 
     def __post_init__(self) -> None:
@@ -52,6 +57,6 @@ class DStreamRule:
 
 
 def dstream(settings: DStreamSettings | None = None) -> Policy:
-    """DStreams: executors by processing time over batch interval."""
+    """DStreams: sizes executors by processing time over batch interval."""
     settings = settings or DStreamSettings()
     return rule_policy(DStreamRule(settings), cadence_s=settings.interval_s, settle_s=0.0, window_s=settings.interval_s)

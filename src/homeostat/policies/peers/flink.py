@@ -1,9 +1,9 @@
 """The autoscaler of Flink's Kubernetes operator: re-implementation of the published formulas.
 
 target capacity = lag ÷ catch-up + in · restart ÷ catch-up + in ÷ target utilisation, with in = processed rate +
-d(lag)/dt at a source, propagated by output ratios; p′ = ⌈p · target capacity ÷ (true rate · α)⌉. It acts if any
-vertex is out of the bounds 0.7 ± 0.3, and then on all of them. Shrinking waits, then takes the largest value
-recommended meanwhile, and never happens with more than 5 min of backlog.
+d(lag)/dt at a source, propagated by output ratios; p′ = ⌈p · target capacity ÷ (true rate · α)⌉. If any vertex is out
+of the bounds 0.7 ± 0.3, it changes all of them. Scaling down waits, then applies the largest value recommended
+meanwhile. It never happens with more than 5 min of backlog.
 """
 
 from __future__ import annotations
@@ -23,24 +23,35 @@ from homeostat.policies.peers.rule import Missing, Target, rule_policy
 from homeostat.policies.setting_checks import check_settings
 
 _ROUNDING = 1e-9
+# Moments within the delay before scaling down at which the recommendation is recomputed: the original remembers each of
+# its checks instead. Ours.
 _CHECKS = 12
+# Different parallelisms needed to fit the scalability. As in the original.
 _LEAST_PAIRS = 3
+# The smallest scalability believed. As in the original.
 _LEAST_SCALABILITY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class FlinkSettings:
-    """Defaults as shipped; `observed_scalability` (α) is off there too."""
+    """Defaults as shipped (job.autoscaler.*); `observed_scalability` (α) is off there too."""
 
+    # How often the rule is applied.
     cadence_s: float = 60.0
+    # How long metrics are ignored after an action.
     stabilisation_s: float = 300.0
+    # What metrics are averaged over.
     window_s: float = 900.0
+    # The utilisation that vertices are sized for, and how far it may be off before the rule acts.
     target_utilisation: float = 0.7
     boundary: float = 0.3
+    # How long catching up after a restart may take, and how long a restart is expected to take.
     catch_up_s: float = 1800.0
     restart_s: float = 300.0
+    # How long scaling down waits, and the largest share that one step removes.
     shrink_delay_s: float = 3600.0
     largest_shrink: float = 0.6
+    # With a longer backlog than this nothing is scaled down.
     backlog_s: float = 300.0
     observed_scalability: bool = False
 
@@ -149,7 +160,7 @@ class FlinkRule:
         return Target(unit, max(wanted, minimum), evidence)
 
     def _largest_lately(self, view: View, unit: Unit) -> int:
-        """The largest recommendation of the delay before shrinking; the present value while that is not over."""
+        """The largest recommendation within the delay before scaling down; the present value until then."""
         settings, history = self.settings, view.history
         start_s = view.now_s - settings.shrink_delay_s
         if not history or history[0].at_s - history[0].span_s > start_s:
@@ -168,24 +179,24 @@ class FlinkRule:
 def _source_rates(
     view: View, digests: Sequence[Digest], catch_up_s: float
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """in and lag ÷ catch-up at each source; the digests know the lag of all sources together, which is shared out."""
+    """`in` and lag ÷ catch-up at each source. Digests have the lag of all sources together, which is split evenly."""
     names = [source.name for source in view.topology.sources]
     seconds = sum(d.span_s for d in digests if math.isfinite(d.rows))
-    taken = sum(d.rows for d in digests if math.isfinite(d.rows)) / seconds if seconds > 0 else NAN
-    waiting = [(d.at_s, d.pending_rows) for d in digests if math.isfinite(d.pending_rows)]
-    if not waiting:
+    processed_per_s = sum(d.rows for d in digests if math.isfinite(d.rows)) / seconds if seconds > 0 else NAN
+    backlogs = [(d.at_s, d.pending_rows) for d in digests if math.isfinite(d.pending_rows)]
+    if not backlogs:
         return dict.fromkeys(names, NAN), dict.fromkeys(names, NAN)
     growth = 0.0
-    if len(waiting) > 1:
-        growth = (waiting[-1][1] - waiting[0][1]) / (waiting[-1][0] - waiting[0][0])
+    if len(backlogs) > 1:
+        growth = (backlogs[-1][1] - backlogs[0][1]) / (backlogs[-1][0] - backlogs[0][0])
     each = {name: 1.0 / len(names) for name in names}
-    rates = {name: max(0.0, taken + growth) * share for name, share in each.items()}
-    lags = {name: waiting[-1][1] / catch_up_s * share for name, share in each.items()}
+    rates = {name: max(0.0, processed_per_s + growth) * share for name, share in each.items()}
+    lags = {name: backlogs[-1][1] / catch_up_s * share for name, share in each.items()}
     return rates, lags
 
 
 def _behind_s(digests: Sequence[Digest]) -> float:
-    """The lag in seconds of arrivals; never known to be short where it is not known."""
+    """The lag in seconds of arrivals; infinite if it is unknown, so that nothing is scaled down."""
     last = digests[-1]
     if not (math.isfinite(last.pending_rows) and math.isfinite(last.arrival_per_s)):
         return math.inf
@@ -193,7 +204,7 @@ def _behind_s(digests: Sequence[Digest]) -> float:
 
 
 def _pairs(view: View, unit: Unit) -> list[tuple[float, float]]:
-    """(parallelism, true rate) of every configuration that is remembered."""
+    """(parallelism, true rate) of every configuration in the history."""
     epochs: dict[int, list[Digest]] = {}
     for digest in view.history:
         if digest.epoch >= 0:
@@ -203,7 +214,7 @@ def _pairs(view: View, unit: Unit) -> list[tuple[float, float]]:
 
 
 def flink(settings: FlinkSettings | None = None) -> Policy:
-    """Flink's autoscaler: all vertices sized for a target utilisation, with room to catch up."""
+    """Flink's autoscaler: sizes all vertices for a target utilisation, with room to catch up."""
     settings = settings or FlinkSettings()
     return rule_policy(
         FlinkRule(settings),

@@ -1,8 +1,8 @@
 """Kubernetes' Horizontal Pod Autoscaler, with KEDA's lag as a second metric: re-implementation of the published rule.
 
-desired = ⌈n · metric ÷ target⌉, unchanged within a tolerance of 0.1, the largest over all metrics. Shrinking goes to
-the largest value desired in the last 300 s. The first metric is utilisation (busy share, target 0.7); with
-`lag_rows` set, the second is the rows that wait per instance, as KEDA's Kafka scaler counts them.
+desired = ⌈n · metric ÷ target⌉, unchanged within a tolerance of 0.1, the largest over all metrics. Scaling down goes to
+the largest value desired in the last 300 s. The first metric is utilisation (busy share, target 0.7). If `lag_rows` is
+set, the second is the number of rows that wait per instance, as in KEDA's Kafka scaler.
 """
 
 from __future__ import annotations
@@ -18,18 +18,27 @@ from homeostat.policies.peers.measurements import Load, Unit, measure, recent, u
 from homeostat.policies.peers.rule import Missing, Target, rule_policy
 from homeostat.policies.setting_checks import check_settings
 
+# Kubernetes' default tolerance of the ratio of a metric to its target.
+TOLERANCE = 0.1
+
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class HpaSettings:
-    """`metric_s` is what a metric is averaged over; `lag_rows` = 0 leaves lag out."""
+    """Defaults of Kubernetes, except where a comment says otherwise."""
 
+    # How often the rule is applied.
     sync_s: float = 15.0
+    # The busy share to reach. There is no default in Kubernetes; this is Flink's.
     target_utilisation: float = 0.7
-    tolerance: float = 0.1
+    # Ratios this close to 1 change nothing.
+    tolerance: float = TOLERANCE
+    # Scaling down goes to the largest value desired within this time.
     stabilise_down_s: float = 300.0
+    # What a metric is averaged over: about the resolution of the metrics server. Ours.
     metric_s: float = 60.0
+    # Rows that may wait per instance; 0 leaves lag out. KEDA's default for Kafka is 10.
     lag_rows: float = 0.0
 
     def __post_init__(self) -> None:
@@ -41,8 +50,8 @@ class HpaSettings:
         )
 
 
-def desired_replicas(now: float, metric: float, target: float, tolerance: float = 0.1) -> int:
-    """⌈n · metric ÷ target⌉, or n as it is while the two are within the tolerance of each other.
+def desired_replicas(now: float, metric: float, target: float, tolerance: float = TOLERANCE) -> int:
+    """Return ⌈n · metric ÷ target⌉, or n if the ratio is within the tolerance of 1.
 
     >>> desired_replicas(4, 0.9, 0.6), desired_replicas(4, 0.65, 0.6)
     (6, 4)
@@ -84,7 +93,7 @@ class HpaRule:
         return max(by_use, desired_replicas(load.instances, each, settings.lag_rows, settings.tolerance))
 
     def _lag_rows(self, view: View, unit: Unit, load: Load, digests: Sequence[Digest]) -> float:
-        """What waits in front of the unit: its own queues, and at the sources for those that read from them."""
+        """Rows that wait for the unit: in its own queues, and at the sources if it reads from them."""
         at_sources = digests[-1].pending_rows
         if view.micro_batch:
             return at_sources
@@ -93,7 +102,7 @@ class HpaRule:
         return load.pending_rows + (at_sources if reads or unit.component in sources else 0.0)
 
     def _largest_lately(self, view: View, unit: Unit) -> int:
-        """The largest value desired within the stabilisation window, also before the last change."""
+        """The largest value desired within the stabilisation window, including the time before the last change."""
         settings = self.settings
         start_s = view.now_s - settings.stabilise_down_s
         history = [d for d in view.history if d.epoch >= 0 and d.at_s > start_s - settings.metric_s]
@@ -114,6 +123,6 @@ class HpaRule:
 
 
 def hpa(settings: HpaSettings | None = None) -> Policy:
-    """HPA: replicas by the ratio of a metric to its target."""
+    """HPA: sizes replicas by the ratio of a metric to its target."""
     settings = settings or HpaSettings()
     return rule_policy(HpaRule(settings), cadence_s=settings.sync_s, settle_s=0.0, window_s=settings.metric_s)

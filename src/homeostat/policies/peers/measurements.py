@@ -1,7 +1,7 @@
-"""What the peers' rules are fed with: the load and the speed of everything that one scaling knob drives.
+"""The measurements that the peers' rules need: load and speed of everything that one scaling knob drives.
 
-On a dataflow that is one component and its instances. On micro-batches all stages share the executors, so it is the
-whole application, counted in rows of its sources and named after the stage that takes longest.
+On a dataflow a knob drives one component and its instances. In micro-batches all stages share the executors, so the
+knob drives the whole application, measured in rows of its sources and named after its longest stage.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from homeostat.core.observation import NAN
 from homeostat.core.view import View
 from homeostat.detectors.window_means import longest_stage
 
+# Pressure is limited to this, as in Heron (999 ms per second): 1 would ask for infinite capacity.
 _MOST_PRESSURE = 0.999
+# Observations among which the longest stage is chosen: more make the choice steadier. Ours.
+_RECENT_OBSERVATIONS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one knob drives: `now` is its value, `touched` the components that share it."""
+    """What one knob drives. `now` is its value, `touched` has the components that share it."""
 
     component: str
     knob: Knob
@@ -32,11 +35,11 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A unit over some digests of one configuration; NaN where it is not known.
+    """A unit over some digests of one configuration; NaN where a value is unknown.
 
-    `rate_per_s` is the true rate of one instance (or executor): rows ÷ useful time. `capacity_per_s` is what all of
-    them can take as the rows are dealt out now: the busiest one sets the pace. `busy` is the useful share of their
-    time, `demand` that of the busiest one if nothing were held back, which may exceed 1.
+    `rate_per_s` is the true rate of one instance or executor: rows ÷ useful time. `capacity_per_s` is the rate that all
+    of them can process with the present shares, in which the busiest one sets the pace. `busy` is the useful share of
+    their time. `demand` is that of the busiest one if nothing were held back; it may exceed 1.
     """
 
     instances: float
@@ -52,11 +55,11 @@ UNMEASURED = Load(0.0, *(NAN,) * 6)
 
 
 def units(view: View) -> tuple[Unit, ...]:
-    """Everything that can be scaled, from the sources to the sinks; each knob once."""
+    """Return everything that can be scaled, from the sources to the sinks, each knob once."""
     sharing: dict[Knob, list[str]] = {}
     for component in view.topology:
         sharing.setdefault(component.scaled_by, []).append(component.name)
-    longest = longest_stage(view.current[-12:]) if view.micro_batch else ""
+    longest = longest_stage(view.current[-_RECENT_OBSERVATIONS:]) if view.micro_batch else ""
     return tuple(
         Unit(longest if longest in names else names[0], knob, int(view.configuration.get(knob)), tuple(names))
         for knob, names in sharing.items()
@@ -65,7 +68,7 @@ def units(view: View) -> tuple[Unit, ...]:
 
 
 def recent(view: View, seconds: float) -> tuple[Digest, ...]:
-    """The digests of the last so many seconds in the present configuration; none before it has lasted that long."""
+    """Return the digests of the last `seconds` in the present configuration; none until it has run that long."""
     current = view.current
     if not current or view.now_s - (current[0].at_s - current[0].span_s) < seconds - 1e-6:
         return ()
@@ -79,16 +82,16 @@ def measure(view: View, unit: Unit, digests: Sequence[Digest]) -> Load:
 
 
 def arrivals(view: View, digests: Sequence[Digest]) -> dict[str, float]:
-    """Mean rows per second that arrived at each source."""
+    """Return the mean rows per second that arrived at each source."""
     return {
         source.name: _mean(d.arrivals_per_s.get(source.name, NAN) for d in digests) for source in view.topology.sources
     }
 
 
 def demands(view: View, loads: Mapping[str, Load], at_sources: Mapping[str, float]) -> dict[str, float]:
-    """What would reach each unit's component if nothing held the rows back; `loads` are by component.
+    """Return the rate that would reach each component if nothing held rows back. `loads` are by component.
 
-    Selectivities are propagated unrounded, as DS2 does.
+    Output ratios are propagated unrounded, as in DS2.
     """
     if view.micro_batch:
         return dict.fromkeys(loads, sum(at_sources.values()))
@@ -106,39 +109,39 @@ def slots_per_worker(view: View) -> float:
 
 
 def _measure_component(name: str, digests: Sequence[Digest]) -> Load:
-    seen = [(d.span_s, d.components[name]) for d in digests if name in d.components and d.components[name].known > 0]
-    seconds = sum(span_s for span_s, _ in seen)
+    samples = [(d.span_s, d.components[name]) for d in digests if name in d.components and d.components[name].known > 0]
+    seconds = sum(span_s for span_s, _ in samples)
     if seconds <= 0:
         return UNMEASURED
-    known = [c for _, c in seen]
-    instances = fmean(c.instances for c in known)
-    rows = sum(c.rows / c.known for c in known)
-    run_s = sum(c.run_s / c.known for c in known)
-    busiest_s = sum(c.busiest_s for c in known)
-    pressure = min(_mean(c.pressured for c in known), _MOST_PRESSURE)
-    rows_out = [(c.rows, c.rows_out) for c in known if math.isfinite(c.rows_out)]
+    parts = [c for _, c in samples]
+    instances = fmean(c.instances for c in parts)
+    rows = sum(c.rows / c.known for c in parts)
+    run_s = sum(c.run_s / c.known for c in parts)
+    busiest_s = sum(c.busiest_s for c in parts)
+    pressure = min(_mean(c.pressured for c in parts), _MOST_PRESSURE)
+    rows_out = [(c.rows, c.rows_out) for c in parts if math.isfinite(c.rows_out)]
     into = sum(pair[0] for pair in rows_out)
     return Load(
         instances=instances,
         rate_per_s=rows / run_s if run_s > 0 else NAN,
-        capacity_per_s=sum(c.arrived_rows / c.known for c in known) / busiest_s if busiest_s > 0 else NAN,
+        capacity_per_s=sum(c.arrived_rows / c.known for c in parts) / busiest_s if busiest_s > 0 else NAN,
         busy=run_s / (instances * seconds),
         demand=busiest_s / seconds / (1.0 - pressure if math.isfinite(pressure) else 1.0),
         rows_out_per_row=sum(pair[1] for pair in rows_out) / into if into > 0 else NAN,
-        pending_rows=known[-1].pending_rows,
+        pending_rows=parts[-1].pending_rows,
     )
 
 
 def _measure_batches(view: View, unit: Unit, digests: Sequence[Digest]) -> Load:
-    seen = [d for d in digests if math.isfinite(d.rows) and _known(d, unit)]
-    seconds = sum(d.span_s for d in seen)
+    usable = [d for d in digests if math.isfinite(d.rows) and _known(d, unit)]
+    seconds = sum(d.span_s for d in usable)
     if seconds <= 0:
         return UNMEASURED
     slots = slots_per_worker(view)
-    executors = fmean(d.workers for d in seen) or 1.0
-    rows = sum(d.rows for d in seen)
-    work_s = sum(c.run_s / c.known for d in seen for name, c in d.components.items() if name in unit.touched)
-    ratios = [d.seconds / d.trigger_s for d in seen if math.isfinite(d.seconds) and d.trigger_s > 0]
+    executors = fmean(d.workers for d in usable) or 1.0
+    rows = sum(d.rows for d in usable)
+    work_s = sum(c.run_s / c.known for d in usable for name, c in d.components.items() if name in unit.touched)
+    ratios = [d.seconds / d.trigger_s for d in usable if math.isfinite(d.seconds) and d.trigger_s > 0]
     return Load(
         instances=executors,
         rate_per_s=rows / work_s * slots if work_s > 0 else NAN,
@@ -146,7 +149,7 @@ def _measure_batches(view: View, unit: Unit, digests: Sequence[Digest]) -> Load:
         busy=work_s / (executors * slots * seconds),
         demand=_mean(ratios),
         rows_out_per_row=1.0,
-        pending_rows=seen[-1].pending_rows,
+        pending_rows=usable[-1].pending_rows,
     )
 
 

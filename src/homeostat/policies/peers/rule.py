@@ -1,4 +1,4 @@
-"""From another system's rule (how many instances of what) to symptoms, diagnoses and proposals."""
+"""Turns a rule of another system (how many instances of what) into symptoms, diagnoses and proposals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from homeostat.core.findings import (
     Proposal,
     Symptom,
 )
-from homeostat.core.guards import Bounds, Guard, KillSwitch, OneInFlight
+from homeostat.core.guards import Bounds, KillSwitch, OneInFlight, guard_chain
 from homeostat.core.memory import ActionKey, Context, Entries, MemoryEntry
 from homeostat.core.policy import Policy
 from homeostat.core.trial import Trial
@@ -33,12 +33,12 @@ from homeostat.policies.peers.measurements import Unit
 
 TOO_SMALL = "too-small"
 TOO_LARGE = "too-large"
-GUARDS: tuple[Guard, ...] = (KillSwitch(), OneInFlight(), Bounds())
+GUARDS = guard_chain(KillSwitch(), OneInFlight(), Bounds())
 _CAUSES = {TOO_SMALL: UNDER_PROVISIONED, TOO_LARGE: OVER_PROVISIONED, UNKNOWN: INCONCLUSIVE}
 
 
 class Target(NamedTuple):
-    """What the rule wants of a unit, and the numbers it was computed from."""
+    """The size that the rule recommends for a unit, and the numbers it was computed from."""
 
     unit: Unit
     wanted: int
@@ -46,7 +46,7 @@ class Target(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """The rule lacks a metric."""
+    """A metric that the rule needs and does not have."""
 
     metric: str
     component: str = ""
@@ -57,13 +57,13 @@ class Rule(Protocol):
     def name(self) -> str: ...
 
     def targets(self, view: View) -> Sequence[Target] | Missing:
-        """What everything should be now; nothing as long as it is too early to say."""
+        """Return the recommended sizes; empty while it is too early to say."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RuleDetector:
-    """A symptom for everything whose size is not what the rule wants. Nothing is too large on incomplete data."""
+    """Yields a symptom for every unit without the recommended size. Incomplete data never makes a unit too large."""
 
     rule: Rule
 
@@ -92,7 +92,7 @@ class RuleDetector:
 
 @dataclass(frozen=True, slots=True)
 class SizeDiagnoser:
-    """A rule that only sizes knows two causes: too few and too many."""
+    """A rule that only sizes knows two causes: too few and too many instances."""
 
     name: str = "size"
 
@@ -104,7 +104,7 @@ class SizeDiagnoser:
 
 @dataclass(frozen=True, slots=True)
 class SizeResolver:
-    """One proposal for each query: all of its changes together."""
+    """Proposes all changes of a query together."""
 
     name: str = "size"
 
@@ -119,7 +119,7 @@ class SizeResolver:
 
 @dataclass(frozen=True, slots=True)
 class NoMemory:
-    """Nothing is learned and nothing blocked: these systems have no memory of what did not help."""
+    """Learns nothing and blocks nothing: these systems do not remember what did not help."""
 
     def learn(self, entries: Entries, entry: MemoryEntry) -> Entries:
         return entries
@@ -133,7 +133,7 @@ class NoMemory:
 
 @dataclass(frozen=True, slots=True)
 class NoJudge:
-    """Outcomes are not judged, so nothing is ever taken back."""
+    """Does not judge outcomes, so no action is ever reverted."""
 
     def judge(self, trial: Trial) -> Outcome | None:
         if trial.elapsed_s < trial.settle_s:

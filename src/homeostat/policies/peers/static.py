@@ -1,4 +1,4 @@
-"""Static at peak: what people do without an autoscaler. Sized once for the largest rate expected, never changed."""
+"""Static at peak: sized once for the largest expected rate and never changed, as without an autoscaler."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ class StaticSettings:
     """`peak_per_s` is the rate of all sources together that must fit."""
 
     peak_per_s: float
+    # How long rates are measured before sizing: longer is steadier. As for DS2.
     measure_s: float = 60.0
+    # Instances above the need, as a share of it. As for DS2.
     headroom: float = 0.0
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.peak_per_s):
             raise ConfigError(
-                "the peak that static is sized for is not known",
-                fix="give peak_per_s, the largest rate expected, or choose another policy",
+                "the policy static does not know the peak load that it must be sized for",
+                fix="set peak_per_s to the largest expected rate, or choose another policy",
             )
         if self.peak_per_s == 0:
             raise ConfigError(
-                "static is sized for the peak of the load, which is 0 rows/s here",
-                fix="give it a load above 0, or choose another policy",
+                "the policy static is sized for the peak load, which is 0 rows/s here",
+                fix="use a load above 0, or choose another policy",
             )
         check_settings(self, positive=("peak_per_s", "measure_s"), not_negative=("headroom",))
 
@@ -48,17 +50,17 @@ class StaticRule:
         digests = recent(view, self.settings.measure_s)
         if not digests or _sized(view):
             return ()
-        seen = arrivals(view, digests)
-        total = sum(seen.values())
+        arriving = arrivals(view, digests)
+        total = sum(arriving.values())
         if not math.isfinite(total):
             return Missing("arrival_per_s")
-        shares = {name: per_s / total if total > 0 else 1.0 / len(seen) for name, per_s in seen.items()}
+        shares = {name: per_s / total if total > 0 else 1.0 / len(arriving) for name, per_s in arriving.items()}
         at_peak = {name: share * self.settings.peak_per_s for name, share in shares.items()}
         return size(view, digests, at_peak, self.settings.headroom)
 
 
 def _sized(view: View) -> bool:
-    """Whether the sizes have changed since the start, or the start is so long ago that nobody knows."""
+    """Whether sizes have changed since the start, or the start is no longer in the history."""
     if len(view.history) >= HISTORY_KEPT:
         return True
     for unit in units(view):
@@ -71,7 +73,7 @@ def _sized(view: View) -> bool:
 
 
 def static(settings: StaticSettings | None = None, *, peak_per_s: float | None = None) -> Policy:
-    """Static: measured for a moment, sized for the peak, left alone."""
+    """Static: measures for a moment, sizes for the peak, and never changes anything again."""
     if settings is None:
         settings = StaticSettings(NAN if peak_per_s is None else peak_per_s)
     measure_s = settings.measure_s
