@@ -191,7 +191,7 @@ def test_an_objective_that_cannot_be_predicted_is_not_said_to_hold(wanted: Objec
     made = plan(replace(planning.dataflow(3, 200), objective=wanted))
     assert made.chosen is None
     assert {each.lost for each in made.candidates} == {f"its {what} cannot be predicted"}
-    assert made.best.predicted.unknown == (f"the {what} of a dataflow: only how much it takes is predicted",)
+    assert made.best.predicted.unknown == (f"the {what} of a dataflow cannot be predicted, only its throughput",)
 
 
 def test_a_dataflow_has_to_hold_with_the_wanted_confidence_too() -> None:
