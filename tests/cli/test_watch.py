@@ -68,12 +68,12 @@ def test_an_address_that_answers_something_else_is_one_line(homeostat: Homeostat
 @pytest.mark.parametrize(
     ("said", "status", "why"),
     [
-        ("<!DOCTYPE html><title>Wiki</title>", 200, "an answer that is no JSON"),
-        ("<h1>Not Found</h1>", 404, "status 404"),
-        ('{"status": "UP"}', 200, "an answer that makes no sense (TypeError('a list was expected'))"),
-        ('[{"id": 7}]', 200, "an answer that makes no sense (KeyError('name'))"),
-        ('[{"id": 7, "name": "x"}]', 200, "an answer that makes no sense (TypeError("),
-        ("[]", 200, "its list of applications is empty"),
+        ("<!DOCTYPE html><title>Wiki</title>", 200, "the answer is not JSON"),
+        ("<h1>Not Found</h1>", 404, "the answer has status 404"),
+        ('{"status": "UP"}', 200, "unexpected answer (TypeError('expected a list'))"),
+        ('[{"id": 7}]', 200, "unexpected answer (KeyError('name'))"),
+        ('[{"id": 7, "name": "x"}]', 200, "unexpected answer (TypeError("),
+        ("[]", 200, "this address has no running application"),
     ],
 )
 def test_a_page_that_is_no_spark_application_is_one_line(

@@ -1,4 +1,4 @@
-"""Events from other threads, for a loop that waits by the wall's clock."""
+"""Collects events from other threads for a loop that waits by the wall clock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 
 from homeostat.core.events import Event
 
-_POLL_S = 0.2
+_POLL_S = 0.2  # a choice: short enough that a clock set forward does not delay the loop
 
 
 class Inbox:
@@ -19,7 +19,7 @@ class Inbox:
         self._events.put(event)
 
     def wait(self, until_s: float) -> Sequence[Event]:
-        """All that has come until that moment."""
+        """Wait until that time, then return all events that have come."""
         while (left_s := until_s - time.time()) > 0:
             time.sleep(min(left_s, _POLL_S))
         events: list[Event] = []

@@ -1,4 +1,4 @@
-"""What a function says to the Python process that runs it on an executor."""
+"""Settings for the Python processes that run functions on executors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from functools import cache
 
 @cache
 def spare_the_collector() -> None:
-    """Once a process: PySpark collects garbage after every task, through all of pandas and Arrow. What is loaded by now
-    stays loaded, so the collector need not look at it again."""
+    """Exclude what is loaded now from garbage collection. Call it in each process; only the first call has an effect.
+
+    PySpark collects garbage after every task, which otherwise goes through all of pandas and Arrow each time.
+    """
     gc.freeze()

@@ -45,5 +45,5 @@ def test_the_largest_keys_are_found_among_more_than_the_sketch_can_hold(
 
 
 def test_a_column_that_is_not_there_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"ctx.watched\('x'\): there is no column 'user' \(one of id\)"):
+    with pytest.raises(ConfigError, match=r"ctx.watched\('x'\): unknown column 'user' \(use one of id\)"):
         context(spark, tmp_path).watched(spark.range(3), "x", key="user")

@@ -227,8 +227,8 @@ def test_a_keyed_operator_beside_one_of_another_kind_is_not_told_to_be_what_it_i
     named(book, [scan, RanStage(2, 1, keyed), RanStage(3, 1, state)])
     for component in book.components(prefixed=False)[1:]:
         assert component.spread is None
-        assert "this query has 2 of both for 1 of ctx.spread" in component.unspread
-        assert "not written with" not in component.unspread
+        assert "this query has 2 operators with custom state for 1 of ctx.spread" in component.unspread
+        assert "does not use hs.keyed" not in component.unspread
 
 
 def test_what_spark_combines_itself_says_so() -> None:
@@ -236,7 +236,7 @@ def test_what_spark_combines_itself_says_so() -> None:
     named(book, batches("wordcount")[0])
     aggregate = book.components(prefixed=False)[-1]
     assert aggregate.spread is None
-    assert "Spark combines the rows of a key" in aggregate.unspread
+    assert "Spark already combines the rows of a key" in aggregate.unspread
 
 
 def test_an_operator_that_cannot_be_spread_knows_where_its_keys_are_told() -> None:

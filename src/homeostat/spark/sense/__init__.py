@@ -1,1 +1,1 @@
-"""What can be seen of a running Spark application, from the driver's own process and over REST."""
+"""Reads what a running Spark application does, from inside the driver process and over REST."""

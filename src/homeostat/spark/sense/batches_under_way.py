@@ -7,7 +7,7 @@ from collections.abc import Callable
 from homeostat.core.events import Event, UnderWay
 from homeostat.core.observation import NAN
 from homeostat.spark.sense.guarded_work import GuardedWork
-from homeostat.spark.sense.known_queries import QueryBook, Run
+from homeostat.spark.sense.known_queries import QueryBook, QueryRun
 from homeostat.spark.sense.progress import arrived_rows
 from homeostat.spark.sense.stage_reader import StageReader
 
@@ -38,7 +38,7 @@ class BatchesUnderWay:
         for batch in running:
             self._emit(batch)
 
-    def _running(self, run: Run) -> UnderWay | None:
+    def _running(self, run: QueryRun) -> UnderWay | None:
         run_id = run.handle.run_id
         batch = self._stages.jobs.newest_batch(run_id)
         if not self._guard.rest_answers or batch is None or batch <= run.last_batch:
@@ -62,7 +62,7 @@ class BatchesUnderWay:
             pending_rows=self._pending(run),
         )
 
-    def _without_jobs(self, run: Run) -> UnderWay | None:
+    def _without_jobs(self, run: QueryRun) -> UnderWay | None:
         """A batch that is still being planned, whose sink hangs before its first job, or that REST does not show."""
         batch = run.next_batch
         if not run.handle.busy() or batch != run.next_batch:
@@ -72,7 +72,7 @@ class BatchesUnderWay:
         run.busy_s = now_s if run.busy_s is None else run.busy_s
         return UnderWay(run.handle.run_id, batch, run.busy_s, now_s, pending_rows=self._pending(run))
 
-    def _pending(self, run: Run) -> float:
+    def _pending(self, run: QueryRun) -> float:
         """Rows that have arrived and are in no finished batch."""
         latest = run.query.latest
         if latest is None:

@@ -10,7 +10,7 @@ from homeostat.core.observation import NAN, Balance, Observation, StateSample, T
 from homeostat.core.topology import Topology
 from homeostat.spark.sense.executor_watch import ExecutorWatch
 from homeostat.spark.sense.guarded_work import GuardedWork
-from homeostat.spark.sense.known_queries import QueryBook, Run
+from homeostat.spark.sense.known_queries import QueryBook, QueryRun
 from homeostat.spark.sense.progress import (
     Arrivals,
     Json,
@@ -90,7 +90,7 @@ class EndedBatches:
         # An idle trigger has no batch number, so it gets its own count.
         self._tell(run, Observation(idle.at_s, 0.0, run.idle, sample, workers=workers, run=f"{idle.run}/idle"))
 
-    def _catch_up(self, run: Run, before: int | None = None) -> None:
+    def _catch_up(self, run: QueryRun, before: int | None = None) -> None:
         missed: list[Progress] = []
         for report in run.handle.recent_progress():
             progress = read_progress(report)
@@ -103,7 +103,7 @@ class EndedBatches:
             if not self.stopped:
                 self._observe(run, progress)
 
-    def _observe(self, run: Run, progress: Progress) -> None:
+    def _observe(self, run: QueryRun, progress: Progress) -> None:
         tasks: dict[str, TaskSample] = {}
         self._guard.run("tasks", lambda: tasks.update(self._stages.tasks(run, progress)))
         workers = self._executors.workers
@@ -133,7 +133,7 @@ class EndedBatches:
         self._tell(run, observation)
         self._stages.jobs.forget(progress.run, progress.batch)
 
-    def _tell(self, run: Run, observation: Observation) -> None:
+    def _tell(self, run: QueryRun, observation: Observation) -> None:
         """An observation spans the time since the one before. The first spans its own duration."""
         at_s = observation.at_s
         span_s = observation.span_s if run.last_s is None else at_s - run.last_s
@@ -147,7 +147,7 @@ class EndedBatches:
         }
 
 
-def _arrivals(run: Run, progress: Progress) -> Arrivals:
+def _arrivals(run: QueryRun, progress: Progress) -> Arrivals:
     """What had arrived when the batch ended, if the source can tell; otherwise what Spark saw when it began."""
     rows = arrived_rows(run.handle.sources, progress, progress.ended_s)
     return Arrivals(progress.ended_s, rows) if all(row == row for row in rows) else arrivals(progress)

@@ -1,4 +1,4 @@
-"""The jobs and stages of a batch, read over REST: found by counting up, so that long lists are not asked for."""
+"""The jobs and stages of a batch, read over REST. Job numbers are counted up, so that no long list is requested."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from homeostat.spark.sense.rest_client import RestClient
 from homeostat.spark.sense.stage_names import RanStage
 from homeostat.spark.sense.task_columns import StageRun
 
+# Spark reports progress a moment before it has recorded the end of the last task. A choice: this is far longer than
+# that moment, and still short enough that a lost task does not delay the observation much.
 _SETTLE_S = 2.0
 _SETTLE_POLL_S = 0.05
-_KEPT = 500
+_JOBS_KEPT = 500  # a choice: more than the batches under way can have; older ones were read or missed
 
 
 class JobBook:
-    """Which jobs belong to which batch. Spark numbers the jobs of an application one by one."""
+    """Which jobs belong to which batch. Spark numbers the jobs of an application consecutively."""
 
     def __init__(self, rest: RestClient) -> None:
         self._rest = rest
@@ -27,7 +29,7 @@ class JobBook:
         self._lock = threading.Lock()
 
     def follow(self) -> None:
-        """Read the jobs that were started since last time."""
+        """Read the jobs that were started since the last call."""
         with self._lock:
             if self._next is None:
                 self._list()
@@ -36,7 +38,7 @@ class JobBook:
                 self._note(job)
 
     def list_anew(self) -> None:
-        """When numbers were missed: Spark forgets old jobs."""
+        """Read the whole list. Needed if a number was skipped: Spark forgets old jobs."""
         with self._lock:
             self._list()
 
@@ -50,10 +52,10 @@ class JobBook:
         return max(batches, default=None)
 
     def forget(self, run: str, batch: int) -> None:
-        """A batch that was read, and all before it."""
+        """Drop the jobs of this batch and of earlier ones."""
         with self._lock:
-            gone = [j.id for j in self._jobs.values() if j.group == run and j.batch is not None and j.batch <= batch]
-            for number in gone:
+            mine = [job for job in self._jobs.values() if job.group == run]
+            for number in [job.id for job in mine if job.batch is not None and job.batch <= batch]:
                 del self._jobs[number]
 
     def _list(self) -> None:
@@ -64,14 +66,14 @@ class JobBook:
     def _note(self, job: Job) -> None:
         self._next = max(self._next or 0, job.id + 1)
         self._jobs[job.id] = job
-        while len(self._jobs) > _KEPT:
+        while len(self._jobs) > _JOBS_KEPT:
             del self._jobs[next(iter(self._jobs))]
 
 
 def read_stages(
     rest: RestClient, jobs: list[Job], graph_of: Callable[[int], StageGraph | None]
 ) -> tuple[StageRun, ...]:
-    """The stages that ran in these jobs, with their tasks. A stage that several jobs share ran in the first."""
+    """The stages that ran in these jobs, with their tasks. A stage shared by several jobs ran in the first of them."""
     deadline = time.monotonic() + _SETTLE_S
     runs = []
     for job in jobs:
@@ -89,9 +91,9 @@ def _in_order(tasks: dict[int, Task]) -> tuple[Task, ...]:
 
 
 def _settled(rest: RestClient, number: int, deadline: float) -> list[tuple[StageAttempt, list[Task]]]:
-    """The attempts that ran. Progress may be heard a moment before the end of the last task is on Spark's books."""
+    """The attempts that ran, once none is open any more."""
     while True:
-        found = rest.stage_with_tasks(number)
-        if not any(attempt.open for attempt, _ in found) or time.monotonic() > deadline:
-            return [(attempt, tasks) for attempt, tasks in found if attempt.ran]
+        attempts = rest.stage_with_tasks(number)
+        if not any(attempt.open for attempt, _ in attempts) or time.monotonic() > deadline:
+            return [(attempt, tasks) for attempt, tasks in attempts if attempt.ran]
         time.sleep(_SETTLE_POLL_S)

@@ -1,4 +1,4 @@
-"""The keys of any rows, by a sketch of bounded memory: which are the largest, and how many rows they have."""
+"""The largest keys of a stream and their numbers of rows, by a sketch with bounded memory."""
 
 from __future__ import annotations
 
@@ -14,22 +14,20 @@ from homeostat.spark_release import release
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-MOST_KEYS = 8  # told of a batch
-_SINCE = (4, 1)
-_TRACKED = 4096  # what is not among them has less than a thousandth of the rows
+MOST_KEYS = 8  # reported per batch. A choice: a query with more hot keys than this has no hot key that stands out
+_SINCE = (4, 1)  # the release of Spark that brought approx_top_k
+_TRACKED = 4096  # keys in the sketch: one that is left out has less than a thousandth of the rows
 
 
 def watched(rows: DataFrame, name: str, keys: Sequence[str]) -> DataFrame:
-    """The same rows; the progress of the query tells their largest keys, by Spark's own `approx_top_k`."""
+    """The same rows. The query's progress then reports their largest keys, from Spark's `approx_top_k`."""
     where = f"ctx.watched({name!r})"
     for key in keys:
         if key not in rows.columns:
-            raise ConfigError(f"there is no column {key!r}", where=where, fix=f"one of {', '.join(rows.columns)}")
+            raise ConfigError(f"unknown column {key!r}", where=where, fix=f"use one of {', '.join(rows.columns)}")
     version = rows.sparkSession.version
     if release(version) < _SINCE:
-        raise ConfigError(
-            f"Spark {version} has no sketch of the largest keys", where=where, fix="use Spark 4.1 or later"
-        )
+        raise ConfigError(f"Spark {version} cannot sketch the largest keys", where=where, fix="use Spark 4.1 or newer")
     top = f.call_function("approx_top_k", key_text(keys), f.lit(MOST_KEYS), f.lit(_TRACKED))
     return rows.observe(KEYS_METRIC + name, f.count(f.lit(1)).alias("rows"), f.to_json(top).alias("top"))
 

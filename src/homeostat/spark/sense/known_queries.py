@@ -1,4 +1,4 @@
-"""What the sensors remember about the queries: their runs, the names of their stages, and the topology they make up."""
+"""The queries that the sensors know: their runs, the names of their stages, and the topology of them all."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from homeostat.core.topology import Topology
 from homeostat.spark.sense.plan_graph import exchanges
 from homeostat.spark.sense.progress import Arrivals, Progress
 from homeostat.spark.sense.query_handle import QueryHandle
-from homeostat.spark.sense.stage_names import NameBook, Part, RanStage, plan_version, qualified
+from homeostat.spark.sense.stage_names import NameBook, RanStage, plan_version, qualified
 
 
 @dataclass
-class Query:
-    """What outlives a restart of the query: the names of its stages, and what had arrived when."""
+class KnownQuery:
+    """What outlives a restart of a query: the names of its stages, and how many rows had arrived when."""
 
     names: NameBook
     arrived: Arrivals | None = None
@@ -23,14 +23,14 @@ class Query:
 
 
 @dataclass
-class Run:
+class QueryRun:
     """One run of a query, from start to stop.
 
-    `last_s` is when its last observation ended, `busy_s` since when it was seen at work on a batch without jobs.
+    `last_s` is the end of its last observation. `busy_s` is when it was first seen working on a batch without jobs.
     """
 
     handle: QueryHandle
-    query: Query
+    query: KnownQuery
     last_batch: int = -1
     last_s: float | None = None
     idle: int = 0
@@ -38,59 +38,60 @@ class Run:
 
     @property
     def next_batch(self) -> int:
-        """The number of the batch after those that ended, in this run or the one before."""
+        """The number of the batch after the last one that ended, in this run or the run before."""
         if self.last_batch >= 0 or self.query.latest is None:
             return self.last_batch + 1
         return self.query.latest.batch + 1
 
 
 class QueryBook:
-    """Used by several threads. `on_change` is told when the topology is first known and when it changes."""
+    """Safe to use from several threads. `on_change` gets a reason when the topology is first known or has changed."""
 
     def __init__(self, handles: Callable[[], Sequence[QueryHandle]], on_change: Callable[[str], None]) -> None:
         self._handles, self._on_change = handles, on_change
-        self._queries: dict[str, Query] = {}
-        self._runs: dict[str, Run] = {}
+        self._queries: dict[str, KnownQuery] = {}
+        self._runs: dict[str, QueryRun] = {}
         self._lock = threading.RLock()
         self.topology: Topology | None = None
 
-    def running(self) -> list[Run]:
-        """The runs of the present."""
+    def running(self) -> list[QueryRun]:
+        """The runs of the queries that run now."""
         handles = self._handles()
         with self._lock:
             for handle in handles:
                 if handle.run_id not in self._runs:
-                    query = self._queries.setdefault(handle.name, Query(NameBook(handle.name)))
+                    query = self._queries.setdefault(handle.name, KnownQuery(NameBook(handle.name)))
                     if query.names.steps.repartitions != handle.steps.repartitions:
                         # Spreading rows adds a stage, so this is another plan with its own names.
                         query.names = NameBook(handle.name)
                     query.names.steps = handle.steps
-                    self._runs[handle.run_id] = Run(handle, query)
+                    self._runs[handle.run_id] = QueryRun(handle, query)
             return [self._runs[handle.run_id] for handle in handles]
 
-    def run(self, run_id: str) -> Run | None:
-        """None for queries that nobody asked us to watch."""
+    def run(self, run_id: str) -> QueryRun | None:
+        """None if the run belongs to a query that is not watched."""
         if run_id not in self._runs:
             self.running()
         return self._runs.get(run_id)
 
-    def learn_plan(self, run: Run) -> None:
-        """As long as the plan has something to tell; it is that of the batch that was planned last."""
+    def learn_plan(self, run: QueryRun) -> None:
+        """Read the plan of the latest batch, as long as it can name more stages."""
         names = run.query.names
         if names.curious:
-            found = exchanges(run.handle.plan())
+            plan_exchanges = exchanges(run.handle.plan())
             with self._lock:
-                names.learn(found)
+                names.learn(plan_exchanges)
 
-    def name(self, run: Run, stages: Sequence[RanStage], *, whole: bool) -> dict[int, str]:
-        """The component of each stage. Only a whole batch, with rows in it, shows what stages there are."""
+    def name(self, run: QueryRun, stages: Sequence[RanStage], *, whole: bool) -> dict[int, str]:
+        """The component of each stage. `whole` says that these are all stages of a finished batch with rows."""
         with self._lock:
-            parts: dict[int, Part] = run.query.names.assign(stages) if whole else run.query.names.find(stages)
+            book = run.query.names
+            components = book.assign(stages) if whole else book.find(stages)
             if whole:
                 self._rebuild_topology()
-            return {stage: self._qualified(run, part.name) for stage, part in parts.items()}
+            return {stage: self._qualified(run, part.name) for stage, part in components.items()}
 
-    def source_names(self, run: Run, count: int) -> tuple[str, ...]:
+    def source_names(self, run: QueryRun, count: int) -> tuple[str, ...]:
         with self._lock:
             return tuple(self._qualified(run, name) for name in run.query.names.source_names(count))
 
@@ -98,7 +99,7 @@ class QueryBook:
     def _several(self) -> bool:
         return len(self._queries) > 1
 
-    def _qualified(self, run: Run, name: str) -> str:
+    def _qualified(self, run: QueryRun, name: str) -> str:
         return qualified(name, run.handle.name, prefixed=self._several)
 
     def _rebuild_topology(self) -> None:

@@ -1,4 +1,4 @@
-"""What Spark says about the shape of its work: the operators of a stage, and the exchanges of a query's plan. Pure."""
+"""The operators of a stage and the exchanges of a query's plan, parsed from what Spark prints. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NUMBERED_STAGE = re.compile(r"^(\*?\(\d+\) |\* )")
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
-    """`scope` is Spark's id for it within one batch; an exchange has the same one on both of its sides."""
+class PlanOperator:
+    """`scope` is Spark's id of the operator within one batch. An exchange has the same scope on both sides."""
 
     scope: str
     name: str
@@ -26,25 +26,25 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class StageGraph:
-    """One stage: its operators from first to last, its datasets, and those of other stages that it reads."""
+    """One stage: its operators from first to last, its RDDs, and the RDDs of other stages that it reads."""
 
-    operators: tuple[Operator, ...]
+    operators: tuple[PlanOperator, ...]
     rdds: frozenset[int]
     cached: frozenset[int] = frozenset()
     reads: frozenset[int] = frozenset()
 
     @property
     def feeds(self) -> bool:
-        """Whether its rows go into an exchange, which is then the last operator but not the one it reads from."""
+        """Whether its rows go into an exchange. That is then its last operator, but not the one it reads from."""
         last = self.operators[-1:]
         return bool(last) and last[0].name == "Exchange" and not (self.reads and len(self.operators) == 1)
 
     def without_cached(self, computed: frozenset[int]) -> StageGraph:
-        """Without what an earlier stage has computed and kept: that is read, not worked out again."""
-        kept = self.cached & computed
-        if not kept:
+        """Without the operators whose result an earlier stage has cached: this stage does not compute them again."""
+        reused = self.cached & computed
+        if not reused:
             return self
-        last = max(kept)
+        last = max(reused)
         return StageGraph(
             tuple(operator for operator in self.operators if operator.first_rdd > last),
             frozenset(rdd for rdd in self.rdds if rdd > last),
@@ -55,7 +55,7 @@ class StageGraph:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """`by_number` was asked for with a number of partitions, as `repartition(n)` does."""
+    """A shuffle. `by_number` is True if it has a requested number of partitions, as from `repartition(n)`."""
 
     scope: str
     by_number: bool
@@ -63,7 +63,7 @@ class Exchange:
 
 
 def read_dot(dot: str, incoming: str) -> StageGraph:
-    """A stage's graph in the form that Spark draws it from, and the edges that lead into it."""
+    """From the DOT text that Spark's web UI draws a stage from, and the edges that lead into the stage."""
     names: dict[str, str] = {}
     first: dict[str, int] = {}
     rdds, cached = set[int](), set[int]()
@@ -90,38 +90,38 @@ def read_dot(dot: str, incoming: str) -> StageGraph:
 def from_scopes(
     rdds: Iterable[tuple[int, str, str]], reads: Iterable[int] = (), cached: Iterable[int] = ()
 ) -> StageGraph:
-    """From an event log: each dataset's number with the id and name of its scope (empty if it has none)."""
-    listed = list(rdds)
-    names = {scope: name for _, scope, name in listed if scope}
-    first = {scope: min(rdd for rdd, other, _ in listed if other == scope) for scope in names}
-    return StageGraph(_ordered(names, first), frozenset(r for r, _, _ in listed), frozenset(cached), frozenset(reads))
+    """From an event log: the number of each RDD with the id and name of its scope (empty if it has none)."""
+    scopes = list(rdds)
+    names = {scope: name for _, scope, name in scopes if scope}
+    first = {scope: min(rdd for rdd, other, _ in scopes if other == scope) for scope in names}
+    return StageGraph(_ordered(names, first), frozenset(r for r, _, _ in scopes), frozenset(cached), frozenset(reads))
 
 
-def _ordered(names: dict[str, str], first: dict[str, int]) -> tuple[Operator, ...]:
-    found = [Operator(scope, names[scope], first[scope]) for scope in names if scope in first]
-    return tuple(sorted(found, key=lambda operator: operator.first_rdd))
+def _ordered(names: dict[str, str], first: dict[str, int]) -> tuple[PlanOperator, ...]:
+    operators = [PlanOperator(scope, names[scope], first[scope]) for scope in names if scope in first]
+    return tuple(sorted(operators, key=lambda operator: operator.first_rdd))
 
 
 def exchanges(plan: str) -> tuple[Exchange, ...]:
-    """The shuffles of a physical plan as `explain` prints it, what comes first in the data first."""
+    """The shuffles of a physical plan that `explain` printed, in the order in which rows pass them."""
     executed = plan.partition("== Initial Plan ==")[0]
-    found: list[Exchange] = []
+    in_order: list[Exchange] = []
     above: list[tuple[int, Exchange | None]] = []
     for line in executed.splitlines():
         indent, text = _PLAN_LINE.match(line).groups()  # type: ignore[union-attr]
         if not text:
             continue
         while above and above[-1][0] >= len(indent):
-            _keep(above.pop()[1], found)
+            _append(above.pop()[1], in_order)
         above.append((len(indent), _exchange(_NUMBERED_STAGE.sub("", text))))
     while above:
-        _keep(above.pop()[1], found)
-    return tuple(found)
+        _append(above.pop()[1], in_order)
+    return tuple(in_order)
 
 
-def _keep(exchange: Exchange | None, found: list[Exchange]) -> None:
+def _append(exchange: Exchange | None, in_order: list[Exchange]) -> None:
     if exchange is not None:
-        found.append(exchange)
+        in_order.append(exchange)
 
 
 def _exchange(text: str) -> Exchange | None:

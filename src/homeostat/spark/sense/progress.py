@@ -1,4 +1,4 @@
-"""The progress that Spark reports for a batch, as flow of rows. Pure, for the shapes of Spark 3.5 to 4.3."""
+"""Spark's progress report of a batch, as flows of rows. Pure functions, for the formats of Spark 3.5 to 4.3."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from homeostat.spark.sense.state_stores import read_states
 
 Json = Mapping[str, Any]
 _BATCH_DURATION = "triggerExecution"
-KEYS_METRIC = "homeostat "  # and the name of a spread or a watch: what is told of its keys
+KEYS_METRIC = "homeostat "  # followed by the name of a spread or a watch: an observed metric about its keys
 
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """Rows taken in a batch. `end` and `latest` count the rows before the offset taken up to, and before the latest
-    there was when the batch began; `offset` is the former as the source writes it."""
+    """Rows that a batch read from a source. `end` is the number of rows before the offset where the batch ended, and
+    `latest` before the latest offset when it began. `offset` is the end offset in the source's own format."""
 
     rows: float
     end: float
@@ -32,7 +32,7 @@ class SourceProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One batch that ended. State, keys and watermark are those of the query."""
+    """One batch that ended. State, keys and watermark belong to the whole query."""
 
     query: str
     run: str
@@ -55,14 +55,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Rows that had arrived at each source at one moment."""
+    """How many rows had arrived at each source at `at_s`."""
 
     at_s: float
     rows: tuple[float, ...]
 
 
 def read_progress(progress: Json) -> Progress:
-    """Raises ValueError, KeyError or TypeError if it is not progress."""
+    """Raises ValueError, KeyError or TypeError if this is not a progress report."""
     durations = {str(name): float(value) / 1000 for name, value in dict(progress["durationMs"]).items()}
     seconds = durations.pop(_BATCH_DURATION, NAN)
     if math.isnan(seconds):
@@ -87,31 +87,31 @@ def read_progress(progress: Json) -> Progress:
 
 
 def _keys(observed: Json) -> dict[str, KeyLoad]:
-    """By the name of the spread or the watch. A batch without rows has nothing but empty metrics."""
+    """By the name of the spread or the watch. In a batch without rows the metrics are empty."""
     return {
-        name.removeprefix(KEYS_METRIC): _key_load(told)
-        for name, told in observed.items()
-        if name.startswith(KEYS_METRIC) and told.get("rows") is not None
+        name.removeprefix(KEYS_METRIC): _key_load(metrics)
+        for name, metrics in observed.items()
+        if name.startswith(KEYS_METRIC) and metrics.get("rows") is not None
     }
 
 
-def _key_load(told: Json) -> KeyLoad:
-    """As a keyed operator counts them, or as a sketch does."""
-    if "top" in told:
-        top = json.loads(told["top"] or "[]") or [{"item": "", "count": 0}]
+def _key_load(metrics: Json) -> KeyLoad:
+    """From the metrics of a sketch, or from those of a keyed operator."""
+    if "top" in metrics:
+        top = json.loads(metrics["top"] or "[]") or [{"item": "", "count": 0}]
         counts = [float(each["count"]) for each in top]
-        return KeyLoad(float(told["rows"]), counts[0], str(top[0]["item"]), tuple(counts[1:]))
-    most = tuple(map(float, str(told.get("most") or "").split()))
-    return KeyLoad(float(told["rows"]), float(told["largest"]), str(told.get("key") or ""), most[1:])
+        return KeyLoad(float(metrics["rows"]), counts[0], str(top[0]["item"]), tuple(counts[1:]))
+    most = tuple(map(float, str(metrics.get("most") or "").split()))
+    return KeyLoad(float(metrics["rows"]), float(metrics["largest"]), str(metrics.get("key") or ""), most[1:])
 
 
 def arrivals(progress: Progress) -> Arrivals:
-    """As the progress tells them: of the moment when the batch began."""
+    """What had arrived when the batch began, from its progress report."""
     return Arrivals(progress.started_s, tuple(source.latest for source in progress.sources))
 
 
 def arrived_rows(sources: Sequence[SourceOptions], progress: Progress, at_s: float) -> tuple[float, ...]:
-    """Rows that had arrived at each source at a moment since that batch began; NaN where only Spark could tell."""
+    """Rows that had arrived at each source at `at_s`, some time after the batch began; NaN if only Spark knows."""
     if len(sources) != len(progress.sources):
         return (NAN,) * len(progress.sources)
     return tuple(
@@ -129,13 +129,13 @@ def flows(
     now: Arrivals,
     before: Arrivals | None,
 ) -> tuple[FlowSample, ...]:
-    """One sample per name. `names` has the component that reads each source: sources read by one stage are one flow."""
+    """One sample per component. `names` has the component that reads each source; sources of one stage are one flow."""
     columns = list(zip(progress.sources, now.rows, _rates(now, before), strict=True))
-    found: list[FlowSample] = []
+    samples: list[FlowSample] = []
     for name in dict.fromkeys(names):
         mine = [column for column, other in zip(columns, names, strict=True) if other == name]
-        first = not found
-        found.append(
+        first = not samples
+        samples.append(
             FlowSample(
                 name,
                 query,
@@ -144,7 +144,7 @@ def flows(
                 trigger_s=trigger_s,
                 arrival_per_s=sum(rate for _, _, rate in mine),
                 pending_rows=sum(_behind(source.end, latest) for source, latest, _ in mine),
-                # What belongs to the query is counted once, at its first source.
+                # Values of the whole query are counted once, at its first source.
                 updated_keys=progress.updated_keys if first else 0.0,
                 state_rows=progress.state_rows if first else 0.0,
                 state_bytes=progress.state_bytes if first else 0.0,
@@ -152,11 +152,11 @@ def flows(
                 phases_s=progress.phases_s,
             )
         )
-    return tuple(found)
+    return tuple(samples)
 
 
 def idle_flows(query: str, names: Sequence[str], trigger_s: float, waiting: float = 0.0) -> tuple[FlowSample, ...]:
-    """Spark looked and there was nothing new: that is known, and none. `waiting` is NaN where rows may be held back."""
+    """Spark found no new rows, so the numbers are 0 and not unknown. Pass NaN as `waiting` if rows may be held back."""
     nothing = FlowSample("", query, 0.0, 0.0, trigger_s, arrival_per_s=waiting, pending_rows=waiting, updated_keys=0.0)
     return tuple(replace(nothing, source=name) for name in dict.fromkeys(names))
 
@@ -164,7 +164,7 @@ def idle_flows(query: str, names: Sequence[str], trigger_s: float, waiting: floa
 def _rates(now: Arrivals, before: Arrivals | None) -> list[float]:
     if before is None or len(before.rows) != len(now.rows) or now.at_s <= before.at_s:
         return [NAN] * len(now.rows)
-    # An offset that went back (a topic made anew) tells nothing about what arrived.
+    # An offset that went back (a topic was recreated) says nothing about what arrived.
     return [
         (new - old) / (now.at_s - before.at_s) if new >= old else NAN
         for new, old in zip(now.rows, before.rows, strict=True)
@@ -172,7 +172,7 @@ def _rates(now: Arrivals, before: Arrivals | None) -> list[float]:
 
 
 def _behind(end: float, latest: float) -> float:
-    """A source may report a latest offset from before the batch took more; unknown stays unknown."""
+    """0 if the batch read past the latest offset that the source had reported. NaN stays NaN."""
     return 0.0 if latest < end else latest - end
 
 
@@ -188,12 +188,12 @@ def _source(source: Json) -> SourceProgress:
 
 
 def _total(operators: Sequence[Json], name: str) -> float:
-    """A query without state has none, which is known."""
+    """0 for a query without state."""
     return float(sum(operator.get(name, NAN) for operator in operators))
 
 
 def _watermark_gap_s(event_time: Json, at_s: float) -> float:
-    """How far the watermark lies behind the clock; before any row it stands at the epoch, which says nothing."""
+    """How far the watermark is behind the clock. Before the first row it is the epoch, so the gap is unknown."""
     text = event_time.get("watermark")
     watermark_s = moment_s(text) if isinstance(text, str) else 0.0
     return at_s - watermark_s if watermark_s > 0 else NAN

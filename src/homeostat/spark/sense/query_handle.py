@@ -1,4 +1,4 @@
-"""What the sensors need of a running query, and how Spark is asked for it from the driver's own process."""
+"""What the sensors need from a running query, read inside the driver process."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def handle_of(query: StreamingQuery, name: str, trigger_s: float, steps: Declare
 
 
 def _newest_first(query: StreamingQuery) -> Iterator[Json]:
-    # Each one is a call to the JVM: nobody pays for those that are not asked for.
+    # Each report is a call to the JVM, so they are read one by one.
     for progress in reversed(list(query._jsq.recentProgress())):
         yield json.loads(progress.json())
 
@@ -73,12 +73,12 @@ def _processes(query: StreamingQuery) -> bool:
 def known_sources(query: StreamingQuery) -> tuple[SourceOptions, ...]:
     try:
         return sources_of(query)
-    except Exception:  # private parts of Spark: without them arrival is known once per batch, not in between
+    except Exception:  # a private interface of Spark: without it arrival is known only once per batch
         return ()
 
 
 def stage_graphs(spark: SparkSession) -> Callable[[int], StageGraph]:
-    """A function that asks the driver's JVM for the operators of a stage."""
+    """A function that reads the operators of a stage from the driver's JVM."""
     store = spark.sparkContext._jsc.sc().statusStore()
     drawing = spark.sparkContext._jvm.org.apache.spark.ui.scope.RDDOperationGraph  # type: ignore[union-attr]
 
@@ -90,9 +90,9 @@ def stage_graphs(spark: SparkSession) -> Callable[[int], StageGraph]:
 
 
 class Listener:
-    """Hears of every batch and every idle trigger, and hands it on at once: Spark waits for listeners.
+    """Receives every batch and every idle trigger. The callbacks must return at once: Spark waits for its listeners.
 
-    PySpark's own listener takes each event apart with a call to the JVM per field; this one fetches its JSON.
+    PySpark's own listener makes a call to the JVM for each field of an event. This one makes one call, for its JSON.
     """
 
     def __init__(self, spark: SparkSession, progressed: Callable[[str], None], idled: Callable[[str], None]) -> None:
@@ -113,7 +113,7 @@ class Listener:
             self._spark.streams._jsqm.removeListener(self._java)
 
     def onQueryStarted(self, event: object) -> None:  # noqa: N802
-        """Nothing to do: the one who starts queries knows them."""
+        """Nothing to do: queries are known through their handles."""
 
     def onQueryProgress(self, event: object) -> None:  # noqa: N802
         self._progressed(str(event.progress().json()))  # type: ignore[attr-defined]
@@ -122,7 +122,7 @@ class Listener:
         self._idled(str(event.runId()))  # type: ignore[attr-defined]
 
     def onQueryTerminated(self, event: object) -> None:  # noqa: N802
-        """Nothing to do, as with the start."""
+        """Nothing to do."""
 
     class Java:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

@@ -1,4 +1,4 @@
-"""What Spark's REST API answers, as values. An answer of another shape raises ValueError, KeyError or TypeError."""
+"""Answers of Spark's REST API as values. An unexpected answer raises ValueError, KeyError or TypeError."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _BATCH = re.compile(r"^batch = (\d+)$", re.MULTILINE)
 
 
 def moment_s(text: str) -> float:
-    """`2026-11-15T05:08:17.504GMT`, or `...Z` as progress has it, as seconds since the epoch."""
+    """Seconds since the epoch, from `2026-11-15T05:08:17.504GMT` or, as in progress reports, `...Z`."""
     return datetime.fromisoformat(text.removesuffix("GMT").removesuffix("Z")).replace(tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class ListedApplication:
     id: str
     name: str
     version: str
@@ -33,7 +33,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`group` is the run id of the query that started it; `batch` None if it belongs to no batch."""
+    """`group` is the run id of the query that started it. `batch` is None if it belongs to no batch."""
 
     id: int
     group: str
@@ -80,7 +80,7 @@ class StageAttempt:
 
     @property
     def ran(self) -> bool:
-        """Skipped stages were computed by an earlier job, so that their tasks are counted there."""
+        """Skipped stages were computed by an earlier job, where their tasks are counted."""
         return self.status not in ("SKIPPED", "PENDING")
 
     @property
@@ -90,7 +90,7 @@ class StageAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One attempt at one partition of a stage that succeeded. `run_s` leaves out waiting for shuffle blocks."""
+    """A successful attempt at one partition of a stage. `run_s` excludes waiting for shuffle blocks."""
 
     index: int
     executor: str

@@ -1,4 +1,4 @@
-"""Spark's REST API. Whatever goes wrong with it is one error, and no call takes longer than its time limit."""
+"""A client for Spark's REST API. Every problem raises SensorError, and no call exceeds its time limit."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from homeostat.core.errors import HomeostatError
-from homeostat.spark.sense.rest_answers import Application, Executor, Job, StageAttempt, Task
+from homeostat.spark.sense.rest_answers import Executor, Job, ListedApplication, StageAttempt, Task
 
 if TYPE_CHECKING:
     import httpx
 
-FIRST_TIMEOUT_S = 15.0  # Spark builds its pages on the first request
-TIMEOUT_S = 3.0
-_LARGEST_BYTES = 256_000_000
+FIRST_TIMEOUT_S = 15.0  # measured: Spark's UI can take over 4 s for its first answer
+TIMEOUT_S = 3.0  # a choice: a slow answer is as good as none, since the next batch comes soon
+_LARGEST_BYTES = 256_000_000  # a choice: far above a stage with thousands of tasks, and it still fits into memory
 _NOT_FOUND = 404
 _T = TypeVar("_T")
 
 
 class SensorError(HomeostatError):
-    """Spark's REST API did not answer, or not with what it should. `kind` is the same for the same trouble."""
+    """Spark's REST API did not answer, or gave an unexpected answer. Equal problems have the same `kind`."""
 
     def __init__(self, what: str, *, where: str = "", fix: str = "", kind: str = "") -> None:
         super().__init__(what, where=where, fix=fix)
@@ -29,9 +29,9 @@ class SensorError(HomeostatError):
 
 
 class RestClient:
-    """One application's REST API, for Spark 3.5 and later; without `application`, the only one behind the address.
+    """The REST API of one application, for Spark 3.5 and newer. Without `application`, the only one at the address.
 
-    It has no streaming progress: that comes from the query itself. Safe to use from several threads.
+    The API has no streaming progress, which comes from the query itself. Safe to use from several threads.
     """
 
     def __init__(
@@ -55,44 +55,44 @@ class RestClient:
     def version(self) -> str:
         return self._get("version", lambda answer: str(answer["spark"]))
 
-    def applications(self) -> list[Application]:
-        return self._get("applications", _each(Application.read))
+    def applications(self) -> list[ListedApplication]:
+        return self._get("applications", _each(ListedApplication.read))
 
     def executors(self) -> list[Executor]:
-        """All that are or were, the driver among them (it has slots only in local mode)."""
+        """All executors, also those that are gone, and the driver, which has slots only in local mode."""
         return self._get_mine("allexecutors", _each(Executor.read))
 
     def jobs(self) -> list[Job]:
-        """All jobs that Spark still remembers, oldest first: a long answer, so better ask by `job`."""
+        """All jobs that Spark still remembers, oldest first. The answer can be long: prefer `job`."""
         return sorted(self._get_mine("jobs", _each(Job.read)), key=lambda job: job.id)
 
     def job(self, number: int) -> Job | None:
-        """None if there is no such job (yet, or any more)."""
+        """None if Spark does not know the job, yet or any more."""
         return self._get_mine(f"jobs/{number}", Job.read, missing=None)
 
     def stage(self, number: int) -> list[StageAttempt]:
-        """Its attempts, oldest first; none if Spark does not know it."""
+        """Its attempts, oldest first. Empty if Spark does not know the stage."""
         none: list[StageAttempt] = []
         attempts = self._get_mine(f"stages/{number}?details=false", _each(StageAttempt.read), missing=none)
         return sorted(attempts, key=lambda attempt: attempt.attempt)
 
     def stage_with_tasks(self, number: int) -> list[tuple[StageAttempt, list[Task]]]:
-        """The same, each with those of its tasks that succeeded: one request, for each costs the driver."""
+        """Its attempts with their successful tasks, in one request, since every request costs the driver time."""
         none: list[tuple[StageAttempt, list[Task]]] = []
         attempts = self._get_mine(f"stages/{number}?details=true", _each(_attempt_with_tasks), missing=none)
-        return sorted(attempts, key=lambda found: found[0].attempt)
+        return sorted(attempts, key=lambda entry: entry[0].attempt)
 
     def application(self) -> str:
         """The id of the application, looked up once."""
         if not self._application:
-            found = self.applications()
-            if not found:
-                raise SensorError("its list of applications is empty", where=self.base_url)
-            if len(found) > 1:
+            listed = self.applications()
+            if not listed:
+                raise SensorError("this address has no running application", where=self.base_url)
+            if len(listed) > 1:
                 raise SensorError(
-                    f"{len(found)} applications where one was expected", where=self.base_url, fix="name the application"
+                    f"this address has {len(listed)} applications", where=self.base_url, fix="name the application"
                 )
-            self._application = found[0].id
+            self._application = listed[0].id
         return self._application
 
     def _get_mine(self, path: str, read: Callable[[Any], _T], **missing: _T) -> _T:
@@ -104,15 +104,15 @@ class RestClient:
         if status == _NOT_FOUND and "missing" in missing:
             return missing["missing"]
         if not 200 <= status < 300:
-            raise SensorError(f"status {status}", where=url, kind=f"status {status}")
+            raise SensorError(f"the answer has status {status}", where=url, kind=f"status {status}")
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise SensorError("an answer that is no JSON", where=url, kind="garbage") from error
+            raise SensorError("the answer is not JSON", where=url, kind="garbage") from error
         try:
             return read(answer)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-            raise SensorError(f"an answer that makes no sense ({error!r})", where=url, kind="garbage") from error
+            raise SensorError(f"unexpected answer ({error!r})", where=url, kind="garbage") from error
 
     def _fetch(self, url: str) -> tuple[int, bytes]:
         import httpx
@@ -121,10 +121,10 @@ class RestClient:
         deadline = time.monotonic() + limit_s
         body = bytearray()
         try:
-            # A time limit of the library holds for each piece; here it holds for the whole answer.
+            # httpx applies a time limit to each chunk. This loop applies it to the whole answer.
             with self._connected().stream("GET", url, timeout=limit_s) as response:
-                for piece in response.iter_bytes():
-                    body += piece
+                for chunk in response.iter_bytes():
+                    body += chunk
                     if time.monotonic() > deadline or len(body) > _LARGEST_BYTES:
                         raise httpx.ReadTimeout("the answer does not end")
                 self._has_answered = True
@@ -132,14 +132,14 @@ class RestClient:
         except httpx.TimeoutException as error:
             raise SensorError(f"no answer within {limit_s:g} s", where=url, kind="late") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RuntimeError) as error:
-            raise SensorError(f"cannot be read: {error}", where=url, kind=type(error).__name__) from error
+            raise SensorError(f"the request failed: {error}", where=url, kind=type(error).__name__) from error
 
     def _connected(self) -> httpx.Client:
         import httpx
 
         if self._client is None:
-            # Loopback and cluster addresses: a proxy from the environment would only be in the way, and compressing the
-            # answers would cost the driver more than sending them.
+            # The addresses are local to the cluster, so a proxy from the environment would fail. Compressing an answer
+            # costs the driver more than sending it.
             headers = {"Accept-Encoding": "identity"}
             self._client = httpx.Client(trust_env=False, follow_redirects=True, headers=headers)
         return self._client
@@ -151,11 +151,11 @@ def _each(read: Callable[[Any], _T]) -> Callable[[Any], list[_T]]:
 
 def _listed(answer: Any) -> list[Any]:
     if not isinstance(answer, list):
-        raise TypeError("a list was expected")
+        raise TypeError("expected a list")
     return answer
 
 
 def _attempt_with_tasks(answer: Any) -> tuple[StageAttempt, list[Task]]:
     tasks = answer.get("tasks", {}).values()
-    done = [Task.read(task) for task in tasks if task["status"] == "SUCCESS" and "taskMetrics" in task]
-    return StageAttempt.read(answer), done
+    succeeded = [Task.read(task) for task in tasks if task["status"] == "SUCCESS" and "taskMetrics" in task]
+    return StageAttempt.read(answer), succeeded

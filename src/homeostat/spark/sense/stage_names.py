@@ -1,7 +1,8 @@
-"""Stable, readable names for the stages of a query, which Spark itself calls all alike. Pure.
+"""Stable, readable names for the stages of a query. Spark gives all of them the same name. Pure functions.
 
-A stage is recognised by its operators and by what feeds it; numbers that change from batch to batch or with the number
-of partitions are left out. So it keeps its name across batches, restarts and changes of parallelism.
+A stage is recognised by its operators and by the stages that feed it. Numbers that change from batch to batch or with
+the number of partitions are ignored, so that a stage keeps its name across batches, restarts and changes of
+parallelism.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from homeostat.core.topology import Component
 from homeostat.spark.sense.declared_steps import NO_STEPS, DeclaredSteps, combine_name
 from homeostat.spark.sense.plan_graph import Exchange, StageGraph
 
-_SCOPES_KEPT = 200
-_CURIOUS_BATCHES = 20
+_SCOPES_KEPT = 200  # a choice: the exchanges of many recent batches; an older scope does not come back
+_CURIOUS_BATCHES = 20  # a choice: exchanges that no plan of so many batches has shown belong to jobs of the sink
 _WORD = re.compile(r"[A-Za-z]+")
-# They appear and vanish as Spark adapts a plan to what it meets.
+# Adaptive execution adds and removes these from batch to batch.
 _ADAPTIVE = ("AQEShuffleRead", "CustomShuffleReader", "ShuffleQueryStage", "ResultQueryStage", "AdaptiveSparkPlan")
 _AGGREGATE, _OWN_STATE = "aggregate", "state"
 _STATE_WORDS = (
@@ -38,24 +39,23 @@ _STATE_WORDS = (
     ("StateStore", _OWN_STATE),
 )
 _UNSPREAD = {
-    _AGGREGATE: "Spark combines the rows of a key before it shuffles them, where the aggregate allows it",
-    "join": "a join needs all rows of a key together, from both sides",
-    "dedupe": "whether a row came before is known only where all rows of its key are",
+    _AGGREGATE: "Spark already combines the rows of a key before the shuffle, where the aggregate allows it",
+    "join": "a join needs all rows of a key in one place, from both sides",
+    "dedupe": "finding duplicates needs all rows of a key in one place",
     "limit": "a limit counts all rows in one place",
 }
-_CANNOT_MERGE = "it is not written with hs.keyed(…, spread=ctx.spread(…)): nobody knows how to merge parts of its rows"
+_CANNOT_MERGE = "it does not use hs.keyed(…, spread=ctx.spread(…)), so it is not known how to merge partial results"
 _OTHERS_AMONG = (
-    "operators of hs.keyed are told apart from others with state of their own by their order alone, "
-    "and this query has {processors} of both for {spreads} of ctx.spread"
+    "operators of hs.keyed are matched with ctx.spread by their order, but this query has {processors} operators "
+    "with custom state for {spreads} of ctx.spread"
 )
-_NOT_REBALANCED = "its rows are not handed on by ctx.rebalanced, so that they stay where they were read"
+_NOT_REBALANCED = "the pipeline does not use ctx.rebalanced, so rows stay in the partition that read them"
 _PYTHON_WORDS = ("Python", "Pandas", "MapInArrow", "Generate", "MapElements", "MapPartitions")
 
 
 @dataclass(frozen=True, slots=True)
 class RanStage:
-    """A stage of one batch that ran. `graph` None where only its number is known (REST alone): then it is taken to
-    read the stage before it."""
+    """A stage of one batch that ran. Without a `graph` (over REST alone), it is assumed to read the stage before it."""
 
     id: int
     job: int
@@ -63,9 +63,9 @@ class RanStage:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A component within its query. `inputs` are the signatures of those that feed it, `scans` its streaming scans;
-    `state` is the word for what it keeps, if it keeps anything."""
+class NamedStage:
+    """A component of a query. `inputs` are the signatures of the stages that feed it, `scans` the number of its
+    streaming scans, and `state` the kind of its state, or an empty string."""
 
     name: str
     signature: str
@@ -95,16 +95,15 @@ def qualified(name: str, query: str, *, prefixed: bool) -> str:
 
 @dataclass
 class NameBook:
-    """The names of one query's stages; a name once given stays with what it was given to.
+    """The names of the stages of one query. A stage keeps its name once it has one.
 
-    `names` are those of its repartitions, in the order in which they were asked for. They are found again in the plan,
-    and until that was seen by their position. `spreads` are those of its keyed operators, `rebalances` those of its
-    sources, `watches` those of the rows of other operators with state whose keys are sketched, all in the same order.
+    `steps` has the names that the pipeline declared. Repartitions are matched with them through the plan, or by
+    position until a plan was read.
     """
 
     query: str
     steps: DeclaredSteps = NO_STEPS
-    parts: dict[str, Part] = field(default_factory=dict)
+    parts: dict[str, NamedStage] = field(default_factory=dict)
     _exchanges: dict[str, Exchange] = field(default_factory=dict)
     _repartitions: dict[str, str] = field(default_factory=dict)
     _understood: set[str] = field(default_factory=set)
@@ -112,12 +111,12 @@ class NameBook:
 
     @property
     def curious(self) -> bool:
-        """Whether there is a stage whose exchange was in no plan so far; those of a sink's own jobs never are."""
+        """Whether a plan could still name a stage. Exchanges in the sink's own jobs are in no plan, so this ends."""
         understood = all(not part.inputs or part.signature in self._understood for part in self.parts.values())
         return not (self.parts and understood) and self._batches < _CURIOUS_BATCHES
 
     def learn(self, exchanges: Sequence[Exchange]) -> None:
-        """From the plan of any batch, this one or one near it: Spark never uses a scope twice."""
+        """Learn from the plan of any batch. Spark never uses a scope twice, so it need not be the current one."""
         numbered = [exchange for exchange in exchanges if exchange.by_number]
         self._exchanges |= {exchange.scope: exchange for exchange in exchanges}
         names = self.steps.repartitions
@@ -126,55 +125,55 @@ class NameBook:
             del self._exchanges[scope]
             self._repartitions.pop(scope, None)
 
-    def find(self, stages: Sequence[RanStage]) -> dict[int, Part]:
-        """The component of each of these stages of one batch, as far as they are known from earlier ones."""
+    def find(self, stages: Sequence[RanStage]) -> dict[int, NamedStage]:
+        """The component of each stage of one batch, if it is known from earlier batches."""
         return self._resolve(stages, new=False)
 
-    def assign(self, stages: Sequence[RanStage]) -> dict[int, Part]:
-        """The component of each stage of one whole batch; those never seen before get a name."""
+    def assign(self, stages: Sequence[RanStage]) -> dict[int, NamedStage]:
+        """The component of each stage of a finished batch. A new stage gets a name."""
         self._batches += 1
         return self._resolve(stages, new=True)
 
-    def _resolve(self, stages: Sequence[RanStage], *, new: bool) -> dict[int, Part]:
+    def _resolve(self, stages: Sequence[RanStage], *, new: bool) -> dict[int, NamedStage]:
         graphs = _own_graphs(stages)
         by_position = self._by_position(graphs)
-        found: dict[int, Part] = {}
-        jobs: dict[int, list[Part]] = {}
+        resolved: dict[int, NamedStage] = {}
+        jobs: dict[int, list[NamedStage]] = {}
         for position, stage in enumerate(sorted(stages, key=lambda stage: stage.id), start=1):
             graph = graphs.get(stage.id)
             work = f"stage {position}" if graph is None else _hashed(_operators(graph))
-            feeding = list(found)[-1:] if graph is None else _feeding(graph, graphs)
-            inputs = tuple(dict.fromkeys(found[other].signature for other in feeding if other in found))
-            taken = jobs.setdefault(stage.job, [])
-            part = self._known(work, inputs, taken)
+            feeding = list(resolved)[-1:] if graph is None else _feeding(graph, graphs)
+            inputs = tuple(dict.fromkeys(resolved[other].signature for other in feeding if other in resolved))
+            earlier = jobs.setdefault(stage.job, [])
+            part = self._recognised(work, inputs, earlier)
             if new:
                 part = self._named(
-                    part or Part("", _signature(work, inputs, taken), work, inputs),
+                    part or NamedStage("", _signature(work, inputs, earlier), work, inputs),
                     graph,
                     by_position.get(stage.id, ""),
                 )
                 self.parts[part.signature] = part
             if part is not None:
-                found[stage.id] = part
-                taken.append(part)
-        return found
+                resolved[stage.id] = part
+                earlier.append(part)
+        return resolved
 
-    def _known(self, work: str, inputs: tuple[str, ...], taken: Sequence[Part]) -> Part | None:
-        """Recognised by its work and what feeds it. A source without new rows may have left out part of the latter."""
-        exact = self.parts.get(_signature(work, inputs, taken))
+    def _recognised(self, work: str, inputs: tuple[str, ...], earlier: Sequence[NamedStage]) -> NamedStage | None:
+        """By its work and its inputs. Inputs can be missing from a batch in which a source had no new rows."""
+        exact = self.parts.get(_signature(work, inputs, earlier))
         if exact is not None:
             return exact
-        names = {part.signature for part in taken}
-        alike = [part for part in self.parts.values() if part.work == work and part.signature not in names]
+        used = {part.signature for part in earlier}
+        alike = [part for part in self.parts.values() if part.work == work and part.signature not in used]
         if len(alike) != 1:
             return None
-        known, seen = set(alike[0].inputs), set(inputs)
-        if known <= seen:
+        old_inputs, new_inputs = set(alike[0].inputs), set(inputs)
+        if old_inputs <= new_inputs:
             return replace(alike[0], inputs=inputs)
-        return alike[0] if seen <= known else None
+        return alike[0] if new_inputs <= old_inputs else None
 
     def components(self, *, prefixed: bool) -> tuple[Component, ...]:
-        """All that were ever seen: adaptive execution leaves stages out of batches that do not need them."""
+        """All stages seen so far: adaptive execution skips stages in batches that do not need them."""
         return tuple(
             Component(
                 qualified(part.name, self.query, prefixed=prefixed),
@@ -191,16 +190,16 @@ class NameBook:
             for part in self._from_sources_on()
         )
 
-    def _partitions(self, part: Part) -> Knob | None:
-        """The knob that sets its number of tasks: of a stage to which rows are dealt it is the spread."""
+    def _partitions(self, part: NamedStage) -> Knob | None:
+        """The knob for its number of tasks. For a stage that combines or rebalances rows, this is the spread."""
         dealt = {name: name for name in self.steps.rebalances}
         dealt |= {combine_name(name): name for name in self.steps.spreads}
         if part.repartition in dealt:
             return Knob(SPREAD, f"{self.query}/{dealt[part.repartition]}")
         return part.partitions(self.query)
 
-    def _spread(self, part: Part) -> Knob | None:
-        """Operators, and sources, are told apart by their order, so that all of them must be known."""
+    def _spread(self, part: NamedStage) -> Knob | None:
+        """Sources and keyed operators are matched by order, so the numbers of stages and names must agree."""
         sources = [other.signature for other in self._from_sources_on() if not other.inputs]
         for signatures, names in ((sources, self.steps.rebalances), (self._processors(), self.steps.spreads)):
             if len(signatures) == len(names) and part.signature in signatures:
@@ -210,8 +209,8 @@ class NameBook:
     def _processors(self) -> list[str]:
         return [part.signature for part in self._from_sources_on() if part.state == _OWN_STATE]
 
-    def _unspread(self, part: Part) -> str:
-        """Why nothing can be done about hot keys of a stage that has no knob for it."""
+    def _unspread(self, part: NamedStage) -> str:
+        """Why the rows of a stage without a knob for it cannot be spread."""
         if not part.inputs:
             return _NOT_REBALANCED
         processors, spreads = len(self._processors()), len(self.steps.spreads)
@@ -219,14 +218,14 @@ class NameBook:
             return _OTHERS_AMONG.format(processors=processors, spreads=spreads)
         return _UNSPREAD.get(part.state, _CANNOT_MERGE)
 
-    def _watched(self, part: Part) -> str:
+    def _watched(self, part: NamedStage) -> str:
         others = [other.signature for other in self._from_sources_on() if other.state and self._spread(other) is None]
         if len(others) != len(self.steps.watches) or part.signature not in others:
             return ""
         return f"{self.query}/{self.steps.watches[others.index(part.signature)]}"
 
     def source_names(self, count: int) -> tuple[str, ...]:
-        """The component that reads each of so many sources, in the order of the plan."""
+        """For each source, in the order of the plan, the component that reads it."""
         reading = [part.name for part in self.parts.values() for _ in range(part.scans)]
         if not reading:
             reading = [part.name for part in self.parts.values() if not part.inputs]
@@ -236,8 +235,8 @@ class NameBook:
             return (reading[0],) * count
         return tuple("scan" if number == 1 else f"scan-{number}" for number in range(1, count + 1))
 
-    def _named(self, part: Part, graph: StageGraph | None, by_position: str) -> Part:
-        """With all that its graph and the plan say. A name from the plan replaces one that was guessed."""
+    def _named(self, part: NamedStage, graph: StageGraph | None, by_position: str) -> NamedStage:
+        """Completed from its graph and the plan. A name from the plan replaces one that the position gave."""
         exchange = self._exchange_before(graph)
         repartition = part.repartition or ("" if part.name else by_position)
         if exchange is not None:
@@ -246,25 +245,25 @@ class NameBook:
         if part.name and repartition == part.repartition:
             return part if exchange is None else replace(part, keyed=part.stateful or exchange.hashed)
         state = "" if graph is None else _state_word(graph)
-        taken = {other.name for other in self.parts.values() if other.signature != part.signature}
+        used = {other.name for other in self.parts.values() if other.signature != part.signature}
         return replace(
             part,
-            name=_unique(repartition or _word(graph, part.inputs), taken),
+            name=_unique(repartition or _word(graph, part.inputs), used),
             state=state,
             keyed=bool(state) or (exchange is not None and exchange.hashed),
             scans=_operators(graph).count("MicroBatchScan") if graph is not None else 0,
             repartition=repartition,
         )
 
-    def _from_sources_on(self) -> list[Part]:
-        ordered: dict[str, Part] = {}
+    def _from_sources_on(self) -> list[NamedStage]:
+        ordered: dict[str, NamedStage] = {}
         left = dict(self.parts)
         while ready := [signature for signature, part in left.items() if ordered.keys() >= set(part.inputs)]:
             ordered |= {signature: left.pop(signature) for signature in ready}
         return list(ordered.values())
 
     def _exchange_before(self, graph: StageGraph | None) -> Exchange | None:
-        """The exchange whose rows a stage gets: it is the first of its operators."""
+        """The exchange that a stage reads from: it is the first of its operators."""
         if graph is None or not graph.reads or not graph.operators:
             return None
         return self._exchanges.get(graph.operators[0].scope)
@@ -276,7 +275,7 @@ class NameBook:
 
 
 def _own_graphs(stages: Sequence[RanStage]) -> dict[int, StageGraph]:
-    """Each stage's own work: what an earlier one of the batch has cached is not done again."""
+    """The work of each stage, without what an earlier stage of the batch has cached."""
     graphs: dict[int, StageGraph] = {}
     cached: frozenset[int] = frozenset()
     for stage in sorted(stages, key=lambda stage: stage.id):
@@ -287,19 +286,19 @@ def _own_graphs(stages: Sequence[RanStage]) -> dict[int, StageGraph]:
 
 
 def _feeding(graph: StageGraph, graphs: Mapping[int, StageGraph]) -> list[int]:
-    """The stages whose datasets it reads."""
+    """The stages whose RDDs it reads."""
     return [number for number in sorted(graphs) if graph.reads & graphs[number].rdds]
 
 
-def _signature(work: str, inputs: Sequence[str], taken: Sequence[Part]) -> str:
-    """The same for the same work on the same input; alike stages of one job are told apart by their order."""
+def _signature(work: str, inputs: Sequence[str], earlier: Sequence[NamedStage]) -> str:
+    """The same for the same work on the same inputs. Identical stages of one job are numbered in order."""
     name = _hashed([work, *sorted(inputs)])
-    twins = sum(part.signature.startswith(name) for part in taken)
+    twins = sum(part.signature.startswith(name) for part in earlier)
     return f"{name}-{twins + 1}"
 
 
 def plan_version(books: Iterable[NameBook], *, prefixed: bool) -> str:
-    """The same as long as the application consists of the same components, linked in the same way."""
+    """The same as long as the application has the same components with the same connections."""
     components = [component for book in books for component in book.components(prefixed=prefixed)]
     return _hashed(sorted(f"{component.query} {component.name} {component.inputs}" for component in components))
 
@@ -319,7 +318,7 @@ def _state_word(graph: StageGraph) -> str:
 
 
 def _word(graph: StageGraph | None, inputs: tuple[str, ...]) -> str:
-    """What a person would call the stage."""
+    """A name that a person would use."""
     if graph is None:
         return "stage"
     if state := _state_word(graph):
@@ -331,10 +330,10 @@ def _word(graph: StageGraph | None, inputs: tuple[str, ...]) -> str:
     return "sink"
 
 
-def _unique(word: str, taken: set[str]) -> str:
-    if word not in taken:
+def _unique(word: str, used: set[str]) -> str:
+    if word not in used:
         return word
     number = 2
-    while f"{word}-{number}" in taken:
+    while f"{word}-{number}" in used:
         number += 1
     return f"{word}-{number}"

@@ -8,7 +8,7 @@ from homeostat.core.observation import TaskSample
 from homeostat.spark.sense.executor_watch import ExecutorWatch
 from homeostat.spark.sense.guarded_work import GuardedWork
 from homeostat.spark.sense.jobs import JobBook, read_stages
-from homeostat.spark.sense.known_queries import QueryBook, Run
+from homeostat.spark.sense.known_queries import QueryBook, QueryRun
 from homeostat.spark.sense.plan_graph import StageGraph
 from homeostat.spark.sense.progress import Progress
 from homeostat.spark.sense.rest_answers import Job, StageAttempt
@@ -36,7 +36,7 @@ class StageReader:
         self.graph_of = graph_of
         self._graphs: dict[int, StageGraph] = {}
 
-    def tasks(self, run: Run, progress: Progress) -> dict[str, TaskSample]:
+    def tasks(self, run: QueryRun, progress: Progress) -> dict[str, TaskSample]:
         """By component. Empty while the REST API does not answer, so that a batch does not wait for it."""
         if not self._guard.rest_answers:
             return {}
@@ -68,7 +68,7 @@ class StageReader:
                 self._graphs.pop(old, None)
         return self._graphs.get(stage)
 
-    def _stages(self, run: Run, progress: Progress) -> tuple[StageRun, ...]:
+    def _stages(self, run: QueryRun, progress: Progress) -> tuple[StageRun, ...]:
         self.jobs.follow()
         jobs = self.jobs.of_batch(progress.run, progress.batch)
         if not jobs and _has_rows(progress):

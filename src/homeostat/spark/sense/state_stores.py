@@ -1,4 +1,4 @@
-"""The state of each stateful operator, from the metrics that Spark reports with a batch, and what its store may use."""
+"""The state of each stateful operator, from Spark's metrics of a batch, and the limits of its state store."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Json = Mapping[str, Any]
 ROCKSDB, HDFS = "rocksdb", "hdfs"
 _STORE = "spark.sql.streaming.stateStore"
 _UPLOADED = "SnapshotLastUploaded"
-# Of an aggregation another operator loads the state just before, and Spark forgets what that took: 0 says nothing here.
+# In an aggregation, another operator loads the state first and Spark drops its metrics: 0 means unknown here.
 _LOADED_BEFORE = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 _MIB = 2**20
-_LEAST_OVERHEAD_MIB = 384.0
+_LEAST_OVERHEAD_MIB = 384.0  # Spark's own minimum of spark.executor.memoryOverhead
 _UNITS_MIB = {"b": 1 / _MIB, "k": 1 / 1024, "": 1.0, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}
 
 
 def read_states(operators: Sequence[Json], batch: int) -> dict[str, StateSample]:
-    """By name; a name that comes again gets a number. What Spark does not report is unknown."""
-    found: dict[str, StateSample] = {}
+    """By name. A name that occurs again gets a number. What Spark does not report is NaN."""
+    samples: dict[str, StateSample] = {}
     for operator in operators:
         name = str(operator.get("operatorName") or "state")
-        again = sum(known.partition("-")[0] == name for known in found)
-        name = f"{name}-{again + 1}" if again else name
-        found[name] = _state(name, operator, operator.get("customMetrics") or {}, batch)
-    return found
+        earlier = sum(other.partition("-")[0] == name for other in samples)
+        name = f"{name}-{earlier + 1}" if earlier else name
+        samples[name] = _state(name, operator, operator.get("customMetrics") or {}, batch)
+    return samples
 
 
 def _state(name: str, operator: Json, metrics: Json, batch: int) -> StateSample:
@@ -49,7 +49,7 @@ def _state(name: str, operator: Json, metrics: Json, batch: int) -> StateSample:
         operator=name,
         backend=_backend(metrics),
         partitions=number("numShufflePartitions"),
-        # A store that is told not to count its rows reports none.
+        # A store with row counting turned off reports 0.
         rows=NAN if rows == 0 and updated > max(0.0, removed) else rows,
         updated_rows=updated,
         removed_rows=removed,
@@ -57,7 +57,7 @@ def _state(name: str, operator: Json, metrics: Json, batch: int) -> StateSample:
         disk_bytes=custom("rocksdbSstFileSize"),
         pinned_bytes=custom("rocksdbPinnedBlocksMemoryUsage"),
         commit_s=number("commitTimeMs") / 1000,
-        # RocksDB counts microseconds; Spark multiplies by 1000 where it means to divide.
+        # RocksDB reports microseconds. Spark multiplies them by 1000 instead of dividing.
         stall_s=custom("rocksdbWriterStallLatencyMs") / 1e9,
         loads=of_load("rocksdbNumLoadedFromDfs"),
         replayed=of_load("rocksdbNumReplayChangelogFiles"),
@@ -76,8 +76,8 @@ def _backend(metrics: Json) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """As the application set them; `heap_mib` and `native_mib` are what one executor may have, the latter unknown where
-    nobody would stop it from taking more."""
+    """The settings of the application. `heap_mib` and `native_mib` are the limits of one executor; `native_mib` is NaN
+    if nothing limits it."""
 
     heap_mib: float = NAN
     native_mib: float = NAN
@@ -86,7 +86,7 @@ class StoreSettings:
     maintenance_s: float = NAN
 
     def limits(self, backend: str, workers: int) -> StateLimits:
-        """RocksDB has its memory outside of the heap, the other backend within."""
+        """RocksDB keeps its memory outside the heap, the other backend inside it."""
         each_mib = {ROCKSDB: self.native_mib, HDFS: self.heap_mib}.get(backend, NAN)
         return StateLimits(
             memory_bytes=each_mib * _MIB * workers if workers else NAN,
@@ -97,7 +97,7 @@ class StoreSettings:
 
 
 def store_settings(get: Callable[[str, str], str], master: str) -> StoreSettings:
-    """`get` gives a setting of Spark, or the default that comes with the name."""
+    """`get` returns a setting of Spark, or the default that is passed with its name."""
     local = master.startswith("local")
     heap = _mib(get("spark.driver.memory" if local else "spark.executor.memory", "1g"))
     bounded = get(f"{_STORE}.rocksdb.boundedMemoryUsage", "false") == "true"
@@ -115,7 +115,7 @@ def store_settings(get: Callable[[str, str], str], master: str) -> StoreSettings
 
 
 def _mib(text: str) -> float:
-    """`512m`, `2g`, or a plain number of MiB; unknown if it is none of these."""
+    """From `512m`, `2g`, or a plain number of MiB; NaN for anything else."""
     match = re.fullmatch(r"\s*([0-9.]+)\s*([bkmgt]?)(?:i?b)?\s*", text.lower())
     return float(match[1]) * _UNITS_MIB[match[2]] if match else NAN
 

@@ -1,4 +1,4 @@
-"""Tasks and executors as the columns of an observation. Pure."""
+"""Tasks and executors as the columns of an observation. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from homeostat.spark.sense.stage_names import RanStage
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """A stage that ran in a batch, and those of its tasks that succeeded (the last attempt at each partition)."""
+    """A stage that ran in a batch, and its successful tasks (the last attempt at each partition)."""
 
     stage: RanStage
     partitions: int
@@ -27,7 +27,7 @@ class StageRun:
 
 
 def worker_sample(executors: Iterable[Executor], leaving: Collection[str] = ()) -> WorkerSample:
-    """The executors that are alive, have slots and are not `leaving`; the driver has slots in local mode only."""
+    """The executors that are alive, have slots and are not `leaving`. The driver has slots only in local mode."""
     working = (each for each in executors if each.alive and each.slots > 0 and each.id not in leaving)
     alive = sorted(working, key=lambda executor: (len(executor.id), executor.id))
     return WorkerSample(
@@ -39,7 +39,7 @@ def worker_sample(executors: Iterable[Executor], leaving: Collection[str] = ()) 
 
 
 def task_sample(runs: Sequence[StageRun], workers: WorkerSample) -> TaskSample:
-    """One component in one batch. If it ran several times (a sink that writes twice), each instance did the sum."""
+    """One component in one batch. If it ran several times (the sink writes twice), the runs are added up."""
     index = {identity: number for number, identity in enumerate(workers.ids)}
     samples = [_sample(run, index) for run in runs]
     size = max(sample.instances for sample in samples)
@@ -69,7 +69,7 @@ def _sample(run: StageRun, index: Mapping[str, int]) -> TaskSample:
         if task.index < run.partitions:
             rows[task.index] = task.rows_shuffled_in if shuffled_in else task.rows_read
             run_s[task.index] = task.run_s
-            # Many sinks do not say how many rows they wrote.
+            # Many sinks do not report how many rows they wrote.
             rows_out[task.index] = task.rows_shuffled_out if shuffled_out else task.rows_written if written else NAN
             finish_s[task.index] = task.ended_s - first_s
             worker[task.index] = index.get(task.executor, -1)
@@ -78,10 +78,10 @@ def _sample(run: StageRun, index: Mapping[str, int]) -> TaskSample:
 
 
 def _summed(columns: Sequence[Array], size: int) -> Array:
-    """Entry by entry; unknown where all are."""
+    """Entry by entry. An entry is NaN only if it is NaN in all columns."""
     table = np.full((len(columns), size), NAN)
     for line, column in zip(table, columns, strict=True):
         line[: len(column)] = column
-    known = np.isfinite(table)
-    summed: Array = np.where(known.any(axis=0), np.where(known, table, 0.0).sum(axis=0), NAN)
+    finite = np.isfinite(table)
+    summed: Array = np.where(finite.any(axis=0), np.where(finite, table, 0.0).sum(axis=0), NAN)
     return summed
