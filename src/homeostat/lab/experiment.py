@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import Configuration
 from homeostat.core.loop_state import Mode
-from homeostat.core.records import ACTION, BATCH, FAILURE, OUTCOME, Record
+from homeostat.core.records import BATCH, FAILURE, ActionContent, DiagnosisContent, OutcomeContent, Record, with_content
 from homeostat.lab.ledger import check, committed_rows, recorded_rows
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.source_control import add_load_step
@@ -57,7 +57,7 @@ class TrialResult:
 
     @property
     def actions(self) -> list[str]:
-        return [str(record.body["kind"]) for record in self.of(ACTION)]
+        return [action.action_kind for _, action in with_content(self.records, ActionContent)]
 
     @property
     def batches(self) -> list[Record]:
@@ -65,10 +65,11 @@ class TrialResult:
 
     @property
     def verdicts(self) -> list[str]:
-        return [str(record.body["verdict"]) for record in self.of(OUTCOME)]
+        return [outcome.verdict for _, outcome in with_content(self.records, OutcomeContent)]
 
     def causes(self) -> list[str]:
-        return [str(r.body["cause"]) for r in self.of("diagnosis") if "cause" in r.body and not r.body.get("over")]
+        diagnoses = with_content(self.records, DiagnosisContent)
+        return [diagnosis.cause for _, diagnosis in diagnoses if diagnosis.cause and not diagnosis.over]
 
 
 @dataclass
@@ -165,8 +166,8 @@ class Trial:
 def json_of(result: TrialResult) -> dict[str, Any]:
     return {
         "actions": [
-            {"at_s": round(r.at_s - result.started_s, 1), "kind": r.body["kind"], "text": r.text}
-            for r in result.of(ACTION)
+            {"at_s": round(record.at_s - result.started_s, 1), "kind": action.action_kind, "text": record.text}
+            for record, action in with_content(result.records, ActionContent)
         ],
         "verdicts": result.verdicts,
         "final": dict(result.final.as_json()),

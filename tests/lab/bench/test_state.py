@@ -16,6 +16,7 @@ def test_the_median_of_each_phase_is_told() -> None:
     assert state._middle(found) == {"pause_s": 2.0, "open_batch_s": 0.0}
 
 
+@pytest.mark.spark
 @pytest.mark.soak
 def test_a_pause_is_measured_by_phase() -> None:
     command = [

@@ -11,9 +11,9 @@ from typing import Any
 
 from homeostat.core.configuration import ADMISSION_ROOM, EXECUTORS_KNOB
 from homeostat.core.objective import Objective
-from homeostat.core.records import ACTION
 from homeostat.lab.bench.ground import CORES, WORKERS, Ground
 from homeostat.lab.bench.quiet import GivenUp, never
+from homeostat.lab.bench.trial_log import action_kinds
 from homeostat.lab.experiment import Moment, Trial, TrialResult
 from homeostat.lab.faults import SlowExecutor
 from homeostat.lab.load_profile import Profile
@@ -161,8 +161,7 @@ def simulated(fitted: Scenario, experiment: Experiment, seed: int) -> Done:
     scenario = scenario_of(fitted, experiment)
     store = MemoryStore()
     result = simulate(scenario, registry.build(scenario.policy, scenario.settings), seed=seed, store=store, run="twin")
-    kinds = tuple(str(record.body["kind"]) for record in store.records("twin", kinds=(ACTION,)))
-    return Done(kinds, int(result.final_parallelism["executors"]))
+    return Done(tuple(action_kinds(store.records("twin"))), int(result.final_parallelism["executors"]))
 
 
 def scenario_of(fitted: Scenario, experiment: Experiment) -> Scenario:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 from homeostat.core.errors import HomeostatError
 from homeostat.core.findings import REPLACE
 from homeostat.core.objective import Objective
-from homeostat.core.records import ACTION, BATCH, OUTCOME, RECEIPT, Record
+from homeostat.core.records import BATCH, ActionContent, ReceiptContent, Record, with_content
 from homeostat.lab.bench.ground import ground, machine
 from homeostat.lab.bench.intervals import share
+from homeostat.lab.bench.trial_log import action_kinds, batches_after, settled_since_s
 from homeostat.lab.experiment import Trial
 from homeostat.lab.faults import SlowExecutor
 from homeostat.lab.load_profile import Profile
@@ -159,7 +161,7 @@ class Course:
         """A machine that is too busy never settles, and whoever waits for it should know."""
         minutes = int((time.time() - self._quiet_since_s(trial)) / TELL_EACH_S)
         if minutes > self._minutes_told:
-            took = [f"{_seconds(record):.1f}" for record in trial.records(BATCH)[-SETTLED:]]
+            took = [f"{batch.seconds:.1f}" for batch in batches_after(trial.records(BATCH), -math.inf)[-SETTLED:]]
             self.tell(f"waiting for {SETTLED} batches within {TRIGGER_S:g} s each; the last: {', '.join(took)}")
         self._minutes_told = minutes
 
@@ -185,14 +187,11 @@ class Course:
 
 def settled(records: Sequence[Record], since_s: float, trigger_s: float) -> bool:
     """Nothing is under way or being judged, and several batches in a row have kept up since the last action."""
-    actions = [record.id for record in records if record.kind == ACTION]
-    received = {str(record.body["action"]): record for record in records if record.kind == RECEIPT}
-    judged = {str(record.body["action"]) for record in records if record.kind == OUTCOME}
-    if any(id not in received or (received[id].body.get("applied") and id not in judged) for id in actions):
+    last_change_s = settled_since_s(records)
+    if last_change_s is None:
         return False
-    since_s = max([since_s, *(received[id].at_s for id in actions)])
-    recent = [record for record in records if record.kind == BATCH and record.at_s > since_s][-SETTLED:]
-    return len(recent) == SETTLED and all(_seconds(record) <= trigger_s for record in recent)
+    recent = batches_after(records, max(since_s, last_change_s))[-SETTLED:]
+    return len(recent) == SETTLED and all(batch.seconds <= trigger_s for batch in recent)
 
 
 def over(records: Sequence[Record], since_s: float, slow: str) -> bool:
@@ -216,10 +215,9 @@ def false_replacements(runs: Sequence[Run], records: Sequence[Record]) -> list[s
     One that was slow before and is no longer is not among them: what was seen of it spoke against it.
     """
     wrong = []
-    for record in records:
-        if record.kind == ACTION and record.body["kind"] == REPLACE:
-            slow = {run.slow for run in runs if run.started_s <= record.at_s}
-            wrong += [executor for executor in _retired(record) if executor not in slow]
+    for record, action in _replacements(records):
+        slow = {run.slow for run in runs if run.started_s <= record.at_s}
+        wrong += [executor for executor in action.retire if executor not in slow]
     return wrong
 
 
@@ -227,15 +225,13 @@ def summary(runs: Sequence[Run], records: Sequence[Record], factors: Sequence[fl
     results = [result_of(run, records) for run in runs]
     wrong = false_replacements(runs, records)
     clean = [run for run in runs if run.factor == CLEAN]
-    disturbed = sum(
-        any(_during(run, record) and record.body["kind"] == REPLACE for record in records if record.kind == ACTION)
-        for run in clean
-    )
-    kinds = [str(record.body["kind"]) for record in records if record.kind == ACTION]
+    disturbed = sum(any(_during(run, record) for record, _ in _replacements(records)) for run in clean)
+    kinds = action_kinds(records)
+    retired = sum(len(action.retire) for _, action in with_content(records, ActionContent))
     return {
         "slowed": {f"{factor:g}": _healed([r for r in results if r.factor == factor]) for factor in factors},
         "clean_runs_with_a_replacement": share(disturbed, len(clean)),
-        "false_replacements": share(len(wrong), sum(len(_retired(r)) for r in records if r.kind == ACTION)),
+        "false_replacements": share(len(wrong), retired),
         "falsely_replaced": wrong,
         "actions": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
         "batches": sum(record.kind == BATCH for record in records),
@@ -262,26 +258,21 @@ def _replacement(
     records: Sequence[Record], since_s: float, executor: str, until_s: float = float("inf")
 ) -> tuple[float | None, float | None]:
     """When it was decided to replace the executor, and when it was gone and another in its place."""
-    received = {str(r.body["action"]): r.at_s for r in records if r.kind == RECEIPT and r.body.get("applied")}
-    for record in records:
-        chosen = record.kind == ACTION and record.body["kind"] == REPLACE and executor in _retired(record)
-        if chosen and since_s <= record.at_s <= until_s:
-            return record.at_s, received.get(record.id)
+    applied_s = {
+        receipt.action: record.at_s for record, receipt in with_content(records, ReceiptContent) if receipt.applied
+    }
+    for record, action in _replacements(records):
+        if executor in action.retire and since_s <= record.at_s <= until_s:
+            return record.at_s, applied_s.get(record.id)
     return None, None
 
 
-def _retired(action: Record) -> list[str]:
-    retired = action.body.get("retire")
-    return [str(executor) for executor in retired] if isinstance(retired, list) else []
+def _replacements(records: Sequence[Record]) -> Iterator[tuple[Record, ActionContent]]:
+    return (each for each in with_content(records, ActionContent) if each[1].action_kind == REPLACE)
 
 
 def _batches(records: Sequence[Record], since_s: float, until_s: float) -> int:
     return sum(record.kind == BATCH and since_s < record.at_s <= until_s for record in records)
-
-
-def _seconds(batch: Record) -> float:
-    seconds = batch.body["seconds"]
-    return float(seconds) if isinstance(seconds, int | float) else float("inf")
 
 
 def _during(run: Run, record: Record) -> bool:

@@ -16,6 +16,7 @@ from homeostat.core.observation import NAN, Array
 from homeostat.core.records import BATCH
 from homeostat.lab.bench.experiments import SETTINGS
 from homeostat.lab.bench.ground import Ground
+from homeostat.lab.bench.trial_log import batches_after
 from homeostat.lab.bench.twin import PARTITIONS, STATE_PARTITIONS, Setup
 from homeostat.lab.experiment import Moment, Trial, TrialResult, json_of
 from homeostat.lab.load_profile import Profile
@@ -95,7 +96,9 @@ def fall_behind(here: Ground, setup: Setup, scale: float) -> Span:
 
     def gone(trial: Trial) -> bool:
         """The latest batch was an ordinary one, after one that was not."""
-        rows = [float(r.body["rows"] or 0.0) for r in trial.records(BATCH) if r.at_s > trial.started_s + over_s]  # type: ignore[arg-type]
+        rows = [
+            float(np.nan_to_num(batch.rows)) for batch in batches_after(trial.records(BATCH), trial.started_s + over_s)
+        ]
         return len(rows) > 1 and rows[-1] <= _GONE * setup.load_per_s * setup.trigger_s < rows[-2]
 
     trial.run(over_s + LONGEST_S, burst, until=gone)

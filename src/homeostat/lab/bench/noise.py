@@ -12,6 +12,7 @@ from typing import Any
 
 from homeostat.core.findings import UNDER_PROVISIONED
 from homeostat.core.policy import Policy
+from homeostat.core.records import DiagnosisContent, with_content
 from homeostat.policies import registry
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.scenario.spec import Scenario
@@ -73,12 +74,9 @@ def batches_until_found(engine: str, seed: int) -> int | None:
     scenario = replace(calm, duration_s=WARM_UP_S + 1200.0, workload=replace(load, kind="steps", steps=steps))
     store = MemoryStore()
     simulate(scenario, _policy(scenario), seed=seed, store=store, run="noise")
-    named = [
-        record.at_s
-        for record in store.records("noise", kinds=("diagnosis",), since_s=WARM_UP_S)
-        if record.body.get("cause") == UNDER_PROVISIONED
-    ]
-    return math.ceil((named[0] - WARM_UP_S) / interval_s(calm)) if named else None
+    diagnoses = with_content(store.records("noise", since_s=WARM_UP_S), DiagnosisContent)
+    times_s = [record.at_s for record, diagnosis in diagnoses if diagnosis.cause == UNDER_PROVISIONED]
+    return math.ceil((times_s[0] - WARM_UP_S) / interval_s(calm)) if times_s else None
 
 
 def capacity_per_s(scenario: Scenario) -> float:

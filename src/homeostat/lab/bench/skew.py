@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import SPREAD
 from homeostat.core.loop_state import Mode
-from homeostat.core.records import ACTION, BATCH, OUTCOME, RECEIPT, Record
+from homeostat.core.records import BatchContent, Record
 from homeostat.lab.bench.ground import machine
+from homeostat.lab.bench.trial_log import action_kinds, batches_after, settled_since_s
 from homeostat.lab.experiment import Trial, TrialResult
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import specification
@@ -108,8 +109,7 @@ def compared(case: Case, without: float, regulated: float, ideal: float, **rest:
 def _simulated(case: Case, ideal_per_s: float) -> dict[str, Any]:
     scenario, store = scenario_of(case), MemoryStore()
     regulated = simulate(scenario, registry.build("provisioning", scenario.settings), store=store, run="skew")
-    actions = [str(record.body["kind"]) for record in store.records("skew", kinds=(ACTION,))]
-    with_per_s = _taken_per_s(regulated.truth)
+    with_per_s, actions = _taken_per_s(regulated.truth), action_kinds(store.records("skew"))
     return compared(case, _unregulated_per_s(scenario), with_per_s, ideal_per_s, actions=actions)
 
 
@@ -187,7 +187,7 @@ class Run:
 
     @property
     def per_s(self) -> float:
-        return median(_per_s(batch) for batch in self.result.batches[-SETTLED:])
+        return median(_per_s(batch) for batch in batches_after(self.result.records, -math.inf)[-SETTLED:])
 
     @property
     def spread(self) -> int:
@@ -220,24 +220,15 @@ def _run(spark: SparkSession, directory: Path, case: Case, mode: Mode, *, ideal:
 
 def settled(records: Sequence[Record], *, full: int) -> bool:
     """Everything that was done has been judged and some full batches came after it; or nothing is done for long."""
-    actions = [record.id for record in records if record.kind == ACTION]
-    received = {str(record.body["action"]): record for record in records if record.kind == RECEIPT}
-    judged = {str(record.body["action"]) for record in records if record.kind == OUTCOME}
-    if any(id not in received or (received[id].body.get("applied") and id not in judged) for id in actions):
+    since_s = settled_since_s(records)
+    if since_s is None:
         return False
-    since_s = max((received[id].at_s for id in actions), default=-math.inf)
-    after = [batch for batch in records if batch.kind == BATCH and batch.at_s > since_s and _rows(batch) >= full]
-    return len(after) >= (SETTLED + 1 if actions else UNTOUCHED)
+    full_batches = [batch for batch in batches_after(records, since_s) if batch.rows >= full]
+    return len(full_batches) >= (UNTOUCHED if since_s == -math.inf else SETTLED + 1)
 
 
-def _rows(batch: Record) -> float:
-    rows = batch.body["rows"]
-    return float(rows) if isinstance(rows, int | float) else 0.0
-
-
-def _per_s(batch: Record) -> float:
-    seconds = batch.body["seconds"]
-    return _rows(batch) / float(seconds) if isinstance(seconds, int | float) and seconds > 0 else 0.0
+def _per_s(batch: BatchContent) -> float:
+    return batch.rows / batch.seconds if batch.seconds > 0 and batch.rows >= 0 else 0.0
 
 
 @contextmanager
