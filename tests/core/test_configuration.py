@@ -64,6 +64,13 @@ def test_the_steps_lead_from_what_runs_to_what_is_wanted_as_far_as_the_engine_ca
     assert diff(Configuration(reached, retired), desired, Capabilities(knobs, can_replace=True)) == ()
 
 
+def test_a_knob_knows_its_query_and_its_step() -> None:
+    split = Knob.of_step(PARALLELISM, "words", "split")
+    assert (split.query, split.step) == ("words", "split")
+    assert Knob.parse(str(split)) == split
+    assert (Knob(TRIGGER_S, "words").query, Knob(TRIGGER_S, "words").step) == ("words", "")
+
+
 def test_a_worker_that_is_gone_is_not_replaced_again() -> None:
     gone = Configuration(retired=frozenset({"w-1"}))
     again = gone.patched(Patch(retire=frozenset({"w-1"})))

@@ -30,10 +30,26 @@ KNOB_KINDS = (
 
 
 class Knob(NamedTuple):
-    """One thing that can be set: `parallelism.count`, `executors.app`."""
+    """One thing that can be set: `parallelism.count`, `executors.app`.
+
+    On Spark the scope of a knob is a query, or `query/step` for one step of it.
+    """
 
     kind: str
     scope: str
+
+    @classmethod
+    def of_step(cls, kind: str, query: str, step: str) -> Knob:
+        return cls(kind, f"{query}/{step}")
+
+    @property
+    def query(self) -> str:
+        return self.scope.partition("/")[0]
+
+    @property
+    def step(self) -> str:
+        """Empty if the knob is about the whole query."""
+        return self.scope.partition("/")[2]
 
     def __str__(self) -> str:
         return f"{self.kind}.{self.scope}"

@@ -405,4 +405,4 @@ def _handed_over(context: Context) -> Any:
 
 
 def _of(knob: Knob, query: str) -> bool:
-    return knob.scope.split("/")[0] == query
+    return knob.query == query

@@ -112,7 +112,7 @@ class Context:
 
     def _asked_for(self, kind: str, name: str, start: int) -> int:
         self._check_name(name)
-        knob = Knob(kind, f"{self._query}/{name}")
+        knob = Knob.of_step(kind, self._query, name)
         self.asked[knob] = int(self._values.get(knob, start))
         return int(self.asked[knob])
 

@@ -16,7 +16,7 @@ from homeostat.core.events import Apply, EngineChanged, Event, Observed
 from homeostat.core.observation import NAN, Array, FlowSample, Observation, TaskSample
 from homeostat.sim.dataflow.deployment import Deployment
 from homeostat.sim.dataflow.fluid import Stage
-from homeostat.sim.dataflow.orders import Orders
+from homeostat.sim.dataflow.orders import DataflowCommands
 from homeostat.sim.scenario.components import topology
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, Scenario
 from homeostat.sim.streams import Ar1, stream
@@ -40,7 +40,7 @@ class Dataflow:
             for spec in scenario.components
         }
         self._deployment = Deployment(scenario.components, self._spec, scenario.faults, noise)
-        self._orders = Orders(self._deployment)
+        self._commands = DataflowCommands(self._deployment)
         self._workload = Workload(scenario.workload, self._seed, self._spec.tick_s)
         self._sources = [component.name for component in self._topology.sources]
         self._steps_per_tick = round(self._spec.tick_s / self._spec.step_s)
@@ -67,13 +67,13 @@ class Dataflow:
             self._step()
             if self._steps % self._steps_per_tick == 0:
                 events.append(Observed(self._end_tick()))
-            if not self._orders.idle:
-                events += self._orders.poll(self._time_s)
+            if not self._commands.idle:
+                events += self._commands.poll(self._time_s)
         self._now_s = max(self._now_s, until_s)
         return events
 
     def apply(self, command: Apply) -> None:
-        self._outbox += self._orders.submit(command, self._now_s)
+        self._outbox += self._commands.submit(command, self._now_s)
 
     def close(self) -> None:
         """A simulation holds nothing that needs to be given back."""

@@ -1,18 +1,18 @@
-"""Commands to a micro-batch engine: one after the other, step by step, until the effect is seen or time is up."""
+"""Commands to a simulated micro-batch engine: one at a time, step by step, until the effect shows or time is up."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from homeostat.core.command_queue import Answer, CommandQueue
 from homeostat.core.configuration import Configuration, Step
 from homeostat.core.events import Apply, Receipt
 
 
-class Actuator(Protocol):
-    """What carries out steps. None of these may call `carry_on` themselves."""
+class StepEngine(Protocol):
+    """What carries out the steps. None of these methods may call `carry_on`."""
 
     @property
     def now_s(self) -> float: ...
@@ -20,7 +20,7 @@ class Actuator(Protocol):
     def configuration(self) -> Configuration: ...
 
     def refusal(self, desired: Configuration) -> str:
-        """Why this cannot be; empty if it can."""
+        """Why this configuration is impossible; empty if it is possible."""
         ...
 
     def steps_to(self, desired: Configuration) -> tuple[Step, ...]: ...
@@ -30,73 +30,84 @@ class Actuator(Protocol):
     def took_effect(self, step: Step) -> bool: ...
 
     def call_off(self, step: Step) -> str:
-        """Go back on a step whose time is up, as far as possible; how far it got."""
+        """Undo a step whose time is up, as far as possible. Returns how far it got."""
         ...
 
 
-@dataclass(slots=True, eq=False)
-class _Order:
+@dataclass(slots=True)
+class _Progress:
+    """How far the running command is."""
+
     command: Apply
-    steps: tuple[Step, ...] | None = None
+    steps: tuple[Step, ...]
     next_step: int = 0
     begun: bool = False
 
+    @property
+    def step(self) -> Step:
+        return self.steps[self.next_step]
 
-class Commands:
-    """One command at a time. One that is known by its id is acknowledged again and not carried out again."""
+    @property
+    def done(self) -> bool:
+        return self.next_step == len(self.steps)
+
+
+class MicrobatchCommands:
+    """The commands to one engine. `remind` calls a function at a later time."""
 
     def __init__(
         self,
-        actuator: Actuator,
+        engine: StepEngine,
         send: Callable[[Receipt], None],
         remind: Callable[[float, Callable[[], None]], None],
     ) -> None:
-        self._actuator, self._send, self._remind = actuator, send, remind
-        self._orders: deque[_Order] = deque()
-        self._receipts: dict[str, Receipt] = {}
+        self._engine, self._send, self._remind = engine, send, remind
+        self._queue = CommandQueue(engine.refusal)
+        self._progress: _Progress | None = None
 
     def accept(self, command: Apply) -> None:
-        known = self._receipts.get(command.id)
-        if known is not None:
-            self._acknowledge(command.id, known.applied, known.detail)
-        elif all(order.command.id != command.id for order in self._orders):
-            if reason := self._actuator.refusal(command.desired):
-                self._acknowledge(command.id, False, reason)
-                return
-            order = _Order(command)
-            self._orders.append(order)
-            self._remind(self._actuator.now_s + command.time_limit_s, lambda: self._time_is_up(order))
-            self.carry_on()
-
-    def carry_on(self) -> None:
-        """Go as far as the effects seen so far allow."""
-        while self._orders:
-            order = self._orders[0]
-            if order.steps is None:
-                order.steps = self._actuator.steps_to(order.command.desired)
-            if order.next_step == len(order.steps):
-                self._orders.popleft()
-                self._acknowledge(order.command.id, True)
-                continue
-            step = order.steps[order.next_step]
-            if not order.begun:
-                order.begun = True
-                self._actuator.begin(step)
-            if not self._actuator.took_effect(step):
-                return
-            order.next_step, order.begun = order.next_step + 1, False
-
-    def _time_is_up(self, order: _Order) -> None:
-        if order not in self._orders:
+        if self._queue.is_pending(command.id):
             return
-        self._orders.remove(order)
-        how_far = "other commands came first"
-        if order.steps is not None:
-            how_far = self._actuator.call_off(order.steps[order.next_step])
-        self._acknowledge(order.command.id, False, f"not done within {order.command.time_limit_s:g} s: {how_far}")
+        answer = self._queue.submit(command, self._engine.now_s)
+        if answer is not None:
+            self._send_receipt(command, answer)
+            return
+        self._remind(self._engine.now_s + command.time_limit_s, lambda: self._time_is_up(command))
         self.carry_on()
 
-    def _acknowledge(self, command_id: str, applied: bool, detail: str = "") -> None:
-        receipt = Receipt(command_id, self._actuator.now_s, self._actuator.configuration(), applied, detail)
-        self._receipts[command_id] = receipt
-        self._send(receipt)
+    def carry_on(self) -> None:
+        """Go as far as the effects so far allow."""
+        while (progress := self._current()) is not None:
+            if progress.done:
+                self._answer(progress.command, Answer(True))
+                continue
+            if not progress.begun:
+                progress.begun = True
+                self._engine.begin(progress.step)
+            if not self._engine.took_effect(progress.step):
+                return
+            progress.next_step, progress.begun = progress.next_step + 1, False
+
+    def _current(self) -> _Progress | None:
+        """The running command, or the next one if none is running."""
+        if self._progress is None and (queued := self._queue.begin_next()) is not None:
+            self._progress = _Progress(queued.command, self._engine.steps_to(queued.command.desired))
+        return self._progress
+
+    def _time_is_up(self, command: Apply) -> None:
+        if not self._queue.is_pending(command.id):
+            return
+        how_far = "other commands came first"
+        if self._progress is not None and self._progress.command.id == command.id:
+            how_far = self._engine.call_off(self._progress.step)
+        self._answer(command, Answer.late(command, how_far))
+        self.carry_on()
+
+    def _answer(self, command: Apply, answer: Answer) -> None:
+        if self._progress is not None and self._progress.command.id == command.id:
+            self._progress = None
+        self._queue.answer(command.id, answer)
+        self._send_receipt(command, answer)
+
+    def _send_receipt(self, command: Apply, answer: Answer) -> None:
+        self._send(answer.receipt(command.id, self._engine.now_s, self._engine.configuration()))

@@ -26,7 +26,7 @@ from homeostat.core.observation import NAN, IntArray
 from homeostat.sim.faults import Faults
 from homeostat.sim.microbatch.agenda import Agenda
 from homeostat.sim.microbatch.batches import Batch, Stage
-from homeostat.sim.microbatch.commands import Commands
+from homeostat.sim.microbatch.commands import MicrobatchCommands
 from homeostat.sim.microbatch.executors import Executor, Executors
 from homeostat.sim.microbatch.layout import (
     ROWS_KNOB,
@@ -72,7 +72,7 @@ class Microbatch:
         self._slowness = Slowness(scenario.service_noise, self._spec, self._seed)
         self._agenda = Agenda()
         self._events: list[Event] = []
-        self._commands = Commands(self, self._events.append, self._remind)
+        self._commands = MicrobatchCommands(self, self._events.append, self._remind)
         self._executors = Executors(self._spec, self._faults, self._executor_asked_for)
         self._before = self._executors.target, self._values
         self._replacing = False

@@ -1,0 +1,195 @@
+"""Carries out the steps of one command on the executors and queries, and undoes them if a later step fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Event as Signal
+
+from homeostat.core.command_queue import Answer
+from homeostat.core.configuration import (
+    EXECUTORS_KNOB,
+    ROWS_PER_TRIGGER,
+    Capabilities,
+    Configuration,
+    Knob,
+    Replace,
+    Restart,
+    SetLive,
+    Step,
+    Value,
+    diff,
+)
+from homeostat.core.errors import HomeostatError
+from homeostat.core.events import Apply
+from homeostat.spark.act.deadline import Deadline
+from homeostat.spark.act.executors import Executors
+from homeostat.spark.act.locality import Locality, Worked
+from homeostat.spark.act.managed_query import ManagedQuery
+from homeostat.spark_errors import first_line
+
+# After so many batches state has spread as far as it will. With more executors than partitions, some never get any.
+_BATCHES_TO_SPREAD = 4
+# Undoing a step has its own time limit, because the limit of the command may have passed already.
+_UNDO_S = 60.0
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What the command has done so far. `fresh` are the executors that it started."""
+
+    deadline: Deadline
+    fresh: frozenset[str] = frozenset()
+    remarks: list[str] = field(default_factory=list)
+    warning: str = ""
+    undos: list[Callable[[], object]] = field(default_factory=list)
+
+
+class StepRunner:
+    """Not thread-safe: only the actuator's thread may call `run` and `trim`."""
+
+    def __init__(
+        self,
+        executors: Executors | None,
+        queries: Sequence[ManagedQuery],
+        locality: Locality | None,
+        capabilities: Callable[[], Capabilities],
+        worked: Worked,
+        stopped: Signal,
+    ) -> None:
+        self._executors, self._queries, self._locality = executors, queries, locality
+        self._capabilities, self._worked, self._stopped = capabilities, worked, stopped
+
+    def configuration(self) -> Configuration:
+        """What runs now: the executors that take tasks and stay, and the values of every query."""
+        values: dict[Knob, Value] = {}
+        retired: frozenset[str] = frozenset()
+        if self._executors is not None:
+            values[EXECUTORS_KNOB] = self._executors.staying()
+            retired = self._executors.retired
+        elif (fixed := self._capabilities().knobs.get(EXECUTORS_KNOB)) is not None:
+            values[EXECUTORS_KNOB] = fixed.minimum
+        for query in self._queries:
+            values |= query.values
+        return Configuration(values, retired)
+
+    def run(self, command: Apply, deadline: Deadline) -> Answer:
+        progress = _Progress(deadline)
+        try:
+            if self._executors is not None:
+                self._executors.hold()
+            for step in diff(self._starting_point(), command.desired, self._capabilities()):
+                if deadline.left_s <= 0:
+                    raise HomeostatError("other commands or earlier steps took all of the time")
+                self._do(step, progress)
+            self._spread(progress)
+            if self._executors is not None:
+                self._executors.see_them_gone()
+        except Exception as error:
+            undos = [] if self._stopped.is_set() else progress.undos[::-1]
+            detail = _joined(first_line(error), *(_undone(undo) for undo in undos))
+            return Answer.late(command, detail) if deadline.left_s <= 0 else Answer(False, detail)
+        return Answer(True, _joined(progress.warning, *progress.remarks), progress.warning)
+
+    def trim(self) -> None:
+        """End the executors that an earlier command left over."""
+        if self._executors is not None:
+            self._executors.trim(self._batch_ends, Deadline.after(_UNDO_S, self._stopped))
+
+    def _starting_point(self) -> Configuration:
+        """What runs now. While Spark starts or ends executors, their number counts as different from any desired one:
+        the number that is up may be the desired one and about to change."""
+        observed = self.configuration()
+        if self._executors is not None and self._executors.target != observed[EXECUTORS_KNOB]:
+            return Configuration({**observed.values, EXECUTORS_KNOB: 0}, observed.retired)
+        return observed
+
+    def _do(self, step: Step, progress: _Progress) -> None:
+        match step:
+            case SetLive(values):
+                self._admit(values, progress)
+                if EXECUTORS_KNOB in values:
+                    self._scale(int(values[EXECUTORS_KNOB]), progress)
+            case Replace(workers):
+                self._replace(workers, progress)
+            case Restart(values):
+                self._restart(values, progress)
+
+    def _admit(self, values: Mapping[Knob, Value], progress: _Progress) -> None:
+        for query in self._queries:
+            knob = Knob(ROWS_PER_TRIGGER, query.name)
+            if knob in values and query.listens:
+                before = query.values.get(knob)
+                query.admit(int(values[knob]), progress.deadline)
+                if before is not None:
+                    progress.undos.append(partial(_admit_again, query, int(before)))
+
+    def _scale(self, count: int, progress: _Progress) -> None:
+        executors = self._executors
+        assert executors is not None
+        before = executors.target
+        if count < len(executors.alive()):
+            executors.shrink(count, self._batch_ends, progress.deadline)
+        else:
+            progress.fresh |= executors.grow(count, progress.deadline)
+        progress.undos.append(partial(self._scale_back, before))
+
+    def _scale_back(self, count: int) -> None:
+        assert self._executors is not None
+        if count < len(self._executors.alive()):
+            self._executors.shrink(count, self._batch_ends, Deadline.after(_UNDO_S, self._stopped))
+        else:
+            self._executors.request(count)
+
+    def _replace(self, workers: frozenset[str], progress: _Progress) -> None:
+        executors = self._executors
+        assert executors is not None
+        before = executors.ids()
+        full = executors.target >= self._capabilities().knobs[EXECUTORS_KNOB].maximum
+        progress.warning = executors.replace(workers, self._batch_ends, progress.deadline, full=full)
+        progress.fresh |= executors.ids() - before - executors.late()
+
+    def _restart(self, values: Mapping[Knob, Value], progress: _Progress) -> None:
+        for query in self._queries:
+            new_values = {knob: value for knob, value in values.items() if knob.query == query.name}
+            if new_values:
+                before = {knob: query.values[knob] for knob in new_values if knob in query.values}
+                progress.remarks.append(query.restart(new_values, progress.deadline))
+                progress.undos.append(partial(_restart_again, query, before))
+
+    def _spread(self, progress: _Progress) -> None:
+        """Give the fresh executors work, which Spark's locality rules would keep away from them."""
+        if self._locality is None or not progress.fresh:
+            return
+        batches_before = {query: query.batches() for query in self._queries if query.active}
+
+        def enough() -> bool:
+            return all(query.batches() >= before + _BATCHES_TO_SPREAD for query, before in batches_before.items())
+
+        progress.remarks.append(self._locality.spread(progress.fresh, self._worked, enough, progress.deadline))
+
+    def _batch_ends(self) -> Callable[[], bool]:
+        ends = [query.batch_end() for query in self._queries]
+        return lambda: all(ended() for ended in ends)
+
+
+def _joined(*sentences: str) -> str:
+    return "; ".join(filter(None, sentences))
+
+
+def _undone(undo: Callable[[], object]) -> str:
+    """Run it. Returns why it failed, empty if it did not."""
+    try:
+        undo()
+    except Exception as error:
+        return f"an earlier step could not be undone: {first_line(error)}"
+    return ""
+
+
+def _admit_again(query: ManagedQuery, rows: int) -> None:
+    query.admit(rows, Deadline.after(_UNDO_S))
+
+
+def _restart_again(query: ManagedQuery, values: Mapping[Knob, Value]) -> None:
+    query.restart(values, Deadline.after(_UNDO_S))
