@@ -87,9 +87,10 @@ class StepRunner:
             if self._executors is not None:
                 self._executors.see_them_gone()
         except Exception as error:
+            late = deadline.left_s <= 0
             undos = [] if self._stopped.is_set() else progress.undos[::-1]
             detail = _joined(first_line(error), *(_undone(undo) for undo in undos))
-            return Answer.late(command, detail) if deadline.left_s <= 0 else Answer(False, detail)
+            return Answer.late(command, detail) if late else Answer(False, detail)
         return Answer(True, _joined(progress.warning, *progress.remarks), progress.warning)
 
     def trim(self) -> None:
