@@ -46,10 +46,19 @@ class Ran(NamedTuple):
 Homeostat = Callable[..., Ran]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Managers that tests start are listed here and not among the user's own applications."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture
 def homeostat(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Homeostat:
     """Runs a command in this process, in an empty working directory."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("HOMEOSTAT_STORE", raising=False)
     monkeypatch.delenv("HOMEOSTAT_DEBUG", raising=False)
 

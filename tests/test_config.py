@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from homeostat import config
-from homeostat.cli.log import DEFAULT_STORE
+from homeostat.cli.applications import DEFAULT_STORE
 from homeostat.core.errors import ConfigError
 from homeostat.core.objective import Objective
 from homeostat.policies import registry

@@ -1,4 +1,4 @@
-"""`homeostat config`: is the configuration right, and where does each value come from?"""
+"""`homeostat config`: check a settings file, and show where each value comes from."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import typer
 
 from homeostat.cli.output import JsonFlag, print_json, print_table
 
-app = typer.Typer(name="config", help="Check and show the configuration.", no_args_is_help=True)
+app = typer.Typer(name="config", help="Check and show settings.", no_args_is_help=True)
 
 
 @app.command("check")
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Settings file to check.")],
     json: JsonFlag = False,
 ) -> None:
-    """Check a configuration file; exit code 2 with the line and the reason if something is wrong."""
+    """Check a settings file. On a mistake, print its line and the fix, and exit with code 2."""
     from homeostat import config
 
     config.check(file)
@@ -31,11 +31,14 @@ def check(
 @app.command("show")
 def show(
     config_file: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Values of this file over the defaults.")
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="Settings file. Default: homeostat.toml in the working directory."
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Show every setting with its value and where that comes from."""
+    """List every setting with its value and where the value comes from."""
     from homeostat import config
 
     settings = config.show(config_file, os.environ, {})
@@ -46,7 +49,7 @@ def show(
 
 
 def _written(value: object) -> str:
-    """As in the file; what is not set has no value there."""
+    """The value as it is written in the file, or "-" if it is not set."""
     if isinstance(value, bool):
         return str(value).lower()
     return "-" if value is None else str(value)

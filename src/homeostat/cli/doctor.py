@@ -1,4 +1,4 @@
-"""`homeostat doctor`: does this machine have what Homeostat needs, and what can be done for an application here?"""
+"""`homeostat doctor`: whether this machine has what Homeostat needs, and which actions are possible here."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from homeostat._version import __version__
-from homeostat.cli.log import store_path
+from homeostat.cli.applications import application_directory, configured_store
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, print_json, print_table
-from homeostat.cli.status import HOME, STARTED, application_directory, print_capabilities
+from homeostat.cli.status import print_capabilities
 from homeostat.core.errors import ConfigError
 
 NEEDED = ("numpy", "pydantic", "rich", "typer")
@@ -39,16 +39,21 @@ class Check(NamedTuple):
 def doctor(
     store: Annotated[
         Path | None,
-        typer.Option("--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="The log whose place is checked."),
+        typer.Option(
+            "--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="Log file to check. It need not exist yet."
+        ),
     ] = None,
     directory: Annotated[
         Path | None,
-        typer.Option("--directory", metavar="DIR|APP", help="Of `homeostat run`: tell what can be done there."),
+        typer.Option("--directory", metavar="DIR|APP", help="Application whose possible actions to list."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Check Python, Java, the libraries, the terminal and the log's place; exit code 3 if something is missing."""
-    checks = list(run_checks(store_path(store)))
+    """Check that Python, Java, the libraries and the log file are usable.
+
+    Exit code 3: something is missing. The last column says how to fix it.
+    """
+    checks = list(run_checks(configured_store(store)))
     capabilities = _capabilities(directory)
     if json:
         print_json(
@@ -61,12 +66,12 @@ def doctor(
     else:
         rows = [(check.name, "ok" if check.ok else "MISSING", check.found, check.fix) for check in checks]
         styles = ["" if check.ok else "red" for check in checks]
-        print_table(("check", "state", "found", "to do"), rows, styles=styles)
+        print_table(("check", "state", "found", "fix"), rows, styles=styles)
         if capabilities:
             print()
             print_capabilities(capabilities)
-        told = "; ".join(f"{name}: {state}" for name, state in CLUSTER_MANAGERS.items())
-        print(f"\ncluster managers: {told}")
+        verified = "; ".join(f"{name}: {state}" for name, state in CLUSTER_MANAGERS.items())
+        print(f"\ncluster managers: {verified}")
     if not all(check.ok for check in checks):
         raise typer.Exit(EXIT_UNHEALTHY)
 
@@ -81,15 +86,15 @@ def run_checks(store: Path) -> Iterator[Check]:
         "" if sys.version_info >= OLDEST_PYTHON else "use Python 3.11 or newer",
     )
     for name in NEEDED:
-        found = _version(name)
-        yield Check(name, bool(found), found or "not installed", "" if found else f"pip install {name}")
+        installed = _version(name)
+        yield Check(name, bool(installed), installed or "not installed", "" if installed else f"pip install {name}")
     for name in FOR_SPARK:
         yield _spark_library(name)
     yield _java()
     yield _addresses()
     for name, fix in OPTIONAL.items():
-        found = _version(name)
-        yield Check(name, True, found or "not installed (optional)", "" if found else fix)
+        installed = _version(name)
+        yield Check(name, True, installed or "not installed (optional)", "" if installed else fix)
     yield _terminal()
     yield _place(store)
 
@@ -102,13 +107,12 @@ def _version(name: str) -> str:
 
 
 def _spark_library(name: str) -> Check:
-    found = _version(name)
-    if not found:
+    installed = _version(name)
+    if not installed:
         return Check(name, False, "not installed", INSTALL_SPARK)
-    too_new = name == "pandas" and int(found.partition(".")[0]) >= TOO_NEW_PANDAS
-    return Check(
-        name, not too_new, found, f"Spark needs pandas before {TOO_NEW_PANDAS}: {INSTALL_SPARK}" if too_new else ""
-    )
+    too_new = name == "pandas" and int(installed.partition(".")[0]) >= TOO_NEW_PANDAS
+    fix = f"Spark requires pandas older than {TOO_NEW_PANDAS}: {INSTALL_SPARK}" if too_new else ""
+    return Check(name, not too_new, installed, fix)
 
 
 def _java() -> Check:
@@ -122,44 +126,48 @@ def _java() -> Check:
 
 
 def _addresses() -> Check:
-    """The embedded cluster gives each worker an address of its own."""
+    """The local cluster gives each worker its own loopback address."""
     name = "loopback"
     try:
         with socket.create_server((SECOND_ADDRESS, 0)):
-            return Check(name, True, f"{SECOND_ADDRESS} can be used")
+            return Check(name, True, f"{SECOND_ADDRESS} is usable")
     except OSError as error:
-        fix = "name a cluster with --master, or add the address to the loopback device"
+        fix = "use another cluster with --master, or add the address to the loopback device"
         return Check(name, False, f"{SECOND_ADDRESS}: {error.strerror}", fix)
 
 
 def _capabilities(directory: Path | None) -> list[dict[str, Any]]:
-    """What the application in that directory found out when it started; without one, the last that was started."""
-    if directory is None and not any(HOME.glob(f"*/{STARTED}")):
-        return []
+    """What the named application found out when it started; without a name, the last one started here."""
+    from homeostat.runtime.announcement import directories_here
     from homeostat.runtime.launch import CAPABILITIES, read_json
+    from homeostat.views.overview import HOW_TO_START
 
+    if directory is None and not directories_here():
+        return []
     place = application_directory(directory)
-    found = read_json(place / CAPABILITIES)
-    if found is None and directory is not None:
-        raise ConfigError("nothing was started here", where=str(place), fix="start it with `homeostat run APP.PY`")
-    return list(found or [])
+    capabilities = read_json(place / CAPABILITIES)
+    if capabilities is None and directory is not None:
+        raise ConfigError("no application was started in this directory", where=str(place), fix=HOW_TO_START)
+    return list(capabilities or [])
 
 
 def _terminal() -> Check:
     if not sys.stdout.isatty():
-        return Check("terminal", True, "none: plain output")
+        return Check("terminal", True, "not a terminal: plain output")
     size = os.get_terminal_size()
     colours = "without colours (NO_COLOR)" if os.environ.get("NO_COLOR") else "with colours"
     return Check("terminal", True, f"{size.columns} × {size.lines}, {colours}")
 
 
 def _place(store: Path) -> Check:
-    """A file that may be written, or the nearest directory that exists above one that is not there yet."""
+    """Whether the file can be written; if it does not exist, whether its nearest existing parent can."""
     place = store
     while not place.exists() and place != place.parent:
         place = place.parent
     if store.is_dir():
-        return Check("log", False, f"{store} is a directory", "name a file with --store")
+        return Check("log", False, f"{store} is a directory", "choose a file with --store")
     writable = os.access(place, os.W_OK)
-    found = f"{store} ({'exists' if store.exists() else 'not there yet'}{'' if writable else ', cannot be written'})"
-    return Check("log", writable, found, "" if writable else f"make {place} writable, or name another file")
+    state = f"{store} ({'exists' if store.exists() else 'does not exist yet'}{'' if writable else ', not writable'})"
+    return Check(
+        "log", writable, state, "" if writable else f"make {place} writable, or choose another file with --store"
+    )

@@ -1,4 +1,4 @@
-"""Figures of measurements: how they are given, and how they are shown."""
+"""Parsing of number lists on the command line, and formatting of measured numbers."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from homeostat.core.errors import ConfigError
 
 def numbers(text: str, option: str, *, at_least: float) -> list[float]:
     try:
-        numbers = [float(part) for part in text.split(",")]
+        values = [float(part) for part in text.split(",")]
     except ValueError:
-        numbers = []
-    if not numbers or not all(at_least <= number < math.inf for number in numbers):
+        values = []
+    if not values or not all(at_least <= value < math.inf for value in values):
         raise ConfigError(
-            f"{text!r} is not a list of numbers", where=option, fix=f"write numbers of at least {at_least:g}, as 10,100"
+            f"{text!r} is not a list of numbers",
+            where=option,
+            fix=f"write numbers of at least {at_least:g}, separated by commas",
         )
-    return numbers
+    return values
 
 
-def share(found: Mapping[str, Any]) -> str:
-    if found["share"] is None:
+def share(estimate: Mapping[str, Any]) -> str:
+    if estimate["share"] is None:
         return "-"
-    low, high = found["interval"]
-    return f"{found['share']:.0%} ({low:.0%} to {high:.0%})"
+    low, high = estimate["interval"]
+    return f"{estimate['share']:.0%} ({low:.0%} to {high:.0%})"
 
 
 def shown(value: object) -> str:

@@ -1,8 +1,8 @@
-"""`homeostat log` and `homeostat explain`: what was seen, thought and done."""
+"""`homeostat log` and `homeostat explain`: what Homeostat detected, decided and did."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homeostat.cli.output import KIND_STYLES, JsonFlag, print_json, print_table
+from homeostat.cli.applications import store_path
+from homeostat.cli.output import KIND_STYLES, JsonFlag, print_json, print_table, say
 from homeostat.core.errors import ConfigError, HomeostatError, StoreError
 
 if TYPE_CHECKING:
     from homeostat.store.protocol import Store
 
 StoreOption = Annotated[
-    Path | None, typer.Option("--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="The SQLite file of the log.")
+    Path | None,
+    typer.Option("--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="SQLite file that holds the log."),
 ]
-RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="The newest run if left out.")]
-
-DEFAULT_STORE = Path("homeostat.sqlite")
-CONFIG_FILE = Path("homeostat.toml")
+RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Run to read. Default: the newest run.")]
+MOST_RUNS_NAMED = 3
 
 
 def log(
@@ -30,15 +30,19 @@ def log(
     run: RunOption = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option("--kind", metavar="KIND", help="Only records of this kind; may be repeated."),
+        typer.Option("--kind", metavar="KIND", help="Print only records of this kind. Repeat for several kinds."),
     ] = None,
-    component: Annotated[str, typer.Option("--component", metavar="NAME", help="Only this component.")] = "",
-    last: Annotated[int, typer.Option("--last", metavar="N", min=0, help="The newest N records; 0 for all.")] = 50,
+    component: Annotated[
+        str, typer.Option("--component", metavar="NAME", help="Print only records about this component.")
+    ] = "",
+    last: Annotated[
+        int, typer.Option("--last", metavar="N", min=0, help="Print the newest N records; 0 prints all of them.")
+    ] = 50,
     json: JsonFlag = False,
 ) -> None:
-    """Print the log of a run: symptoms, diagnoses, proposals, rejections, actions, outcomes.
+    """Print the log of a run: symptoms, diagnoses, proposals, actions and their outcomes.
 
-    Batches are left out unless asked for: there is one every few seconds.
+    Batches are hidden because there is one every few seconds. Show them with --kind batch.
     """
     from homeostat.store.explain import log_lines
 
@@ -57,12 +61,12 @@ def log(
 
 
 def explain(
-    id: Annotated[str, typer.Argument(metavar="ID", help="An id from `homeostat log`, such as a-1.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="Record id from `homeostat log`, such as a-1.")],
     store: StoreOption = None,
     run: RunOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Tell the whole story of one record, from the measurement to the outcome."""
+    """Explain one record: what led to it and what came of it."""
     from homeostat.store import explain as words
 
     path = store_path(store)
@@ -81,26 +85,15 @@ def explain(
         print(text)
 
 
-def store_path(given: Path | None) -> Path:
-    """The log that was named, by option or environment; else the one of homeostat.toml, if there is such a file."""
-    if given is not None:
-        return given
-    if not CONFIG_FILE.exists():
-        return DEFAULT_STORE
-    from homeostat import config
-
-    return config.load().store
-
-
 @contextmanager
 def open_log(path: Path) -> Iterator[Store]:
     from homeostat.store.sqlite import SqliteStore
 
     if not path.exists():
         raise ConfigError(
-            "there is no log here",
+            "no log found",
             where=str(path),
-            fix="write one with `homeostat sim run E1 --store FILE`, then name it with --store or HOMEOSTAT_STORE",
+            fix="name a log with --store or HOMEOSTAT_STORE, or write one: `homeostat sim run E1 --store FILE`",
         )
     store = SqliteStore(path, read_only=True)
     try:
@@ -109,17 +102,27 @@ def open_log(path: Path) -> Iterator[Store]:
         store.close()
 
 
-def run_name(store: Store, wanted: str | None, path: Path) -> str:
+def run_name(store: Store, name: str | None, path: Path) -> str:
+    """The named run, or else the newest one; then stderr says which other runs there are."""
     from homeostat.strict.toml_reading import nearest
 
     names = [info.name for info in store.runs()]
     if not names:
-        raise ConfigError("the log is empty", where=str(path))
-    if wanted is None:
+        raise ConfigError("the log is empty", where=str(path), fix="wait until the application has finished a batch")
+    if name is None:
+        _name_other_runs(names[-1], names[-2::-1])
         return names[-1]
-    if wanted not in names:
-        raise ConfigError(f"there is no run {wanted!r}", where=str(path), fix=nearest(wanted, names[-10:]))
-    return wanted
+    if name not in names:
+        raise ConfigError(f"the log has no run {name!r}", where=str(path), fix=nearest(name, names[-10:]))
+    return name
+
+
+def _name_other_runs(chosen: str, others: Sequence[str]) -> None:
+    if not others:
+        return
+    more = len(others) - MOST_RUNS_NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    say(f"homeostat: showing run {chosen}; --run chooses another: {', '.join(others[:MOST_RUNS_NAMED])}{rest}")
 
 
 def _all_but_batches() -> list[str]:
@@ -134,15 +137,15 @@ def _checked_kinds(kinds: list[str]) -> list[str]:
 
     for kind in kinds:
         if kind not in KINDS:
-            raise ConfigError(f"there is no kind {kind!r}", where="--kind", fix=nearest(kind, KINDS))
+            raise ConfigError(f"unknown kind of record {kind!r}", where="--kind", fix=nearest(kind, KINDS))
     return kinds
 
 
 def _check_component(store: Store, run: str, component: str) -> None:
     from homeostat.strict.toml_reading import nearest
 
-    known = sorted({record.component for record in store.records(run) if record.component})
-    if component not in known:
+    components = sorted({record.component for record in store.records(run) if record.component})
+    if component not in components:
         raise ConfigError(
-            f"no record of {run} is about {component!r}", where="--component", fix=nearest(component, known)
+            f"run {run} has no records about {component!r}", where="--component", fix=nearest(component, components)
         )

@@ -1,4 +1,4 @@
-"""The `homeostat` command: its sub-commands, and one place where errors become a line and an exit code."""
+"""The `homeostat` command: its subcommands, and the one place that turns errors into a line and an exit code."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from homeostat.cli import (
     forecast,
     log,
     operator,
+    plan,
     policies,
     report,
     serve,
@@ -38,8 +39,9 @@ REPORT_TO = "the project's issue tracker"
 
 app = typer.Typer(
     name="homeostat",
-    help="Self-regulating stream processing: tune, stabilise and heal streaming jobs, and explain every decision.",
-    epilog="Exit codes: 0 healthy, 1 error, 2 wrong usage or bad input, 3 unhealthy.",
+    help="Keep Spark Structured Streaming jobs within their objective. Homeostat tunes a job, stabilises it when the "
+    "load changes, heals it when an executor degrades, and explains every decision.",
+    epilog="Exit codes: 0 healthy, 1 error, 2 wrong usage or bad input, 3 unhealthy, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -61,7 +63,7 @@ app.command("forecast")(forecast.forecast)
 app.command("log")(log.log)
 app.command("explain")(log.explain)
 app.command("whatif")(whatif.whatif)
-app.command("plan")(whatif.plan)
+app.command("plan")(plan.plan)
 app.command("report")(report.report)
 app.command("policies")(policies.policies)
 app.add_typer(config.app)
@@ -69,8 +71,8 @@ app.add_typer(bench.app)
 app.command("doctor")(doctor.doctor)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         print(f"homeostat {__version__}")
         raise typer.Exit
 
@@ -88,7 +90,7 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The exit code; everything that goes wrong ends as one line on stderr."""
+    """Run one command and return its exit code. Every error ends as one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -103,7 +105,7 @@ def run(arguments: Sequence[str]) -> int:
         say("homeostat: interrupted")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader (`| head`) has seen enough; without this the interpreter complains when it closes stdout.
+        # The reader (`| head`) closed the pipe. Without this, Python prints an error when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_ERROR
     except Exception as error:
@@ -111,7 +113,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    # typer carries its own copy of click, whose usage errors it does not export.
+    # typer bundles its own copy of click and does not export its usage errors.
     if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "homeostat"
@@ -126,7 +128,7 @@ def _unexpected(error: Exception) -> int:
         return EXIT_ERROR
     say(
         f"homeostat: unexpected {type(error).__name__}: {error} "
-        f"(please report it to {REPORT_TO}; HOMEOSTAT_DEBUG=1 shows where it happened)"
+        f"(please report this to {REPORT_TO}; set HOMEOSTAT_DEBUG=1 to print the traceback)"
     )
     return EXIT_ERROR
 

@@ -1,4 +1,4 @@
-"""A person's word to a running loop: `pause`, `resume`, `approve`, `revert` and `apply`."""
+"""Commands that an operator gives to a running manager: `pause`, `resume`, `approve`, `revert` and `apply`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homeostat.cli.log import StoreOption, store_path
+from homeostat.cli.applications import store_path
+from homeostat.cli.log import StoreOption
 from homeostat.cli.output import JsonFlag, print_json
 from homeostat.core.errors import ConfigError, HomeostatError
 
@@ -19,55 +20,57 @@ if TYPE_CHECKING:
     from homeostat.store.sqlite import SqliteStore
 
 RunOption = Annotated[
-    str | None, typer.Option("--run", metavar="RUN", help="Which run; may be left out if only one is running.")
+    str | None, typer.Option("--run", metavar="RUN", help="Run to act on. Needed only if several are running.")
 ]
-WhyOption = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the log.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, and ask nothing.")]
+WhyOption = Annotated[str, typer.Option("--why", metavar="TEXT", help="Reason to record in the log.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, and change nothing.")]
 ANSWER_LIMIT_S = 15.0
 LOOK_AGAIN_S = 0.2
 
-app = typer.Typer(name="apply", help="Act by hand, within the bounds and one action at a time.", no_args_is_help=True)
+app = typer.Typer(name="apply", help="Change knobs by hand. Bounds and guards still apply.", no_args_is_help=True)
 
 
 class UnansweredError(HomeostatError):
-    """Nobody took the order up, or it was refused."""
+    """No manager answered, or the manager rejected the command."""
 
 
 def pause(store: StoreOption = None, run: RunOption = None, why: WhyOption = "", json: JsonFlag = False) -> None:
-    """Pause regulation: the loop goes on watching, and changes nothing."""
-    _give("pause", store, run, why, json)
+    """Pause regulation. Homeostat keeps watching but takes no action."""
+    _send("pause", store, run, why, json)
 
 
 def resume(store: StoreOption = None, run: RunOption = None, why: WhyOption = "", json: JsonFlag = False) -> None:
-    """Resume regulation."""
-    _give("resume", store, run, why, json)
+    """Resume regulation after a pause."""
+    _send("resume", store, run, why, json)
 
 
 def approve(
-    id: Annotated[str, typer.Argument(metavar="ID", help="The advice, such as v-1.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="Id of the advice, such as v-1.")],
     store: StoreOption = None,
     run: RunOption = None,
     why: WhyOption = "",
     json: JsonFlag = False,
 ) -> None:
-    """Approve an advised action: it is done now."""
-    _give("approve", store, run, why, json, target=id)
+    """Carry out an action that Homeostat has advised."""
+    _send("approve", store, run, why, json, target=id)
 
 
 def revert(
-    id: Annotated[str, typer.Argument(metavar="[ID]", help="The action, such as a-1; the last one.")] = "",
+    id: Annotated[
+        str, typer.Argument(metavar="[ID]", help="Id of the action, such as a-1. Default: the last action.")
+    ] = "",
     store: StoreOption = None,
     run: RunOption = None,
     why: WhyOption = "",
     json: JsonFlag = False,
 ) -> None:
-    """Take back the last action, or another one that is still being judged."""
-    _give("revert", store, run, why, json, target=id)
+    """Undo the last action, or another one whose outcome is still open."""
+    _send("revert", store, run, why, json, target=id)
 
 
 @app.command("scale")
 def scale(
-    executors: Annotated[int, typer.Option("--executors", min=1, help="How many there shall be.")],
+    executors: Annotated[int, typer.Option("--executors", min=1, help="Number of executors to run.")],
     store: StoreOption = None,
     run: RunOption = None,
     why: WhyOption = "",
@@ -77,33 +80,37 @@ def scale(
     """Set the number of executors."""
     from homeostat.core.configuration import EXECUTORS_KNOB
 
-    _give("apply", store, run, why, json, values={str(EXECUTORS_KNOB): executors}, dry_run=dry_run)
+    _send("apply", store, run, why, json, values={str(EXECUTORS_KNOB): executors}, dry_run=dry_run)
 
 
 @app.command("set")
 def set_(
-    settings: Annotated[list[str], typer.Argument(metavar="KNOB=VALUE...", help="Such as state_partitions.words=16.")],
+    settings: Annotated[
+        list[str], typer.Argument(metavar="KNOB=VALUE...", help="Knobs to set, such as state_partitions.words=16.")
+    ],
     store: StoreOption = None,
     run: RunOption = None,
     why: WhyOption = "",
     dry_run: DryRun = False,
     json: JsonFlag = False,
 ) -> None:
-    """Set any knobs; `homeostat status` lists them."""
-    _give("apply", store, run, why, json, values=dict(map(_setting, settings)), dry_run=dry_run)
+    """Set one or more knobs. `homeostat status` lists them."""
+    _send("apply", store, run, why, json, values=dict(map(_setting, settings)), dry_run=dry_run)
 
 
 @app.command("resolver")
 def resolver(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Such as scale-up; the dashboard lists them.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Resolver to run, such as scale-up. The dashboard lists them.")
+    ],
     store: StoreOption = None,
     run: RunOption = None,
     why: WhyOption = "",
     dry_run: DryRun = False,
     json: JsonFlag = False,
 ) -> None:
-    """Run one resolver now, against the diagnoses that stand, and do the best that it proposes."""
-    _give("resolve", store, run, why, json, target=name, dry_run=dry_run)
+    """Run one resolver on the current diagnoses, and carry out its best proposal."""
+    _send("resolve", store, run, why, json, target=name, dry_run=dry_run)
 
 
 def _setting(text: str) -> tuple[str, Value]:
@@ -111,13 +118,15 @@ def _setting(text: str) -> tuple[str, Value]:
     try:
         number = float(value)
     except ValueError:
-        raise ConfigError(f"cannot read {text!r}", where="apply set", fix="write KNOB=VALUE: executors.app=6") from None
+        raise ConfigError(
+            f"cannot parse {text!r}", where="apply set", fix="write KNOB=VALUE, such as executors.app=6"
+        ) from None
     return name, int(number) if number.is_integer() else number
 
 
-def _give(
+def _send(
     command: str,
-    named: Path | None,
+    store_option: Path | None,
     run: str | None,
     why: str,
     json: bool,
@@ -129,57 +138,62 @@ def _give(
     from homeostat.runtime.orders import order
     from homeostat.store.sqlite import SqliteStore
 
-    path = store_path(named)
+    path = store_path(store_option)
     if not path.exists():
-        raise ConfigError("there is no log here", where=str(path), fix="name it with --store or HOMEOSTAT_STORE")
+        raise ConfigError("no log found", where=str(path), fix="name a log with --store or HOMEOSTAT_STORE")
     store = SqliteStore(path, read_only=dry_run)
     try:
         name = _running(store, run, path)
-        asked = order(command, by=getpass.getuser(), now_s=time.time(), why=why, target=target, values=values)
+        request = order(command, by=getpass.getuser(), now_s=time.time(), why=why, target=target, values=values)
         changes = _changes(store, name, values or {})
         if dry_run:
             _require_knobs(store, name, values or {})
-            _told({"run": name, "order": dict(asked.body), "changes": changes, "done": False}, json)
+            _print_answer({"run": name, "order": dict(request.body), "changes": changes, "done": False}, json)
             return
-        store.append(name, [asked])
-        answers = _answers(store, name, asked.id)
+        store.append(name, [request])
+        answers = _answers(store, name, request.id)
     finally:
         store.close()
     refused = [record for record in answers if record.kind == "rejection"]
     if not answers or refused:
-        what = refused[0].text if refused else f"no manager has answered within {ANSWER_LIMIT_S:.0f} s"
-        raise UnansweredError(what, where=name, fix="" if refused else "is it running? see `homeostat status`")
+        what = refused[0].text if refused else f"no manager answered within {ANSWER_LIMIT_S:.0f} s"
+        raise UnansweredError(
+            what, where=name, fix="" if refused else "check with `homeostat status` that it is running"
+        )
     records = [{"id": record.id, "kind": record.kind, "text": record.text} for record in answers]
-    _told({"run": name, "order": dict(asked.body), "changes": changes, "done": True, "records": records}, json)
+    _print_answer(
+        {"run": name, "order": dict(request.body), "changes": changes, "done": True, "records": records}, json
+    )
 
 
-def _told(answer: dict[str, Any], json: bool) -> None:
+def _print_answer(answer: dict[str, Any], json: bool) -> None:
     if json:
         print_json(answer)
         return
     lines = [f"{each['id']}  {each['text']}" for each in answer.get("records", ())]
-    wanted = " ".join(filter(None, (answer["order"]["command"], answer["order"]["target"])))
-    print("\n".join(lines or [f"would ask {answer['run']}: {wanted}", *answer["changes"]]))
+    request = " ".join(filter(None, (answer["order"]["command"], answer["order"]["target"])))
+    print("\n".join(lines or [f"would ask {answer['run']}: {request}", *answer["changes"]]))
 
 
-def _running(store: SqliteStore, wanted: str | None, path: Path) -> str:
-    """The run that was named; else the only one that has been heard of lately, or the only one that there is."""
+def _running(store: SqliteStore, name: str | None, path: Path) -> str:
+    """The named run; else the only one with recent records, or the only one in the log."""
     from homeostat.strict.toml_reading import nearest
     from homeostat.views.overview import SILENT_S
 
     infos = store.runs()
     names = [info.name for info in infos]
-    if wanted is not None:
-        if wanted not in names:
-            raise ConfigError(f"there is no run {wanted!r}", where=str(path), fix=nearest(wanted, names[-10:]))
-        return wanted
+    if name is not None:
+        if name not in names:
+            raise ConfigError(f"the log has no run {name!r}", where=str(path), fix=nearest(name, names[-10:]))
+        return name
     now_s = time.time()
     alive = [info.name for info in infos if now_s - info.last_s < 2 * SILENT_S]
     if not alive and len(names) == 1:
         return names[0]
     if len(alive) != 1:
-        found = ", ".join(alive[:5]) or "none"
-        raise ConfigError("say which run is meant", where="--run", fix=f"running now: {found}")
+        if not alive:
+            raise ConfigError("no run in this log is active", where=str(path), fix="name one with --run")
+        raise ConfigError("several runs are active", where="--run", fix=f"choose one: {', '.join(alive[:5])}")
     return alive[0]
 
 
@@ -190,11 +204,11 @@ def _changes(store: SqliteStore, run: str, values: dict[str, Value]) -> list[str
 
 
 def _require_knobs(store: SqliteStore, run: str, values: dict[str, Value]) -> None:
-    """A manager would refuse them; where nothing is known of the run, only it can tell."""
+    """Reject unknown knobs, as the manager would. If the run has not reported its knobs, accept any."""
     observed = _observed(store, run)
     missing = [name for name in values if observed and name not in observed]
     if missing:
-        raise ConfigError(f"{missing[0]} cannot be set here", where=run, fix=f"there are: {', '.join(observed)}")
+        raise ConfigError(f"{missing[0]} cannot be set here", where=run, fix=f"knobs: {', '.join(observed)}")
 
 
 def _observed(store: SqliteStore, run: str) -> dict[str, Any]:
@@ -204,11 +218,11 @@ def _observed(store: SqliteStore, run: str) -> dict[str, Any]:
 
 
 def _answers(store: SqliteStore, run: str, id: str) -> list[Record]:
-    """What the manager wrote about the order, at once or within the limit; none if there is no manager."""
+    """The manager's records about the command, once there are any; empty if the time limit passes."""
     give_up_s = time.monotonic() + ANSWER_LIMIT_S
     while time.monotonic() < give_up_s:
-        found = [record for record in store.chain(run, id) if record.kind in ("operator", "rejection", "action")]
-        if found:
-            return found
+        answers = [record for record in store.chain(run, id) if record.kind in ("operator", "rejection", "action")]
+        if answers:
+            return answers
         time.sleep(LOOK_AGAIN_S)
     return []

@@ -1,4 +1,4 @@
-"""What every command shares: data to stdout as a table or as JSON, messages to stderr."""
+"""Output of all commands: data goes to stdout as a table or as JSON, messages go to stderr."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON
 
 
 def console() -> Console:
-    """stdout for whatever is styled; off a terminal it adds no control codes and cuts no lines."""
+    """A console on stdout. If stdout is not a terminal, it prints no control codes and does not cut lines."""
     from rich.console import Console
 
     on_terminal = sys.stdout.isatty()
@@ -48,7 +48,7 @@ def heading(text: str) -> None:
 
 
 def say(message: str) -> None:
-    """A message for the person at the terminal; it never mixes with the data."""
+    """Print a message to stderr, so that it never mixes with the data."""
     print(message, file=sys.stderr)
 
 
@@ -57,7 +57,7 @@ def print_json(value: object) -> None:
 
 
 def plain(value: object) -> Any:
-    """The value with everything that JSON lacks replaced: NaN and infinities are null, tuples are lists."""
+    """The value in terms of JSON: NaN and infinities become null, tuples become lists."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -75,9 +75,10 @@ def print_table(
     fold: Sequence[str] = (),
     styles: Sequence[str] = (),
 ) -> None:
-    """Columns in `right` are numbers; those in `fold` (the last, if none) may be broken on a narrow terminal.
+    """Print a table. Columns in `right` are right-aligned. Columns in `fold` may wrap on a narrow terminal (by
+    default the last one).
 
-    `styles` has one style for each row, if any. Off a terminal a row is one line, however long.
+    `styles`, if given, has one style per row. If stdout is not a terminal, each row is a single line.
     """
     if not sys.stdout.isatty():
         _print_plain_table(columns, rows, right)
@@ -87,8 +88,8 @@ def print_table(
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        whole = column not in (fold or columns[-1:])
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=whole)
+        keep_whole = column not in (fold or columns[-1:])
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=keep_whole)
     for number, row in enumerate(rows):
         table.add_row(*[Text(cell) for cell in row], style=styles[number] if styles else "")
     console().print(table)

@@ -1,4 +1,4 @@
-"""Forecasters and proposers of one's own that a command is given, beside those of the configuration."""
+"""The --with and --proposer options: plug-ins for one command, in addition to the configured ones."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import typer
 
 WithOption = Annotated[
     list[str] | None,
-    typer.Option("--with", metavar="NAME", help="A further candidate: statsforecast, or package.module:name."),
+    typer.Option(
+        "--with",
+        metavar="NAME",
+        help="Add a forecaster: statsforecast, or your own as package.module:name. Repeatable.",
+    ),
 ]
 
 
-def plugged(kind: str, named: Sequence[str] | None) -> tuple[Any, ...]:
-    """Those that the configuration names, and those that an option does."""
+def plugged(kind: str, paths: Sequence[str] | None) -> tuple[Any, ...]:
+    """The plug-ins of this kind from the configuration, then those from the command line."""
     from homeostat import config
     from homeostat.policies import dotted_paths
 
-    return dotted_paths.parts([*getattr(config.load().settings.plugins, kind), *(named or ())], kind)
+    return dotted_paths.parts([*getattr(config.load().settings.plugins, kind), *(paths or ())], kind)

@@ -1,4 +1,4 @@
-"""`homeostat policies`: what there is to choose from."""
+"""`homeostat policies`: the policies that you can choose."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from homeostat.cli.output import JsonFlag, print_json, print_table
 
 
 def policies(json: JsonFlag = False) -> None:
-    """List the policies, one line each."""
+    """List the available policies and what each one does."""
     from homeostat.policies import registry
 
-    known = [(name, registry.describe(name)) for name in registry.names()]
+    rows = [(name, registry.describe(name)) for name in registry.names()]
     if json:
-        print_json([{"name": name, "description": text} for name, text in known])
+        print_json([{"name": name, "description": text} for name, text in rows])
     else:
-        print_table(("policy", "what it does"), known)
+        print_table(("policy", "what it does"), rows)

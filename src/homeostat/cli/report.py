@@ -1,4 +1,4 @@
-"""`homeostat report`: a run as one HTML file that opens anywhere."""
+"""`homeostat report`: a report of one run as a single HTML file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homeostat.cli.log import RunOption, StoreOption, open_log, run_name, store_path
+from homeostat.cli.applications import store_path
+from homeostat.cli.log import RunOption, StoreOption, open_log, run_name
 from homeostat.cli.output import JsonFlag, print_json, say
 from homeostat.core.errors import ConfigError
 
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
 def report(
     store: StoreOption = None,
     run: RunOption = None,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where it goes.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="HTML file to write.")] = Path("report.html"),
     json: JsonFlag = False,
 ) -> None:
-    """Write a report of a run: charts, decisions, costs, and whether the objective was kept. It opens offline."""
+    """Write an HTML report of a run: charts, decisions, cost, and whether it met its objective.
+
+    The report is a single file and needs no network.
+    """
     path = store_path(store)
     with open_log(path) as opened:
         name = run_name(opened, run, path)
@@ -34,13 +38,13 @@ def report(
 
 def write(store: Store, run: str, out: Path) -> None:
     try:
-        from homeostat.web.report import report as made
+        from homeostat.web.report import report as render
     except ImportError as error:
         raise ConfigError(
             f"{error.name} is not installed", where="report", fix="pip install 'homeostat[serve]'"
         ) from error
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_bytes(made(store, run))
+        out.write_bytes(render(store, run))
     except OSError as error:
         raise ConfigError(f"cannot write the report: {error.strerror}", where=str(out)) from error

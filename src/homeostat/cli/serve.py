@@ -1,4 +1,4 @@
-"""`homeostat serve`: the dashboard and the API over a log, in a process of their own."""
+"""`homeostat serve`: the dashboard and the HTTP API of a log, in a separate process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homeostat.cli.log import StoreOption, store_path
+from homeostat.cli.applications import store_path
+from homeostat.cli.log import StoreOption
 from homeostat.cli.output import JsonFlag, print_json, say
 from homeostat.core.errors import ConfigError
 
@@ -18,24 +19,40 @@ if TYPE_CHECKING:
 def serve(
     store: StoreOption = None,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Any but loopback needs --tokens, and TLS or a proxy.")
+        str,
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="Address to listen on. Other than loopback it needs --tokens, and TLS or a proxy.",
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any that is free.")] = 8088,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 picks a free one.")
+    ] = 8088,
     tokens: Annotated[
-        Path | None, typer.Option("--tokens", metavar="FILE", help="Lines of ROLE NAME TOKEN; ROLE is read or operate.")
+        Path | None,
+        typer.Option(
+            "--tokens", metavar="FILE", help="File with one 'ROLE NAME TOKEN' per line. ROLE is read or operate."
+        ),
     ] = None,
-    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate for https.")] = None,
-    tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its key.")] = None,
-    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy before this server does TLS.")] = False,
+    tls_cert: Annotated[
+        Path | None, typer.Option("--tls-cert", metavar="FILE", help="TLS certificate, for HTTPS.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option("--tls-key", metavar="FILE", help="Private key of the TLS certificate.")
+    ] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Trust a reverse proxy in front of this server to do TLS.")
+    ] = False,
     webhook: Annotated[
-        str, typer.Option("--webhook", metavar="URL", envvar="HOMEOSTAT_WEBHOOK", help="Alerts go there.")
+        str, typer.Option("--webhook", metavar="URL", envvar="HOMEOSTAT_WEBHOOK", help="Send alerts to this URL.")
     ] = "",
     webhook_shape: Annotated[
-        str, typer.Option("--webhook-shape", metavar="SHAPE", help="alertmanager or plain.")
+        str, typer.Option("--webhook-shape", metavar="SHAPE", help="Format of the alerts: alertmanager or plain.")
     ] = "alertmanager",
     json: JsonFlag = False,
 ) -> None:
-    """Show a log in the browser and over HTTP, live while it is written. Stops with Ctrl-C."""
+    """Serve the dashboard and the HTTP API. They update while the application runs; stop with Ctrl-C."""
     from homeostat.web.server import Serving
     from homeostat.web.server import serve as run_server
 
@@ -43,13 +60,13 @@ def serve(
         store_path(store), host, port, tokens, tls_cert, tls_key, behind_proxy, webhook, _shape(webhook_shape)
     )
 
-    def told(line: str) -> None:
+    def announce(line: str) -> None:
         if json:
             print_json({"told": line})
         else:
             say(f"homeostat: {line}")
 
-    run_server(serving, told)
+    run_server(serving, announce)
 
 
 def _shape(text: str) -> Shape:
@@ -59,4 +76,4 @@ def _shape(text: str) -> Shape:
     for shape in SHAPES:
         if shape == text:
             return shape
-    raise ConfigError(f"there is no shape {text!r}", where="--webhook-shape", fix=nearest(text, SHAPES))
+    raise ConfigError(f"unknown alert format {text!r}", where="--webhook-shape", fix=nearest(text, SHAPES))

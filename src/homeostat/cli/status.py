@@ -1,4 +1,4 @@
-"""`homeostat status`: what an application is doing now."""
+"""`homeostat status`: how an application is doing now."""
 
 from __future__ import annotations
 
@@ -10,63 +10,54 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from homeostat.cli.applications import application_directory
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, print_table
-from homeostat.core.errors import ConfigError
 from homeostat.views.timeline import known
 
 if TYPE_CHECKING:
     from homeostat.views.overview import Overview, QueryState
 
-HOME = Path(".homeostat")
-STARTED = "driver.json"
+NO_QUERY = "no streaming query is running"
 
 
 def status(
     directory: Annotated[
         Path | None,
-        typer.Option("--directory", metavar="DIR|APP", help="Of `homeostat run`; the last one started if left out."),
+        typer.Option("--directory", metavar="DIR|APP", help="Application to show. Default: the one started last."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Tell what an application is doing now: exit code 0 healthy, 3 not running, falling behind or unknown."""
+    """Show the state of an application that was started with `homeostat run` or attached with hs.attach.
+
+    Exit code 0: healthy. Exit code 3: not running, falling behind, or unknown.
+    """
     from homeostat.views.overview import HEALTHY, overview
 
     now_s = time.time()
-    found = overview(application_directory(directory), now_s)
+    application = overview(application_directory(directory), now_s)
     if json:
-        print_json(as_json(found, now_s))
+        print_json(as_json(application, now_s))
     else:
-        _print(found, now_s)
-    if found.health != HEALTHY:
+        _print(application, now_s)
+    if application.health != HEALTHY:
         raise typer.Exit(EXIT_UNHEALTHY)
 
 
-def application_directory(named: Path | None) -> Path:
-    """A directory, the name of an application below .homeostat, or the one that was started last."""
-    if named is not None:
-        below = HOME / (named.stem if named.suffix == ".py" else named.name)
-        return below if not (named / STARTED).exists() and (below / STARTED).exists() else named
-    started = sorted(HOME.glob(f"*/{STARTED}"), key=lambda path: path.stat().st_mtime)
-    if not started:
-        raise ConfigError("nothing was started here", where=str(HOME), fix="start it with `homeostat run APP.PY`")
-    return started[-1].parent
-
-
-def as_json(found: Overview, now_s: float) -> dict[str, Any]:
+def as_json(application: Overview, now_s: float) -> dict[str, Any]:
     return {
-        "directory": str(found.directory),
-        "health": found.health,
-        "alive": found.alive,
-        "driver": dict(found.about),
-        "knobs": dict(found.knobs),
-        "capabilities": [dict(line) for line in found.capabilities],
-        "queries": [_query_json(query, now_s) for query in found.queries],
+        "directory": str(application.directory),
+        "health": application.health,
+        "alive": application.alive,
+        "driver": dict(application.about),
+        "knobs": dict(application.knobs),
+        "capabilities": [dict(line) for line in application.capabilities],
+        "queries": [_query_json(query, now_s) for query in application.queries],
     }
 
 
 def print_capabilities(lines: Sequence[Mapping[str, Any]]) -> None:
     rows = [(str(line["what"]), "yes" if line["can"] else "no", str(line["reason"])) for line in lines]
-    print_table(("what can be done", "", "why"), rows, styles=["" if line["can"] else "dim" for line in lines])
+    print_table(("possible action", "", "why"), rows, styles=["" if line["can"] else "dim" for line in lines])
 
 
 def _query_json(query: QueryState, now_s: float) -> dict[str, Any]:
@@ -82,28 +73,32 @@ def _query_json(query: QueryState, now_s: float) -> dict[str, Any]:
     }
 
 
-def _print(found: Overview, now_s: float) -> None:
+def _print(application: Overview, now_s: float) -> None:
     from homeostat.views.overview import HEALTHY
 
     out = console()
-    about = found.about
-    out.print(found.health, style="bold green" if found.health == HEALTHY else "bold red")
+    about = application.about
+    out.print(application.health, style="bold green" if application.health == HEALTHY else "bold red")
     process = about["process"]
-    driver = f"process {process}, since {clock(about['started_s'])}" if found.alive else f"process {process} has ended"
+    driver = (
+        f"process {process}, since {clock(about['started_s'])}" if application.alive else f"process {process} has ended"
+    )
     lines = {
-        "application": f"{about['application']} in {found.directory}",
+        "application": f"{about['application']} in {application.directory}",
         "driver": driver,
-        "Spark's page": about["ui"] if found.alive else "-",
+        "Spark UI": about["ui"] if application.alive else "-",
         "mode": str(about.get("mode", "-")),
-        "knobs": ", ".join(f"{name} {value:g}" for name, value in sorted(found.knobs.items())) or "-",
+        "knobs": ", ".join(f"{name} {value:g}" for name, value in sorted(application.knobs.items())) or "-",
     }
     _print_lines(lines)
-    for query in found.queries:
+    for query in application.queries:
         out.print(f"\nquery {query.name}: {query.health}{f', {query.reason}' if query.reason else ''}", style="bold")
         _print_lines(_query_lines(query, now_s))
-    if found.capabilities:
+    if not application.queries:
+        out.print(f"\n{NO_QUERY}", style="bold")
+    if application.capabilities:
         out.print()
-        print_capabilities(found.capabilities)
+        print_capabilities(application.capabilities)
 
 
 def _query_lines(query: QueryState, now_s: float) -> dict[str, str]:
@@ -113,8 +108,8 @@ def _query_lines(query: QueryState, now_s: float) -> dict[str, str]:
         "last batch": batch_line(query.batch.body) if query.batch is not None else "-",
         "diagnoses": "; ".join(f"{record.text} ({record.id})" for record in query.diagnoses) or "none",
         "last action": "; ".join(f"{record.text} ({record.id})" for record in query.deed) or "none",
-        "predictions": f"off by {off}" if off else "none judged so far",
-        "last news": heard,
+        "predictions": f"off by {off}" if off else "none checked yet",
+        "last record": heard,
     }
 
 

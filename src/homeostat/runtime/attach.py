@@ -1,8 +1,10 @@
-"""`hs.attach(spark, objective=…)`: one line in an application that already exists. Its queries are never restarted."""
+"""`hs.attach(spark, objective=…)`: one line that adds Homeostat to an existing application.
+
+Homeostat never restarts the queries of an attached application.
+"""
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,28 +13,30 @@ from typing import TYPE_CHECKING
 
 from homeostat import config as configuration
 from homeostat.objectives import Wanted, combined
-from homeostat.runtime.launch import CAPABILITIES, LEASE, STARTED, write_json
+from homeostat.runtime.announcement import HOME, announce, announce_driver, withdraw
+from homeostat.runtime.launch import CAPABILITIES, LEASE, write_json
 from homeostat.runtime.lease import Claim, Lease, LeaseTakenError
 from homeostat.runtime.loop_thread import Loop, LoopKeeper
-from homeostat.runtime.query_manager import manager, objective_of, policy_of, uneven_partitions
+from homeostat.runtime.messages import say
+from homeostat.runtime.query_manager import manager_maker, objective_of, policy_of, uneven_partitions
 from homeostat.spark.act.capabilities import judge, look_around
 from homeostat.spark.application import Application
-from homeostat.store.sqlite import SqliteStore
-from homeostat.views.overview import announce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from homeostat.core.loop_state import Mode
-    from homeostat.runtime.manager import Manager
 
 LOOK_AGAIN_S = 1.0
-DIRECTORY = Path(".homeostat")
+STOP_LIMIT_S = 30.0
 
 
 class Attachment:
-    """Watches for the application's queries and runs a loop over those there are; a new query starts a new loop."""
+    """Watches the application for streaming queries and manages those that run.
+
+    When the set of running queries changes, a new loop starts.
+    """
 
     def __init__(self, spark: SparkSession, config: configuration.Config, objective: Wanted, directory: Path) -> None:
         self._spark, self._config, self._directory = spark, config, directory
@@ -44,29 +48,30 @@ class Attachment:
         self._thread = threading.Thread(target=self._watch, name="homeostat attached", daemon=True)
 
     def start(self) -> None:
-        here = look_around(self._spark)
+        surroundings = look_around(self._spark)
         try:
-            if here.connect:
-                write_json(self._directory / CAPABILITIES, [asdict(finding) for finding in judge(here).table])
-                say("through Spark Connect the driver cannot be reached; this application is not looked after")
+            if surroundings.connect:
+                write_json(self._directory / CAPABILITIES, [asdict(finding) for finding in judge(surroundings).table])
+                say("Homeostat cannot manage this application: a Spark Connect session has no access to the driver")
                 return
             for hold in (Claim(self._spark.sparkContext.applicationId), Lease(self._directory / LEASE)):
                 hold.take()
                 self._holds.append(hold)
+            announce_driver(self._directory, self._spark, self._config, {})
         except LeaseTakenError as error:
             self._release()
-            say(f"{error.line}; this one stays away")
+            say(f"{error.line}; this call of hs.attach does nothing")
         except OSError as error:
             self._release()
-            say(f"{error}; this application is not looked after")
+            say(f"Homeostat does not manage this application: {error}")
         else:
             self._thread.start()
 
     def stop(self) -> None:
-        """Let go of the application: its queries and executors stay as they are."""
+        """Stop managing the application. Its queries and executors stay as they are."""
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join(30.0)
+            self._thread.join(STOP_LIMIT_S)
         self._release()
 
     def _release(self) -> None:
@@ -79,33 +84,34 @@ class Attachment:
 
     @property
     def steers(self) -> bool:
-        """Whether the executors are no longer left to Spark: from the first action on."""
+        """Whether Homeostat has taken over the executors from Spark, which it does at the first action."""
         return self._application is not None and self._application.steers
 
     def _watch(self) -> None:
-        watched: frozenset[str] = frozenset()
-        said = ""
+        watched_runs: frozenset[str] = frozenset()
+        last_complaint = ""
         while not self._stopping.is_set():
             try:
                 queries = [query for query in self._spark.streams.active if query.isActive]
-                now = frozenset(str(query.runId) for query in queries)
-                if now != watched:
+                active_runs = frozenset(str(query.runId) for query in queries)
+                if active_runs != watched_runs:
                     self._let_go()
                     if queries:
                         self._take_up(queries)
                     else:
-                        self._withdraw()
-                    watched = now
+                        announce_driver(self._directory, self._spark, self._config, {})
+                    watched_runs = active_runs
                 if self._keeper is not None:
                     self._keeper.check()
             except Exception as error:  # the application must not suffer, whatever it is
-                complaint = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}; the application goes on"
-                if complaint != said:  # it is tried again every second
+                reason = str(error).partition("\n")[0]
+                complaint = f"{type(error).__name__}: {reason}; the application keeps running; Homeostat tries again"
+                if complaint != last_complaint:  # it tries again every second
                     say(complaint)
-                    said = complaint
+                    last_complaint = complaint
             self._stopping.wait(LOOK_AGAIN_S)
         self._let_go()
-        self._withdraw()
+        withdraw(self._directory)
 
     def _take_up(self, queries: Sequence[StreamingQuery]) -> None:
         application = Application.around(
@@ -114,12 +120,8 @@ class Attachment:
         self._application = application
         application.start()
         announce(self._directory, application, self._config)
-
-        def managers() -> Sequence[Manager]:
-            store = SqliteStore(self._config.store)
-            return [manager(pipeline, self._config, application, store, say) for pipeline in application.pipelines]
-
-        self._keeper = LoopKeeper(lambda: Loop(managers, say), say)
+        make_managers = manager_maker(self._config, application, say)
+        self._keeper = LoopKeeper(lambda: Loop(make_managers, say), say)
         self._keeper.start()
 
     def _let_go(self) -> None:
@@ -130,14 +132,6 @@ class Attachment:
             self._application.stop(session=False)
             self._application = None
 
-    def _withdraw(self) -> None:
-        """What was announced is over. Between two sets of queries it stands: the application is looked after on."""
-        (self._directory / STARTED).unlink(missing_ok=True)
-
-
-def say(text: str) -> None:
-    print(f"homeostat: {text}", file=sys.stderr, flush=True)
-
 
 def attach(
     spark: SparkSession,
@@ -147,14 +141,20 @@ def attach(
     config: str | Path | None = None,
     directory: str | Path | None = None,
 ) -> Attachment:
-    """Look after the streaming queries of this session, those that run and those to come.
+    """Manage the streaming queries of this session, including queries that start later.
 
-    Only what needs no restart is done, and only in a mode that acts; bounds are reported, never set. Settings come from
-    `config`, or from homeostat.toml of the working directory. Returns at once; `stop()` lets go.
+    Homeostat only takes actions that need no restart, and only in a mode that acts (`earn` or `regulate`). It reports
+    the bound on rows per batch but does not change it. Settings come from `config`, or from homeostat.toml in the
+    working directory. The call returns at once; call `stop()` on the result to end it.
     """
-    loaded = configuration.load(config, flags={"mode": mode})
-    policy_of(loaded, objective_of(loaded, combined(objective)))
-    home = Path(directory) if directory is not None else DIRECTORY / str(spark.conf.get("spark.app.name"))
-    attachment = Attachment(spark, loaded, objective, home.resolve())
+    settings = configuration.load(config, flags={"mode": mode})
+    policy_of(settings, objective_of(settings, combined(objective)))
+    home = Path(directory) if directory is not None else HOME / _file_name(str(spark.conf.get("spark.app.name")))
+    attachment = Attachment(spark, settings, objective, home.resolve())
     attachment.start()
     return attachment
+
+
+def _file_name(application_name: str) -> str:
+    """Commands look for applications directly below `.homeostat`, so a name must not become a path."""
+    return application_name.replace("/", "-").lstrip(".") or "application"

@@ -1,4 +1,4 @@
-"""The driver process of `homeostat run`: the session, the queries, and the loop in a thread beside them."""
+"""The driver process of `homeostat run`: the Spark session, the queries, and the loop in its own thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING
 from homeostat.config import Config
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.runtime import pipeline_files, preflight
+from homeostat.runtime.announcement import announce
 from homeostat.runtime.launch import KNOBS, LEASE, Launch, read_json, write_json
 from homeostat.runtime.lease import Claim, Lease
 from homeostat.runtime.loop_thread import Loop, LoopKeeper
-from homeostat.runtime.manager import Manager
-from homeostat.runtime.query_manager import manager, uneven_partitions
+from homeostat.runtime.messages import say
+from homeostat.runtime.query_manager import manager_maker, uneven_partitions
 from homeostat.spark.application import Application
 from homeostat.spark_errors import first_line, given_up, java_reason
-from homeostat.store.sqlite import SqliteStore
-from homeostat.views.overview import announce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +33,7 @@ QUERY_FAILED = 4
 LOG, JAVA_OUTPUT = Path("logs") / "driver.log", Path("logs") / "driver.err"
 JAVA_ENDED = "JAVA_GATEWAY_EXITED"
 STANDARD_ERROR = 2
-SPARKS_OWN = "spark"  # Spark's dynamic allocation decides, and Homeostat only watches
+SPARKS_OWN = "spark"  # Spark's dynamic allocation sets the number of executors, and Homeostat only watches
 
 
 def main() -> int:
@@ -48,14 +47,9 @@ def main() -> int:
         if os.environ.get("HOMEOSTAT_DEBUG"):
             raise
         what = f"{type(error).__name__}: {first_line(error)}"
-        say(
-            f"the driver failed: {what} (see {Path(launch.directory) / LOG}; HOMEOSTAT_DEBUG=1 shows where it happened)"
-        )
+        log = Path(launch.directory) / LOG
+        say(f"the driver failed: {what} (see {log}; set HOMEOSTAT_DEBUG=1 to print the traceback)")
         return HomeostatError.exit_code
-
-
-def say(text: str) -> None:
-    print(f"homeostat: {text}", file=sys.stderr, flush=True)
 
 
 def drive(launch: Launch) -> int:
@@ -93,25 +87,25 @@ def _session(launch: Launch, application: Application, directory: Path) -> Spark
         event_log=directory / "events",
         extra={"spark.executorEnv.PYTHONPATH": str(file.resolve().parent), **launch.conf},
     )
-    said, log = directory / JAVA_OUTPUT, directory / LOG
-    begins = log.stat().st_size if log.exists() else 0
+    java_output, log = directory / JAVA_OUTPUT, directory / LOG
+    old_bytes = log.stat().st_size if log.exists() else 0
     try:
-        with _standard_error_in(said):
+        with _standard_error_in(java_output):
             return build_session(conf)
     except HomeostatError:
         raise
     except Exception as error:
         if JAVA_ENDED in str(error):
-            reason = java_reason(said.read_text(errors="replace"))
+            reason = java_reason(java_output.read_text(errors="replace"))
         else:
-            reason = given_up(log.read_bytes()[begins:].decode(errors="replace") if log.exists() else "")
-        what = f"Spark does not start on {launch.master}: {reason or first_line(error)}"
-        raise ConfigError(what, fix=f"see {said.parent}") from error
+            reason = given_up(log.read_bytes()[old_bytes:].decode(errors="replace") if log.exists() else "")
+        what = f"Spark did not start on {launch.master}: {reason or first_line(error)}"
+        raise ConfigError(what, fix=f"see the files in {java_output.parent}") from error
 
 
 @contextmanager
 def _standard_error_in(file: Path) -> Iterator[None]:
-    """Java's process keeps what it inherits here: what it says in many lines, or without need, is not the user's."""
+    """The Java process inherits this, so its long startup messages go to a file instead of the user's terminal."""
     sys.stderr.flush()
     ours = os.dup(STANDARD_ERROR)
     try:
@@ -129,7 +123,8 @@ def _regulate(launch: Launch, config: Config, application: Application, director
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     announce(directory, application, config)
-    keeper = LoopKeeper(lambda: Loop(_managers(config, application), say), say, silent_s=launch.silent_s)
+    make_managers = manager_maker(config, application, say)
+    keeper = LoopKeeper(lambda: Loop(make_managers, say), say, silent_s=launch.silent_s)
     keeper.start()
     until_s = time.monotonic() + launch.for_s if launch.for_s is not None else float("inf")
     try:
@@ -142,16 +137,6 @@ def _regulate(launch: Launch, config: Config, application: Application, director
         say(application.failure)
         return QUERY_FAILED
     return 0
-
-
-def _managers(config: Config, application: Application) -> Callable[[], Sequence[Manager]]:
-    """Made in the loop's own thread: a store belongs to one thread."""
-
-    def make() -> Sequence[Manager]:
-        store = SqliteStore(config.store)
-        return [manager(pipeline, config, application, store, say) for pipeline in application.pipelines]
-
-    return make
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A manager for one query of an application: its policy, its objective, and what it writes down."""
+"""Builds the manager of one query: its policy, its objective, and what it writes to the log."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from homeostat.settings import read
 from homeostat.spark.application import Application
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
+from homeostat.store.sqlite import SqliteStore
 from homeostat.views.timeline import known
 from homeostat.views.traffic_history import of_sources
 
@@ -35,7 +36,7 @@ _MOST_BATCHES = 200_000
 
 
 class FencedStore:
-    """A log that a manager writes only as long as no other has taken over: two would give away the same ids."""
+    """A log that rejects writes once another manager has taken over. Two writers would assign the same ids."""
 
     def __init__(self, store: Store, engine: QueryEngine) -> None:
         self._store, self._engine = store, engine
@@ -52,13 +53,13 @@ class FencedStore:
         return getattr(self._store, name)
 
 
-def objective_of(config: Config, asked: Objective) -> Objective:
-    """What homeostat.toml wants, else what the application asks for."""
-    return config.objective if config.objective != Objective() else asked
+def objective_of(config: Config, of_application: Objective) -> Objective:
+    """The objective in homeostat.toml, or else the one that the application states."""
+    return config.objective if config.objective != Objective() else of_application
 
 
 def policy_of(config: Config, objective: Objective) -> Policy:
-    """The policy that pursues this objective; one that cannot, or that cannot be made, is refused."""
+    """The policy for this objective; a ConfigError if the policy cannot pursue it or cannot be built."""
     name, origin = policy_name(config, objective), config.values["policy"].origin
     for problem in configuration.contradictions(name, objective):
         raise ConfigError(problem.what, where=origin, fix=problem.fix)
@@ -87,8 +88,8 @@ def manager(
         diary.note(trace, state)
         keeper.look(policy, state, engine.now_s)
 
-    def alert(told: Notify) -> None:
-        say(f"{told.title}: {told.message}")
+    def alert(message: Notify) -> None:
+        say(f"{message.title}: {message.message}")
 
     return Manager(
         engine,
@@ -103,8 +104,20 @@ def manager(
     )
 
 
+def manager_maker(
+    config: Config, application: Application, say: Callable[[str], None]
+) -> Callable[[], Sequence[Manager]]:
+    """Call the result in the loop's own thread: a connection to the store belongs to one thread."""
+
+    def make() -> Sequence[Manager]:
+        store = SqliteStore(config.store)
+        return [manager(pipeline, config, application, store, say) for pipeline in application.pipelines]
+
+    return make
+
+
 def policy_name(config: Config, objective: Objective) -> str:
-    """The policy that was named or else the one that holds all of the objective: `latency` holds a throughput too."""
+    """The configured policy, or else one that covers the whole objective: `latency` also covers a throughput."""
     if config.values["policy"].origin != configuration.DEFAULT:
         return config.policy
     if objective.latency_p95_s is not None or objective.lag_s is not None:
@@ -113,7 +126,7 @@ def policy_name(config: Config, objective: Objective) -> str:
 
 
 def logged_traffic(store: Store, run: str) -> Traffic:
-    """What arrived in earlier lives of the query, as far as its log tells."""
+    """The arrival history that earlier runs of the query left in the log."""
     batches = store.records(run, kinds=(BATCH,), limit=_MOST_BATCHES, newest_first=True)
     return traffic_of(
         (record.at_s, known(record.body, "span_s"), known(record.body, "arrival_per_s"), of_sources(record.body))

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -16,7 +16,7 @@ from homeostat.core.errors import HomeostatError
 from homeostat.runtime.launch import STARTED, SUPERVISOR, Launch, read_json, require_master
 from homeostat.runtime.lease import Lease
 from homeostat.spark.cluster.embedded import EmbeddedCluster
-from homeostat.spark.cluster.process_keeper import Keeper
+from homeostat.spark.cluster.process_keeper import Keeper, send_signal
 
 DRIVER = "driver"
 DRIVER_MODULE = "homeostat.runtime.driver"
@@ -120,9 +120,9 @@ class Supervisor:
             each_moment()
             if self._stop_asked and not asked_s:
                 asked_s = time.monotonic()
-                _signal(self.driver_pid, signal.SIGTERM)
+                send_signal(self.driver_pid, signal.SIGTERM)
             elif asked_s and time.monotonic() - asked_s > STOP_LIMIT_S:
-                _signal(self.driver_pid, signal.SIGKILL)
+                send_signal(self.driver_pid, signal.SIGKILL)
             time.sleep(LOOK_AGAIN_S)
         return code
 
@@ -146,8 +146,3 @@ class Supervisor:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)

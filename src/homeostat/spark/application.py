@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -240,16 +239,6 @@ class Application:
 
     def run_name(self, query: str) -> str:
         return f"{self.directory.name}/{query}"
-
-    def about(self) -> dict[str, Any]:
-        context = self.spark.sparkContext
-        return {
-            "process": os.getpid(),
-            "application": context.applicationId,
-            "ui": str(context.uiWebUrl),
-            "started_s": time.time(),
-            "queries": {p.name: self.run_name(p.name) for p in self.pipelines},
-        }
 
     def capability_table(self) -> list[dict[str, Any]]:
         return [asdict(finding) for finding in judge(self._here(), list(self.queries.values())).table]

@@ -6,22 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from homeostat.core.errors import ConfigError, StoreError
 from homeostat.core.records import ACTION, BATCH, DIAGNOSIS, OUTCOME, RECEIPT, Record
-from homeostat.runtime.launch import CAPABILITIES, KNOBS, STARTED, read_json, write_json
+from homeostat.runtime.announcement import is_running, read_announcement
+from homeostat.runtime.launch import CAPABILITIES, KNOBS, read_json
 from homeostat.store.sqlite import SqliteStore
 from homeostat.views.timeline import behind, known
-
-if TYPE_CHECKING:
-    from homeostat.config import Config
-    from homeostat.spark.application import Application
 
 # Without news for longer than this and some batches, nobody knows how it is.
 SILENT_S = 60.0
 SILENT_BATCHES = 5.0
-_CLOCK_STEP_S = 2.0
+HOW_TO_START = "start it with `homeostat run APP.PY`, or call hs.attach(spark) in it"
 
 HEALTHY = "healthy"
 BEHIND = "falling behind"
@@ -62,17 +59,11 @@ class Overview:
         return next((each for each in (BEHIND, UNKNOWN, HEALTHY) if each in found), UNKNOWN)
 
 
-def announce(directory: Path, application: Application, config: Config) -> None:
-    """For whoever looks from outside: what runs here, and what can be done about it."""
-    write_json(directory / CAPABILITIES, application.capability_table())
-    write_json(directory / STARTED, application.about() | {"mode": config.mode, "store": str(config.store.resolve())})
-
-
 def overview(directory: Path, now_s: float) -> Overview:
-    about = read_json(directory / STARTED)
-    if not isinstance(about, dict):
-        raise ConfigError("nothing was started here", where=str(directory), fix="start it with `homeostat run APP.PY`")
-    alive = _runs(int(about["process"]), float(about["started_s"]))
+    about = read_announcement(directory)
+    if about is None:
+        raise ConfigError("no application was started in this directory", where=str(directory), fix=HOW_TO_START)
+    alive = is_running(about)
     kept = read_json(directory / KNOBS) or {}
     knobs = dict(kept.get("values", {}))
     executors = kept.get("executors", {})
@@ -140,13 +131,3 @@ def _errors(records: Sequence[Record]) -> dict[str, float]:
     """As the newest judged action of each component left them."""
     judged = (record for record in records if record.kind == OUTCOME and record.component)
     return {r.component: known(r.body, "model_error") for r in judged if r.body.get("model_error") is not None}
-
-
-def _runs(process: int, started_s: float) -> bool:
-    """Whether that very process is still there, not another one that got its number."""
-    import psutil
-
-    try:
-        return bool(psutil.Process(process).create_time() <= started_s + _CLOCK_STEP_S)
-    except psutil.Error:
-        return False

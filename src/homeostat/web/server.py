@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeostat.core.errors import ConfigError
+from homeostat.runtime.announcement import user_state
 from homeostat.web.security import Tokens, loopback, own_tokens
 
 if TYPE_CHECKING:
@@ -120,8 +121,7 @@ def _require_pair(certificate: Path, key: Path) -> None:
 
 def own_file() -> Path:
     """One for all logs of this person on this machine, and not beside a log, which may be shared."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "homeostat" / "tokens"
+    return user_state() / "tokens"
 
 
 def _listen(serving: Serving) -> socket.socket:

@@ -155,12 +155,12 @@ class _Household:
         """First ask, then kill; a process that was stopped must be continued to hear the question."""
         doomed = _tree(roots)
         for pid in doomed:
-            _signal(pid, signal.SIGTERM)
-            _signal(pid, signal.SIGCONT)
+            send_signal(pid, signal.SIGTERM)
+            send_signal(pid, signal.SIGCONT)
         doomed = self._wait_for_end(doomed, time.monotonic() + GRACE_S)
         while doomed:
             for pid in doomed:
-                _signal(pid, signal.SIGKILL)
+                send_signal(pid, signal.SIGKILL)
             doomed = self._wait_for_end(doomed, time.monotonic() + LOOK_AGAIN_S)
 
     def _wait_for_end(self, doomed: set[int], deadline: float) -> set[int]:
@@ -238,7 +238,7 @@ def _listed_by_ps() -> Iterator[tuple[int, int]]:
             yield int(pid), int(parent)
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
+def send_signal(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, number)
 

@@ -1,0 +1,119 @@
+"""A manager announces what it watches, so that `status`, `log`, `explain` and the dashboard find it from outside.
+
+Every manager, whether `homeostat run` or `hs.attach` started it, leaves `driver.json` in its directory. A per-user list
+of these directories lets the commands find an application that was started in another working directory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from homeostat.runtime.launch import CAPABILITIES, STARTED, read_json, write_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from homeostat.config import Config
+    from homeostat.spark.application import Application
+
+HOME = Path(".homeostat")
+# A process id may be reused. The clock may have been set by this much since the process wrote its start time.
+_CLOCK_STEP_S = 2.0
+
+
+def announce(directory: Path, application: Application, config: Config) -> None:
+    """Write down which queries are watched and which actions are possible."""
+    write_json(directory / CAPABILITIES, application.capability_table())
+    queries = {pipeline.name: application.run_name(pipeline.name) for pipeline in application.pipelines}
+    announce_driver(directory, application.spark, config, queries)
+
+
+def announce_driver(directory: Path, spark: SparkSession, config: Config, queries: Mapping[str, str]) -> None:
+    """`queries` maps the name of each query to the name of its run in the log."""
+    context = spark.sparkContext
+    facts = {
+        "process": os.getpid(),
+        "application": context.applicationId,
+        "ui": str(context.uiWebUrl),
+        "started_s": time.time(),
+        "queries": dict(queries),
+        "mode": config.mode,
+        "store": str(config.store.resolve()),
+    }
+    write_json(directory / STARTED, facts)
+    _list(directory)
+
+
+def withdraw(directory: Path) -> None:
+    (directory / STARTED).unlink(missing_ok=True)
+    entry = _entry(directory)
+    if entry is not None:
+        entry.unlink(missing_ok=True)
+
+
+def read_announcement(directory: Path) -> dict[str, Any] | None:
+    facts = read_json(directory / STARTED)
+    return facts if isinstance(facts, dict) else None
+
+
+def directories_here() -> list[Path]:
+    """The applications below `.homeostat` of the working directory, the one started last at the end."""
+    markers = sorted(HOME.glob(f"*/{STARTED}"), key=lambda path: path.stat().st_mtime)
+    return [marker.parent for marker in markers]
+
+
+def directories_elsewhere() -> list[Path]:
+    """The user's applications on this machine that are running, whatever directory they were started in."""
+    return sorted(directory for directory in _listed() if is_running(read_announcement(directory) or {}))
+
+
+def is_running(facts: Mapping[str, Any]) -> bool:
+    """Whether the process that wrote these facts still exists, and is not another one with the same id."""
+    import psutil
+
+    try:
+        created_s = psutil.Process(int(facts["process"])).create_time()
+    except (psutil.Error, KeyError, ValueError):
+        return False
+    return bool(created_s <= float(facts["started_s"]) + _CLOCK_STEP_S)
+
+
+def user_state() -> Path:
+    """Where Homeostat keeps what belongs to this user on this machine."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "homeostat"
+
+
+def _list(directory: Path) -> None:
+    """A convenience only: where the user has no writable home, the application runs without it."""
+    entry = _entry(directory)
+    if entry is None:
+        return
+    try:
+        write_json(entry, {"directory": str(directory.resolve()), "host": socket.gethostname()})
+    except OSError:
+        return
+
+
+def _entry(directory: Path) -> Path | None:
+    name = hashlib.sha256(str(directory.resolve()).encode()).hexdigest()[:16]
+    try:
+        return user_state() / "applications" / f"{name}.json"
+    except RuntimeError:  # a user without a home directory
+        return None
+
+
+def _listed() -> Iterator[Path]:
+    try:
+        entries = list((user_state() / "applications").glob("*.json"))
+    except (OSError, RuntimeError):
+        return
+    for entry in entries:
+        listing = read_json(entry)
+        if isinstance(listing, dict) and listing.get("host") == socket.gethostname():
+            yield Path(str(listing.get("directory", "")))
