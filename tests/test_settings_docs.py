@@ -116,7 +116,7 @@ def test_the_refusals_of_the_documentation_are_real(example: Path) -> None:
 
 def test_every_peer_refuses_a_cost_limit_as_the_documentation_says(example: Path) -> None:
     for name in PEERS:
-        with pytest.raises(ConfigError, match=f"policy '{name}' would not keep to 'cost_limit'"):
+        with pytest.raises(ConfigError, match=f"policy '{name}' ignores 'cost_limit'"):
             config.load(example, {}, {"policy": name})
 
 

@@ -1,4 +1,7 @@
-"""homeostat.toml. A value is a flag's, else the environment's, else the file's, else the default, and knows which."""
+"""Reads homeostat.toml. A flag overrides the environment, which overrides the file, which overrides the default.
+
+Every value remembers where it came from.
+"""
 
 from __future__ import annotations
 
@@ -38,43 +41,43 @@ FILE = "homeostat.toml"
 PREFIX = "HOMEOSTAT_"
 DEFAULT = "default"
 OTHER_VARIABLES = frozenset({"HOMEOSTAT_DEBUG", "HOMEOSTAT_WEBHOOK"})
-# Kubernetes gives every container these for each service of its namespace, one called `homeostat` included.
+# Kubernetes sets these variables for each service of the namespace, also for one named `homeostat`.
 _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_[A-Z]+(_PROTO|_PORT|_ADDR)?)?)")
 _THROUGHPUT = ("throughput", "throughput.paper")
 _LATENCY = "latency"
 
 
 class ObjectiveSettings(Table):
-    """What is wanted. Nothing set means dynamic resource provisioning: no pressure, nothing idle."""
+    """The objective. If nothing is set, Homeostat follows the load: no backpressure, and no idle executors."""
 
-    throughput: PositiveRate | None = Field(default=None, description="take at least this, or all that arrives")
-    lag: PositiveDuration | None = Field(default=None, description="be at most this far behind")
+    throughput: PositiveRate | None = Field(default=None, description="process at least this rate, or all that arrives")
+    lag: PositiveDuration | None = Field(default=None, description="stay at most this far behind the source")
     latency: PositiveDuration | None = Field(
-        default=None, description="95 % of the rows from arrival to commit within this"
+        default=None, description="commit 95 % of the rows within this time after they arrive"
     )
     cost_limit: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="the most instances that may be paid for"
+        default=None, description="use at most this many instances"
     )
     model_error: PositiveError | None = Field(
         default=None,
-        description="by how much predictions of time may have been off for the models still to choose the sizes; "
-        "goes above `largest_error` of `[planning]`",
+        description="the models choose the sizes while their predictions of time are off by at most this; "
+        "overrides `largest_error` of `[planning]`",
     )
 
 
 class FileSettings(Settings):
-    """Everything that homeostat.toml may hold."""
+    """All keys that homeostat.toml may have."""
 
     policy: str = Field(
-        registry.DEFAULT, description="a name from `homeostat policies`, or one's own as `package.module:name`"
+        registry.DEFAULT, description="a name from `homeostat policies`, or your own as `package.module:name`"
     )
     mode: Mode = Field(
         "advise",
-        description="`observe` only sees and alerts, `advise` says what it would do, `earn` acts once its advice has"
+        description="`observe` only watches and alerts, `advise` says what it would do, `earn` acts once its advice has"
         " proved right, `regulate` acts",
     )
     store: Annotated[str, Field(min_length=1)] = Field(
-        "homeostat.sqlite", description="the file of the log; a relative path starts at the working directory"
+        "homeostat.sqlite", description="SQLite file of the log; a relative path starts at the working directory"
     )
     objective: ObjectiveSettings = ObjectiveSettings()
 
@@ -85,7 +88,7 @@ class FileSettings(Settings):
         if colon and not (module and attribute):
             raise ContradictionError(f"'{name}' is not a dotted path", fix="write package.module:name")
         if not colon and name not in registry.names():
-            raise ContradictionError(f"there is no policy '{name}'", fix=nearest(name, registry.names()))
+            raise ContradictionError(f"unknown policy '{name}'", fix=nearest(name, registry.names()))
         return name
 
 
@@ -105,17 +108,17 @@ class Entry(NamedTuple):
 
     @property
     def default(self) -> object:
-        """As one would write it in the file; None if it is not set."""
+        """The default as you would write it in the file; None if there is none."""
         value = self.info.get_default(call_default_factory=True)
-        shown = _FORMATS.get(self.parser)
-        return value if shown is None or value is None else shown(value)
+        to_text = _FORMATS.get(self.parser)
+        return value if to_text is None or value is None else to_text(value)
 
     @property
     def parser(self) -> object:
-        """The function of `units` that reads it, if it has a unit."""
+        """The function of `units` that parses the value, if it has a unit."""
         inner = (part for member in get_args(self.info.annotation) for part in getattr(member, "__metadata__", ()))
-        found = (part.func for part in (*self.info.metadata, *inner) if isinstance(part, BeforeValidator))
-        return next(found, None)
+        parsers = (part.func for part in (*self.info.metadata, *inner) if isinstance(part, BeforeValidator))
+        return next(parsers, None)
 
 
 _FORMATS: dict[object, Callable[[float], str]] = {
@@ -126,22 +129,22 @@ _FORMATS: dict[object, Callable[[float], str]] = {
 
 
 def entries() -> tuple[Entry, ...]:
-    """Every key there is: what is wanted first, then how it is pursued."""
+    """All keys: first the objective, then how Homeostat pursues it."""
     fields = FileSettings.model_fields
     names = sorted(fields, key=lambda name: name in Settings.model_fields)
-    found: list[Entry] = []
+    keys: list[Entry] = []
     for name in names:
         kind = fields[name].annotation
         if isinstance(kind, type) and issubclass(kind, Table):
-            found += [Entry((name, key), info) for key, info in kind.model_fields.items()]
+            keys += [Entry((name, key), info) for key, info in kind.model_fields.items()]
         else:
-            found.append(Entry((name,), fields[name]))
-    return tuple(found)
+            keys.append(Entry((name,), fields[name]))
+    return tuple(keys)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """As it was written, and where: `homeostat.toml:3`, `HOMEOSTAT_POLICY`, `--policy` or `default`."""
+    """A value as it was written, and its origin: `homeostat.toml:3`, `HOMEOSTAT_POLICY`, `--policy` or `default`."""
 
     written: object
     origin: str
@@ -158,7 +161,7 @@ class Config:
 
     @property
     def sections(self) -> dict[str, dict[str, object]]:
-        """What was set of the loop's settings, as it was written: what `registry.build` takes."""
+        """The settings of the loop that were set, as they were written, for `registry.build`."""
         tables: dict[str, dict[str, object]] = {}
         for key, value in self.values.items():
             section, dot, name = key.partition(".")
@@ -172,15 +175,16 @@ def load(
     environ: Mapping[str, str] = os.environ,
     flags: Mapping[str, object] | None = None,
 ) -> Config:
-    """The configuration, or one ConfigError. Without a path it is homeostat.toml of the working directory, if any.
+    """Load the configuration, or raise one ConfigError. The default path is homeostat.toml in the working directory.
 
-    `flags` has the shape of the file: `{"policy": "ds2", "guards": {"cooldown": "2 min"}}`; None is not given.
+    `flags` has the structure of the file: `{"policy": "ds2", "guards": {"cooldown": "2 min"}}`. A flag that is None
+    counts as not given.
     """
     return _read(_sources(path, environ, flags or {}))
 
 
 def check(path: str | Path) -> Config:
-    """The configuration of the file alone, once all that it names has been found and could be made."""
+    """The configuration of the file alone, after checking that every plug-in it names can be imported and built."""
     sources = _sources(path, {}, {})
     config = _read(sources)
     problems = list(_plug_in_problems(config))
@@ -192,34 +196,34 @@ def check(path: str | Path) -> Config:
 def show(
     path: str | Path | None, environ: Mapping[str, str], flags: Mapping[str, object]
 ) -> list[tuple[str, object, str]]:
-    """Every key, its value as one would write it, and where that comes from."""
+    """Every key with its value, as you would write it, and the origin of the value."""
     return [(key, value.written, value.origin) for key, value in load(path, environ, flags).values.items()]
 
 
-class _Given(NamedTuple):
+class _Override(NamedTuple):
     where: str
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The file, and what flags and the environment put above it."""
+    """The file, and the values from flags and the environment that override it."""
 
     document: Document
-    above: Mapping[KeyPath, _Given]
+    overrides: Mapping[KeyPath, _Override]
 
     def merged(self) -> dict[str, Any]:
         data = {key: dict(value) if isinstance(value, Mapping) else value for key, value in self.document.data.items()}
-        for (name, *rest), given in self.above.items():
+        for (name, *rest), override in self.overrides.items():
             if not rest:
-                data[str(name)] = given.value
+                data[str(name)] = override.value
             elif isinstance(table := data.setdefault(str(name), {}), dict):
-                table[rest[0]] = given.value
+                table[rest[0]] = override.value
         return data
 
     def value(self, entry: Entry) -> Value:
-        if entry.path in self.above:
-            return Value(self.above[entry.path].value, self.above[entry.path].where)
+        if entry.path in self.overrides:
+            return Value(self.overrides[entry.path].value, self.overrides[entry.path].where)
         table: Any = self.document.data
         for key in entry.path[:-1]:
             table = table.get(key, {})
@@ -228,22 +232,22 @@ class _Sources:
         return Value(entry.default, DEFAULT)
 
     def refused(self, problems: Iterable[Problem]) -> ConfigError:
-        """All problems of the file; if it has none, the first from elsewhere."""
-        placed = [(problem, self._above(problem.path)) for problem in problems]
+        """An error with all problems of the file; if the file has none, the first problem from elsewhere."""
+        placed = [(problem, self._origin(problem.path)) for problem in problems]
         of_the_file = [problem for problem, where in placed if not where]
         if of_the_file:
             return self.document.refused(of_the_file)
         problem, where = placed[0]
         return ConfigError(problem.what, where=where, fix=problem.fix)
 
-    def _above(self, path: KeyPath) -> str:
-        """The flag or variable to blame; empty if it is the file.
+    def _origin(self, path: KeyPath) -> str:
+        """The flag or variable that caused the problem; empty if it was the file.
 
-        A contradiction may be laid at a key that nobody set: then it is due to others of its table, wherever set.
+        A contradiction may be reported for a key that is not set. Then other keys of its table caused it.
         """
-        if path[:2] in self.above:
-            return self.above[path[:2]].where
-        others = [given.where for key, given in self.above.items() if key[0] == path[0]]
+        if path[:2] in self.overrides:
+            return self.overrides[path[:2]].where
+        others = [override.where for key, override in self.overrides.items() if key[0] == path[0]]
         if path in self.document.lines or not others:
             return ""
         of_the_file = [self.document.where(path)] if path[:1] in self.document.lines else []
@@ -255,40 +259,40 @@ def _sources(path: str | Path | None, environ: Mapping[str, str], flags: Mapping
         document = Document(FILE, {})
     else:
         document = Document.open(FILE if path is None else path)
-    given = dict(_from_flags(flags))
-    given |= {key: value for key, value in _from_environment(environ) if key not in given}
-    return _Sources(document, given)
+    overrides = dict(_from_flags(flags))
+    overrides |= {key: value for key, value in _from_environment(environ) if key not in overrides}
+    return _Sources(document, overrides)
 
 
-def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[KeyPath, _Given]]:
+def _from_flags(flags: Mapping[str, object]) -> Iterator[tuple[KeyPath, _Override]]:
     for name, value in flags.items():
         if isinstance(value, Mapping):
             for key, inner in value.items():
-                yield (name, key), _Given(f"--set {name}.{key}", inner)
+                yield (name, key), _Override(f"--set {name}.{key}", inner)
         elif value is not None:
-            yield (name,), _Given(f"--{name}", value)
+            yield (name,), _Override(f"--{name}", value)
 
 
-def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[KeyPath, _Given]]:
-    known = {entry.variable: entry for entry in entries()}
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[KeyPath, _Override]]:
+    by_variable = {entry.variable: entry for entry in entries()}
     for name, text in environ.items():
         if not name.startswith(PREFIX) or name in OTHER_VARIABLES or _SERVICE_LINK.fullmatch(name):
             continue
-        if name not in known:
-            raise ConfigError("is no setting of Homeostat", where=name, fix=_nearest_variable(name, list(known)))
+        if name not in by_variable:
+            raise ConfigError("unknown setting", where=name, fix=_nearest_variable(name, list(by_variable)))
         if text.strip():
-            yield known[name].path, _Given(name, _from_text(known[name].info, text.strip()))
+            yield by_variable[name].path, _Override(name, _from_text(by_variable[name].info, text.strip()))
 
 
-def _nearest_variable(name: str, known: list[str]) -> str:
-    """Compared without the prefix, which would make every name look alike."""
-    word, words = name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in known]
+def _nearest_variable(name: str, variables: list[str]) -> str:
+    """Compare without the prefix, which would make all names look similar."""
+    word, words = name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in variables]
     close = difflib.get_close_matches(word, words, n=1)
-    return f"did you mean {PREFIX}{close[0]}?" if close else "`homeostat config show` lists the settings"
+    return f"did you mean {PREFIX}{close[0]}?" if close else "list the settings with `homeostat config show`"
 
 
 def _from_text(info: FieldInfo, text: str) -> object:
-    """A variable holds what stands behind the = in the file; text does without quotes, a list without brackets."""
+    """A variable holds what follows the = in the file. Text needs no quotes, and a list needs no brackets."""
     if info.annotation is str or get_origin(info.annotation) is Literal:
         return text
     if get_origin(info.annotation) is list and not text.startswith("["):
@@ -307,7 +311,7 @@ def _read(sources: _Sources) -> Config:
         problems = list(toml_problems.problems(FileSettings, error))
     else:
         objective = _objective(table.objective)
-        # Where nothing is wanted here, the application may say what is: then the policy is held against that.
+        # Without an objective here the application may state one; the policy is checked against that one later.
         problems = list(contradictions(table.policy, objective)) if objective != Objective() else []
     if problems:
         raise sources.refused(problems)
@@ -321,34 +325,34 @@ def _read(sources: _Sources) -> Config:
     )
 
 
-def _objective(wanted: ObjectiveSettings) -> Objective:
-    return Objective(wanted.throughput, wanted.lag, wanted.latency, wanted.cost_limit, wanted.model_error)
+def _objective(table: ObjectiveSettings) -> Objective:
+    return Objective(table.throughput, table.lag, table.latency, table.cost_limit, table.model_error)
 
 
 def contradictions(policy: str, objective: Objective) -> Iterator[Problem]:
-    """Why this policy cannot pursue such an objective; nothing if it can."""
+    """Why this policy cannot pursue this objective; empty if it can."""
     if policy == _LATENCY and objective.latency_p95_s is None and objective.lag_s is None:
         yield Problem(
             ("policy",),
-            f"policy '{policy}' has no latency or lag to hold",
+            f"policy '{policy}' needs a latency or lag objective",
             'set latency or lag in [objective], such as "30 s"',
         )
     if policy in _THROUGHPUT and objective.throughput_per_s is None:
         yield Problem(
             ("policy",),
-            f"policy '{policy}' has no throughput to reach",
+            f"policy '{policy}' needs a throughput objective",
             'set throughput in [objective], such as "50 k/s"',
         )
     if objective.cost_limit is not None and not _keeps_cost_limit(policy):
         yield Problem(
             ("objective", "cost_limit"),
-            f"policy '{policy}' would not keep to 'cost_limit'",
-            "remove it, or choose another policy",
+            f"policy '{policy}' ignores 'cost_limit'",
+            "remove the limit, or choose another policy",
         )
 
 
 def _keeps_cost_limit(policy: str) -> bool:
-    """Whether it has the guard, or never acts. Of a policy of the user's own nobody can tell."""
+    """Whether the policy has the guard, or never acts. A user's own policy is assumed to."""
     if ":" in policy or policy == "alert":
         return True
     built = registry.build(policy, scenario_peak_per_s=1.0)

@@ -1,4 +1,4 @@
-"""What a user wants of an application, in the words of the API: `hs.Throughput(at_least=50_000)`."""
+"""Objectives of an application, as the API writes them: `hs.Throughput(at_least=50_000)`."""
 
 from __future__ import annotations
 
@@ -14,49 +14,54 @@ Wanted = Objective | Iterable[Objective] | None
 
 
 def Throughput(at_least: float | str) -> Objective:  # noqa: N802 - reads as a value, not as an action
-    """Take at least this many rows per second, or all that arrive: `50_000` or `"50k/s"`."""
+    """Process at least this many rows per second, or all that arrive: `50_000` or `"50k/s"`."""
     return Objective(throughput_per_s=_positive("Throughput", at_least, units.parse_rate))
 
 
 def Lag(at_most: float | str) -> Objective:  # noqa: N802
-    """Be at most this far behind the source: `30` seconds or `"30s"`."""
+    """Stay at most this far behind the source: `30` (seconds) or `"30s"`."""
     return Objective(lag_s=_positive("Lag", at_most, units.parse_duration))
 
 
 def Latency(p95_at_most: float | str) -> Objective:  # noqa: N802
-    """95 % of the rows from arrival to commit within this time."""
+    """Commit 95 % of the rows within this time after they arrive."""
     return Objective(latency_p95_s=_positive("Latency", p95_at_most, units.parse_duration))
 
 
 def Cost(at_most: float) -> Objective:  # noqa: N802
-    """Pay for at most so many executors."""
+    """Use at most this many executors."""
     return Objective(cost_limit=_positive("Cost", at_most, units.parse_count))
 
 
 def ModelError(at_most: float | str) -> Objective:  # noqa: N802
-    """Size by models only where predictions of time were off by at most this, else step by step: `"50 %"` or `0.5`."""
+    """Trust the models to choose sizes while their predictions of time are off by at most this: `"50 %"` or `0.5`.
+
+    Above it, Homeostat changes sizes step by step.
+    """
     return Objective(model_error=_positive("ModelError", at_most, units.parse_error, units.parse_error))
 
 
 def Provisioning() -> Objective:  # noqa: N802
-    """No pressure, nothing idle: what is there follows what arrives."""
+    """Follow the load: no backpressure, and no idle executors."""
     return Objective()
 
 
-def combined(wanted: Wanted) -> Objective:
-    """One objective of several; each may be asked for once."""
-    if wanted is None:
+def combined(objectives: Wanted) -> Objective:
+    """Combine several objectives into one. Each kind may occur once."""
+    if objectives is None:
         return Objective()
-    if isinstance(wanted, Objective):
-        return wanted
+    if isinstance(objectives, Objective):
+        return objectives
     whole = Objective()
-    for part in wanted:
+    for part in objectives:
         for field in fields(Objective):
             value = getattr(part, field.name)
             if value is None:
                 continue
             if getattr(whole, field.name) is not None:
-                raise ConfigError(f"{field.name} is asked for twice", where="objective", fix="give each objective once")
+                raise ConfigError(
+                    f"{field.name} is given twice", where="objective", fix="give each kind of objective once"
+                )
             whole = replace(whole, **{field.name: value})
     return whole
 
@@ -64,11 +69,11 @@ def combined(wanted: Wanted) -> Objective:
 def _positive(
     name: str, value: float | str, parse: Callable[[object], float], of_number: Callable[[float], float] = float
 ) -> float:
-    """A number is in rows per second or seconds; text has a unit."""
+    """A plain number is in rows per second or seconds; text has its own unit."""
     try:
         number = parse(value) if isinstance(value, str) else of_number(value)
     except (ValueError, TypeError) as error:
         raise ConfigError(f"{name} {error}", where="objective") from error
     if not 0 < number < math.inf:
-        raise ConfigError(f"{name} of {number:g} is not above 0", where="objective")
+        raise ConfigError(f"{name} must be above 0, but is {number:g}", where="objective")
     return number

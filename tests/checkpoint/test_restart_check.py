@@ -60,7 +60,7 @@ def test_another_state_does_not_fit(
 ) -> None:
     ran = homeostat("state", "check", checkpoint_of("counts"), app(OTHER_KEY))
     assert ran.code == 3
-    assert ran.out.startswith("it does not start: its checkpoint")
+    assert ran.out.startswith("the query does not start: its checkpoint")
     assert "belongs to another query" in ran.out
 
 
@@ -86,7 +86,7 @@ def test_a_state_is_saved_rescaled_and_put_back(homeostat: Homeostat, checkpoint
     assert names == ["good", done.json["savepoint"]]
     back = homeostat("state", "restore", checkpoint, "good")
     assert back.code == 0
-    assert back.out.startswith(f"the checkpoint is at batch {made.json['batch']} again; what was there is kept as")
+    assert back.out.startswith(f"the checkpoint is back at batch {made.json['batch']}; the previous state is saved as")
 
 
 def test_an_open_batch_is_finished_by_the_application(
@@ -98,7 +98,7 @@ def test_an_open_batch_is_finished_by_the_application(
         (checkpoint / "commits" / name).unlink()
     refused = homeostat("state", "rescale", checkpoint, "--partitions", 2)
     assert refused.code == 2
-    assert f"batch {last} is open, and only the application can finish it" in refused.err
+    assert f"batch {last} is not finished, and only the application can finish it" in refused.err
     done = homeostat("state", "rescale", checkpoint, "--partitions", 2, "--app", app(), "--json")
     assert done.code == 0, done
     assert done.json["batch"] == last
@@ -108,9 +108,9 @@ def test_an_open_batch_is_finished_by_the_application(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["rescale", "{}"], "--partitions: the number is missing"),
+        (["rescale", "{}"], "--partitions: the number of partitions is missing"),
         (["rescale", "{}", "--partitions", "3"], "the state has 3 partitions already"),
-        (["rescale", "{}", "--preview", "--between", "9,2"], "--between: '9,2' is no range"),
+        (["rescale", "{}", "--preview", "--between", "9,2"], "--between: '9,2' is not a range"),
         (["restore", "{}", "nothing"], "there is no savepoint 'nothing' (there is none: make one"),
         (["savepoint", "{}/nowhere"], "there is nothing here"),
     ],

@@ -29,7 +29,7 @@ def test_ls(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     assert ran.code == 0, ran.err
     for words in (
         "batches kept   0 to 2",
-        "last batch     3 was begun and is not committed: a restart redoes it",
+        "last batch     3 was started but not committed: a restart repeats it",
         "backend        RocksDB, lz4",
         "written by     Spark 4.3 or later",
         "transformWithStateInPySparkExec, 3 partitions",
@@ -49,7 +49,7 @@ def test_show_and_query(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     assert shown.code == 0, shown.err
     assert shown.out.splitlines()[0].split()[0] == "key.word"
     assert len(shown.out.splitlines()) == 1 + 5
-    assert "5 rows of the state of batch 1, there are more: raise --limit" in shown.err
+    assert "5 rows from the state of batch 1; more rows exist, raise --limit to see them" in shown.err
     asked = state("query", path, "SELECT count(*) AS words FROM state", "--json")
     assert asked.json == {"batch": 3, "columns": ["words"], "rows": [{"words": 12}], "more": False}
     wrong = state("query", path, "SELEC 1")
@@ -71,7 +71,7 @@ def test_diff(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     ran = state("diff", f"{path}@1", path, "--limit", 1)
     assert ran.code == 0, ran.err
     assert "state: 0 added, 0 removed, 11 changed" in ran.out
-    assert "there are more: raise --limit" in ran.err
+    assert "more keys differ; raise --limit" in ran.err
     (told,) = state("diff", f"{path}@1", f"{path}@3", "--json").json
     assert told["counts"]["changed"] == len(told["examples"]) == 11
 

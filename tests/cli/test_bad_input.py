@@ -154,12 +154,12 @@ def test_static_needs_a_load_to_be_sized_for(homeostat: Homeostat, scenario: Pat
 
 def test_a_policy_that_cannot_pursue_the_objective_is_refused(homeostat: Homeostat, scenario: Path) -> None:
     right = scenario.read_text()
-    refused(homeostat("sim", "run", scenario, "--policy", "throughput"), "--policy: ", "no throughput to reach")
-    refused(homeostat("sim", "compare", scenario, "--policy", "throughput.paper"), "no throughput to reach")
+    refused(homeostat("sim", "run", scenario, "--policy", "throughput"), "--policy: ", "needs a throughput objective")
+    refused(homeostat("sim", "compare", scenario, "--policy", "throughput.paper"), "needs a throughput objective")
     scenario.write_text(right.replace("duration =", 'policy = "throughput"\nduration ='))
-    refused(homeostat("sim", "run", scenario), "small.toml:4: ", "no throughput to reach")
+    refused(homeostat("sim", "run", scenario), "small.toml:4: ", "needs a throughput objective")
     scenario.write_text(f"{right}\n[objective]\ncost_limit = 10\n")
-    refused(homeostat("sim", "run", scenario, "--policy", "ds2"), "small.toml:22: ", "would not keep to 'cost_limit'")
+    refused(homeostat("sim", "run", scenario, "--policy", "ds2"), "small.toml:22: ", "ignores 'cost_limit'")
     compared = homeostat("sim", "compare", scenario, "--json")
     assert compared.code == 0
     assert "provisioning" in [result["policy"] for result in compared.json]

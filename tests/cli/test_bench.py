@@ -41,11 +41,11 @@ def test_the_measured_application_has_the_size_it_is_named_after() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("twin", "--only", "half"), "--only: there is no part 'half'"),
+        (("twin", "--only", "half"), "--only: unknown part 'half'"),
         (("heal", "--factors", "2,fast"), "--factors: '2,fast' is not a list of numbers"),
         (("heal", "--factors", "1"), "--factors: '1' is not a list of numbers"),
         (("overhead", "--tasks", "10,,100"), "--tasks: '10,,100' is not a list of numbers"),
-        (("overhead", "--tasks", "1"), "(write numbers of at least 4, as 10,100)"),
+        (("overhead", "--tasks", "1"), "(write numbers of at least 4, separated by commas)"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_a_cluster_starts(

@@ -52,7 +52,7 @@ def test_on_a_terminal_it_is_drawn_and_leaves_the_terminal_as_it_was(scenario: P
         os.close(theirs)
         shown = _read_all(ours)
     assert running.returncode == 0
-    for words in ("load", "throughput", "backlog", "what the loop sees and does", "0:20:00 of 0:20:00", "healthy"):
+    for words in ("load", "throughput", "backlog", "what Homeostat detects and does", "0:20:00 of 0:20:00", "healthy"):
         assert words in shown
     assert "█" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")

@@ -71,7 +71,7 @@ def timeline(title: str = "regulated by Homeostat", *, differences: tuple[str, .
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--engine", "flink"), "there is no engine 'flink'"),
+        (("--engine", "flink"), "unknown engine 'flink'"),
         (("--scenario", "E1"), "only for --engine sim"),
         (("--speed", "2"), "only for --engine sim"),
         (("--engine", "sim", "--compare"), "only for --engine spark"),
@@ -229,8 +229,8 @@ def test_a_demonstration_that_starts_or_runs_is_left_alone(homeostat: Homeostat,
     assert (ran.code, ran.out) == (1, "")
     (line,) = ran.err.splitlines()
     assert line == (
-        f"homeostat: {directory}: another manager steers this application (process {os.getpid()}) "
-        "(stop it first, or use another directory)"
+        f"homeostat: {directory}: another manager already controls this application (process {os.getpid()}) "
+        "(stop it first, or choose another directory)"
     )
     assert kept.read_text() == "of the other"
 

@@ -62,4 +62,4 @@ def test_it_tells_what_can_be_done_for_an_application(homeostat: Homeostat, tmp_
         assert homeostat("doctor", *arguments, "--json").json["capabilities"] == table
     refused = homeostat("doctor", "--directory", "clocks")
     assert refused.code == 2
-    assert "nothing was started here" in refused.err
+    assert "no application was started in this directory" in refused.err

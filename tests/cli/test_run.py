@@ -60,13 +60,13 @@ def nothing_started(directory: Path) -> bool:
             ("--conf", "spark.sql.streaming.checkpointLocation=/data/checkpoints"),
             ("--conf spark.sql.streaming.checkpointLocation: ", "checkpoints/<query>", "--directory"),
         ),
-        (("--conf", "spark.master=local[2]"), ("--conf spark.master: ", "write --master URL")),
+        (("--conf", "spark.master=local[2]"), ("--conf spark.master: ", "use --master URL")),
         (("--conf", "spark.sql.shuffle.partitions=8"), ("--conf spark.sql.shuffle.partitions: ", "state_partitions=")),
         (("--set", "settle=5 s"), ("--set", "section.key=value")),
         (("--set", "loop.setle=5 s"), ("--set loop.setle", "did you mean 'settle'?")),
         (("--set", "loop.settle=soon"), ("--set loop.settle", "soon")),
         (("--policy", "throughputt"), ("--policy", "did you mean 'throughput'?")),
-        (("--policy", "latency"), ("--policy", "no latency or lag to hold")),
+        (("--policy", "latency"), ("--policy", "needs a latency or lag objective")),
         (("--policy", "static"), ("--policy", "the peak that static is sized for is not known")),
         (("--policy", "no.such:thing"), ("no.such:thing", "cannot import 'no.such'")),
         (("--set", 'plugins.detectors=["no.such:Thing"]'), ("no.such:Thing", "cannot import 'no.such'")),
@@ -75,9 +75,12 @@ def nothing_started(directory: Path) -> bool:
         (("--config", "missing.toml"), ("missing.toml",)),
         (("--workers", "0"), ("--workers",)),
         (("--cores", "none"), ("--cores",)),
-        (("--master", "mesos://127.0.0.1:5050"), ("--master mesos://127.0.0.1:5050", "no master of Spark")),
-        (("--master", "yarnfoo"), ("--master yarnfoo", "no master of Spark")),
-        (("--master", "k8s://https://127.0.0.1:1"), ("--master k8s://https://127.0.0.1:1", "no Kubernetes answers")),
+        (("--master", "mesos://127.0.0.1:5050"), ("--master mesos://127.0.0.1:5050", "not a valid Spark master")),
+        (("--master", "yarnfoo"), ("--master yarnfoo", "not a valid Spark master")),
+        (
+            ("--master", "k8s://https://127.0.0.1:1"),
+            ("--master k8s://https://127.0.0.1:1", "no Kubernetes"),
+        ),
         (("--master", "spark://127.0.0.1:1"), ("--master spark://127.0.0.1:1", "no master answers there")),
     ],
 )
@@ -117,10 +120,10 @@ def test_a_log_that_cannot_be_written_is_one_line(homeostat: Homeostat, app: Pat
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x = 1\n", ("app.py", "there is no pipeline in it")),
-        ("x = 1\nx = 1 / 0\n", ("app.py:2", "it raises ZeroDivisionError: division by zero")),
-        ("print('hello')\nraise SystemExit\n", ("app.py:2", "it raises SystemExit")),
-        ("import os\n\nos._exit(7)\n", ("app.py", "loading it ended with code 7")),
+        ("x = 1\n", ("app.py", "the file defines no pipeline")),
+        ("x = 1\nx = 1 / 0\n", ("app.py:2", "importing the file raised ZeroDivisionError: division by zero")),
+        ("print('hello')\nraise SystemExit\n", ("app.py:2", "importing the file raised SystemExit")),
+        ("import os\n\nos._exit(7)\n", ("app.py", "importing it ended with code 7")),
     ],
 )
 def test_a_file_that_is_no_application(homeostat: Homeostat, app: Path, text: str, words: tuple[str, ...]) -> None:
@@ -130,22 +133,22 @@ def test_a_file_that_is_no_application(homeostat: Homeostat, app: Path, text: st
 
 
 def test_a_file_that_is_not_there(homeostat: Homeostat, tmp_path: Path) -> None:
-    refused(homeostat("run", tmp_path / "ap.py"), "ap.py", "there is no such application file")
-    refused(homeostat("run", tmp_path / "ap.py:words"), "ap.py: ", "there is no such application file")
-    refused(homeostat("run", tmp_path), "there is no such application file")
+    refused(homeostat("run", tmp_path / "ap.py"), "ap.py", "no such application file")
+    refused(homeostat("run", tmp_path / "ap.py:words"), "ap.py: ", "no such application file")
+    refused(homeostat("run", tmp_path), "no such application file")
     refused(homeostat("run"), "missing argument")
     assert nothing_started(tmp_path)
 
 
 def test_a_pipeline_that_is_not_there(homeostat: Homeostat, app: Path) -> None:
-    refused(homeostat("run", f"{app}:word"), "there is no pipeline 'word' in it (did you mean 'words'?)")
+    refused(homeostat("run", f"{app}:word"), "the file has no pipeline 'word' (did you mean 'words'?)")
     assert nothing_started(app.parent)
 
 
 def test_a_file_that_never_ends_loading(homeostat: Homeostat, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("homeostat.cli.run.LOADING_LIMIT_S", 2.0)
     app.write_text("import time\n\ntime.sleep(600)\n")
-    refused(homeostat("run", app), "app.py", "loading it has not ended after 2 s", "start nothing at the top")
+    refused(homeostat("run", app), "app.py", "took more than 2 s", "do not start queries at the top")
 
 
 def test_a_setting_of_the_file_that_is_wrong_is_told_with_its_line(homeostat: Homeostat, app: Path) -> None:

@@ -152,4 +152,4 @@ def test_a_picture_that_cannot_be_written_is_one_line(homeostat: Homeostat, scen
     ran = homeostat("sim", "compare", scenario, "--policy", "static", "--picture", tmp_path / "file" / "runs.svg")
     assert ran.code == 1
     assert ran.err.startswith("homeostat: ")
-    assert "the picture cannot be written" in ran.err
+    assert "cannot write the picture" in ran.err

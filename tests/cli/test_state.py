@@ -49,7 +49,7 @@ def test_a_way_back_that_was_cut_short_is_finished_by_a_rescale(homeostat: Homeo
     fresh.rename(fresh.with_name("fresh.restoring"))
     fresh.with_name("fresh.restore.json").write_text('{"savepoint": "good", "batch": 0}')
     ran = homeostat("state", "rescale", fresh, "--partitions", 4)
-    assert "batch 1 is open, and only the application can finish it" in ran.err
+    assert "batch 1 is not finished, and only the application can finish it" in ran.err
     assert fresh.exists()
     assert not fresh.with_name("fresh.restore.json").exists()
 
@@ -75,7 +75,7 @@ def test_a_note_that_cannot_be_read_is_named(homeostat: Homeostat, fresh: Path) 
 def test_a_query_without_state_needs_no_spark(homeostat: Homeostat, fresh: Path) -> None:
     ran = homeostat("state", "ls", fresh)
     assert ran.code == 0
-    assert "0 was begun and is not committed" in ran.out
+    assert "0 was started but not committed" in ran.out
     told = homeostat("state", "ls", fresh, "--json").json
     assert (told["last_batch_committed"], told["kept"], told["operators"]) == (False, [], [])
 

@@ -149,7 +149,7 @@ def test_where_nothing_was_started_one_line_says_so(homeostat: Homeostat, argume
     assert ran.code == 2
     assert ran.out == ""
     assert ran.err.count("\n") == 1
-    assert "nothing was started here (start it with `homeostat run APP.PY`)" in ran.err
+    assert "no application was started in this directory (start it with `homeostat run APP.PY`, or" in ran.err
 
 
 def test_the_log_leaves_batches_out_unless_asked_for(homeostat: Homeostat, home: Path) -> None:

@@ -81,7 +81,12 @@ def test_a_page_that_is_no_spark_application_is_one_line(
 ) -> None:
     before = threading.active_count()
     with web_server(said, status) as url:
-        one_line(homeostat("watch", url), 1, f"{url}: no Spark application answers there: {why}", "http://driver:4040")
+        one_line(
+            homeostat("watch", url),
+            1,
+            f"{url}: no Spark application answers at this address: {why}",
+            "http://driver:4040",
+        )
     assert threading.active_count() == before
 
 
@@ -89,7 +94,7 @@ def test_an_address_that_says_nothing_is_given_up(homeostat: Homeostat, monkeypa
     monkeypatch.setattr("homeostat.cli.watch.FIRST_TIMEOUT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        one_line(homeostat("watch", url), 1, f"{url}: no Spark application answers there: no answer within 0.3 s")
+        one_line(homeostat("watch", url), 1, f"{url}: no Spark application answers", "no answer within 0.3 s")
 
 
 def test_an_address_that_answers_byte_by_byte_is_given_up_too(
@@ -110,7 +115,12 @@ def test_an_address_that_answers_byte_by_byte_is_given_up_too(
         thread = threading.Thread(target=trickle, daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        one_line(homeostat("watch", url), 1, f"{url}: no Spark application answers there: no whole answer within 1 s")
+        one_line(
+            homeostat("watch", url),
+            1,
+            f"{url}: no Spark application answers",
+            "no complete answer within 1 s",
+        )
         ended.set()
         thread.join()
 

@@ -103,8 +103,8 @@ def test_a_plan_tells_what_a_scheduler_of_ones_own_proposed_in_vain(homeostat: H
     Path("greedy.py").write_text(GREEDY, encoding="utf-8")
     ran = homeostat("plan", "--scenario", batches, "--proposer", "greedy:Greedy")
     assert ran.code == 0
-    assert "refused of greedy: executors.app = 99 is outside its bounds" in ran.out
-    assert "refused of greedy: raised RuntimeError: nothing else to offer" in ran.out
+    assert "rejected, from greedy: executors.app = 99 is outside its bounds" in ran.out
+    assert "rejected, from greedy: raised RuntimeError: nothing else to offer" in ran.out
 
 
 OWN = """
@@ -146,7 +146,7 @@ def test_schedulers_and_forecasters_of_ones_own_take_part_in_a_plan(homeostat: H
 def test_a_plan_that_cannot_be_is_unhealthy(homeostat: Homeostat, batches: Path) -> None:
     ran = homeostat("plan", "--scenario", batches, "--rate", "3k", "--cost-limit", 2)
     assert ran.code == 3
-    assert "Nothing holds the objective" in ran.out
+    assert "No configuration meets the objective" in ran.out
 
 
 def test_the_log_of_a_run_can_be_asked(homeostat: Homeostat) -> None:
@@ -176,7 +176,7 @@ def test_a_plan_from_an_event_log_looks_at_what_arrived_in_it(homeostat: Homeost
 
 
 def test_a_picture_is_drawn(homeostat: Homeostat, batches: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="a picture needs matplotlib")
+    pytest.importorskip("matplotlib", reason="drawing requires matplotlib")
     assert homeostat("whatif", "--scenario", batches, "--picture", tmp_path / "p.svg").code == 0
     assert "executors" in (tmp_path / "p.svg").read_text(encoding="utf-8")
 
@@ -184,7 +184,7 @@ def test_a_picture_is_drawn(homeostat: Homeostat, batches: Path, tmp_path: Path)
 def test_a_plan_is_drawn_with_the_verdict_of_each_candidate(
     homeostat: Homeostat, batches: Path, scenario: Path, tmp_path: Path
 ) -> None:
-    pytest.importorskip("matplotlib", reason="a picture needs matplotlib")
+    pytest.importorskip("matplotlib", reason="drawing requires matplotlib")
     picture = tmp_path / "plan.svg"
     options = ("--scenario", batches, "--rate", "3k", "--latency", "60 s")
     assert homeostat("plan", *options, "--picture", picture).code == 0
@@ -202,10 +202,10 @@ def test_a_plan_is_drawn_with_the_verdict_of_each_candidate(
     [
         (("--rate", "lots"), "'lots' is not a rate"),
         (("--set", "parallelism.nothing=3"), "there is no knob 'parallelism.nothing'"),
-        (("--set", "parallelism.count"), "write parallelism.count=8"),
+        (("--set", "parallelism.count"), "such as parallelism.count=8"),
         (("--executors", "99"), "outside its bounds"),
         (("--rows-per-trigger", "10k"), "has no rows_per_trigger"),
-        (("--event-log", "x"), "name one thing to learn from"),
+        (("--event-log", "x"), "two sources are given"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

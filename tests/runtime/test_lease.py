@@ -26,8 +26,8 @@ def test_a_second_manager_is_told_who_holds_it(tmp_path: Path) -> None:
     with Lease(tmp_path / "lease"), pytest.raises(LeaseTakenError) as refused:
         Lease(tmp_path / "lease").take()
     assert refused.value.line == (
-        f"{tmp_path}: another manager steers this application (process {os.getpid()}) "
-        "(stop it first, or use another directory)"
+        f"{tmp_path}: another manager already controls this application (process {os.getpid()}) "
+        "(stop it first, or choose another directory)"
     )
     assert refused.value.exit_code == 1
 
@@ -63,7 +63,7 @@ def test_a_garbled_lease_is_taken_all_the_same(tmp_path: Path) -> None:
 def test_an_application_has_one_manager_whatever_the_directory() -> None:
     first, second = Claim("app-1"), Claim("app-1")
     with first, Claim("app-2"):
-        with pytest.raises(LeaseTakenError, match="another manager steers this application"):
+        with pytest.raises(LeaseTakenError, match="another manager already controls this application"):
             second.take()
         second.release()
         with pytest.raises(LeaseTakenError):

@@ -59,7 +59,7 @@ def test_a_manager_that_fails_is_told_and_counted_and_harms_nobody_else() -> Non
     loop.stop()
     loop.thread.join(LIMIT_S)
     assert loop.failures == failing.rounds >= 3
-    assert told[0] == "ValueError: this cannot be (fail, failure 1); the queries go on"
+    assert told[0] == "ValueError: this cannot be (fail, failure 1); the queries keep running"
 
 
 def test_managers_that_cannot_be_made_yet_are_made_later() -> None:
@@ -106,7 +106,7 @@ def test_a_thread_that_has_ended_is_replaced_but_not_for_ever() -> None:
     assert told == [
         "the manager has ended; a new one takes over",
         "the manager has ended; a new one takes over",
-        "the manager has ended again; the queries go on without it",
+        "the manager has ended again; the queries keep running without it",
     ]
     keeper.check()
     assert len(told) == 3

@@ -119,7 +119,7 @@ def test_an_order_that_waited_too_long_is_answered_and_not_obeyed(log: Path) -> 
     late.advance(VALID_S + 60.0)
     assert late.state.paused == ""
     (_, answer) = late.store.chain(RUN, asked.id)
-    assert answer.text == "not done: nobody was there to take the order for 180 s"
+    assert answer.text == "not done: no manager was running to receive the command for 180 s"
 
 
 def test_nonsense_in_the_log_is_no_order(log: Path) -> None:
@@ -132,7 +132,7 @@ def test_nonsense_in_the_log_is_no_order(log: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "words", "what"),
     [
-        ("puase", {}, "there is no order 'puase'"),
+        ("puase", {}, "unknown command 'puase'"),
         ("approve", {}, "what to approve"),
         ("apply", {}, "what to apply"),
         ("resolve", {}, "which resolver"),

@@ -64,13 +64,13 @@ def test_one_pipeline_by_its_name(app: Path) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "ap.py") == f"{tmp_path}/ap.py: there is no such application file (name a Python file)"
-    assert "there is no such application file" in refusal(tmp_path)
+    assert refusal(tmp_path / "ap.py") == f"{tmp_path}/ap.py: no such application file (give the path of a Python file)"
+    assert "no such application file" in refusal(tmp_path)
 
 
 def test_a_file_without_a_pipeline(app: Path) -> None:
     app.write_text("import homeostat\n\ndef words(ctx):\n    return None\n")
-    assert refusal(app) == f"{app}: there is no pipeline in it (decorate a function with @homeostat.pipeline(…))"
+    assert refusal(app) == f"{app}: the file defines no pipeline (decorate a function with @homeostat.pipeline(…))"
 
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
 
 def test_two_pipelines_of_one_name(app: Path) -> None:
     app.write_text(TWO.replace('name="letters"', 'name="words"'))
-    assert refusal(app) == f"{app}: there are two pipelines called 'words' (rename one: name=…)"
+    assert refusal(app) == f"{app}: two pipelines are named 'words' (rename one with @homeostat.pipeline(name=…))"
 
 
 @pytest.mark.parametrize(

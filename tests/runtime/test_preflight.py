@@ -61,19 +61,19 @@ def test_what_the_pipeline_wants_is_what_the_policy_pursues(policy: str, wanted:
         (
             "throughput",
             LAG,
-            "--policy: policy 'throughput' has no throughput to reach "
+            "--policy: policy 'throughput' needs a throughput objective "
             '(set throughput in [objective], such as "50 k/s")',
         ),
         (
             "latency",
             NOTHING,
-            "--policy: policy 'latency' has no latency or lag to hold "
+            "--policy: policy 'latency' needs a latency or lag objective "
             '(set latency or lag in [objective], such as "30 s")',
         ),
         (
             "ds2",
             "Cost(at_most=3)",
-            "--policy: policy 'ds2' would not keep to 'cost_limit' (remove it, or choose another policy)",
+            "--policy: policy 'ds2' ignores 'cost_limit' (remove the limit, or choose another policy)",
         ),
         (
             "static",
@@ -91,7 +91,7 @@ def test_a_policy_that_cannot_do_it_is_refused(policy: str, wanted: str, line: s
 
 
 def test_an_objective_of_the_settings_wins(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no throughput to reach"):
+    with pytest.raises(ConfigError, match="needs a throughput objective"):
         preflight.check(launch(tmp_path, THROUGHPUT, policy="throughput", objective={"lag": "30 s"}))
 
 

@@ -218,8 +218,8 @@ def test_a_supervisor_that_is_killed_takes_all_with_it(stage: Stage, until: Unti
 @pytest.mark.parametrize(
     ("master", "what"),
     [
-        ("nonsense", "--master nonsense: this is no master of Spark (write spark://host:7077)"),
-        ("local[", "--master local[: this is no local master of Spark (write local, local[2] or local[*])"),
+        ("nonsense", "--master nonsense: not a valid Spark master (write spark://host:7077)"),
+        ("local[", "--master local[: not a valid local Spark master (write local, local[2] or local[*])"),
         ("local[0]", "no local master"),
         ("locally", "no local master"),
         ("spark://", "--master spark://: no master answers there (start it, or leave --master out)"),
@@ -227,12 +227,12 @@ def test_a_supervisor_that_is_killed_takes_all_with_it(stage: Stage, until: Unti
         ("spark://127.0.0.1:99999", "no master answers there"),
         ("spark://127.0.0.1:1", "no master answers there"),
         ("spark://no-such-host.invalid:7077", "no master answers there"),
-        ("yarn", "--master yarn: nothing tells where YARN is (set HADOOP_CONF_DIR or YARN_CONF_DIR)"),
-        ("yarnfoo", "this is no master of Spark"),
-        ("k8s://", "--master k8s://: no Kubernetes answers there (write k8s://https://host:6443)"),
-        ("k8s://ftp://127.0.0.1", "no Kubernetes answers there"),
-        ("k8s://https://127.0.0.1:1", "no Kubernetes answers there"),
-        ("k8s://127.0.0.1:1", "no Kubernetes answers there"),
+        ("yarn", "--master yarn: the YARN configuration is missing (set HADOOP_CONF_DIR or YARN_CONF_DIR)"),
+        ("yarnfoo", "not a valid Spark master"),
+        ("k8s://", "--master k8s://: no Kubernetes API server answers at this address (write k8s://https://host:6443)"),
+        ("k8s://ftp://127.0.0.1", "no Kubernetes API server answers at this address"),
+        ("k8s://https://127.0.0.1:1", "no Kubernetes API server answers at this address"),
+        ("k8s://127.0.0.1:1", "no Kubernetes API server answers at this address"),
     ],
 )
 def test_a_wrong_master_is_refused(master: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,8 +127,8 @@ def test_killed_and_run_again_nothing_stays_behind_and_every_row_counts_once(
     code, said = second.run(*SMALL, "--no-dashboard")
     assert code == 1
     assert said == [
-        f"homeostat: {command.directory}: another manager steers this application (process {running.pid}) "
-        "(stop it first, or use another directory)"
+        f"homeostat: {command.directory}: another manager already controls this application (process {running.pid}) "
+        "(stop it first, or choose another directory)"
     ]
     before = command.batches()
     wait_until(lambda: command.batches() > before, "the first one goes on")

@@ -109,9 +109,9 @@ def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
     try:
         wait_until(lambda: len(records(tmp_path, "kept/counting", "batch")) >= 2, "batches are seen")
         second = attach(spark, tmp_path)
-        assert "another manager steers this application" in capsys.readouterr().err
+        assert "another manager already controls this application" in capsys.readouterr().err
         elsewhere = hs.attach(spark, directory=tmp_path / "elsewhere")
-        assert "another manager steers this application" in capsys.readouterr().err
+        assert "another manager already controls this application" in capsys.readouterr().err
         for other in (second, elsewhere):
             other.stop()
             assert not other.running
@@ -134,7 +134,7 @@ def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
         query.stop()
     assert still_active
     assert not first.running
-    with pytest.raises(ConfigError, match="nothing was started here"):
+    with pytest.raises(ConfigError, match="no application was started in this directory"):
         overview(tmp_path / "kept", time.time())
 
 
@@ -231,5 +231,5 @@ def test_a_directory_that_cannot_be_written_leaves_the_application_alone(
 ) -> None:
     (tmp_path / "file").write_text("")
     attached = hs.attach(spark, directory=tmp_path / "file" / "kept")
-    assert "this application is not looked after" in capsys.readouterr().err
+    assert "Homeostat does not manage this application" in capsys.readouterr().err
     attached.stop()

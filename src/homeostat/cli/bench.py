@@ -1,4 +1,4 @@
-"""`homeostat bench`: measurements of Homeostat itself."""
+"""`homeostat bench`: measure Homeostat itself."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ app = typer.Typer(name="bench", help="Measure Homeostat itself.", no_args_is_hel
 
 @app.command("control")
 def control(
-    steps: Annotated[int, typer.Option("--steps", min=200, help="Timed steps of the loop at each size.")] = 300,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How often the simulated hour is run.")] = 3,
+    steps: Annotated[
+        int, typer.Option("--steps", min=200, help="Number of timed steps of the loop at each size.")
+    ] = 300,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How often to run the simulated hour.")] = 3,
     json: JsonFlag = False,
 ) -> None:
-    """Time one step of the loop at 100, 1,000 and 10,000 instances, and a simulated hour and a plan at 10,000."""
+    """Time the control loop at 100 to 10,000 instances, and a simulated hour and a plan at 10,000."""
     from homeostat.lab.bench import control as bench
 
     result = bench.measure(steps=steps, repeats=repeats, tell=say)
@@ -52,17 +54,21 @@ def control(
 
 @app.command("service")
 def service(
-    queries: Annotated[int, typer.Option("--queries", min=5, help="Queries in the log.")] = 200,
-    instances: Annotated[int, typer.Option("--instances", min=100, help="Of the application that runs.")] = 10_000,
-    days: Annotated[float, typer.Option("--days", min=0.01, help="Of history.")] = 7.0,
-    batch: Annotated[float, typer.Option("--batch", min=1.0, help="Seconds between two batches of it.")] = 60.0,
-    viewers: Annotated[int, typer.Option("--viewers", min=1, max=100, help="Dashboards that are open.")] = 20,
+    queries: Annotated[int, typer.Option("--queries", min=5, help="Number of queries in the log.")] = 200,
+    instances: Annotated[
+        int, typer.Option("--instances", min=100, help="Number of instances of the running application.")
+    ] = 10_000,
+    days: Annotated[float, typer.Option("--days", min=0.01, help="Days of history in the log.")] = 7.0,
+    batch: Annotated[
+        float, typer.Option("--batch", min=1.0, help="Seconds between two batches in the history.")
+    ] = 60.0,
+    viewers: Annotated[int, typer.Option("--viewers", min=1, max=100, help="Number of open dashboards.")] = 20,
     cycles: Annotated[
-        int, typer.Option("--cycles", min=5, help="Of the loop, one a second, in each part of six rounds.")
+        int, typer.Option("--cycles", min=5, help="Steps of the loop, one per second, in each part of the six rounds.")
     ] = 10,
     json: JsonFlag = False,
 ) -> None:
-    """Time the dashboard's views over a large log, and the loop's cycle with dashboards open and without."""
+    """Time the dashboard on a large log, and the control loop with and without open dashboards."""
     from homeostat.lab.bench import dashboard as bench
 
     result = bench.measure(
@@ -82,41 +88,45 @@ def service(
 
 @app.command("noise")
 def noise(
-    days: Annotated[int, typer.Option("--days", min=1, help="Simulated days of noise alone.")] = 20,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Overloads to find, each with a seed of its own.")] = 200,
+    days: Annotated[int, typer.Option("--days", min=1, help="Simulated days of noise without any real change.")] = 20,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, help="Number of overloads to detect, each with its own seed.")
+    ] = 200,
     first_seed: Annotated[
-        int, typer.Option("--first-seed", min=0, help="Seeds count from here; settings were tuned on those below 100.")
+        int, typer.Option("--first-seed", min=0, help="First seed. The settings were tuned on seeds below 100.")
     ] = 1000,
-    engine: Annotated[str, typer.Option("--engine", help="dataflow, microbatch or all.")] = "all",
+    engine: Annotated[str, typer.Option("--engine", help="Simulated engine: dataflow, microbatch or all.")] = "all",
     json: JsonFlag = False,
 ) -> None:
-    """Count the actions that noise alone leads to, and how fast a real overload is found, with the same settings."""
+    """Count the false alarms on noise, and time how fast a real overload is detected."""
     from homeostat.lab.bench import noise as bench
 
     if engine not in ENGINES:
-        raise ConfigError(f"there is no engine {engine!r}", where="--engine", fix=f"one of {', '.join(ENGINES)}")
-    say(f"{days} simulated days and {seeds} overloads on each engine; this takes minutes")
+        raise ConfigError(f"unknown engine {engine!r}", where="--engine", fix=f"use one of {', '.join(ENGINES)}")
+    say(f"simulating {days} days and {seeds} overloads on each engine; this takes minutes")
     result = bench.main(days=days, seeds=seeds, first_seed=first_seed, engine=engine)
     if json:
         print_json(result)
         return
-    rows = [(name, key, shown(value)) for name, found in result["engines"].items() for key, value in found.items()]
+    rows = [(name, key, shown(value)) for name, figures in result["engines"].items() for key, value in figures.items()]
     print_table(("engine", "figure", "value"), rows)
 
 
 @app.command("models")
 def models(
-    side: Annotated[str, typer.Option("--side", metavar="SIDE", help="simulator, spark or all.")] = "all",
+    side: Annotated[
+        str, typer.Option("--side", metavar="SIDE", help="Where to measure: simulator, spark or all.")
+    ] = "all",
     scale: Annotated[
-        float, typer.Option("--scale", min=0.1, max=10, help="Stretches or shortens all real runs by this factor.")
+        float, typer.Option("--scale", min=0.1, max=10, help="Make all real runs longer or shorter by this factor.")
     ] = 1.0,
     json: JsonFlag = False,
 ) -> None:
-    """Predict configurations that the models were not fitted to, and compare with what they really do."""
+    """Predict configurations that the models were not fitted on, and compare with measurements."""
     from homeostat.lab.bench import models as bench
 
     if side not in (*bench.SIDES, "all"):
-        raise ConfigError(f"there is no side {side!r}", where="--side", fix=f"one of {', '.join(bench.SIDES)}, all")
+        raise ConfigError(f"unknown side {side!r}", where="--side", fix=f"use one of {', '.join(bench.SIDES)}, all")
     result = bench.measure(sides=bench.SIDES if side == "all" else (side,), scale=scale, tell=say)
     if json:
         print_json(result)
@@ -126,7 +136,7 @@ def models(
             _print_predictions(name, result[name])
 
 
-def _print_predictions(side: str, found: Mapping[str, Any]) -> None:
+def _print_predictions(side: str, measured: Mapping[str, Any]) -> None:
     columns = ("configuration", "batch s", "predicted", "p10 to p90", "error", "covered")
     rows = [
         (
@@ -137,7 +147,7 @@ def _print_predictions(side: str, found: Mapping[str, Any]) -> None:
             f"{line['batch_error']:.0%}",
             f"{line['coverage']:.0%}",
         )
-        for line in found["configurations"]
+        for line in measured["configurations"]
     ]
     print_table(columns, rows, right=columns[1:])
     labels = {
@@ -148,29 +158,30 @@ def _print_predictions(side: str, found: Mapping[str, Any]) -> None:
         "coverage": "between predicted p10 and p90",
     }
     for key, label in labels.items():
-        if found.get(key) is not None:
-            print(f"{label:<40}{found[key]:.1%} ({side})")
-    for line in found.get("saturation", ()):
-        print(f"{line['setup']}: takes {line['taken_per_s']:,.0f}/s, predicted {line['predicted_per_s']:,.0f}/s")
-    for line in found.get("catch_up", ()):
+        if measured.get(key) is not None:
+            print(f"{label:<40}{measured[key]:.1%} ({side})")
+    for line in measured.get("saturation", ()):
+        print(f"{line['setup']}: processes {line['taken_per_s']:,.0f}/s, predicted {line['predicted_per_s']:,.0f}/s")
+    for line in measured.get("catch_up", ()):
         print(f"{line['setup']}: caught up in {line['caught_up_s']:.0f} s, predicted {line['predicted_s']:.0f} s")
-    if "latency" in found:
-        _print_latency(found["latency"])
+    if "latency" in measured:
+        _print_latency(measured["latency"])
 
 
-def _print_latency(found: Mapping[str, Any]) -> None:
-    low, high = found["load_per_s"]
+def _print_latency(measured: Mapping[str, Any]) -> None:
+    low, high = measured["load_per_s"]
     print(
-        f"from {low:,.0f} to {high:,.0f} rows/s and back, p95 latency of at most {found['objective_p95_s']:g} s wanted:"
+        f"from {low:,.0f} to {high:,.0f} rows/s and back, objective: p95 latency of at most "
+        f"{measured['objective_p95_s']:g} s:"
     )
-    print(f"  regulated  {found['p95_s']:.1f} s with {found['executors']:.1f} executors on average")
-    for name, static in found["static"].items():
-        print(f"  {name}  {static['p95_s']:.1f} s" + ("" if static["holds"] else ", does not hold it"))
+    print(f"  regulated  {measured['p95_s']:.1f} s with {measured['executors']:.1f} executors on average")
+    for name, static in measured["static"].items():
+        print(f"  {name}  {static['p95_s']:.1f} s" + ("" if static["holds"] else ", misses the objective"))
 
 
 @app.command("convergence")
 def convergence(json: JsonFlag = False) -> None:
-    """Count the steps to the right size in E7, E8 and 36 runs like E9, beside DS2 on the same noise."""
+    """Count the steps to the right size in E7, E8 and 36 runs like E9, compared with DS2."""
     from homeostat.lab.bench import convergence as bench
 
     result = bench.measure(tell=say)
@@ -178,7 +189,7 @@ def convergence(json: JsonFlag = False) -> None:
         print_json(result)
         return
     columns = ("experiment", "noise", "policy", "steps", "instances at the end", "above the optimum", "unhealthy s")
-    many = [(noise, run) for noise, found in result["E9"].items() for run in found["runs"]]
+    many = [(noise, run) for noise, measured in result["E9"].items() for run in measured["runs"]]
     rows = [
         (
             run["scenario"],
@@ -192,11 +203,11 @@ def convergence(json: JsonFlag = False) -> None:
         for noise, run in (*(("-", run) for run in (*result["E7"], *result["E8"])), *many)
     ]
     print_table(columns, rows, right=("steps", "unhealthy s"))
-    for noise, found in result["E9"].items():
-        for policy, told in found["policies"].items():
-            steps = ", ".join(f"{runs} in {count}" for count, runs in told["steps"].items())
-            most = f"at most {told['most_above_the_optimum']:g} above the optimum"
-            print(f"E9, {noise} noise, {policy}: {steps} steps; {most}; {told['below_the_optimum']} runs below it")
+    for noise, measured in result["E9"].items():
+        for policy, totals in measured["policies"].items():
+            steps = ", ".join(f"{runs} in {count}" for count, runs in totals["steps"].items())
+            most = f"at most {totals['most_above_the_optimum']:g} above the optimum"
+            print(f"E9, {noise} noise, {policy}: {steps} steps; {most}; {totals['below_the_optimum']} runs below it")
 
 
 @app.command("preempt")
@@ -204,15 +215,16 @@ def preempt(
     trace: Annotated[
         list[Path] | None,
         typer.Option(
-            "--trace", metavar="FILE", help="A recorded load as CSV, beside the made-up one; may be repeated."
+            "--trace",
+            metavar="FILE",
+            help="CSV file with a recorded load, besides the synthetic one. Repeatable.",
         ),
     ] = None,
-    days: Annotated[int, typer.Option("--days", min=1, help="Days that are run; those before them are history.")] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Of the noise, and of the spikes that nobody can foresee.")] = 1,
+    days: Annotated[int, typer.Option("--days", min=1, help="Days to simulate. Earlier days serve as history.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the noise and of the unpredictable spikes.")] = 1,
     json: JsonFlag = False,
 ) -> None:
-    """Act ahead of a forecast, on what is there, by peers' rules and knowing the future: who falls behind, at what
-    cost?"""
+    """Compare acting on a forecast with reactive policies and an oracle: time behind, and cost."""
     from homeostat.lab.bench import preempt as bench
     from homeostat.recordings import load_file
 
@@ -231,28 +243,30 @@ def preempt(
             str(run["actions"]),
             str(run["ahead"]),
         )
-        for name, found in result["cases"].items()
-        for policy, run in found["policies"].items()
+        for name, case in result["cases"].items()
+        for policy, run in case["policies"].items()
     ]
     print_table(columns, rows, right=columns[2:])
-    for name, found in result["cases"].items():
-        share, cost = shown(found["violations_over_reactive"]), shown(found["cost_over_reactive"])
-        print(f"{Path(name).name}: ahead ÷ reactive {share} of the seconds behind, {cost} of the cost")
+    for name, case in result["cases"].items():
+        share, cost = shown(case["violations_over_reactive"]), shown(case["cost_over_reactive"])
+        print(f"{Path(name).name}: with the forecast {share} × the seconds behind and {cost} × the cost of reacting")
 
 
 @app.command("skew")
 def skew(
-    only: Annotated[str, typer.Option("--only", metavar="ENGINE", help="simulator, spark or all.")] = "all",
+    only: Annotated[
+        str, typer.Option("--only", metavar="ENGINE", help="Where to measure: simulator, spark or all.")
+    ] = "all",
     exponents: Annotated[
-        str, typer.Option("--exponents", metavar="X,X,…", help="Zipf exponents of the keys.")
+        str, typer.Option("--exponents", metavar="X,X,…", help="Zipf exponents of the key distribution.")
     ] = "0,0.5,1,1.5,2",
     json: JsonFlag = False,
 ) -> None:
-    """Measure what spreading hot keys wins: throughput with the resolver, without it, and with an even spread."""
+    """Measure the gain of spreading hot keys: throughput with and without it, and with evenly spread keys."""
     from homeostat.lab.bench import skew as bench
 
     if only not in (*bench.ENGINES, "all"):
-        raise ConfigError(f"there is no engine {only!r}", where="--only", fix=f"one of {', '.join(bench.ENGINES)}, all")
+        raise ConfigError(f"unknown engine {only!r}", where="--only", fix=f"use one of {', '.join(bench.ENGINES)}, all")
     result = bench.measure(
         engines=bench.ENGINES if only == "all" else (only,),
         exponents=numbers(exponents, "--exponents", at_least=0),
@@ -266,23 +280,25 @@ def skew(
         (
             engine,
             case,
-            f"{found['largest_key']:.0%}",
-            *(f"{found[f'{side}_per_s']:,.0f}" for side in ("without", "with", "ideal")),
-            f"{found['gain']:.2f}",
-            f"{found['share_of_ideal']:.2f}",
+            f"{measured['largest_key']:.0%}",
+            *(f"{measured[f'{side}_per_s']:,.0f}" for side in ("without", "with", "ideal")),
+            f"{measured['gain']:.2f}",
+            f"{measured['share_of_ideal']:.2f}",
         )
         for engine in bench.ENGINES
-        for case, found in result.get(engine, {}).items()
+        for case, measured in result.get(engine, {}).items()
     ]
     print_table(columns, rows, right=columns[2:])
 
 
 @app.command("synopses")
 def synopses(
-    keys: Annotated[int, typer.Option("--keys", min=1000, help="Different keys that each is fed.")] = 10_000_000,
+    keys: Annotated[
+        int, typer.Option("--keys", min=1000, help="Number of distinct keys to feed into each synopsis.")
+    ] = 10_000_000,
     json: JsonFlag = False,
 ) -> None:
-    """Feed every synopsis many keys: do its error and its memory stay within what it states?"""
+    """Check that the error and memory of every synopsis stay within their stated bounds."""
     from homeostat.lab.bench import synopses as bench
 
     result = bench.measure(keys=keys, tell=say)
@@ -293,12 +309,12 @@ def synopses(
     rows = [
         (
             name.replace("_", " "),
-            *(shown(found[key]) for key in ("error", "stated_error")),
-            *(f"{found[key]:,}" for key in ("bytes", "stated_bytes")),
-            "yes" if found["within"] else "no",
-            f"{found['seconds']:.1f}",
+            *(shown(measured[key]) for key in ("error", "stated_error")),
+            *(f"{measured[key]:,}" for key in ("bytes", "stated_bytes")),
+            "yes" if measured["within"] else "no",
+            f"{measured['seconds']:.1f}",
         )
-        for name, found in result["synopses"].items()
+        for name, measured in result["synopses"].items()
     ]
     print_table(columns, rows, right=columns[1:])
 
@@ -307,17 +323,19 @@ def synopses(
 def forecast(
     trace: Annotated[
         list[Path],
-        typer.Option("--trace", metavar="FILE", help="A CSV file with a time and a number; may be repeated."),
+        typer.Option("--trace", metavar="FILE", help="CSV file with times and numbers. Repeatable."),
     ],
     horizon: Annotated[
         list[str] | None,
-        typer.Option("--horizon", metavar="TIME", help="How far ahead; may be repeated. 15 min, 1 h, 6 h, 1 d if not."),
+        typer.Option("--horizon", metavar="TIME", help="How far ahead. Repeatable. Default: 15 min, 1 h, 6 h and 1 d."),
     ] = None,
-    origins: Annotated[int, typer.Option("--origins", min=4, help="Moments of each trace to forecast from.")] = 24,
+    origins: Annotated[
+        int, typer.Option("--origins", min=4, help="Number of moments of each load to forecast from.")
+    ] = 24,
     with_: WithOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Forecast recorded loads from many moments, and compare with what came and with simpler forecasts."""
+    """Forecast recorded loads from many moments, and compare with the actual load and simpler forecasts."""
     from homeostat.lab.bench import forecast as bench
     from homeostat.models.forecast import CANDIDATES
     from homeostat.recordings import load_file
@@ -328,7 +346,7 @@ def forecast(
     except UnitError as error:
         raise ConfigError(str(error), where="--horizon") from None
     if not min(horizons_s) > 0:
-        raise ConfigError("must be above 0", where="--horizon", fix="such as '1 h'")
+        raise ConfigError("must be above 0", where="--horizon", fix="write a time such as '1 h'")
     result = bench.measure(
         [load_file.read(path) for path in trace],
         horizons_s=horizons_s,
@@ -347,8 +365,8 @@ def _print_forecasts(result: Mapping[str, Any]) -> None:
     columns = ("trace", "ahead", *names, "covered")
     rows = [
         (Path(trace).name, horizon, *(shown(cell["mase"].get(name)) for name in names), shown(cell["coverage"]))
-        for trace, found in result["traces"].items()
-        for horizon, cell in found["horizons"].items()
+        for trace, measured in result["traces"].items()
+        for horizon, cell in measured["horizons"].items()
     ]
     rows.append(("mean", "", *(shown(result["mean_mase"][name]) for name in names), shown(result["mean_coverage"])))
     print_table(columns, rows, right=columns[1:], fold=("trace",))

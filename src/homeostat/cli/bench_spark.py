@@ -1,4 +1,4 @@
-"""`homeostat bench`: the measurements that are made on Spark alone."""
+"""`homeostat bench`: the measurements that need Spark."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ def register(app: typer.Typer) -> None:
 
 
 def overhead(
-    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Pairs of segments with and without the manager.")] = 100,
-    batches: Annotated[int, typer.Option("--batches", min=2, max=100, help="Batches of each segment.")] = 4,
+    pairs: Annotated[
+        int, typer.Option("--pairs", min=1, help="Pairs of segments, one with and one without the manager.")
+    ] = 100,
+    batches: Annotated[int, typer.Option("--batches", min=2, max=100, help="Batches per segment.")] = 4,
     tasks: Annotated[
-        str, typer.Option("--tasks", metavar="N,N,…", help="Tasks a batch at which the driver's CPU time is measured.")
+        str,
+        typer.Option("--tasks", metavar="N,N,…", help="Tasks per batch for the measurement of the driver's CPU time."),
     ] = "10,100,1000",
     json: JsonFlag = False,
 ) -> None:
-    """Measure on real Spark what the manager costs a CPU-bound job, and its driver."""
+    """Measure on Spark how much the manager slows a CPU-bound job and its driver."""
     from homeostat.lab.bench import overhead as bench
 
     sizes = [int(size) for size in numbers(tasks, "--tasks", at_least=4)]
@@ -39,21 +42,21 @@ def overhead(
     print(f"throughput with ÷ without  {result['throughput_ratio']:.3f} ({interval}, {pairs} pairs)")
     columns = ("tasks", "CPU s with", "CPU s without", "batch s with", "batch s without")
     rows = [
-        (size, *(shown(found[side][key]) for key in ("cpu_s", "batch_s") for side in ("with", "without")))
-        for size, found in result["driver_cpu_s_per_batch"].items()
+        (size, *(shown(measured[side][key]) for key in ("cpu_s", "batch_s") for side in ("with", "without")))
+        for size, measured in result["driver_cpu_s_per_batch"].items()
     ]
     print_table(columns, rows, right=columns)
 
 
 def heal(
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs with each factor, and as many without.")] = 20,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs per factor, and as many without a fault.")] = 20,
     factors: Annotated[
-        str, typer.Option("--factors", metavar="X,X,…", help="How many times slower an executor turns.")
+        str, typer.Option("--factors", metavar="X,X,…", help="How many times slower the slow executor is.")
     ] = "2,4",
-    seed: Annotated[int, typer.Option("--seed", help="Chooses the executors and the order of the runs.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Seed that chooses the executors and the order of the runs.")] = 1,
     json: JsonFlag = False,
 ) -> None:
-    """Slow executors of a real application down, again and again: are they replaced, and only they?"""
+    """Slow down executors of a real application, and count how often exactly those are replaced."""
     from homeostat.lab.bench import heal as bench
 
     result = bench.measure(runs=runs, factors=numbers(factors, "--factors", at_least=1.1), seed=seed, tell=say)
@@ -64,12 +67,12 @@ def heal(
     rows = [
         (
             factor,
-            str(found["healed"]["of"]),
-            share(found["healed_within_5"]),
-            share(found["healed"]),
-            shown(found["batches_until_replaced"]["median"]),
+            str(measured["healed"]["of"]),
+            share(measured["healed_within_5"]),
+            share(measured["healed"]),
+            shown(measured["batches_until_replaced"]["median"]),
         )
-        for factor, found in result["slowed"].items()
+        for factor, measured in result["slowed"].items()
     ]
     print_table(columns, rows, right=columns)
     print(f"false replacements             {share(result['false_replacements'])}")
@@ -78,20 +81,25 @@ def heal(
 
 def twin(
     only: Annotated[
-        str, typer.Option("--only", metavar="PART", help="fit: batch durations; experiments, or one of E1 to E4; all.")
+        str,
+        typer.Option(
+            "--only",
+            metavar="PART",
+            help="What to measure: fit (batch durations), experiments, one of E1 to E4, or all.",
+        ),
     ] = "all",
     scale: Annotated[
-        float, typer.Option("--scale", min=0.1, max=10, help="Stretches or shortens all real runs by this factor.")
+        float, typer.Option("--scale", min=0.1, max=10, help="Make all real runs longer or shorter by this factor.")
     ] = 1.0,
     json: JsonFlag = False,
 ) -> None:
-    """Fit the simulator to real runs, and compare the two where it was not fitted."""
+    """Fit the simulator to real runs, and compare it with other real runs."""
     from homeostat.lab.bench import twin as bench
     from homeostat.lab.bench.experiments import EXPERIMENTS
 
     parts = (*bench.PARTS, *(each.name for each in EXPERIMENTS), "all")
     if only not in parts:
-        raise ConfigError(f"there is no part {only!r}", where="--only", fix=f"one of {', '.join(parts)}")
+        raise ConfigError(f"unknown part {only!r}", where="--only", fix=f"use one of {', '.join(parts)}")
     result = bench.measure(parts=bench.PARTS if only == "all" else (only,), scale=scale, tell=say)
     if json:
         print_json(result)
@@ -100,19 +108,21 @@ def twin(
         print(f"median error of a batch's duration  {result['median_error']:.0%}")
         print(f"between simulated p10 and p90       {result['coverage']:.0%}")
     rows = [
-        (name, *(f"{', '.join(found[side]['actions']) or 'nothing'} → {found[side]['executors']}" for side in _SIDES))
-        for name, found in result.get("experiments", {}).items()
+        (name, *(f"{', '.join(runs[side]['actions']) or 'nothing'} → {runs[side]['executors']}" for side in _SIDES))
+        for name, runs in result.get("experiments", {}).items()
     ]
     if rows:
         print_table(("experiment", "on Spark", "in the simulator"), rows)
 
 
 def state(
-    keys: Annotated[str, typer.Option("--keys", metavar="N,N,…", help="Sizes of the state.")] = "10000,100000,1000000",
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements of each kind; the median counts.")] = 3,
+    keys: Annotated[
+        str, typer.Option("--keys", metavar="N,N,…", help="State sizes to measure, in keys.")
+    ] = "10000,100000,1000000",
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements per size. The median is printed.")] = 3,
     json: JsonFlag = False,
 ) -> None:
-    """Measure on real Spark how long a query pauses for other state partitions, beside a plain restart."""
+    """Measure on Spark how long a change of state partitions pauses a query, compared with a restart."""
     from homeostat.lab.bench import state as bench
 
     sizes = [int(size) for size in numbers(keys, "--keys", at_least=100)]
@@ -122,15 +132,15 @@ def state(
         return
     rows = [
         (f"{int(size):,}", what, f"{seconds:.2f}")
-        for size, found in result["keys"].items()
-        for what, seconds in _flat(found)
+        for size, measured in result["keys"].items()
+        for what, seconds in _flat(measured)
     ]
     print_table(("keys", "what", "seconds"), rows, right=("keys", "seconds"))
 
 
-def _flat(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
-    """Every number in seconds, by the path that leads to it."""
-    for name, value in found.items():
+def _flat(measured: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
+    """Every number in seconds, with the path of keys that leads to it."""
+    for name, value in measured.items():
         path = f"{above} {name}".strip().replace("_", " ")
         if isinstance(value, Mapping):
             yield from _flat(value, path)

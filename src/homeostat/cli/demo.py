@@ -1,4 +1,4 @@
-"""`homeostat demo`: watch an application regulate itself, on real Spark or in the simulator."""
+"""`homeostat demo`: watch Homeostat manage an application, on Spark or in the simulator."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ LIVE_FOR_S = 40.0
 
 def demo(
     engine: Annotated[
-        str, typer.Option("--engine", metavar="spark|sim", help="Real Spark on this machine, or the simulator.")
+        str, typer.Option("--engine", metavar="spark|sim", help="Run on Spark on this machine, or in the simulator.")
     ] = SPARK,
     compare: Annotated[
         bool,
-        typer.Option("--compare", help="On Spark: the same without regulation and under Spark's dynamic allocation."),
+        typer.Option("--compare", help="On Spark: also run without Homeostat, and with Spark's dynamic allocation."),
     ] = False,
     scenario: Annotated[
         str | None,
-        typer.Option("--scenario", metavar="NAME|FILE", help="Simulator: a shipped scenario or a TOML file."),
+        typer.Option("--scenario", metavar="NAME|FILE", help="Simulator: scenario or TOML file to run."),
     ] = None,
     speed: Annotated[
         float | None,
-        typer.Option("--speed", min=0.1, help="Simulator: simulated seconds per second; if left out, 40 s in all."),
+        typer.Option("--speed", min=0.1, help="Simulator: simulated seconds per second. Default: the demo takes 40 s."),
     ] = None,
     live: Annotated[
-        bool, typer.Option("--live/--no-live", help="Draw it on the terminal as it happens, or print lines.")
+        bool, typer.Option("--live/--no-live", help="Draw a live view on the terminal, or print one line per event.")
     ] = True,
-    picture: Annotated[
-        Path, typer.Option("--picture", metavar="FILE", help="Where the picture goes, as .png or .svg.")
-    ] = Path("out/demo.svg"),
-    report: Annotated[
-        Path, typer.Option("--report", metavar="FILE", help="On Spark: where the report of the run goes, as .html.")
-    ] = Path("out/demo.html"),
+    picture: Annotated[Path, typer.Option("--picture", metavar="FILE", help="Picture to write, .png or .svg.")] = Path(
+        "out/demo.svg"
+    ),
+    report: Annotated[Path, typer.Option("--report", metavar="FILE", help="On Spark: HTML report to write.")] = Path(
+        "out/demo.html"
+    ),
     show: Annotated[
-        bool, typer.Option("--dashboard/--no-dashboard", help="On Spark: show it in the browser as well.")
+        bool, typer.Option("--dashboard/--no-dashboard", help="On Spark: also serve the dashboard.")
     ] = True,
     json: JsonFlag = False,
 ) -> None:
-    """Watch a word count on Spark regulate itself while the load changes and an executor turns slow."""
+    """Watch Homeostat manage a word count on Spark while the load changes and an executor becomes slow."""
     _check_engine(engine, compare=compare, scenario=scenario, speed=speed)
     live = live and not json and _can_draw()
     if engine == SPARK:
@@ -69,12 +69,12 @@ def demo(
 
 def _check_engine(engine: str, *, compare: bool, scenario: str | None, speed: float | None) -> None:
     if engine not in (SPARK, SIM):
-        raise ConfigError(f"there is no engine {engine!r}", where="--engine", fix=f"{SPARK} or {SIM}")
+        raise ConfigError(f"unknown engine {engine!r}", where="--engine", fix=f"use {SPARK} or {SIM}")
     foreign = {"--scenario": scenario, "--speed": speed} if engine == SPARK else {"--compare": compare or None}
     other = SIM if engine == SPARK else SPARK
     for option, value in foreign.items():
         if value is not None:
-            raise ConfigError(f"it is only for --engine {other}", where=option, fix=f"add --engine {other}")
+            raise ConfigError(f"this option needs --engine {other}", where=option, fix=f"add --engine {other}")
 
 
 def _can_draw() -> bool:
@@ -90,7 +90,7 @@ def _on_spark(compare: bool, live: bool, picture: Path, report: Path | None, sho
     from homeostat.cli.demo_display import print_comparison, print_summary
     from homeostat.lab.demonstration import LOG, REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan
 
-    pictures.check_format(picture)  # not only after minutes
+    pictures.check_format(picture)  # fail now, not after minutes
     plan = Plan()
     variants = (REGULATED, UNREGULATED, SPARKS_OWN) if compare else (REGULATED,)
     timelines = []
@@ -99,7 +99,7 @@ def _on_spark(compare: bool, live: bool, picture: Path, report: Path | None, sho
         with _dashboard(variant, show and not json), screen:
             performance = Performance(plan, variant, HOME, viewer)
             timelines.append(performance.run())
-        plan = performance.plan  # the others are given the load and the fault when the first was
+        plan = performance.plan  # the other runs get the load and the fault at the same times as the first
         if not json:
             print_summary(timelines[-1])
     if json:
@@ -110,22 +110,22 @@ def _on_spark(compare: bool, live: bool, picture: Path, report: Path | None, sho
     if report is not None:
         _report(HOME / REGULATED.name / LOG, report)
     if not json:
-        say(f"Why it did that: homeostat log --store {HOME / REGULATED.name / LOG}, then homeostat explain ID")
+        say(f"To see why: homeostat log --store {HOME / REGULATED.name / LOG}, then homeostat explain ID")
     if not timelines[0].healthy or any(timeline.differences for timeline in timelines):
         raise typer.Exit(EXIT_UNHEALTHY)
 
 
-def _dashboard(variant: Variant, wanted: bool) -> AbstractContextManager[None]:
+def _dashboard(variant: Variant, show: bool) -> AbstractContextManager[None]:
     from homeostat.lab.demonstration import LOG
     from homeostat.web.beside_run import dashboard
 
     home = HOME / variant.name
-    output = HOME / f"{variant.name}-dashboard.out"  # not below the home, which is emptied first
-    return dashboard(home / LOG, output, lambda line: say(f"homeostat: {line}")) if wanted else nullcontext()
+    output = HOME / f"{variant.name}-dashboard.out"  # outside the home, which is emptied first
+    return dashboard(home / LOG, output, lambda line: say(f"homeostat: {line}")) if show else nullcontext()
 
 
 def _report(log: Path, out: Path) -> None:
-    """An extra, like the picture."""
+    """An extra: a report that cannot be written is not an error of the demo."""
     from homeostat.cli.log import open_log
     from homeostat.cli.report import write
 
@@ -164,14 +164,14 @@ def _simulated(scenario: str, speed: float | None, live: bool, picture: Path, js
     loaded = scenario_arguments.load_scenario(scenario)
     policy = scenario_arguments.policy_for(loaded, source=scenario)
     if json:
-        watched = simulate(loaded, policy)
+        first = simulate(loaded, policy)
     elif live:
-        watched = _live(loaded, policy, speed or loaded.duration_s / LIVE_FOR_S)
+        first = _live(loaded, policy, speed or loaded.duration_s / LIVE_FOR_S)
     else:
-        watched = _plain(loaded, policy)
+        first = _plain(loaded, policy)
     family = policy.name.removesuffix(".paper")
     rivals = [name for name in (family, f"{family}.paper", "static") if name != policy.name]
-    results = [watched, *scenario_arguments.run_all(loaded, scenario_arguments.fitting(loaded, rivals))]
+    results = [first, *scenario_arguments.run_all(loaded, scenario_arguments.fitting(loaded, rivals))]
     if json:
         print_json([result.as_json() for result in results])
     else:
@@ -198,7 +198,7 @@ def _plain(scenario: Scenario, policy: Policy) -> RunResult:
 
 
 def _picture(draw: Callable[[ModuleType], None], path: Path) -> None:
-    """The picture is an extra: without matplotlib the demo says so and is none the worse."""
+    """An extra: without matplotlib the demo says so and goes on."""
     from homeostat.cli import pictures
 
     try:

@@ -1,4 +1,4 @@
-"""A demonstration on Spark as it happens: a picture on a terminal, lines elsewhere, and a summary at its end."""
+"""Shows a demonstration on Spark: a live view on a terminal, lines elsewhere, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 REDRAW_S = 1.0
 REPORT_EVERY_S = 15.0
 ALSO_SHOWN = ("receipt", "change")
-OBJECTIVE = "the rate follows the load, nothing idle"
+OBJECTIVE = "keep up with the load, with no idle executors"
 BEHIND = "more rows wait than arrive in two triggers"
 COMPARISON = ("", "behind", "largest backlog", "executor-seconds", "rows done", "lost or doubled", "at end")
 
 
 def shown(record: Record) -> bool:
-    """That a metric is missing for a while, or that a diagnosis is over, is for the log."""
+    """Missing metrics and ended diagnoses stay in the log and are not shown."""
     if record.body.get("symptom") == "unknown" or str(record.text).startswith("unknown"):
         return False
     return record.kind in (*SHOWN_KINDS, *ALSO_SHOWN) and not (record.kind == "diagnosis" and record.body.get("over"))
 
 
 class Silent:
-    """For `--json`: what is being started goes to stderr, nothing else is said."""
+    """For `--json`: progress goes to stderr, and nothing else is printed."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self.tell = tell
@@ -53,18 +53,18 @@ class Silent:
 
 
 class Lines:
-    """A line for each event, and now and then how it is doing."""
+    """Prints a line for each event, and the state every few seconds."""
 
     def __init__(self, write: Callable[[str], None], tell: Callable[[str], None]) -> None:
         self._write, self.tell = write, tell
-        self._told = 0
+        self._printed = 0
         self._report_s = 0.0
 
     def look(self, performance: Performance) -> None:
-        for record in performance.events[self._told :]:
+        for record in performance.events[self._printed :]:
             if shown(record):
                 self._write(event_line(record))
-        self._told = len(performance.events)
+        self._printed = len(performance.events)
         elapsed_s = performance.elapsed_s
         if elapsed_s is not None and performance.points and elapsed_s >= self._report_s:
             self._report_s = elapsed_s + REPORT_EVERY_S
@@ -72,7 +72,7 @@ class Lines:
 
 
 class Picture:
-    """Redraws the whole view, at most once a second."""
+    """Redraws the whole view, at most once per second."""
 
     def __init__(self, variant: Variant, live: Live) -> None:
         self._variant, self._live = variant, live
@@ -107,7 +107,7 @@ class Picture:
         return Group(
             self._headline(performance, min(elapsed_s, performance.plan.duration_s)),
             Panel(_curves(performance, width), title="rows and executors", title_align="left"),
-            Panel(event_lines(events, room), title="what happens, and what the loop makes of it", title_align="left"),
+            Panel(event_lines(events, room), title="what happens, and what Homeostat does", title_align="left"),
         )
 
     def _starting(self) -> Text:
@@ -125,7 +125,7 @@ class Picture:
             f"\n{clock(elapsed_s)} of at most {clock(performance.plan.duration_s)} · ",
             ("behind", "red") if point.behind else ("keeps up", "green"),
             f" · last batch {point.seconds:.1f} s, trigger {point.trigger_s:g} s",
-            " · stopping everything" if performance.stopping else f" · Spark's page {performance.about.get('ui', '-')}",
+            " · stopping everything" if performance.stopping else f" · Spark UI {performance.about.get('ui', '-')}",
         )
 
 
@@ -138,11 +138,11 @@ def state_line(point: Point) -> str:
 
 
 def print_summary(timeline: Timeline) -> None:
-    """What happened, what was done about it, and what came of it."""
+    """What happened, what Homeostat did, and the result."""
     out = console()
     heading(f"\nA word count on Spark, {timeline.title}")
     changes = [(clock(r.change.at_s), r.change.text, _recovered(r.healthy_after_s)) for r in timeline.recoveries]
-    print_table(("time", "what happened", "back to health?"), changes, right=("time",))
+    print_table(("time", "what happened", "healthy again?"), changes, right=("time",))
     out.print()
     if timeline.deeds:
         deeds = [
@@ -201,7 +201,7 @@ def _executors(count: int) -> str:
 
 
 def _curves(performance: Performance, width: int) -> Text:
-    """The whole plan from left to right: load and rate on one scale, backlog and executors each on its own."""
+    """The whole run from left to right. Load and rate share a scale; backlog and executors have their own."""
     from rich.text import Text
 
     points, plan = performance.points, performance.plan
@@ -215,8 +215,8 @@ def _curves(performance: Performance, width: int) -> Text:
     ]
     text = Text()
     for label, values, top, unit, colour in lines:
-        known = [(point.at_s, value) for point, value in zip(points, values, strict=True) if isfinite(value)]
-        times_s, heights = [at_s for at_s, _ in known], [value for _, value in known]
+        finite = [(point.at_s, value) for point, value in zip(points, values, strict=True) if isfinite(value)]
+        times_s, heights = [at_s for at_s, _ in finite], [value for _, value in finite]
         scale = top or max(heights, default=0.0)
         now = f"{format_count(round(heights[-1]))}{unit}" if heights else "-"
         text.append(f"{label:<{WIDEST_LABEL}} ")

@@ -1,4 +1,4 @@
-"""What the loop sees and does, as it happens: a picture on a terminal, a line for each event elsewhere."""
+"""Shows a simulation while it runs: a live view on a terminal, a line for each event elsewhere."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ REDRAW_S = 0.1
 MOST_EVENTS = 16
 FEWEST_EVENTS = 3
 WIDEST_LABEL = 12
-# Flink's words for back-pressure: up to a tenth, up to a half, more.
+# Flink's labels for backpressure: up to 10 %, up to 50 %, more.
 PRESSURE_WORDS = ((0.1, "OK", "green"), (0.5, "LOW", "yellow"), (1.0, "HIGH", "red"))
 
 OnStep = Callable[["Trace", "State", "SimulatedEngine"], None]
 
 
 def shown(record: Record) -> bool:
-    """That a symptom is over is news; that its diagnosis is over then goes without saying."""
+    """An ended symptom is shown; the end of its diagnosis follows from it and is not."""
     return record.kind in SHOWN_KINDS and not (record.kind == "diagnosis" and record.body.get("over"))
 
 
@@ -48,7 +48,7 @@ def event_line(record: Record) -> str:
 
 
 def plain_events(write: Callable[[str], None]) -> OnStep:
-    """Off a terminal: a line for each event, without control codes."""
+    """Without a terminal: a line for each event, without control codes."""
 
     def on_step(trace: Trace, state: State, engine: SimulatedEngine) -> None:
         for record in trace.records:
@@ -59,7 +59,7 @@ def plain_events(write: Callable[[str], None]) -> OnStep:
 
 
 class LiveView:
-    """Draws each step and lets time pass at `speed` simulated seconds per second."""
+    """Draws each step, at `speed` simulated seconds per second."""
 
     def __init__(self, scenario: Scenario, policy: str, live: Live, speed: float) -> None:
         self._scenario, self._policy, self._live, self._speed = scenario, policy, live, speed
@@ -89,7 +89,7 @@ class LiveView:
             Panel(_instances(state, latest, width), title="instances", title_align="left"),
             Panel(
                 event_lines(list(self._events), self._room(state)),
-                title="what the loop sees and does",
+                title="what Homeostat detects and does",
                 title_align="left",
             ),
         )
@@ -105,14 +105,14 @@ class LiveView:
         )
 
     def _room(self, state: State) -> int:
-        """Lines for events, so that the whole picture fits on the terminal."""
+        """The number of event lines that fit on the terminal."""
         rows = 3 + (self._scenario.objective.throughput_per_s is not None)
         above = 2 + (rows + 2) + (len(state.topology.components) + 2) + 2 + 1
         return min(MOST_EVENTS, max(FEWEST_EVENTS, self._live.console.height - above))
 
 
 def event_lines(events: Sequence[Record], room: int) -> RenderableType:
-    """Exactly `room` lines, whatever there is to show, so that nothing jumps."""
+    """Always exactly `room` lines, so that the view does not jump."""
     from rich.console import Group
     from rich.text import Text
 
@@ -123,21 +123,21 @@ def event_lines(events: Sequence[Record], room: int) -> RenderableType:
 
 
 def rates(truth: Sequence[TruthSample], scenario: Scenario, width: int) -> RenderableType:
-    """Load and throughput on the same scale, with what is to be reached if that is a rate; the backlog on its own."""
+    """Load, throughput and a throughput objective share a scale; the backlog has its own."""
     from rich.text import Text
 
     cells = max(10, width - WIDEST_LABEL - 14)
     times_s = [sample.at_s for sample in truth]
     load = [sample.arrival_per_s for sample in truth]
-    taken = [sample.taken_per_s for sample in truth]
+    processed = [sample.taken_per_s for sample in truth]
     backlog = [sample.pending_rows for sample in truth]
-    wanted = [scenario.objective.throughput_per_s or 0.0] * len(truth)
-    highest = max([*load, *taken, *wanted], default=0.0)
-    aim = [("objective", wanted, highest, "/s", "green")] if scenario.objective.throughput_per_s is not None else []
+    objective = [scenario.objective.throughput_per_s or 0.0] * len(truth)
+    highest = max([*load, *processed, *objective], default=0.0)
+    aim = [("objective", objective, highest, "/s", "green")] if scenario.objective.throughput_per_s is not None else []
     lines = [
         *aim,
         ("load", load, highest, "/s", "bright_black"),
-        ("throughput", taken, highest, "/s", "cyan"),
+        ("throughput", processed, highest, "/s", "cyan"),
         ("backlog", backlog, max(backlog, default=0.0), "", "yellow"),
     ]
     text = Text()
@@ -151,10 +151,10 @@ def rates(truth: Sequence[TruthSample], scenario: Scenario, width: int) -> Rende
 
 
 def sparkline(times_s: Sequence[float], values: Sequence[float], duration_s: float, top: float, cells: int) -> str:
-    """The whole run from left to right, each cell the largest value of its stretch; the future is blank."""
+    """The whole run from left to right. Each cell shows the largest value of its interval; the future is blank."""
     largest: dict[int, float] = {}
     for at_s, value in zip(times_s, values, strict=True):
-        cell = min(max(ceil(at_s / duration_s * cells), 1), cells) - 1  # a sample lies before its time
+        cell = min(max(ceil(at_s / duration_s * cells), 1), cells) - 1  # a sample covers the time before it
         largest[cell] = max(largest.get(cell, 0.0), value)
     line, level = "", " "
     newest = max(largest, default=-1)
@@ -186,7 +186,7 @@ def _instances(state: State, latest: Observation | None, width: int) -> Renderab
 
 
 def _append_state(text: Text, latest: Observation | None, name: str) -> None:
-    """How busy the component is and whether it holds its senders back, where that was measured."""
+    """How busy the component is and how much backpressure it causes, if that was measured."""
     sample = latest.tasks.get(name) if latest is not None else None
     if latest is None or sample is None or not sample.instances:
         return

@@ -1,4 +1,4 @@
-"""Pictures of runs: load and throughput, instances, and actions over time. matplotlib is imported when one is drawn."""
+"""Draws runs, predictions, plans and forecasts. matplotlib is imported only when a picture is drawn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from homeostat.views.timeline import Timeline
 
 FORMATS = (".png", ".svg")
-# Okabe and Ito's palette, which also the colour-blind can tell apart.
+# The palette of Okabe and Ito, which colour-blind readers can tell apart.
 LOAD, TAKEN, ACTION = "#999999", "#0072B2", "#D55E00"
 LINES = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0072B2", "#000000")
 UNHEALTHY = "#D55E00"
@@ -36,23 +36,23 @@ def check_format(path: Path) -> None:
 
 
 def check(path: Path) -> None:
-    """Refuse a picture that could not be written, before the work for it is done."""
+    """Fail early if the picture could not be drawn."""
     check_format(path)
     try:
-        import matplotlib  # noqa: F401 (only whether it is there)
+        import matplotlib  # noqa: F401 (only to see whether it is installed)
     except ImportError:
-        raise HomeostatError("a picture needs matplotlib", fix="pip install 'homeostat[plot]'") from None
+        raise HomeostatError("drawing a picture requires matplotlib", fix="pip install 'homeostat[plot]'") from None
 
 
 def compare(results: Sequence[RunResult], path: Path, title: str = "") -> None:
-    """One line of panels for each run: load and throughput to the left, instances to the right."""
+    """One row of panels per run: load and throughput on the left, instances on the right."""
     with _figure(path, (11, 1.0 + 2.1 * len(results)), title) as figure:
         panels = figure.subplots(len(results), 2, sharex=True, sharey="col", squeeze=False)
         for result, (left, right) in zip(results, panels, strict=True):
             _draw_rates(left, result)
             _draw_instances(right, result)
         for panel in panels[-1]:
-            panel.set_ylim(bottom=0)  # only now: it ends the scaling to what is drawn, for the whole column
+            panel.set_ylim(bottom=0)  # last, because it ends autoscaling for the whole column
             panel.set_xlabel("minutes")
             panel.set_xlim(0, max(result.duration_s for result in results) / 60)
         _legends(figure, *panels[0])
@@ -60,7 +60,7 @@ def compare(results: Sequence[RunResult], path: Path, title: str = "") -> None:
 
 @contextmanager
 def _figure(path: Path, inches: tuple[float, float], title: str) -> Iterator[Any]:
-    """A figure in our style, written to the file once it is drawn."""
+    """A figure in the common style; it is saved at the end of the block."""
     check(path)
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -85,7 +85,7 @@ def _figure(path: Path, inches: tuple[float, float], title: str) -> Iterator[Any
 
 
 def timelines(runs: Sequence[Timeline], path: Path, title: str = "") -> None:
-    """One column for each run: load and rate, backlog, executors; what happened and what was done, marked."""
+    """One column per run: load and rate, backlog, and executors, with marks for changes and actions."""
     with _figure(path, (max(9.0, 5.0 * len(runs)), 7.0), title) as figure:
         panels = figure.subplots(3, len(runs), sharex=True, sharey="row", squeeze=False)
         for number, run in enumerate(runs):
@@ -131,7 +131,7 @@ def _draw_run(run: Timeline, rates: Any, backlog: Any, executors: Any) -> None:
 
 
 def _label_changes(panel: Any, run: Timeline) -> None:
-    """Low in the panel, each beside its line."""
+    """Label each change beside its line, at the bottom of the panel."""
     for change in run.changes:
         panel.annotate(
             fill(change.text.partition(":")[0], WIDEST_LABEL),
@@ -153,14 +153,14 @@ def _timeline_legend(figure: Any, rates: Any) -> None:
         Line2D([], [], color=LINES[2], label="backlog"),
         Patch(color=UNHEALTHY, alpha=0.12, label="behind"),
         Line2D([], [], color=LINES[0], label="executors"),
-        Line2D([], [], color=LOAD, linewidth=0.8, linestyle=":", label="change from outside"),
+        Line2D([], [], color=LOAD, linewidth=0.8, linestyle=":", label="load or fault changes"),
         Line2D([], [], color=ACTION, linewidth=0.8, label="action"),
     ]
     figure.legend(handles=handles, loc="outside lower center", frameon=False, ncols=len(handles))
 
 
 def predictions(model: ApplicationModel, at: Predicted, path: Path) -> None:
-    """What each number of executors would do at this rate; of a dataflow, how busy each component would be."""
+    """Predictions for each number of executors at this rate. For a dataflow, the utilisation of each component."""
     if at.batch_s is None:
         _draw_utilisation(at, path)
         return
@@ -169,17 +169,17 @@ def predictions(model: ApplicationModel, at: Predicted, path: Path) -> None:
 
     here = int(at.configuration.get(EXECUTORS_KNOB))
     counts = sorted({*range(1, 2 * here + 1, max(1, here // 6)), here})
-    found = [model.predict(at.configuration.patched(Change({EXECUTORS_KNOB: n})), at.rate_per_s) for n in counts]
+    predictions = [model.predict(at.configuration.patched(Change({EXECUTORS_KNOB: n})), at.rate_per_s) for n in counts]
     with _figure(path, (9, 3.6), f"{at.rate_per_s:,.0f} rows/s") as figure:
         left, right = figure.subplots(1, 2)
-        batches = [each.batch_s for each in found if each.batch_s is not None]
+        batches = [each.batch_s for each in predictions if each.batch_s is not None]
         left.fill_between(counts, [b.low for b in batches], [b.high for b in batches], color=TAKEN, alpha=0.2)
         left.plot(counts, [b.middle for b in batches], color=TAKEN, label="batch (p10 to p90)")
         for knob, value in at.configuration.values.items():
             if knob.kind == TRIGGER_S and value > 0:
                 left.axhline(value, color=LOAD, linestyle=":", label="trigger")
         left.set_ylabel("seconds")
-        rates = [each.saturation_per_s for each in found]
+        rates = [each.saturation_per_s for each in predictions]
         right.fill_between(counts, [r.low for r in rates], [r.high for r in rates], color=LINES[0], alpha=0.2)
         right.plot(counts, [r.middle for r in rates], color=LINES[0], label="largest rate (p10 to p90)")
         right.axhline(at.rate_per_s, color=LOAD, linestyle=":", label="load")
@@ -201,33 +201,33 @@ def _draw_utilisation(at: Predicted, path: Path) -> None:
         panel.set_xlabel("utilisation in %")
 
 
-def plan(made: Plan, most: int, latency_p95_s: float | None, path: Path) -> None:
-    """The first configurations that were looked at: what each would take, how late it would be, its verdict."""
+def plan(result: Plan, most: int, latency_p95_s: float | None, path: Path) -> None:
+    """The first candidate configurations: largest rate, latency, and why each was chosen or not."""
     from homeostat.views.questions import changes, first_candidates
 
-    shown = first_candidates(made, most)[::-1]
-    colours = [ACTION if each is made.best else TAKEN for each in shown]
-    late_s = [each.predicted.latency_s.get("p95", float("nan")) for each in shown]
+    candidates = first_candidates(result, most)[::-1]
+    colours = [ACTION if each is result.best else TAKEN for each in candidates]
+    late_s = [each.predicted.latency_s.get("p95", float("nan")) for each in candidates]
     batches = any(isfinite(each) for each in late_s)
-    title = f"For {made.rate_per_s:,.0f} rows/s over {made.goal.horizon_s / 60:.0f} min"
-    with _figure(path, (12, 1.4 + 0.3 * len(shown)), title) as figure:
+    title = f"For {result.rate_per_s:,.0f} rows/s over {result.goal.horizon_s / 60:.0f} min"
+    with _figure(path, (12, 1.4 + 0.3 * len(candidates)), title) as figure:
         panels = figure.subplots(1, 1 + batches, sharey=True, squeeze=False)[0]
-        rates = [each.predicted.saturation_per_s for each in shown]
-        places = range(len(shown))
+        rates = [each.predicted.saturation_per_s for each in candidates]
+        places = range(len(candidates))
         ends = [[rate.middle - rate.low for rate in rates], [rate.high - rate.middle for rate in rates]]
         panels[0].barh(places, [rate.middle for rate in rates], color=colours, xerr=ends, ecolor=LOAD)
-        panels[0].axvline(made.rate_per_s, color=LOAD, linestyle=":")
+        panels[0].axvline(result.rate_per_s, color=LOAD, linestyle=":")
         panels[0].set_xlabel("largest rate in rows/s (p10 to p90)")
-        panels[0].set_yticks(places, [f"{changes(made, each)}: cost {each.cost:g}" for each in shown])
+        panels[0].set_yticks(places, [f"{changes(result, each)}: cost {each.cost:g}" for each in candidates])
         if batches:
             panels[1].barh(places, [each if isfinite(each) else 0.0 for each in late_s], color=colours)
-            panels[1].set_xlabel("p95 latency in s (none: without bound)")
+            panels[1].set_xlabel("p95 latency in s (no bar: unbounded)")
         if batches and latency_p95_s is not None:
             panels[1].axvline(latency_p95_s, color=LOAD, linestyle=":")
         verdicts = panels[-1].twinx()
         verdicts.set_ylim(panels[-1].get_ylim())
         verdicts.tick_params(length=0)
-        verdicts.set_yticks(places, [fill(each.lost or "chosen", WIDEST_VERDICT) for each in shown], fontsize=8)
+        verdicts.set_yticks(places, [fill(each.lost or "chosen", WIDEST_VERDICT) for each in candidates], fontsize=8)
 
 
 def _draw_rates(panel: Any, result: RunResult) -> None:
@@ -251,10 +251,10 @@ def _draw_instances(panel: Any, result: RunResult) -> None:
         panel.step(minutes, present, where="post", color=LINES[number % len(LINES)], linewidth=1.5, label=label)
         needed = [sample.needed.get(knob, float("nan")) for sample in result.truth]
         panel.step(minutes, needed, where="post", color=LINES[number % len(LINES)], linewidth=0.8, linestyle=":")
-    for taken in result.trajectory:
-        panel.axvline(taken.time_s / 60, color=ACTION, linewidth=0.7, alpha=0.6)
+    for step in result.trajectory:
+        panel.axvline(step.time_s / 60, color=ACTION, linewidth=0.7, alpha=0.6)
         panel.plot(
-            [taken.time_s / 60], [1.0], marker="v", color=ACTION, transform=panel.get_xaxis_transform(), clip_on=False
+            [step.time_s / 60], [1.0], marker="v", color=ACTION, transform=panel.get_xaxis_transform(), clip_on=False
         )
     panel.set_ylabel("instances")
     values = result.as_json()
@@ -265,7 +265,7 @@ def _draw_instances(panel: Any, result: RunResult) -> None:
 
 
 def _legends(figure: Any, left: Any, right: Any) -> None:
-    """Below the panels, where they cover nothing."""
+    """Legends below the panels, where they cover nothing."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -280,11 +280,11 @@ def _legends(figure: Any, left: Any, right: Any) -> None:
 
 
 def _knobs(result: RunResult) -> list[Knob]:
-    """What is paid for and shown: instances of each component, or the executors."""
+    """The knobs that cost something: instances of each component, or the executors."""
     if not result.truth:
         return []
-    shown = [knob for knob in result.truth[0].values if knob in result.cost_knobs]
-    return sorted(knob for knob in shown if knob.kind in (PARALLELISM, EXECUTORS))
+    paid = [knob for knob in result.truth[0].values if knob in result.cost_knobs]
+    return sorted(knob for knob in paid if knob.kind in (PARALLELISM, EXECUTORS))
 
 
 def _unhealthy_stretches(result: RunResult) -> list[tuple[float, float]]:
@@ -313,37 +313,39 @@ def _save(figure: Any, path: Path) -> None:
         figure.savefig(path, dpi=120, metadata=metadata)
     except OSError as error:
         raise HomeostatError(
-            f"the picture cannot be written: {(error.strerror or str(error)).lower()}",
+            f"cannot write the picture: {(error.strerror or str(error)).lower()}",
             where=str(path),
-            fix="name another file",
+            fix="choose another file",
         ) from None
 
 
-def forecast(made: Forecast, history: Series, came: Array, path: Path, title: str = "") -> None:
-    """The history before, the forecast with its interval, and what came, if that is known."""
+def forecast(prediction: Forecast, history: Series, actual: Array, path: Path, title: str = "") -> None:
+    """The history, the forecast with its interval, and the actual load if it is known."""
     from numpy import arange
 
-    ahead_s = made.horizon_s
+    ahead_s = prediction.horizon_s
     unit_s, unit = (
         (86_400.0, "days") if ahead_s > 2 * 86_400 else (3600.0, "hours") if ahead_s > 7200 else (60.0, "min")
     )
-    scale, name = _scale(float(max(history.values.max(initial=0.0), made.values.max(initial=0.0))))
-    shown = history.values[-round(HISTORY_SHOWN * ahead_s / made.step_s) :]
-    coming = (arange(len(made.values)) + 0.5) * made.step_s / unit_s
+    scale, name = _scale(float(max(history.values.max(initial=0.0), prediction.values.max(initial=0.0))))
+    recent = history.values[-round(HISTORY_SHOWN * ahead_s / prediction.step_s) :]
+    coming = (arange(len(prediction.values)) + 0.5) * prediction.step_s / unit_s
     with _figure(path, (9, 3.6), title) as figure:
         panel = figure.subplots()
-        past = (arange(len(shown)) - len(shown) + 0.5) * made.step_s / unit_s
-        panel.plot(past, shown / scale, color=LOAD, linewidth=1.2, label="load")
-        if len(came):
-            panel.plot(coming[: len(came)], came / scale, color=LOAD, linewidth=1.2)
-        panel.plot(coming, made.column(0.5) / scale, color=TAKEN, linewidth=1.5, label=f"forecast: {made.champion}")
-        low, high = made.values[:, 0] / scale, made.values[:, -1] / scale
+        past = (arange(len(recent)) - len(recent) + 0.5) * prediction.step_s / unit_s
+        panel.plot(past, recent / scale, color=LOAD, linewidth=1.2, label="load")
+        if len(actual):
+            panel.plot(coming[: len(actual)], actual / scale, color=LOAD, linewidth=1.2)
+        panel.plot(
+            coming, prediction.column(0.5) / scale, color=TAKEN, linewidth=1.5, label=f"forecast: {prediction.champion}"
+        )
+        low, high = prediction.values[:, 0] / scale, prediction.values[:, -1] / scale
         panel.fill_between(
-            coming, low, high, color=TAKEN, alpha=0.18, linewidth=0, label=f"{made.nominal:.0%} interval"
+            coming, low, high, color=TAKEN, alpha=0.18, linewidth=0, label=f"{prediction.nominal:.0%} interval"
         )
         panel.axvline(0.0, color=ACTION, linewidth=0.8)
         panel.set_ylim(bottom=0)
         panel.set_ylabel(f"{name}rows/s")
-        panel.set_xlabel(f"{unit} from the moment of the forecast")
-        panel.set_title(made.reason)
+        panel.set_xlabel(f"{unit} after the forecast was made")
+        panel.set_title(prediction.reason)
         figure.legend(loc="outside lower center", frameon=False, ncols=3)

@@ -1,4 +1,4 @@
-"""From words on the command line to scenarios, policies and runs."""
+"""Turns command-line arguments into scenarios, policies and runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Settings = Mapping[str, Mapping[str, object]]
 
 
 def load_scenario(name_or_path: str) -> Scenario:
-    """The scenario; what had to be repaired in its trace is told on stderr."""
+    """Load a scenario. Repairs to its recorded load are reported on stderr."""
     from homeostat.sim.scenario import catalogue
 
     scenario = catalogue.load(name_or_path)
@@ -32,7 +32,7 @@ def load_scenario(name_or_path: str) -> Scenario:
 
 
 def parse_settings(assignments: Sequence[str]) -> dict[str, dict[str, object]]:
-    """`section.key=value` each; a value is written as in TOML, and text may do without quotes.
+    """Parse `section.key=value`. Values are written as in TOML; text needs no quotes.
 
     >>> parse_settings(["guards.largest_change=20", "paper.settle=3 min"])
     {'guards': {'largest_change': 20}, 'paper': {'settle': '3 min'}}
@@ -43,7 +43,9 @@ def parse_settings(assignments: Sequence[str]) -> dict[str, dict[str, object]]:
         section, dot, key = name.strip().partition(".")
         if not (equals and dot and section and key):
             raise ConfigError(
-                f"cannot read {assignment!r}", where="--set", fix="write section.key=value: guards.largest_change=20"
+                f"cannot parse {assignment!r}",
+                where="--set",
+                fix="write section.key=value, such as guards.largest_change=20",
             )
         settings.setdefault(section, {})[key] = _value(text.strip())
     return settings
@@ -63,16 +65,16 @@ def merged(below: Settings, above: Settings) -> dict[str, dict[str, object]]:
 def policy_for(
     scenario: Scenario, name: str | None = None, settings: Settings | None = None, source: str = ""
 ) -> Policy:
-    """The named policy, or the scenario's own, with the scenario's settings and then the given ones.
+    """Build the named policy, or the scenario's own. `settings` override the settings of the scenario.
 
-    `source` is what the scenario was loaded from: a contradiction is then told with its line.
+    With `source`, the file of the scenario, an error names the line that caused it.
     """
     from homeostat.policies import registry
 
-    chosen = merged(scenario.settings, settings or {})
+    all_settings = merged(scenario.settings, settings or {})
     for problem in _contradictions(scenario, name or scenario.policy):
         raise ConfigError(problem.what, where=_where(scenario, problem, name, source), fix=problem.fix)
-    return registry.build(name or scenario.policy, chosen, scenario_peak_per_s=peak_per_s(scenario))
+    return registry.build(name or scenario.policy, all_settings, scenario_peak_per_s=peak_per_s(scenario))
 
 
 def _contradictions(scenario: Scenario, policy: str) -> list[Problem]:
@@ -90,12 +92,12 @@ def _where(scenario: Scenario, problem: Problem, policy: str | None, source: str
 
 
 def fitting(scenario: Scenario, names: Iterable[str]) -> list[str]:
-    """Those that can pursue the scenario's objective."""
+    """The policies that can pursue the scenario's objective."""
     return [name for name in names if not _contradictions(scenario, name)]
 
 
 def acting_policies(scenario: Scenario) -> list[str]:
-    """Every policy that acts, of the family that the scenario asks for, and can pursue its objective."""
+    """All policies that act and can pursue the scenario's objective."""
     from homeostat.policies import registry
 
     other = "provisioning" if scenario.policy.startswith("throughput") else "throughput"
@@ -104,7 +106,7 @@ def acting_policies(scenario: Scenario) -> list[str]:
 
 
 def peak_per_s(scenario: Scenario) -> float:
-    """The largest load without noise, which a static configuration is sized for."""
+    """The peak of the load without noise. A static configuration is sized for it."""
     from homeostat.sim.simulation import interval_s
     from homeostat.sim.workload import Workload
 
@@ -120,7 +122,7 @@ def parse_mode(text: str) -> Mode:
     for mode in MODES:
         if mode == text:
             return mode
-    raise ConfigError(f"there is no mode {text!r}", where="--mode", fix=nearest(text, MODES))
+    raise ConfigError(f"unknown mode {text!r}", where="--mode", fix=nearest(text, MODES))
 
 
 def run_all(
@@ -130,7 +132,7 @@ def run_all(
     settings: Settings | None = None,
     source: str = "",
 ) -> list[RunResult]:
-    """One run for each policy, on the same noise; a bad name is refused before the first run."""
+    """Run every policy on the same load and noise. An unknown name is an error before the first run."""
     from homeostat.sim.simulation import simulate
 
     policies = [policy_for(scenario, name, settings, source) for name in dict.fromkeys(names)]
@@ -142,17 +144,17 @@ def run_all(
     return results
 
 
-def new_run_name(store: Store, wanted: str) -> str:
-    """A run of its own in the log: simulating the same thing again must not continue the earlier run."""
-    taken = {info.name for info in store.runs()}
-    name, number = wanted, 1
-    while name in taken:
+def new_run_name(store: Store, base: str) -> str:
+    """A name that is not in the log yet, so that a repeated simulation does not continue an earlier run."""
+    used_names = {info.name for info in store.runs()}
+    name, number = base, 1
+    while name in used_names:
         number += 1
-        name = f"{wanted}#{number}"
+        name = f"{base}#{number}"
     return name
 
 
 def _progress(text: str) -> None:
-    """One line that overwrites itself, on a terminal only."""
+    """A progress line that overwrites itself, only on a terminal."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

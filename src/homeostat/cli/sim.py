@@ -1,4 +1,4 @@
-"""`homeostat sim`: scenarios on the simulated engines."""
+"""`homeostat sim`: run scenarios in the simulator."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from homeostat.sim.scenario.spec import Scenario
     from homeostat.sim.simulation import RunResult, SimulatedEngine
 
-app = typer.Typer(name="sim", help="Run scenarios on the simulated engines.", no_args_is_help=True)
+app = typer.Typer(name="sim", help="Run scenarios in the simulator.", no_args_is_help=True)
 
 ScenarioName = Annotated[
-    str, typer.Argument(metavar="NAME|FILE", help="A shipped scenario (see `homeostat sim list`) or a TOML file.")
+    str, typer.Argument(metavar="NAME|FILE", help="Scenario from `homeostat sim list`, or a TOML file.")
 ]
 SeedOption = Annotated[
-    int | None, typer.Option("--seed", min=0, help="Seed of all randomness; the scenario's own if left out.")
+    int | None, typer.Option("--seed", min=0, help="Random seed. Default: the seed of the scenario.")
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change a setting of the policy; may be repeated."),
+    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Policy setting. Repeat for several settings."),
 ]
 
 
 @app.command("list")
 def list_scenarios(json: JsonFlag = False) -> None:
-    """List the scenarios that ship with Homeostat."""
+    """List the scenarios that come with Homeostat."""
     from homeostat.sim.scenario import catalogue
     from homeostat.sim.scenario.spec import DataflowSpec
 
@@ -59,28 +59,31 @@ def list_scenarios(json: JsonFlag = False) -> None:
 def run_scenario(
     scenario: ScenarioName,
     policy: Annotated[
-        str | None, typer.Option("--policy", metavar="POLICY", help="The scenario's own if left out.")
+        str | None, typer.Option("--policy", metavar="POLICY", help="Policy to run. Default: the scenario's own.")
     ] = None,
     seed: SeedOption = None,
     mode: Annotated[
         str, typer.Option("--mode", metavar="MODE", help="observe, advise, earn or regulate.")
     ] = "regulate",
     store: Annotated[
-        Path | None, typer.Option("--store", metavar="FILE", help="Keep the log of the run in this SQLite file.")
+        Path | None, typer.Option("--store", metavar="FILE", help="Write the log of the run to this SQLite file.")
     ] = None,
     set_: SetOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Run a scenario under a policy; exit code 3 if the application was not healthy at the end."""
+    """Simulate a scenario under one policy.
+
+    Exit code 3: the application was not healthy at the end.
+    """
     from homeostat.sim.simulation import simulate
 
     loaded = scenario_arguments.load_scenario(scenario)
     chosen = scenario_arguments.policy_for(loaded, policy, scenario_arguments.parse_settings(set_ or []), scenario)
-    wanted_mode = scenario_arguments.parse_mode(mode)
+    parsed_mode = scenario_arguments.parse_mode(mode)
     if store is None:
-        result = simulate(loaded, chosen, seed=seed, mode=wanted_mode)
+        result = simulate(loaded, chosen, seed=seed, mode=parsed_mode)
     else:
-        result = _run_with_log(loaded, chosen, seed, wanted_mode, store)
+        result = _run_with_log(loaded, chosen, seed, parsed_mode, store)
     if json:
         print_json(result.as_json())
     else:
@@ -94,7 +97,9 @@ def compare_policies(
     scenario: ScenarioName,
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", metavar="POLICY", help="May be repeated; every policy that acts if left out."),
+        typer.Option(
+            "--policy", metavar="POLICY", help="Policy to compare; repeatable. Default: all policies that act."
+        ),
     ] = None,
     seed: SeedOption = None,
     set_: SetOption = None,
@@ -104,7 +109,7 @@ def compare_policies(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Run a scenario under several policies that all meet the same noise, and compare them."""
+    """Simulate a scenario under several policies, with the same load and noise, and compare them."""
     if picture is not None:
         from homeostat.cli import pictures
 
@@ -130,16 +135,16 @@ def fit_scenario(
     event_log: Annotated[
         Path,
         typer.Argument(
-            metavar="EVENTLOG", help="Spark's event log: a file, a rolling log, or a directory whose newest is taken."
+            metavar="EVENTLOG", help="Spark event log: a file, a rolling log, or a directory (its newest log is used)."
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write the scenario to this file, not to stdout."),
+        typer.Option("--out", metavar="FILE", help="Write the scenario to this file instead of stdout."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Calibrate the micro-batch simulator from a real run, as a scenario that `sim run` takes."""
+    """Fit the simulator to a real run, and print it as a scenario for `sim run`."""
     from homeostat.sim.fit.fitting import fit
     from homeostat.sim.scenario.toml_text import to_toml
     from homeostat.spark.outside.recorder import record

@@ -1,4 +1,4 @@
-"""A run, or several beside each other, in words and numbers."""
+"""Prints simulated runs: one in detail, or several side by side."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ if TYPE_CHECKING:
 
 COMPARISON = ("policy", "converged", "steps", "since", "unhealthy", "cost", "needless", "at end")
 LEGEND = (
-    "since: healthy for good from then on · unhealthy: in all · cost: instance-seconds ÷ the oracle's · at end: {names}"
+    "since: start of the final healthy stretch · unhealthy: total time · cost: instance-seconds ÷ the oracle's · "
+    "at end: {names}"
 )
 
 
 def print_run(scenario: Scenario, result: RunResult) -> None:
-    """The path of the run, what a person was told on the way, and how it ended."""
+    """The actions of the run, the alerts and advice on the way, and how it ended."""
     out = console()
     heading(f"{scenario.name}: {scenario.title} (policy {result.policy}, seed {result.seed})")
     rows = [("0:00:00", "start", "", parallelism_text(_at_start(scenario)))]
     styles = [""]
-    for taken in result.trajectory:
-        because = f"{taken.because} (needless)" if taken.needless else taken.because
-        rows.append((clock(taken.time_s), taken.action, because, parallelism_text(taken.parallelism)))
-        styles.append("yellow" if taken.needless else "")
+    for step in result.trajectory:
+        because = f"{step.because} (needless)" if step.needless else step.because
+        rows.append((clock(step.time_s), step.action, because, parallelism_text(step.parallelism)))
+        styles.append("yellow" if step.needless else "")
     columns = ("time", "action", "because", "instances afterwards")
     print_table(columns, rows, right=("time",), fold=columns[1:], styles=styles)
-    told = sorted((*result.alerts, *result.advice), key=lambda record: record.at_s)
-    for _, group in groupby(told, key=lambda record: (record.kind, record.component, record.text)):
+    messages = sorted((*result.alerts, *result.advice), key=lambda record: record.at_s)
+    for _, group in groupby(messages, key=lambda record: (record.kind, record.component, record.text)):
         same = list(group)
         again = f" ({len(same)} times until {clock(same[-1].at_s)})" if len(same) > 1 else ""
-        out.print(f"{_told(same[0])}{again}", style=KIND_STYLES.get(same[0].kind, ""), markup=False)
+        out.print(f"{_message(same[0])}{again}", style=KIND_STYLES.get(same[0].kind, ""), markup=False)
     out.print()
     for label, value in _summary(result).items():
         out.print(f"{label:<24}{value}", markup=False)
 
 
-def _told(record: Record) -> str:
+def _message(record: Record) -> str:
     from homeostat.sim.simulation import because
 
     line = f"{clock(record.at_s)}  {record.kind}: {record.text}"

@@ -1,4 +1,4 @@
-"""`homeostat state`: what is in the state of any checkpoint."""
+"""`homeostat state`: look into the state of any checkpoint."""
 
 from __future__ import annotations
 
@@ -26,22 +26,25 @@ app = typer.Typer(
 )
 
 CheckpointArgument = Annotated[
-    str, typer.Argument(metavar="CKPT", help="The checkpointLocation of a query, running or not.")
+    str, typer.Argument(metavar="CKPT", help="Checkpoint directory of a query. The query may be running.")
 ]
 TableOption = Annotated[
-    str | None, typer.Option("--table", metavar="NAME", help="A name from `state ls`; may be left out if there is one.")
+    str | None, typer.Option("--table", metavar="NAME", help="Table from `state ls`. Needed only if there are several.")
 ]
 BatchOption = Annotated[
-    int | None, typer.Option("--batch", metavar="N", min=0, help="A batch that is kept; the latest if left out.")
+    int | None, typer.Option("--batch", metavar="N", min=0, help="Batch to read. Default: the latest committed batch.")
 ]
-LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The most rows to print.")]
+LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Maximum number of rows to print.")]
 READING = "reading the state"
 _PLACE = re.compile(r"(.+)@(\d+)")
 
 
 @app.command("ls")
 def ls(checkpoint: CheckpointArgument, batch: BatchOption = None, json: JsonFlag = False) -> None:
-    """Tell what a checkpoint holds: operators, tables, schemas, rows, bytes, batches, and what is broken."""
+    """Show what a checkpoint contains: operators, tables, sizes, batches, and any damage.
+
+    Exit code 3: the checkpoint is damaged.
+    """
     from homeostat.checkpoint.files import LocalFiles, is_local
     from homeostat.checkpoint.metadata import Checkpoint, open_checkpoint
     from homeostat.checkpoint.rescale import half_done
@@ -49,19 +52,19 @@ def ls(checkpoint: CheckpointArgument, batch: BatchOption = None, json: JsonFlag
     from homeostat.cli.state_session import spark_session, tracked
     from homeostat.cli.state_tables import print_description
 
-    cut_short = half_done(Checkpoint(checkpoint, LocalFiles())) if is_local(checkpoint) else []
-    for line in cut_short:
+    interrupted = half_done(Checkpoint(checkpoint, LocalFiles())) if is_local(checkpoint) else []
+    for line in interrupted:
         say(line)
-    found = outline(open_checkpoint(checkpoint), batch) if is_local(checkpoint) else None
-    if found is None or found.readable:
+    description = outline(open_checkpoint(checkpoint), batch) if is_local(checkpoint) else None
+    if description is None or description.readable:
         with spark_session() as spark:
-            found = describe(spark, open_checkpoint(checkpoint, spark), batch, tracked)
+            description = describe(spark, open_checkpoint(checkpoint, spark), batch, tracked)
     if json:
-        committed = not found.batches.one_is_open
-        print_json({**asdict(found), "last_batch_committed": committed, "cut_short": cut_short})
+        committed = not description.batches.one_is_open
+        print_json({**asdict(description), "last_batch_committed": committed, "cut_short": interrupted})
     else:
-        print_description(found)
-    if found.damage:
+        print_description(description)
+    if description.damage:
         raise typer.Exit(EXIT_UNHEALTHY)
 
 
@@ -73,7 +76,7 @@ def show(
     limit: LimitOption = 20,
     json: JsonFlag = False,
 ) -> None:
-    """Print rows of a table of the state, as of one committed batch."""
+    """Print rows of a state table, as of one committed batch."""
     from homeostat.checkpoint import state_reader
     from homeostat.cli.state_session import working
 
@@ -85,16 +88,16 @@ def show(
 @app.command("query")
 def query(
     checkpoint: CheckpointArgument,
-    sql: Annotated[str, typer.Argument(metavar="SQL", help='Such as "SELECT key.word FROM state".')],
+    sql: Annotated[str, typer.Argument(metavar="SQL", help='SQL query, such as "SELECT key.word FROM state".')],
     batch: BatchOption = None,
     limit: LimitOption = 1000,
     json: JsonFlag = False,
 ) -> None:
-    """Ask SQL of the state: every table that `state ls` names is a view, as of one committed batch."""
+    """Query the state with SQL. Every table of `state ls` is a view, as of one committed batch."""
     from homeostat.checkpoint import state_reader
     from homeostat.cli.state_session import working
 
-    with _opened(checkpoint, batch) as (spark, opened), working(spark, "asking"):
+    with _opened(checkpoint, batch) as (spark, opened), working(spark, "running the query"):
         rows = state_reader.query(spark, opened, sql, batch, limit)
     _print_rows(rows, json)
 
@@ -107,7 +110,7 @@ def top(
     limit: LimitOption = 10,
     json: JsonFlag = False,
 ) -> None:
-    """Print the largest partitions, and the keys with the most state."""
+    """Print the largest partitions and the keys with the most state."""
     from homeostat.checkpoint import largest_keys
     from homeostat.cli.state_session import working
     from homeostat.cli.state_tables import print_weights
@@ -122,13 +125,13 @@ def top(
 
 @app.command("diff")
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help="A checkpoint, or CKPT@BATCH.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="The same, or another checkpoint.")],
+    before: Annotated[str, typer.Argument(metavar="A", help="First checkpoint, as CKPT or CKPT@BATCH.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="Second checkpoint, as CKPT or CKPT@BATCH.")],
     table: TableOption = None,
     limit: LimitOption = 20,
     json: JsonFlag = False,
 ) -> None:
-    """Print the keys that differ between two batches, or between two checkpoints."""
+    """Print the keys that differ between two batches or two checkpoints."""
     from homeostat.checkpoint import compare
     from homeostat.cli.state_session import spark_session, working
     from homeostat.cli.state_tables import print_differences
@@ -146,15 +149,15 @@ def changes(
     checkpoint: CheckpointArgument,
     table: TableOption = None,
     first: Annotated[
-        int | None, typer.Option("--from", metavar="N", min=0, help="The first batch; that of --to if left out.")
+        int | None, typer.Option("--from", metavar="N", min=0, help="First batch. Default: the same as --to.")
     ] = None,
     last: Annotated[
-        int | None, typer.Option("--to", metavar="N", min=0, help="The last batch; the latest if left out.")
+        int | None, typer.Option("--to", metavar="N", min=0, help="Last batch. Default: the latest committed batch.")
     ] = None,
     limit: LimitOption = 50,
     json: JsonFlag = False,
 ) -> None:
-    """Print what batches wrote to the state, one row for each write: Spark's change feed."""
+    """Print every write to the state in a range of batches (Spark's change feed)."""
     from homeostat.checkpoint import compare
     from homeostat.cli.state_session import working
 
@@ -166,12 +169,12 @@ def changes(
 @app.command("export")
 def export(
     checkpoint: CheckpointArgument,
-    target: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory.")],
+    target: Annotated[str, typer.Argument(metavar="DIR", help="Directory to write to. It must be new or empty.")],
     table: TableOption = None,
     batch: BatchOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Write the state to Parquet files, one folder for each table."""
+    """Export the state to Parquet files, one directory per table."""
     from homeostat.checkpoint import export as exporting
     from homeostat.cli.output import print_table
     from homeostat.cli.state_session import tracked
@@ -183,12 +186,12 @@ def export(
         return
     rows = [(view, f"{count:,}", f"{done.target}/{view}") for view, count in done.rows.items()]
     print_table(("table", "rows", "written to"), rows, right=("rows",))
-    say(f"the state of batch {done.batch}")
+    say(f"exported the state of batch {done.batch}")
 
 
 @contextmanager
 def _opened(location: str, batch: int | None) -> Iterator[tuple[SparkSession, Checkpoint]]:
-    """The checkpoint and a session; what can be refused without Spark is refused before it is started."""
+    """The checkpoint and a Spark session. Errors that do not need Spark are raised before it starts."""
     from homeostat.checkpoint.damage import require_sound
     from homeostat.checkpoint.files import is_local
     from homeostat.checkpoint.metadata import open_checkpoint
@@ -196,15 +199,15 @@ def _opened(location: str, batch: int | None) -> Iterator[tuple[SparkSession, Ch
     from homeostat.cli.state_session import spark_session
 
     if is_local(location):
-        found = open_checkpoint(location)
-        require_sound(found)
-        committed_batch(found, batch)
+        local = open_checkpoint(location)
+        require_sound(local)
+        committed_batch(local, batch)
     with spark_session() as spark:
         yield spark, open_checkpoint(location, spark)
 
 
 def _side(place: str, spark: SparkSession) -> Side:
-    """`CKPT@BATCH` or `CKPT`; a directory whose name looks like the former is meant as it stands."""
+    """Parse `CKPT` or `CKPT@BATCH`. An existing directory is never split at its @."""
     from homeostat.checkpoint.compare import Side
     from homeostat.checkpoint.metadata import open_checkpoint
 

@@ -1,4 +1,4 @@
-"""`homeostat state …`: save a state, put it back, bring it to other partitions, and try an application on it."""
+"""`homeostat state …`: save, restore and repartition a state, and test an application on it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 LIMIT_S = 300.0
 
-CheckpointArgument = Annotated[str, typer.Argument(metavar="CKPT", help="The checkpointLocation of a query.")]
+CheckpointArgument = Annotated[str, typer.Argument(metavar="CKPT", help="Checkpoint directory of a query.")]
 ApplicationOption = Annotated[
-    str | None, typer.Option("--app", metavar="APP.PY[:NAME]", help="The application, to finish an open batch with.")
+    str | None, typer.Option("--app", metavar="APP.PY[:NAME]", help="Application that finishes an open batch.")
 ]
 
 
@@ -36,19 +36,22 @@ def register(app: typer.Typer) -> None:
 
 def savepoint(
     checkpoint: CheckpointArgument,
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="batch-N if left out.")] = "",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the savepoint. Default: batch-N.")] = "",
     json: JsonFlag = False,
 ) -> None:
-    """Save the last committed batch of a checkpoint, by links where that is possible; the query may run."""
+    """Save the last committed batch of a checkpoint. The query may keep running.
+
+    Files are hard-linked where possible, so a savepoint takes little space.
+    """
     from homeostat.checkpoint import savepoints as saving
     from homeostat.cli.state_session import tracked
 
     with _checkpoint(checkpoint) as opened:
-        made = saving.make(opened, name, track=tracked)
+        saved = saving.make(opened, name, track=tracked)
         if json:
-            print_json(_told(made))
+            print_json(_savepoint_json(saved))
         else:
-            print(f"{made.name}  batch {made.batch}, {_size(made)}, in {saving.place(opened, made.name)}")
+            print(f"{saved.name}  batch {saved.batch}, {_size(saved)}, in {saving.place(opened, saved.name)}")
 
 
 def savepoints(checkpoint: CheckpointArgument, json: JsonFlag = False) -> None:
@@ -57,26 +60,28 @@ def savepoints(checkpoint: CheckpointArgument, json: JsonFlag = False) -> None:
 
     damaged: list[str] = []
     with _checkpoint(checkpoint) as opened:
-        found = saving.listed(opened, lambda error: damaged.append(error.line))
+        listed = saving.listed(opened, lambda error: damaged.append(error.line))
     for line in damaged:
         say(line)
     if json:
-        print_json([_told(each) for each in found])
+        print_json([_savepoint_json(each) for each in listed])
         return
     rows = [
         (each.name, str(each.batch), str(each.partitions or "-"), f"{time.ctime(each.made_s)}", _size(each))
-        for each in found
+        for each in listed
     ]
     print_table(("savepoint", "batch", "partitions", "made", "size"), rows, right=("batch", "partitions"))
 
 
 def restore(
     checkpoint: CheckpointArgument,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="One of `state savepoints`.")],
-    force: Annotated[bool, typer.Option("--force", help="Also behind batches that a sink may have seen.")] = False,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Savepoint from `state savepoints`.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Restore even if a sink may have received later batches.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Put a savepoint back, once every file of it was checked. The query must not run."""
+    """Restore a savepoint after checking all of its files. Stop the query first."""
     from homeostat.checkpoint import rescale as rescaling
     from homeostat.checkpoint import restore
     from homeostat.checkpoint import savepoints as saving
@@ -84,52 +89,68 @@ def restore(
     from homeostat.cli.state_session import tracked
 
     with _checkpoint(checkpoint, may_be_missing=True) as opened, held(opened.location):
-        kept = restore.restore(opened, name, force=force, track=tracked)
+        previous = restore.restore(opened, name, force=force, track=tracked)
         rescaling.abandon(opened)
         batch = saving.read(opened, name).batch
     if json:
-        print_json({"savepoint": name, "batch": batch, "kept_as": kept or None})
+        print_json({"savepoint": name, "batch": batch, "kept_as": previous or None})
     else:
-        print(f"the checkpoint is at batch {batch} again" + (f"; what was there is kept as {kept}" if kept else ""))
+        print(
+            f"the checkpoint is back at batch {batch}"
+            + (f"; the previous state is saved as {previous}" if previous else "")
+        )
 
 
 def rescale(
     checkpoint: CheckpointArgument,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", metavar="N", min=1, help="The state partitions to reach.")
+        int | None, typer.Option("--partitions", metavar="N", min=1, help="New number of state partitions.")
     ] = None,
     preview: Annotated[
-        bool, typer.Option("--preview", help="Only tell what each partition would hold, and which number is best.")
+        bool, typer.Option("--preview", help="Only print the size of each partition, and the best number.")
     ] = False,
     between: Annotated[
-        str, typer.Option("--between", metavar="A,B", help="Numbers to choose the best from; half to twice of now.")
+        str,
+        typer.Option(
+            "--between", metavar="A,B", help="Range for the best number. Default: half to twice the current number."
+        ),
     ] = "",
     slots: Annotated[
-        int | None, typer.Option("--slots", metavar="N", min=1, help="Tasks that can run at once; for the best number.")
+        int | None,
+        typer.Option(
+            "--slots", metavar="N", min=1, help="Number of tasks that can run at once, to find the best number."
+        ),
     ] = None,
     verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Compare the state before and after.")] = True,
     app: ApplicationOption = None,
     sink: Annotated[
-        str, typer.Option("--sink", metavar="DIR", help="Where the query's file sink writes, if it has one.")
+        str, typer.Option("--sink", metavar="DIR", help="Output directory of the query's file sink, if it has one.")
     ] = "",
     json: JsonFlag = False,
 ) -> None:
-    """Bring the state to another number of partitions. The query must not run; after a crash, call it again."""
+    """Change the number of state partitions. Stop the query first. After a crash, run the command again."""
     if preview:
         _preview(checkpoint, partitions, between, slots, json)
     elif partitions is None:
-        raise ConfigError("the number is missing", where="--partitions", fix="--preview tells which is best")
+        raise ConfigError(
+            "the number of partitions is missing", where="--partitions", fix="--preview finds the best number"
+        )
     else:
         _rescale(checkpoint, partitions, verify, app, sink, json)
 
 
 def check(
     checkpoint: CheckpointArgument,
-    app: Annotated[str, typer.Argument(metavar="APP.PY[:NAME]", help="The application, and which of its queries.")],
-    limit: Annotated[str, typer.Option("--limit", metavar="TIME", help="How long a batch may take.")] = "5 min",
+    app: Annotated[
+        str, typer.Argument(metavar="APP.PY[:NAME]", help="Application file, and the query if it has several.")
+    ],
+    limit: Annotated[str, typer.Option("--limit", metavar="TIME", help="Time limit for a batch.")] = "5 min",
     json: JsonFlag = False,
 ) -> None:
-    """Would this version of the application go on from this checkpoint? Tried on a linked copy, without its sink."""
+    """Check that this version of the application can continue from this checkpoint.
+
+    The check uses a linked copy of the checkpoint and does not write to the sink. Exit code 3: it cannot continue.
+    """
     from homeostat.checkpoint.damage import require_sound
     from homeostat.cli.state_session import working
     from homeostat.spark.act.restart_check import try_start
@@ -142,12 +163,12 @@ def check(
     with _checkpoint(checkpoint) as opened:
         require_sound(opened)
         pipeline = _pipeline(app)
-        with _session() as spark, working(spark, "trying it"):
+        with _session() as spark, working(spark, "starting the query"):
             verdict = try_start(spark, opened, pipeline, limit_s)
     if json:
         print_json(asdict(verdict))
     else:
-        print(f"{'it starts' if verdict.starts else 'it does not start'}: {verdict.reason}")
+        print(f"{'the query starts' if verdict.starts else 'the query does not start'}: {verdict.reason}")
     if not verdict.starts:
         raise typer.Exit(EXIT_UNHEALTHY)
 
@@ -166,19 +187,19 @@ def _rescale(location: str, partitions: int, verify: bool, app: str | None, sink
         require_there(opened)
         if rescaling.has_open_batch(opened) and pipeline is None:
             raise ConfigError(
-                f"batch {opened.batches().begun} is open, and only the application can finish it",
+                f"batch {opened.batches().begun} is not finished, and only the application can finish it",
                 where=location,
-                fix="name it: --app app.py, whose sink then gets the batch",
+                fix="give the application with --app; the batch is then written to its sink",
             )
         with _session() as spark, working(spark, "rescaling"):
             if rescaling.has_open_batch(opened) and pipeline is not None:
-                say(f"batch {opened.batches().begun} is finished first")
+                say(f"finishing batch {opened.batches().begun} first")
                 open_batch_finished(spark, opened, pipeline, LIMIT_S)
             done = rescaling.rescale(spark, opened, partitions, verify=verify, sink=sink, tell=say)
     if json:
         print_json(asdict(done))
         return
-    print(f"from {done.before} to {done.partitions} partitions; the state before is kept as {done.savepoint}")
+    print(f"repartitioned from {done.before} to {done.partitions}; the old state is saved as {done.savepoint}")
     for phase, seconds in done.phases_s.items():
         print(f"{phase:<12} {seconds:6.1f} s")
 
@@ -208,8 +229,8 @@ def _preview(location: str, partitions: int | None, between: str, slots: int | N
     ]
     columns = ("operator", "partition", "rows", "bytes")
     print_table(columns, rows, right=columns)
-    print(f"{chosen.partitions} partitions: the mean is {chosen.balance:.0%} of the largest")
-    print(f"{best.partitions} would be best: {best.balance:.0%}")
+    print(f"{chosen.partitions} partitions: the average partition is {chosen.balance:.0%} of the largest")
+    print(f"best: {best.partitions} partitions ({best.balance:.0%})")
 
 
 def _candidates(between: str, now: int) -> range:
@@ -220,7 +241,7 @@ def _candidates(between: str, now: int) -> range:
     except ValueError:
         first = last = 0
     if not 1 <= first <= last:
-        raise ConfigError(f"{between!r} is no range", where="--between", fix="write two numbers, as 4,16")
+        raise ConfigError(f"{between!r} is not a range", where="--between", fix="write two numbers, such as 4,16")
     return range(first, last + 1)
 
 
@@ -228,9 +249,9 @@ def _spread(preview: Preview) -> dict[str, Any]:
     return {**asdict(preview), "balance": preview.balance}
 
 
-def _told(savepoint: Savepoint) -> dict[str, Any]:
-    told = {key: value for key, value in asdict(savepoint).items() if key != "files"}
-    return {**told, "files": len(savepoint.files), "bytes": savepoint.bytes, "copied_bytes": savepoint.copied_bytes}
+def _savepoint_json(savepoint: Savepoint) -> dict[str, Any]:
+    fields = {key: value for key, value in asdict(savepoint).items() if key != "files"}
+    return {**fields, "files": len(savepoint.files), "bytes": savepoint.bytes, "copied_bytes": savepoint.copied_bytes}
 
 
 def _size(savepoint: Savepoint) -> str:
@@ -243,12 +264,12 @@ def _size(savepoint: Savepoint) -> str:
 def _pipeline(app: str) -> Pipeline:
     from homeostat.runtime import pipeline_files
 
-    found = pipeline_files.load(app)
-    if len(found) > 1:
-        names = ", ".join(pipeline.name for pipeline in found)
-        raise ConfigError("there are several queries in it", where=app, fix=f"name one, as {app}:NAME of {names}")
+    pipelines = pipeline_files.load(app)
+    if len(pipelines) > 1:
+        names = ", ".join(pipeline.name for pipeline in pipelines)
+        raise ConfigError("the file has several queries", where=app, fix=f"write {app}:NAME with one of {names}")
     pipeline_files.send_along(app)
-    return found[0]
+    return pipelines[0]
 
 
 @contextmanager
@@ -261,7 +282,7 @@ def _session() -> Iterator[SparkSession]:
 
 @contextmanager
 def _checkpoint(location: str, *, may_be_missing: bool = False) -> Iterator[Checkpoint]:
-    """Without Spark where that is possible. It may be missing where there are savepoints to put in its place."""
+    """Open a checkpoint, without Spark if it is local. It may be missing if it has savepoints to restore."""
     from homeostat.checkpoint import savepoints as saving
     from homeostat.checkpoint.files import LocalFiles, is_local
     from homeostat.checkpoint.metadata import Checkpoint, open_checkpoint
@@ -270,5 +291,5 @@ def _checkpoint(location: str, *, may_be_missing: bool = False) -> Iterator[Chec
         with _session() as spark:
             yield open_checkpoint(location, spark)
         return
-    found = Checkpoint(location, LocalFiles())
-    yield found if may_be_missing and saving.has_any(found) else open_checkpoint(location)
+    local = Checkpoint(location, LocalFiles())
+    yield local if may_be_missing and saving.has_any(local) else open_checkpoint(location)

@@ -1,4 +1,4 @@
-"""A Spark session for as long as a command on a checkpoint takes, and how far that is."""
+"""A Spark session for one command on a checkpoint, and progress bars."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 PARTITIONS = "spark.sql.shuffle.partitions"
 LOOK_AGAIN_S = 0.1
-FEW = "16"  # the usual 200 are made for clusters
+FEW = "16"  # Spark's default of 200 is meant for clusters
 
 
 @contextmanager
 def spark_session() -> Iterator[SparkSession]:
-    """A session beside the one that this process has, else one on all cores, quiet, without a web page."""
+    """A new session of the running Spark context, or else a local one on all cores without a UI."""
     from homeostat.spark.cluster.session import build_session, spark_conf
 
     if running := _running():
@@ -50,7 +50,7 @@ def spark_session() -> Iterator[SparkSession]:
 
 
 def tracked(items: Sequence[Item], what: str) -> Iterable[Item]:
-    """The items, with a bar on a terminal that tells how far it is."""
+    """The items, with a progress bar on a terminal."""
     if not sys.stderr.isatty():
         return items
     from rich.console import Console
@@ -61,7 +61,7 @@ def tracked(items: Sequence[Item], what: str) -> Iterable[Item]:
 
 @contextmanager
 def working(spark: SparkSession, what: str) -> Iterator[None]:
-    """On a terminal a bar that tells how many tasks of the jobs under way are done, where it is Spark that works."""
+    """Show the progress of Spark's running jobs in tasks, on a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -71,13 +71,13 @@ def working(spark: SparkSession, what: str) -> Iterator[None]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     ended = threading.Event()
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
-        shown = bar.add_task(what, total=None)
+        task = bar.add_task(what, total=None)
 
         def follow() -> None:
-            with suppress(Exception):  # a Spark that is gone is told by the command itself
+            with suppress(Exception):  # if Spark is gone, the command itself reports it
                 while not ended.wait(LOOK_AGAIN_S):
                     done, tasks = _tasks(spark)
-                    bar.update(shown, completed=done, total=tasks or None)
+                    bar.update(task, completed=done, total=tasks or None)
 
         follower = threading.Thread(target=follow, name="homeostat bar", daemon=True)
         follower.start()
@@ -89,11 +89,11 @@ def working(spark: SparkSession, what: str) -> Iterator[None]:
 
 
 def _tasks(spark: SparkSession) -> tuple[int, int]:
-    """Those that are done, and all, of the stages that have begun."""
+    """The completed tasks and all tasks of the active stages."""
     tracker = spark.sparkContext.statusTracker()
     jobs = [job for number in tracker.getActiveJobsIds() if (job := tracker.getJobInfo(number)) is not None]
-    found = [tracker.getStageInfo(number) for job in jobs for number in job.stageIds]
-    stages = [stage for stage in found if stage is not None]
+    infos = [tracker.getStageInfo(number) for job in jobs for number in job.stageIds]
+    stages = [stage for stage in infos if stage is not None]
     return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
 
 
@@ -107,12 +107,12 @@ def _running() -> SparkSession | None:
 
 @contextmanager
 def _stderr_into(path: Path) -> Iterator[None]:
-    """Spark's process inherits this: what Java says of its own modules is nothing to the user."""
-    kept = os.dup(2)
+    """The Java process inherits this, so that its warnings do not reach the user."""
+    own_stderr = os.dup(2)
     try:
         with path.open("wb") as file:
             os.dup2(file.fileno(), 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(own_stderr, 2)
+        os.close(own_stderr)

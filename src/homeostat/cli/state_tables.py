@@ -1,4 +1,4 @@
-"""The state of a checkpoint in words and tables."""
+"""Prints the state of a checkpoint as text and tables."""
 
 from __future__ import annotations
 
@@ -27,44 +27,48 @@ def format_bytes(number: float) -> str:
     return f"{number:.{1 if power else 0}f} {_UNITS[power]}"
 
 
-def print_description(found: Description) -> None:
+def print_description(description: Description) -> None:
     from homeostat.checkpoint.state_reader import spans
 
     out = console()
-    heading(found.location)
+    heading(description.location)
     facts = {
-        "query": found.query_id,
-        "batches kept": spans(found.kept) or "none",
-        "last batch": _last_batch(found),
-        "backend": f"{found.backend}, {found.codec}" if found.backend else None,
-        "written by": f"Spark {found.written_by}" if found.written_by else None,
-        "state on disk": format_bytes(found.state_bytes) if found.state_bytes else "none",
+        "query": description.query_id,
+        "batches kept": spans(description.kept) or "none",
+        "last batch": _last_batch(description),
+        "backend": f"{description.backend}, {description.codec}" if description.backend else None,
+        "written by": f"Spark {description.written_by}" if description.written_by else None,
+        "state on disk": format_bytes(description.state_bytes) if description.state_bytes else "none",
     }
     for label, value in facts.items():
         if value is not None:
             out.print(f"{label:<15}{value}", markup=False)
-    for operator in found.operators:
+    for operator in description.operators:
         text = f"{operator.name}, {operator.partitions} partitions, {format_bytes(operator.bytes)} on disk"
         out.print(f"{f'operator {operator.id}':<15}{text}", markup=False)
-    if found.operators:
+    if description.operators:
         out.print()
-        _print_tables(found)
-    if found.damage:
+        _print_tables(description)
+    if description.damage:
         out.print()
-        columns = ("broken", "what", "what follows", "what to do")
-        print_table(columns, [(each.path, each.what, each.follows, each.fix) for each in found.damage], fold=columns)
+        columns = ("file", "damage", "consequence", "fix")
+        print_table(
+            columns, [(each.path, each.what, each.follows, each.fix) for each in description.damage], fold=columns
+        )
 
 
-def _last_batch(found: Description) -> str:
-    if not found.batches.one_is_open:
-        return f"{found.batches.finished} is committed" if found.batches.begun >= 0 else "none was begun"
-    line = f"{found.batches.begun} was begun and is not committed: a restart redoes it"
-    if found.open_repartition is not None:
-        line = f"{found.batches.begun} is an interrupted repartitioning to {found.open_repartition} partitions"
+def _last_batch(description: Description) -> str:
+    if not description.batches.one_is_open:
+        return f"{description.batches.finished} is committed" if description.batches.begun >= 0 else "none was started"
+    line = f"{description.batches.begun} was started but not committed: a restart repeats it"
+    if description.open_repartition is not None:
+        line = (
+            f"{description.batches.begun} is an interrupted repartitioning to {description.open_repartition} partitions"
+        )
     return line
 
 
-def _print_tables(found: Description) -> None:
+def _print_tables(description: Description) -> None:
     rows = [
         (
             table.view,
@@ -75,7 +79,7 @@ def _print_tables(found: Description) -> None:
             table.key,
             table.value,
         )
-        for operator in found.operators
+        for operator in description.operators
         for table in operator.tables
     ]
     columns = ("table", "operator", "kind", "rows", "per partition", "key", "value")
@@ -91,12 +95,12 @@ def print_rows(rows: Rows) -> None:
     flat = [_flat(row, rows.columns) for row in rows.rows]
     columns = list(dict.fromkeys(name for row in flat for name in row)) or list(rows.columns)
     print_table(columns, [[row.get(name, "") for name in columns] for row in flat], fold=columns)
-    more = ", there are more: raise --limit" if rows.more else ""
-    say(f"{_rows(len(rows.rows))} of the state of batch {rows.batch}{more}")
+    more = "; more rows exist, raise --limit to see them" if rows.more else ""
+    say(f"{_rows(len(rows.rows))} from the state of batch {rows.batch}{more}")
 
 
 def _flat(row: Mapping[str, Any], columns: Sequence[str]) -> dict[str, str]:
-    """Structures become a column for each field, named as in SQL."""
+    """A struct becomes one column per field, named as in SQL."""
     cells: dict[str, str] = {}
     for name in columns:
         value = row.get(name)
@@ -138,7 +142,7 @@ def print_differences(differences: Sequence[Difference]) -> None:
             ]
             print_table(columns, rows, fold=columns)
         if each.examples.more:
-            say("there are more: raise --limit")
+            say("more keys differ; raise --limit to see them")
 
 
 def _rows(count: int) -> str:

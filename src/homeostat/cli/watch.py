@@ -1,4 +1,4 @@
-"""`homeostat watch`: any running Spark application, through its REST API."""
+"""`homeostat watch`: watch any running Spark application through its REST API."""
 
 from __future__ import annotations
 
@@ -34,43 +34,48 @@ if TYPE_CHECKING:
 
 STEP_S = 1.0
 FIRST_TIMEOUT_S = 30.0
-MORE_S = 5.0  # for what is asked next, and for a request that ends by its own limit to say so
+MORE_S = 5.0  # time for follow-up requests, and for a request to report its own timeout
 GONE_S = 60.0
 UNKNOWN = "unknown"
-NO_QUERY = "no streaming query has been seen yet"
+NO_QUERY = "waiting: no streaming query has run yet"
 
 
 def watch(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Of the application's page, such as http://driver:4040.")],
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Address of the application's Spark UI, such as http://driver:4040.")
+    ],
     event_log: Annotated[
         Path | None,
         typer.Option(
-            "--event-log", metavar="DIR", exists=True, help="Its event log, for what the REST API does not show."
+            "--event-log",
+            metavar="DIR",
+            exists=True,
+            help="Event log of the application. It adds what the REST API lacks.",
         ),
     ] = None,
     application: Annotated[
-        str, typer.Option("--application", metavar="ID", help="Which one, if several are behind the URL.")
+        str, typer.Option("--application", metavar="ID", help="Application id. Needed only if the URL serves several.")
     ] = "",
     for_: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as 30s.")
+        str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as '30 s'.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Watch a running Spark application: stages, tasks, workers, batch times, and what is wrong. Nothing is changed."""
+    """Watch a running Spark application and report what is wrong. Nothing is changed."""
     from homeostat.spark.outside.event_log import EventLog
     from homeostat.spark.outside.remote_application import WatchedApplication
     from homeostat.spark.sense.rest_client import RestClient
 
     for_s = _seconds(for_)
     if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"{url!r} is no address", where="watch", fix="give one such as http://driver:4040")
+        raise ConfigError(f"{url!r} is not a URL", where="watch", fix="give a URL such as http://driver:4040")
     with closing(RestClient(url, application, first_timeout_s=FIRST_TIMEOUT_S)) as rest:
-        found = _first_answer(rest, application)
+        title = _first_answer(rest, application)
         log = EventLog(event_log, rest.application()) if event_log is not None else None
         watched = WatchedApplication(rest, log)
         watched.start()
         try:
-            with _view(found, json=json) as view:
+            with _view(title, json=json) as view:
                 _follow(watched, view, time.time() + for_s)
         finally:
             watched.stop()
@@ -87,30 +92,29 @@ def _seconds(text: str | None) -> float:
         raise ConfigError(str(error), where="--for") from None
 
 
-def _first_answer(rest: RestClient, wanted: str) -> str:
-    """So that a wrong address, or an application that is not there, is told at once."""
+def _first_answer(rest: RestClient, id: str) -> str:
+    """Ask once at the start, so that a wrong address or application is reported at once."""
     from homeostat.spark.sense.rest_client import SensorError
     from homeostat.strict.toml_problems import nearest
 
-    def found() -> str:
-        there = [each.id for each in rest.applications()]
-        if wanted and wanted not in there:
-            what = f"there is no application {wanted!r}"
-            raise ConfigError(what, where=rest.base_url, fix=nearest(wanted, there))
+    def ask() -> str:
+        ids = [each.id for each in rest.applications()]
+        if id and id not in ids:
+            raise ConfigError(f"no application {id!r} at this address", where=rest.base_url, fix=nearest(id, ids))
         return f"{rest.application()}, Spark {rest.version()}"
 
     try:
-        return _within(FIRST_TIMEOUT_S + MORE_S, found)
+        return _within(FIRST_TIMEOUT_S + MORE_S, ask)
     except SensorError as error:
         if error.fix:
             raise
-        fix = "give the address of a running application's web page, such as http://driver:4040"
-        what = f"no Spark application answers there: {error.what}"
+        fix = "give the address of a running application's Spark UI, such as http://driver:4040"
+        what = f"no Spark application answers at this address: {error.what}"
         raise SensorError(what, where=rest.base_url, fix=fix) from error
 
 
 def _within(limit_s: float, ask: Callable[[], str]) -> str:
-    """Whoever answers byte by byte keeps every limit of a request, and a name may take for ever to look up."""
+    """Limit the whole answer: a server that sends byte by byte never hits the limit of a request."""
     from homeostat.spark.sense.rest_client import SensorError
 
     answers: SimpleQueue[str | Exception] = SimpleQueue()
@@ -126,7 +130,7 @@ def _within(limit_s: float, ask: Callable[[], str]) -> str:
     try:
         answer = answers.get(timeout=limit_s)
     except Empty:
-        raise SensorError(f"no whole answer within {limit_s:g} s") from None
+        raise SensorError(f"no complete answer within {limit_s:g} s") from None
     thread.join()
     if isinstance(answer, Exception):
         raise answer
@@ -134,7 +138,7 @@ def _within(limit_s: float, ask: Callable[[], str]) -> str:
 
 
 def _follow(watched: WatchedApplication, view: View, until_s: float) -> None:
-    """Each query has a loop of its own, which only observes. It ends with the application."""
+    """Observe every query with its own loop, until the application ends."""
     from homeostat.policies import registry
     from homeostat.runtime.manager import Manager
     from homeostat.spark.sense.rest_client import SensorError
@@ -144,70 +148,72 @@ def _follow(watched: WatchedApplication, view: View, until_s: float) -> None:
     while time.time() < until_s:
         now_s = time.time()
         if watched.sensors.silent_s > GONE_S:
-            what = f"no answer for {GONE_S:.0f} s: the application has ended, or cannot be reached any more"
+            what = f"no answer for {GONE_S:.0f} s: the application has ended or cannot be reached"
             raise SensorError(what, where=watched.address)
         for query in watched.queries():
             if query.query not in managers:
                 policy = registry.build("provisioning")
-                made = Manager(query, policy, MemoryStore(), query.query, mode="observe", on_step=view.of(query.query))
-                made.start()
-                managers[query.query] = made
+                manager = Manager(
+                    query, policy, MemoryStore(), query.query, mode="observe", on_step=view.of(query.query)
+                )
+                manager.start()
+                managers[query.query] = manager
             managers[query.query].advance(now_s)
         view.draw(watched, managers)
         time.sleep(max(0.0, min(now_s + STEP_S, until_s) - time.time()))
 
 
 class View:
-    """A line for each batch and each finding."""
+    """Prints a line for each batch and each finding."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
-        self._seen: dict[str, tuple[str, int]] = {}
-        self._told = False
+        self._last_batches: dict[str, tuple[str, int]] = {}
+        self._has_drawn = False
 
     def of(self, query: str) -> Callable[[Trace, State], None]:
         def on_step(trace: Trace, state: State) -> None:
             latest = state.window[-1] if state.window else None
-            if latest is not None and self._seen.get(query) != (latest.run, latest.batch):
-                self._seen[query] = (latest.run, latest.batch)
+            if latest is not None and self._last_batches.get(query) != (latest.run, latest.batch):
+                self._last_batches[query] = (latest.run, latest.batch)
                 self.batch(query, latest)
             for record in filter(shown, trace.records):
                 self.record(query, record)
 
         return on_step
 
-    def batch(self, query: str, seen: Observation) -> None:
-        self._write(batch_line(query, seen))
+    def batch(self, query: str, observation: Observation) -> None:
+        self._write(batch_line(query, observation))
 
     def record(self, query: str, record: Record) -> None:
         self._write(event_line(record))
 
     def draw(self, watched: WatchedApplication, managers: dict[str, Manager]) -> None:
-        """Lines are written as things happen; the first tells that nothing does."""
-        if not managers and not self._told:
+        """Lines are printed as things happen; this only says at the start that no query runs yet."""
+        if not managers and not self._has_drawn:
             self.nothing()
-        self._told = True
+        self._has_drawn = True
 
     def nothing(self) -> None:
         self._write(NO_QUERY)
 
 
 class JsonView(View):
-    """One JSON object for each batch and each finding."""
+    """Prints a JSON object for each batch and each finding."""
 
-    def batch(self, query: str, seen: Observation) -> None:
-        self._write(encoder.dumps(plain(batch_json(query, seen)), allow_nan=False))
+    def batch(self, query: str, observation: Observation) -> None:
+        self._write(encoder.dumps(plain(batch_json(query, observation)), allow_nan=False))
 
     def record(self, query: str, record: Record) -> None:
-        found = {"kind": record.kind, "query": query, "at_s": record.at_s, "component": record.component}
-        self._write(encoder.dumps(plain({**found, "text": record.text}), allow_nan=False))
+        fields = {"kind": record.kind, "query": query, "at_s": record.at_s, "component": record.component}
+        self._write(encoder.dumps(plain({**fields, "text": record.text}), allow_nan=False))
 
     def nothing(self) -> None:
         self._write(encoder.dumps({"kind": "note", "text": NO_QUERY}))
 
 
 class Picture(View):
-    """On a terminal: the latest batch of each query, stage by stage, and what was found."""
+    """Draws on a terminal: the latest batch of each query by stage, and the findings."""
 
     def __init__(self, title: str, update: Callable[[RenderableType], None]) -> None:
         super().__init__(lambda line: None)
@@ -215,8 +221,8 @@ class Picture(View):
         self._latest: dict[str, Observation] = {}
         self._records: deque[Record] = deque(maxlen=MOST_EVENTS)
 
-    def batch(self, query: str, seen: Observation) -> None:
-        self._latest[query] = seen
+    def batch(self, query: str, observation: Observation) -> None:
+        self._latest[query] = observation
 
     def record(self, query: str, record: Record) -> None:
         self._records.append(record)
@@ -232,12 +238,14 @@ class Picture(View):
         if under_way is not None:
             where = f" in {under_way.component}" if under_way.component else ""
             done = f", {under_way.tasks_done} of {under_way.tasks} tasks" if under_way.tasks else ""
-            lines.append(f"batch {under_way.batch} runs for {time.time() - under_way.since_s:.0f} s{where}{done}")
+            lines.append(
+                f"batch {under_way.batch} has been running for {time.time() - under_way.since_s:.0f} s{where}{done}"
+            )
         if not managers:
             lines.append(NO_QUERY)
-        tables = [_stages(query, seen) for query, seen in self._latest.items()]
-        found = Panel(event_lines(list(self._records), MOST_EVENTS), title="what was found", title_align="left")
-        self._update(Group(Text("\n".join(lines)), *tables, found))
+        tables = [_stages(query, observation) for query, observation in self._latest.items()]
+        findings = Panel(event_lines(list(self._records), MOST_EVENTS), title="findings", title_align="left")
+        self._update(Group(Text("\n".join(lines)), *tables, findings))
 
 
 @contextmanager
@@ -258,7 +266,7 @@ def _view(title: str, *, json: bool) -> Iterator[View]:
 
 
 def number(value: float, unit: str = "") -> str:
-    """What was not seen is not zero."""
+    """The number, or "unknown" if it was not measured."""
     return f"{format_count(value)}{unit}" if math.isfinite(value) else UNKNOWN
 
 
@@ -266,31 +274,31 @@ def worker_words(ids: tuple[str, ...], hosts: tuple[str, ...]) -> str:
     return ", ".join(f"{worker} on {host}" for worker, host in zip(ids, hosts, strict=True)) or UNKNOWN
 
 
-def batch_line(query: str, seen: Observation) -> str:
-    flow = seen.flows[0]
+def batch_line(query: str, observation: Observation) -> str:
+    flow = observation.flows[0]
     took = f"{flow.seconds:.1f} s" if math.isfinite(flow.seconds) else UNKNOWN
-    rows = sum(each.rows for each in seen.flows)
-    arrival = sum(each.arrival_per_s for each in seen.flows)
-    pending = sum(each.pending_rows for each in seen.flows)
-    stages = ", ".join(f"{name} {tasks.instances}" for name, tasks in seen.tasks.items()) or UNKNOWN
+    rows = sum(each.rows for each in observation.flows)
+    arrival = sum(each.arrival_per_s for each in observation.flows)
+    pending = sum(each.pending_rows for each in observation.flows)
+    stages = ", ".join(f"{name} {tasks.instances}" for name, tasks in observation.tasks.items()) or UNKNOWN
     return (
-        f"{clock(seen.at_s):>8}  batch {seen.batch} of {query}: {took}, {number(rows)} rows, arrival "
+        f"{clock(observation.at_s):>8}  batch {observation.batch} of {query}: {took}, {number(rows)} rows, arrival "
         f"{number(arrival, '/s')}, pending {number(pending)}; tasks: {stages}; "
-        f"workers: {len(seen.workers.ids) or UNKNOWN}"
+        f"workers: {len(observation.workers.ids) or UNKNOWN}"
     )
 
 
-def batch_json(query: str, seen: Observation) -> dict[str, Any]:
+def batch_json(query: str, observation: Observation) -> dict[str, Any]:
     return {
         "kind": "batch",
         "query": query,
-        "run": seen.run,
-        "batch": seen.batch,
-        "at_s": seen.at_s,
-        "seconds": seen.flows[0].seconds,
-        "rows": sum(flow.rows for flow in seen.flows),
-        "arrival_per_s": sum(flow.arrival_per_s for flow in seen.flows),
-        "pending_rows": sum(flow.pending_rows for flow in seen.flows),
+        "run": observation.run,
+        "batch": observation.batch,
+        "at_s": observation.at_s,
+        "seconds": observation.flows[0].seconds,
+        "rows": sum(flow.rows for flow in observation.flows),
+        "arrival_per_s": sum(flow.arrival_per_s for flow in observation.flows),
+        "pending_rows": sum(flow.pending_rows for flow in observation.flows),
         "stages": [
             {
                 "name": name,
@@ -298,24 +306,26 @@ def batch_json(query: str, seen: Observation) -> dict[str, Any]:
                 "rows": tasks.rows.tolist(),
                 "run_s": tasks.run_s.tolist(),
                 "finish_s": tasks.finish_s.tolist(),
-                "worker": [seen.workers.ids[index] if index >= 0 else None for index in tasks.worker],
+                "worker": [observation.workers.ids[index] if index >= 0 else None for index in tasks.worker],
             }
-            for name, tasks in seen.tasks.items()
+            for name, tasks in observation.tasks.items()
         ],
-        "workers": [{"id": w, "host": h} for w, h in zip(seen.workers.ids, seen.workers.hosts, strict=True)],
+        "workers": [
+            {"id": w, "host": h} for w, h in zip(observation.workers.ids, observation.workers.hosts, strict=True)
+        ],
     }
 
 
-def _stages(query: str, seen: Observation) -> RenderableType:
+def _stages(query: str, observation: Observation) -> RenderableType:
     import numpy as np
     from rich.table import Table
 
-    table = Table(title=batch_line(query, seen).strip(), title_justify="left", box=None, header_style="bold")
+    table = Table(title=batch_line(query, observation).strip(), title_justify="left", box=None, header_style="bold")
     for column in ("stage", "tasks", "rows", "run, median s", "run, longest s", "stage took s"):
         table.add_column(column, justify="left" if column == "stage" else "right")
-    for name, tasks in seen.tasks.items():
-        known = tasks.run_s[np.isfinite(tasks.run_s)]
-        times = (np.median(known), known.max()) if known.size else (np.nan, np.nan)
+    for name, tasks in observation.tasks.items():
+        run_s = tasks.run_s[np.isfinite(tasks.run_s)]
+        times = (np.median(run_s), run_s.max()) if run_s.size else (np.nan, np.nan)
         longest = float(np.max(tasks.finish_s)) if tasks.instances else math.nan
         shown_times = [f"{value:.2f}" if math.isfinite(value) else UNKNOWN for value in (*times, longest)]
         table.add_row(name, str(tasks.instances), number(float(tasks.rows.sum())), *shown_times)

@@ -1,4 +1,4 @@
-"""One line of the log for each batch: what a viewer in another process can draw."""
+"""One log record for each batch, for viewers in other processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN = ("rows", "seconds", "trigger_s", "arrival_per_s", "pending_rows", "span
 
 
 class Samples:
-    """Turns the digests that a state has gained since the last look into records."""
+    """Turns the digests that the state has gained since the last call into records."""
 
     def __init__(self) -> None:
         self._last_s = -math.inf
@@ -46,7 +46,7 @@ def _record(digest: Digest, executors: Sequence[int]) -> Record:
 
 
 def _if_any(digest: Digest) -> dict[str, float]:
-    """Of a query without a watermark or state, nothing."""
+    """Numbers that only queries with a watermark or with state have."""
     numbers = {"watermark_gap_s": digest.watermark_gap_s}
     if digest.states:
         numbers["state_rows"] = sum(state.rows for state in digest.states.values())

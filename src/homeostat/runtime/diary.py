@@ -1,4 +1,4 @@
-"""What a manager leaves for viewers beside its decisions: a line for each batch, and its view of the present."""
+"""What a manager writes for viewers besides its decisions: a record for each batch, and the present state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homeostat.store.protocol import Store
 
 
 class Diary:
-    """Called after every step of the loop; writes only when there is something new."""
+    """Called after every step of the loop. Writes only when something is new."""
 
     def __init__(self, store: Store, run: str, policy: Policy) -> None:
         self._store, self._run, self._policy = store, run, policy

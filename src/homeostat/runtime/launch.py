@@ -1,4 +1,4 @@
-"""What `homeostat run` tells the driver process, and where an application keeps its things."""
+"""The launch order that `homeostat run` hands to the driver process, and the files of an application."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOCAL = re.compile(r"local(\[ *(\*|[1-9]\d*) *(, *\d+ *)?\]|-cluster\[ *\d+ *, 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """`app` is `path/to/app.py` or `path/to/app.py:name`; everything the application leaves goes below `directory`."""
+    """`app` is `path/to/app.py` or `path/to/app.py:name`. All files of the application go below `directory`."""
 
     app: str
     master: str
@@ -50,15 +50,15 @@ class Launch:
 
 
 def write_json(path: Path, value: object) -> None:
-    """All of it or nothing: a reader never sees half a file."""
+    """Write the file atomically, so that a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_suffix(f".{os.getpid()}.new")
-    half.write_text(json.dumps(value, indent=1))
-    half.replace(path)
+    temporary = path.with_suffix(f".{os.getpid()}.new")
+    temporary.write_text(json.dumps(value, indent=1))
+    temporary.replace(path)
 
 
 def read_json(path: Path) -> Any:
-    """None if it is not there or cannot be read."""
+    """The content of the file, or None if it is missing or not readable."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):
@@ -66,26 +66,28 @@ def read_json(path: Path) -> Any:
 
 
 def require_master(master: str) -> None:
-    """What Spark would find out late, or tell in many lines; for an absent standalone master it tries for a minute."""
+    """Check the master first: Spark tries an absent standalone master for a minute, then prints many lines."""
     where = f"--master {master}"
     kind, _, rest = master.partition("://")
     if master.startswith("local"):
         if not _LOCAL.fullmatch(master):
-            raise ConfigError("this is no local master of Spark", where=where, fix="write local, local[2] or local[*]")
+            raise ConfigError("not a valid local Spark master", where=where, fix="write local, local[2] or local[*]")
     elif master == "yarn":
         if not any(os.environ.get(name) for name in YARN_SETTINGS):
-            raise ConfigError("nothing tells where YARN is", where=where, fix=f"set {' or '.join(YARN_SETTINGS)}")
+            raise ConfigError("the YARN configuration is missing", where=where, fix=f"set {' or '.join(YARN_SETTINGS)}")
     elif kind == "k8s":
         if not _answers(rest if "://" in rest else f"https://{rest}"):
-            raise ConfigError("no Kubernetes answers there", where=where, fix="write k8s://https://host:6443")
+            raise ConfigError(
+                "no Kubernetes API server answers at this address", where=where, fix="write k8s://https://host:6443"
+            )
     elif kind == "spark":
         _require_standalone(rest.split(","), where)
     else:
-        raise ConfigError("this is no master of Spark", where=where, fix="write spark://host:7077")
+        raise ConfigError("not a valid Spark master", where=where, fix="write spark://host:7077")
 
 
 def _require_standalone(places: Sequence[str], where: str) -> None:
-    """One of them is enough; what answers as something else says more than what does not answer."""
+    """One reachable master is enough. Otherwise the error prefers a wrong answer over no answer."""
     reasons = []
     for place in places:
         reason = why_no_master(place)
@@ -94,8 +96,8 @@ def _require_standalone(places: Sequence[str], where: str) -> None:
         reasons.append(reason)
     wrong = [reason for reason in reasons if reason != NOBODY]
     if wrong:
-        raise ConfigError(wrong[0], where=where, fix="write spark://host:7077, or leave --master out")
-    raise ConfigError(NOBODY, where=where, fix="start it, or leave --master out")
+        raise ConfigError(wrong[0], where=where, fix="write spark://host:7077, or omit --master")
+    raise ConfigError(NOBODY, where=where, fix="start it, or omit --master to run on a local cluster")
 
 
 def _answers(address: str) -> bool:

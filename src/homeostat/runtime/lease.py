@@ -1,4 +1,4 @@
-"""One manager for one application: a second one finds the lease taken."""
+"""Makes sure that an application has only one manager: a second one finds the lease taken."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from homeostat.core.errors import HomeostatError
 
 
 class LeaseTakenError(HomeostatError):
-    """Another process steers this application."""
+    """Another manager already controls this application."""
 
 
 class _Held(ABC):
-    """Taken and released by hand, or for as long as a `with` lasts."""
+    """A lock that is taken and released by hand, or held for the length of a `with` block."""
 
     @abstractmethod
     def take(self) -> None: ...
@@ -39,7 +39,7 @@ class _Held(ABC):
 
 
 class Lease(_Held):
-    """Held by a process until it lets go or dies, however it dies: the system takes the lock back."""
+    """A lock on a file. The operating system releases it when the process ends, however it ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -54,9 +54,9 @@ class Lease(_Held):
             holder = _holder(file)
             os.close(file)
             raise LeaseTakenError(
-                f"another manager steers this application{holder}",
+                f"another manager already controls this application{holder}",
                 where=str(self._path.parent),
-                fix="stop it first, or use another directory",
+                fix="stop it first, or choose another directory",
             ) from error
         os.ftruncate(file, 0)
         os.write(file, json.dumps({"process": os.getpid(), "since_s": time.time()}).encode())
@@ -69,7 +69,7 @@ class Lease(_Held):
 
 
 class Claim(_Held):
-    """Of one Spark application, in whatever directory its manager keeps its things: a driver is one process."""
+    """A lock on one Spark application within its driver process, whatever directory the manager uses."""
 
     _claimed: ClassVar[set[str]] = set()
     _one_at_a_time: ClassVar[Lock] = Lock()
@@ -82,9 +82,9 @@ class Claim(_Held):
         with self._one_at_a_time:
             if self._application in self._claimed:
                 raise LeaseTakenError(
-                    "another manager steers this application, in this very process",
+                    "another manager in this process already controls this application",
                     where=self._application,
-                    fix="call hs.attach once, and not in an application that `homeostat run` started",
+                    fix="call hs.attach only once, and not in an application that `homeostat run` started",
                 )
             self._claimed.add(self._application)
             self._ours = True

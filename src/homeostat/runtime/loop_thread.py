@@ -1,4 +1,4 @@
-"""The managers' thread: beside the queries, never in their way. It may fail, hang or end without their noticing."""
+"""The thread in which managers run. It may fail, hang or end without any effect on the queries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from homeostat.runtime.manager import Manager
 
 INTERVAL_S = 1.0
 LONGEST_BACK_OFF_S = 60.0
-# Longer than any action takes that is done again at the start.
+# Longer than any action that a new loop repeats when it starts.
 SILENT_S = 300.0
 
 
 class Loop:
-    """One life of the thread: it makes its managers itself, so that a new life starts from what the store knows.
+    """One thread. It builds its managers itself, so that a new loop starts from what is in the store.
 
-    A life that hung and was replaced must not act when it wakes up: making managers fences those before.
+    A loop that hung and was replaced must not act when it wakes up: new managers fence off the earlier ones.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Loop:
         self.thread.start()
 
     def stop(self) -> None:
-        """Let the round under way be the last; whoever waits for it may join the thread."""
+        """Finish the current round and end. Join the thread to wait for it."""
         self._stopping.set()
 
     @property
@@ -47,7 +47,7 @@ class Loop:
     def _live(self) -> None:
         try:
             self._go_round()
-        except BaseException as error:  # whatever asked this thread to end: it is told, and the keeper makes another
+        except BaseException as error:  # report why the thread ended; the keeper starts another
             self._failed(error)
 
     def _go_round(self) -> None:
@@ -66,7 +66,7 @@ class Loop:
         return managers
 
     def _patiently(self, begin: Callable[[], Sequence[Manager]]) -> Sequence[Manager] | None:
-        """A store that is locked or a Spark that does not answer yet may be there a little later."""
+        """Retry with back-off: the store may be locked, or Spark may not answer yet."""
         pause_s = self._interval_s
         while not self._stopping.is_set():
             self.beat_s = time.monotonic()
@@ -87,11 +87,13 @@ class Loop:
     def _failed(self, error: BaseException) -> None:
         self.failures += 1
         where = traceback.extract_tb(error.__traceback__)[-1]
-        self._complain(f"{type(error).__name__}: {error} ({where.name}, failure {self.failures}); the queries go on")
+        self._complain(
+            f"{type(error).__name__}: {error} ({where.name}, failure {self.failures}); the queries keep running"
+        )
 
 
 class LoopKeeper:
-    """Replaces the thread when it has ended or has not been heard of for too long; at most `most_lives` times."""
+    """Replaces the loop when its thread has ended or has been silent for too long, at most `most_lives` times."""
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class LoopKeeper:
         what = "has ended" if ended else f"has been silent for {quiet_s:.0f} s"
         self.loop.stop()
         if self._lives_left <= 0:
-            self._complain(f"the manager {what} again; the queries go on without it")
+            self._complain(f"the manager {what} again; the queries keep running without it")
             return
         self._complain(f"the manager {what}; a new one takes over")
         self.loop = self._make()

@@ -1,4 +1,4 @@
-"""The loop around the brain: wait, think, write down, act. All that touches the world is here or in the engine."""
+"""The control loop of one query: wait for events, decide, log, act. The decisions are made in `core`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from homeostat.store.protocol import Store
 class Manager:
     """Runs one policy on one engine.
 
-    An intent is in the store before its action is applied and the receipt after, so that `start` can find out
-    what a crash left open.
+    The store holds the intent before an action is applied, and the receipt afterwards. After a crash, `start` finds the
+    actions that were left open.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Manager:
         self._orders = Orders(store, run)
 
     def start(self) -> None:
-        """Take up where an earlier process stopped, whatever it was doing."""
+        """Continue where an earlier process stopped."""
         value = self.store.load_state(self.run, "loop")
         if value is not None:
             self.state = restored(self.state, value)
@@ -56,7 +56,7 @@ class Manager:
         self._early = []
 
     def advance(self, until_s: float) -> Trace:
-        """Let time pass on the engine, then think about what happened and what a person said."""
+        """Wait for events of the engine and commands of the operator, then decide."""
         events = self.engine.wait(until_s)
         return self.think([*events, *self._orders.new(self.engine.now_s)])
 
@@ -74,7 +74,7 @@ class Manager:
         return trace
 
     def _write(self, before: State, records: Sequence[Record]) -> None:
-        # Numbers first: a crash in between may skip some, but never gives one away twice.
+        # Save the id counters first: a crash in between may skip ids but never assigns one twice.
         if (before.numbers, before.memory, before.trust) != (self.state.numbers, self.state.memory, self.state.trust):
             self.store.save_state(self.run, "loop", saved(self.state))
         if records:
@@ -92,13 +92,13 @@ class Manager:
         try:
             self.engine.apply(command)
         except Exception as error:
-            # The job must not suffer from our failure: note it, and let the time limit close the action.
+            # The job must not suffer from our failure: log it, and let the time limit close the action.
             failure = Failure("actuator", f"{type(error).__name__}: {error}", self.engine.now_s)
             lost = Receipt(command.id, self.engine.now_s, self.engine.describe().configuration, False, str(error))
             self.think([failure, lost])
 
     def _reapply(self, intent: Intent) -> Receipt:
-        """Ask again for what an open intent wanted, and wait for the effect. Asking twice is harmless."""
+        """Apply an open intent again and wait for the effect. Applying it twice is harmless."""
         described = self.engine.describe()
         desired = Configuration(intent.desired.values, described.configuration.retired | intent.desired.retired)
         steps = diff(described.configuration, desired, described.capabilities)

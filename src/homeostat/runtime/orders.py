@@ -1,4 +1,4 @@
-"""Orders for a manager that runs in another process: left in its log, obeyed within a turn of its loop, once."""
+"""Operator commands for a manager in another process. They go through the log; the manager obeys each one once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from homeostat.store.protocol import Store
 from homeostat.strict.toml_reading import nearest
 
 COMMANDS: tuple[OperatorCommand, ...] = get_args(OperatorCommand)
-# A person who got no answer for so long has turned to something else: what they wanted then may do harm now.
+# After this long without an answer the operator has moved on, and the command may do harm.
 VALID_S = 120.0
 LONGEST = 500
 _LOOKED_AT = 50
@@ -31,43 +31,43 @@ def order(
     target: str = "",
     values: Mapping[str, Value] | None = None,
 ) -> Record:
-    """A record to append to the log of the run that it is meant for; a ConfigError if it makes no sense."""
+    """The record of a command, to append to the log of its run. A ConfigError if the command is not valid."""
     if command not in COMMANDS:
-        raise ConfigError(f"there is no order {command!r}", where="order", fix=nearest(command, COMMANDS))
+        raise ConfigError(f"unknown command {command!r}", where="order", fix=nearest(command, COMMANDS))
     if command == "approve" and not target:
-        raise ConfigError("it does not say what to approve", where="order", fix="name an advice, such as v-1")
+        raise ConfigError("the advice to approve is missing", where="approve", fix="give its id, such as v-1")
     if command == "resolve" and not target:
-        raise ConfigError("it does not say which resolver", where="order", fix="name one, such as scale-up")
+        raise ConfigError("the resolver to run is missing", where="resolve", fix="give its name, such as scale-up")
     if command == "apply" and not values:
-        raise ConfigError("it does not say what to apply", where="order", fix="name a knob and a value")
+        raise ConfigError("no knob to set is given", where="apply", fix="give a knob and a value")
     if not by.strip():
-        raise ConfigError("it does not say who gives it", where="order", fix="give a name")
+        raise ConfigError("the name of the operator is missing", where="order", fix="give a name in `by`")
     for name, text in (("by", by), ("why", why), ("target", target)):
         if len(text) > LONGEST:
-            raise ConfigError(f"{name!r} has {len(text)} characters", where="order", fix=f"at most {LONGEST}")
+            raise ConfigError(f"{name!r} has {len(text)} characters", where="order", fix=f"use at most {LONGEST}")
     body: dict[str, JSON] = {"command": command, "by": by, "why": why, "target": target, "values": dict(values or {})}
-    wanted = [f"{name}={value:g}" for name, value in (values or {}).items()]
-    text = " ".join(filter(None, (f"{by} asks: {command}", target, *wanted)))
+    assignments = [f"{name}={value:g}" for name, value in (values or {}).items()]
+    text = " ".join(filter(None, (f"{by} asks: {command}", target, *assignments)))
     return Record(f"order-{uuid.uuid4().hex[:12]}", ORDER, now_s, text, body=body)
 
 
 class Orders:
-    """The manager's side: every order once, also over a restart; one that waited too long is answered, not obeyed."""
+    """The manager's side. Each command is obeyed once, also across restarts; one that is too old is rejected."""
 
     def __init__(self, store: Store, run: str) -> None:
         self._store, self._run = store, run
-        self._seen: set[str] = set()
+        self._read_ids: set[str] = set()
 
     def start(self) -> None:
-        self._seen = {record.id for record in self._newest() if self._answered(record.id)}
+        self._read_ids = {record.id for record in self._newest() if self._answered(record.id)}
 
     def new(self, now_s: float) -> list[Operator]:
-        found = [record for record in self._newest() if record.id not in self._seen]
-        self._seen |= {record.id for record in found}
-        late = [record for record in found if now_s - record.at_s > VALID_S]
+        unread = [record for record in self._newest() if record.id not in self._read_ids]
+        self._read_ids |= {record.id for record in unread}
+        late = [record for record in unread if now_s - record.at_s > VALID_S]
         if late:
             self._store.append(self._run, [_too_late(record, now_s) for record in late])
-        return [event for record in found if record not in late and (event := _event(record)) is not None]
+        return [event for record in unread if record not in late and (event := _event(record)) is not None]
 
     def _newest(self) -> list[Record]:
         return self._store.records(self._run, kinds=(ORDER,), limit=_LOOKED_AT, newest_first=True)[::-1]
@@ -77,7 +77,7 @@ class Orders:
 
 
 def _event(record: Record) -> Operator | None:
-    """None for what no program of ours has written: anyone who can write the file can write nonsense."""
+    """The command, or None if the record is not a valid one: anyone with write access can append to the log."""
     body = cast(Mapping[str, Any], record.body)
     command, values = body.get("command"), body.get("values")
     if command not in COMMANDS:
@@ -93,6 +93,6 @@ def _event(record: Record) -> Operator | None:
 
 
 def _too_late(record: Record, now_s: float) -> Record:
-    reason = f"nobody was there to take the order for {now_s - record.at_s:.0f} s"
+    reason = f"no manager was running to receive the command for {now_s - record.at_s:.0f} s"
     body: dict[str, JSON] = {"reason": reason}
     return Record(f"{record.id}.late", REJECTION, now_s, f"not done: {reason}", because=(record.id,), body=body)

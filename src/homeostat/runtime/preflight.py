@@ -1,4 +1,4 @@
-"""What can be told about a launch before anything of it is started: the application, its policies, its log."""
+"""Checks a launch before anything starts: the application file, its policies, its log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from homeostat.store.sqlite import SqliteStore
 
 
 def check(launch: Launch) -> tuple[Config, list[Pipeline]]:
-    """The settings and the pipelines; what the loop's thread would only find out beside running queries is refused."""
+    """The settings and the pipelines. A ConfigError for mistakes that the loop would find only later."""
     config = configuration.load(launch.config, flags=launch.flags)
     pipelines = pipeline_files.load(launch.app)
     for pipeline in pipelines:
@@ -27,7 +27,7 @@ def check(launch: Launch) -> tuple[Config, list[Pipeline]]:
 
 
 def main() -> int:
-    """In a process of its own, so that nothing of the user's runs in the supervisor."""
+    """Runs in its own process, so that no user code runs in the supervisor."""
     try:
         check(Launch.from_json(sys.argv[1]))
     except HomeostatError as error:

@@ -1,4 +1,4 @@
-"""After a crash: what became of the actions that were under way?"""
+"""After a crash: finds out what became of the actions that were in progress, and closes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from homeostat.store.protocol import Store
 
 
 class Intent(NamedTuple):
-    """An action that was written down, and perhaps applied, before the crash."""
+    """An action that was logged, and perhaps applied, before the crash."""
 
     id: str
     at_s: float
@@ -24,7 +24,7 @@ class Intent(NamedTuple):
 
 
 def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent], Receipt]) -> None:
-    """Close every open action: found applied, applied now, or given up."""
+    """Close every open action: it is found applied, applied now, or given up."""
     for record in store.unjudged(run):
         _outcome(store, run, record, engine.now_s)
     for record in store.open_intents(run):

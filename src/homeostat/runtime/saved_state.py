@@ -1,4 +1,4 @@
-"""The part of the loop's state that outlives the process, as JSON."""
+"""The part of the loop's state that survives a restart, as JSON."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def saved(state: State) -> JSON:
 def restored(state: State, value: JSON) -> State:
     if not isinstance(value, dict):
         return state
-    known = cast(dict[str, Any], value)
+    fields = cast(dict[str, Any], value)
     return replace(
         state,
-        numbers=dict(known.get("numbers", {})),
-        earned=int(known.get("earned", 0)),
-        paused=str(known.get("paused", "")),
-        memory=tuple(_entry(item) for item in known.get("memory", [])),
+        numbers=dict(fields.get("numbers", {})),
+        earned=int(fields.get("earned", 0)),
+        paused=str(fields.get("paused", "")),
+        memory=tuple(_entry(item) for item in fields.get("memory", [])),
         trust={
-            name: Trust(error, int(actions), *off) for name, (error, actions, *off) in known.get("trust", {}).items()
+            name: Trust(error, int(actions), *off) for name, (error, actions, *off) in fields.get("trust", {}).items()
         },
     )
 

@@ -1,4 +1,4 @@
-"""Starts the cluster and the driver of an application, and starts the driver again when it dies."""
+"""Starts the cluster and the driver of an application, and restarts the driver when it dies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pathlib import Path
 from types import FrameType
 
 from homeostat.core.errors import HomeostatError
-from homeostat.runtime.launch import STARTED, SUPERVISOR, Launch, read_json, require_master
+from homeostat.runtime.announcement import read_announcement
+from homeostat.runtime.launch import SUPERVISOR, Launch, require_master
 from homeostat.runtime.lease import Lease
 from homeostat.spark.cluster.embedded import EmbeddedCluster
 from homeostat.spark.cluster.process_keeper import Keeper, send_signal
@@ -29,33 +30,36 @@ INTERRUPTED = 130
 
 
 class DriverError(HomeostatError):
-    """The driver does not stay up."""
+    """The driver keeps dying."""
 
 
 class Supervisor:
-    """Runs one application until it ends, is stopped, or dies too often. `say` gets one line for what happens.
+    """Runs one application until it ends, is stopped, or dies too often. `say` gets one line for each event.
 
-    The driver writes where this process does, or into `log`."""
+    The output of the driver goes to the output of this process, or to `log`."""
 
     def __init__(
         self, launch: Launch, *, workers: int, cores: int, say: Callable[[str], None], log: Path | None = None
     ) -> None:
         self._launch, self._say, self._log = launch, say, log
         self._workers, self._cores = workers, cores
-        self._stop_asked: str = ""
+        self._stop_reason: str = ""
         self.restarts = 0
         self.driver_pid = 0
 
     def stop(self, why: str = "asked to") -> None:
-        self._stop_asked = why
+        self._stop_reason = why
 
     @property
     def stopping(self) -> bool:
-        return bool(self._stop_asked)
+        return bool(self._stop_reason)
 
     def run(self, each_moment: Callable[[], None] = lambda: None, *, prepare: Callable[[], None] = lambda: None) -> int:
-        """The exit code. `each_moment` is called a few times a second: a place for a view. `prepare` is called before
-        anything starts, once nobody else can be at work in the directory."""
+        """Run the application and return its exit code.
+
+        `each_moment` is called a few times a second, for example to draw a view. `prepare` is called before anything
+        starts, once this process holds the lock on the directory.
+        """
         directory = Path(self._launch.directory)
         with ExitStack() as stack:
             launch = self._launch
@@ -64,7 +68,7 @@ class Supervisor:
             if launch.master:
                 require_master(launch.master)
             else:
-                self._say(f"starting a cluster of {self._workers} workers with {self._cores} cores each")
+                self._say(f"starting a local cluster: {self._workers} workers with {self._cores} cores each")
                 cluster = EmbeddedCluster(directory / "cluster", workers=self._workers, cores=self._cores)
                 master = stack.enter_context(cluster).master_url
                 launch = replace(launch, master=master, room=self._workers * self._cores)
@@ -72,37 +76,38 @@ class Supervisor:
             return self._supervise(launch, each_moment)
 
     def _supervise(self, launch: Launch, each_moment: Callable[[], None]) -> int:
-        """An end in order before the driver was ever up is an answer; any other is a death to recover from."""
+        """Restart the driver when it dies. If it fails before it was ever up, return its exit code instead."""
         died: list[float] = []
         ever_up = False
         while True:
             code = self._one_life(launch, each_moment)
             up_s = self._up_since()
             ever_up = ever_up or up_s is not None
-            if code == 0 or self._stop_asked or (code > 0 and not ever_up):
-                return INTERRUPTED if self._stop_asked == "interrupted" else code
+            if code == 0 or self._stop_reason or (code > 0 and not ever_up):
+                return INTERRUPTED if self._stop_reason == "interrupted" else code
             died = [at for at in died if time.monotonic() - at < RESTARTS_WITHIN_S] + [time.monotonic()]
             if len(died) > MOST_RESTARTS:
                 minutes = RESTARTS_WITHIN_S / 60
                 raise DriverError(
                     f"the driver died {len(died)} times within {minutes:.0f} minutes, last with code {code}",
                     where=launch.app,
-                    fix=f"see {Path(launch.directory) / 'logs'}",
+                    fix=f"see the logs in {Path(launch.directory) / 'logs'}",
                 )
             self.restarts += 1
-            self._say(f"the driver ended with code {code}; starting it again ({self.restarts})")
+            self._say(f"the driver ended with code {code}; restarting it (restart {self.restarts})")
             self._pause(FIRST_PAUSE_S * 2 ** (len(died) - 1))
             if launch.for_s is not None and up_s is not None:
                 launch = replace(launch, for_s=max(0.0, launch.for_s - (time.time() - up_s)))
 
     def _up_since(self) -> float | None:
-        """When the latest driver was up; None if it never was."""
-        started = read_json(Path(self._launch.directory) / STARTED)
-        ours = isinstance(started, dict) and started.get("process") == self.driver_pid
-        return float(started["started_s"]) if ours else None
+        """When the current driver came up; None if it has not."""
+        announcement = read_announcement(Path(self._launch.directory))
+        if announcement is None or announcement.get("process") != self.driver_pid:
+            return None
+        return float(announcement["started_s"])
 
     def _one_life(self, launch: Launch, each_moment: Callable[[], None]) -> int:
-        """With a keeper of its own: when the driver is gone, so is all that it has started, before another begins."""
+        """Run one driver under its own process keeper, so that everything it started is gone before the next one."""
         command = [sys.executable, "-m", DRIVER_MODULE, launch.to_json()]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         if self._log is not None:
@@ -118,7 +123,7 @@ class Supervisor:
         asked_s = 0.0
         while (code := keeper.code(DRIVER)) is None:
             each_moment()
-            if self._stop_asked and not asked_s:
+            if self._stop_reason and not asked_s:
                 asked_s = time.monotonic()
                 send_signal(self.driver_pid, signal.SIGTERM)
             elif asked_s and time.monotonic() - asked_s > STOP_LIMIT_S:
@@ -128,19 +133,19 @@ class Supervisor:
 
     def _pause(self, seconds: float) -> None:
         until_s = time.monotonic() + seconds
-        while time.monotonic() < until_s and not self._stop_asked:
+        while time.monotonic() < until_s and not self._stop_reason:
             time.sleep(LOOK_AGAIN_S)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """The first Ctrl-C or TERM stops in order; the second one at once."""
+        """The first Ctrl-C or TERM stops the application cleanly; the second one stops at once."""
 
-        def asked(number: int, frame: FrameType | None) -> None:
-            if self._stop_asked:
+        def on_signal(number: int, frame: FrameType | None) -> None:
+            if self._stop_reason:
                 raise KeyboardInterrupt
-            self._stop_asked = "interrupted"
+            self._stop_reason = "interrupted"
 
-        before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
