@@ -67,7 +67,7 @@ def build(
     elif ":" in name:
         return dotted_paths.extended(dotted_paths.policy(name), parsed.plugins)
     else:
-        raise ConfigError(f"there is no policy {name!r}", fix=nearest(name, names()))
+        raise ConfigError(f"unknown policy {name!r}", fix=nearest(name, names()))
     return dotted_paths.extended(replace(policy, name=name), parsed.plugins)
 
 
