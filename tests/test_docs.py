@@ -1,6 +1,6 @@
-"""The documentation is complete and right: commands, options, policies, dependencies, links, and what the README shows.
+"""The documentation covers every command, option, policy, part and dependency; its links and transcripts are right.
 
-The keys of a scenario are held to their page by tests/sim/scenario/test_tables.py.
+tests/sim/scenario/test_tables.py checks the keys of scenarios, tests/test_settings_docs.py the settings.
 """
 
 from __future__ import annotations
@@ -76,22 +76,24 @@ def parts() -> set[str]:
 
 
 def test_every_detector_diagnoser_and_resolver_is_documented() -> None:
-    page = (ROOT / "docs" / "explanation" / "concepts.md").read_text(encoding="utf-8")
-    tables = re.findall(r"^\| (?:Detector|Diagnoser|Resolver) \|.*\n\|---\|---\|\n((?:\|.*\n)*)", page, re.M)
+    """One line is enough: a row of the detectors may also name the diagnoser and the resolver that it leads to."""
+    page = (ROOT / "docs" / "reference" / "detectors.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\| (?:Detector|Diagnoser|Resolver) \|.*\n\|[-|]+\|\n((?:\|.*\n)*)", page, re.M)
     assert len(tables) == 3
-    documented = {name for table in tables for row in table.splitlines() for name in re.findall(r"`(.+?)`", row)}
-    assert documented == parts()
+    rows = [row for table in tables for row in table.splitlines()]
+    assert parts() - {name for row in rows for name in re.findall(r"`(.+?)`", row)} == set()
+    assert {name for row in rows for name in re.findall(r"`(.+?)`", row.split("|")[1])} - parts() == set()
 
 
 def test_every_direct_dependency_has_its_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     optional = project["project"]["optional-dependencies"].values()
-    wanted = [
+    requirements = [
         *project["project"]["dependencies"],
         *(each for group in optional for each in group),
         *project["dependency-groups"]["dev"],
     ]
-    names = {re.split(r"[<>=!~\[; ]", requirement)[0] for requirement in wanted}
+    names = {re.split(r"[<>=!~\[; ]", requirement)[0] for requirement in requirements}
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     reasons = dict(re.findall(r"^\| ([a-z0-9-]+) \| (.+) \|$", page, re.M))
     assert set(reasons) == names
@@ -100,11 +102,19 @@ def test_every_direct_dependency_has_its_reason() -> None:
     assert {name for name in names if not re.search(rf"^{name}==", locked, re.M)} == {"statsforecast"}
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
-            assert (page.parent / target).exists(), target
+            file = page.parent / target if target else page
+            assert file.exists(), target
+            assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
 
 
 def shown_calls(page: Path) -> list[str]:
@@ -116,12 +126,12 @@ def shown_calls(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_calls_that_pages_show_are_understood(page: Path) -> None:
-    known = dict(commands())
+    by_path = dict(commands())
     for line in shown_calls(page):
         words = shlex.split(line, comments=True)
-        path = next((p for n in (3, 2) if (p := " ".join(words[:n])) in known), None)
+        path = next((p for n in (3, 2) if (p := " ".join(words[:n])) in by_path), None)
         assert path, line
-        options = {name for parameter in known[path].params for name in (*parameter.opts, *parameter.secondary_opts)}
+        options = {name for parameter in by_path[path].params for name in (*parameter.opts, *parameter.secondary_opts)}
         assert {word for word in words if word.startswith("--")} <= options, line
 
 
@@ -139,6 +149,7 @@ def test_the_code_in_contributing_is_that_of_the_example_and_its_test() -> None:
 
 README = ROOT / "README.md"
 TRANSCRIPT = re.compile(r"^\$ (homeostat .*)\n((?:(?!```|\$ ).*\n)*)", re.M)
+WITH_TRANSCRIPTS = [page for page in PAGES if TRANSCRIPT.search(page.read_text(encoding="utf-8"))]
 
 
 def printed_by(call: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -146,29 +157,56 @@ def printed_by(call: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_the_readme_shows_what_the_program_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("page", WITH_TRANSCRIPTS, ids=lambda page: page.name)
+def test_pages_show_what_the_program_prints(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In one directory and in order, as a newcomer would type them. `python tests/test_docs.py` pastes it anew."""
+    """In one directory and in order, as a reader types them. `python tests/test_docs.py` updates the pages."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HOMEOSTAT_STORE", raising=False)
-    shown = TRANSCRIPT.findall(README.read_text(encoding="utf-8"))
-    assert len(shown) >= 4
-    for call, output in shown:
+    for call, output in TRANSCRIPT.findall(page.read_text(encoding="utf-8")):
         assert printed_by(call, capsys) == output, call
 
 
+def test_the_readme_is_short_and_shows_real_output() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert text.count("\n") <= 150
+    assert len(TRANSCRIPT.findall(text)) >= 4
+
+
+def test_the_architecture_page_names_files_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", text)
+    assert len(paths) > 20
+    assert [path for path in paths if not (ROOT / "src" / "homeostat" / path).exists()] == []
+
+
+def test_the_architecture_page_names_every_package() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = {path.parent.name for path in (ROOT / "src" / "homeostat").glob("*/__init__.py")}
+    assert {package for package in packages if f"`{package}/`" not in text} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_that_pages_import_exist(page: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    for line in [line for block in blocks for line in block.splitlines()]:
+        if re.match(r"(from|import) homeostat\b", line):
+            exec(line, {})
+
+
 def paste() -> None:
-    """Write into the README what its commands print now."""
+    """Write into the pages what their commands print now."""
     program = Path(sys.executable).with_name("homeostat")
+    for page in WITH_TRANSCRIPTS:
+        with tempfile.TemporaryDirectory() as folder:
 
-    def anew(match: re.Match[str]) -> str:
-        words = [str(program), *shlex.split(match[1])[1:]]
-        ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-        return f"$ {match[1]}\n{ran.stdout}"
+            def current(match: re.Match[str], folder: str = folder) -> str:
+                words = [str(program), *shlex.split(match[1])[1:]]
+                ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+                return f"$ {match[1]}\n{ran.stdout}"
 
-    with tempfile.TemporaryDirectory() as folder:
-        README.write_text(TRANSCRIPT.sub(anew, README.read_text(encoding="utf-8")), encoding="utf-8")
+            page.write_text(TRANSCRIPT.sub(current, page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
