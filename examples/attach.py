@@ -1,9 +1,9 @@
-"""An application as it was before Homeostat, and the one line that has it looked after:
+"""An ordinary Spark application, and the one line that attaches Homeostat:
 
     spark-submit examples/attach.py
 
-Nothing else changes: the query is never restarted. In the mode `advise`, the default, nothing at all is done to the
-application; `homeostat log` shows what would be.
+Nothing else changes, and the query is never restarted. In the default mode `advise`, Homeostat changes nothing at all.
+`homeostat log` shows what it would do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Sensors that have fallen silent: a State with a value and timers, and Spark's own version in `downtime_spark.py`.
+"""Detect sensors that have stopped sending, with a value and timers. `downtime_spark.py` is Spark's own version.
 
-spark-submit examples/downtime.py
+Run it with: spark-submit examples/downtime.py
 """
 
 from __future__ import annotations

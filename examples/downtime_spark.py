@@ -1,5 +1,6 @@
-"""The downtime detector of Spark's programming guide ("Putting it all together", Row form; Apache License 2.0), which
-`downtime.py` says again. Spark's own text, but for the lines marked `repaired`: as printed it ends with an error.
+"""The downtime detector of Spark's programming guide ("Putting it all together", Row form; Apache License 2.0).
+
+`downtime.py` does the same with Homeostat. Lines marked `repaired` differ from the guide: its code raises an error.
 """
 # mypy: ignore-errors
 # ruff: noqa: C417, N802, N803 - quoted

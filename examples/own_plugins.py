@@ -1,6 +1,6 @@
-"""A user's own detector, diagnoser and resolver: tasks so small that starting them takes longer than their rows.
+"""A detector, a diagnoser and a resolver of your own, for tasks that take longer to start than to run.
 
-Each is a plain object with a name and one verb: nothing is registered, nothing inherited. own_policy.toml names them:
+Each is a plain object with a name and one method, without registration or base class. own_policy.toml uses them:
 
     homeostat sim run examples/own_policy.toml
 """
@@ -35,18 +35,19 @@ class TinyTasks:
             return
         for component in view.topology.names:
             stages = [batch.components.get(component) for batch in batches]
-            known = [stage for stage in stages if stage is not None and stage.complete]
-            if len(known) < len(stages):
+            measured = [stage for stage in stages if stage is not None and stage.complete]
+            if len(measured) < len(stages):
                 yield Symptom(UNKNOWN, component, evidence={"detector": self.name, "missing": "task times"})
                 continue
-            task_s, tasks = float(np.median([stage.run_s / stage.instances for stage in known])), known[-1].instances
+            task_s = float(np.median([stage.run_s / stage.instances for stage in measured]))
+            tasks = measured[-1].instances
             if task_s < self.least_s and tasks > 1:
                 yield Symptom(TINY_TASKS, component, 1.0 - task_s / self.least_s, {"task_s": task_s, "tasks": tasks})
 
 
 @dataclass(frozen=True)
 class OverheadBound:
-    """Tiny tasks are overhead; the tinier, the surer."""
+    """Tiny tasks mean overhead. The smaller the tasks, the higher the probability."""
 
     name: str = "overhead-bound"
 
@@ -59,7 +60,7 @@ class OverheadBound:
 
 @dataclass(frozen=True)
 class FewerTasks:
-    """Half as many tasks, each with twice the rows; `start_s` is what starting one takes."""
+    """Propose half as many tasks, each with twice the rows. `start_s` is the time to start a task."""
 
     start_s: float = 0.02
     name: str = "fewer-tasks"
@@ -74,12 +75,12 @@ class FewerTasks:
             slots = float(latest.workers.slots.sum()) if latest is not None else 1.0
             saved_s = self.start_s * (tasks - tasks // 2) / max(slots, 1.0)
             if 0.0 < saved_s < batch_s:
-                gain = math.log(batch_s / (batch_s - saved_s))  # what the outcome is judged against
+                gain = math.log(batch_s / (batch_s - saved_s))  # the outcome is judged against this
                 prediction = Prediction(gain, (diagnosis.component,), f"a batch takes {saved_s:.1f} s less")
                 patch = Patch({knob: tasks // 2})
                 yield Proposal(self.name, (diagnosis,), patch, diagnosis.component, prediction, saved_s / batch_s)
 
 
 def own_policy() -> Policy:
-    """The three alone, with the default arbiter, guards, memory and judge."""
+    """Only these three parts, with the default arbiter, guards, memory and judge."""
     return Policy("own", (TinyTasks(),), (OverheadBound(),), (FewerTasks(),))

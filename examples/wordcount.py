@@ -1,9 +1,9 @@
-"""A word count that Homeostat starts, regulates and starts again:
+"""A word count that Homeostat starts, regulates and restarts:
 
     homeostat run examples/wordcount.py
 
-The knobs come from `ctx`, so that they can be changed: the number of partitions that `split` works in, and what
-`read_stream` adds to the source. The rest is Spark as usual.
+`ctx` provides the settings that Homeostat can change: the number of partitions of `split`, and the options that
+`read_stream` adds to the source. The rest is ordinary Spark code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TEXT = "to be or not to be"
 
 
 def lines(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """A line of text for each row; it runs on the executors."""
+    """Replace each row by a line of text. This runs on the executors."""
     for batch in batches:
         yield batch.assign(line=TEXT)[["line"]]
 

@@ -1,4 +1,4 @@
-"""The example of a user's own parts: each alone, and all three in the loop, by dotted path and in Python."""
+"""The example plug-ins: each part alone, and all three in the loop, by dotted path and from Python."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ BATCHES = observations(5, TASKS, executors=2, arrival_per_s=100.0, seconds=2.0, 
 TINY = view_of(BATCHES, values={Knob(PARALLELISM, "count"): 100})
 
 
-def test_tiny_tasks_are_seen() -> None:
+def test_tiny_tasks_are_detected() -> None:
     (symptom,) = TinyTasks().detect(TINY)
     assert (symptom.kind, symptom.component) == (TINY_TASKS, "count")
     check_detector(TinyTasks())
 
 
 def test_tiny_tasks_are_overhead() -> None:
-    seen = Symptom(TINY_TASKS, "count", severity=0.5)
-    (diagnosis,) = OverheadBound().diagnose(TINY, [seen])
+    symptom = Symptom(TINY_TASKS, "count", severity=0.5)
+    (diagnosis,) = OverheadBound().diagnose(TINY, [symptom])
     assert (diagnosis.cause, diagnosis.probability) == (OVERHEAD_BOUND, 0.75)
-    check_diagnoser(OverheadBound(), [seen])
+    check_diagnoser(OverheadBound(), [symptom])
 
 
 def test_half_as_many_tasks_are_proposed() -> None:
-    named = Diagnosis(OVERHEAD_BOUND, "count", probability=0.75)
-    (proposal,) = FewerTasks().resolve(TINY, [named])
+    diagnosis = Diagnosis(OVERHEAD_BOUND, "count", probability=0.75)
+    (proposal,) = FewerTasks().resolve(TINY, [diagnosis])
     assert proposal.patch.values == {Knob(PARALLELISM, "count"): 50}
-    check_resolver(FewerTasks(), [named])
+    check_resolver(FewerTasks(), [diagnosis])
 
 
 def test_named_in_the_toml_they_act_beside_the_default_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     scenario = catalogue.load("examples/own_policy.toml")
     result = simulate(scenario, registry.build(scenario.policy, scenario.settings))
-    acted = [taken.because for taken in result.trajectory]
-    assert acted[0] == f"{OVERHEAD_BOUND} at count"
+    reasons = [action.because for action in result.trajectory]
+    assert reasons[0] == f"{OVERHEAD_BOUND} at count"
     assert result.final_parallelism["count"] < 200
     assert result.as_json()["converged"]
 
