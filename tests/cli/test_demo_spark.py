@@ -21,7 +21,7 @@ from rich.live import Live
 from homeostat.cli import pictures
 from homeostat.cli.demo_display import Lines, Picture, Silent, print_comparison, print_summary
 from homeostat.core.records import Record
-from homeostat.lab.demonstration import REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan, Variant
+from homeostat.lab.demonstration import REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan, Variant, perform_each
 from homeostat.lab.faults import executor_processes
 from homeostat.lab.source_control import ControlFile
 from homeostat.runtime.launch import LEASE, SUPERVISOR
@@ -153,20 +153,17 @@ def test_the_source_is_told_of_a_load_that_falls_early(tmp_path: Path) -> None:
     assert shown.events[-1].text == "the load falls: 2,000 → 600 rows/s"
 
 
-def test_in_a_comparison_the_others_are_given_everything_when_the_first_was(
-    homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[float] = []
+def test_in_a_comparison_the_others_get_the_load_and_the_fault_when_the_first_did() -> None:
+    variants = (REGULATED, UNREGULATED, SPARKS_OWN)
+    performed: list[tuple[Variant, float]] = []
 
-    def run(self: Performance) -> Timeline:
-        given.append(self.plan.slow_at_s)
-        if self.variant == REGULATED:
-            self.plan = replace(self.plan, slow_at_s=61.0)
-        return timeline(self.variant.title)
+    def perform(plan: Plan, variant: Variant) -> tuple[Timeline, Plan]:
+        performed.append((variant, plan.slow_at_s))
+        return timeline(variant.title), replace(plan, slow_at_s=61.0) if variant == REGULATED else plan
 
-    monkeypatch.setattr(Performance, "run", run)
-    assert homeostat("demo", "--compare", "--json").code == 0
-    assert given == [Plan().slow_at_s, 61.0, 61.0]
+    timelines = perform_each(variants, PLAN, perform)
+    assert performed == [(REGULATED, PLAN.slow_at_s), (UNREGULATED, 61.0), (SPARKS_OWN, 61.0)]
+    assert [each.title for each in timelines] == [variant.title for variant in variants]
 
 
 def test_in_lines_each_event_is_told_once(tmp_path: Path) -> None:
@@ -244,6 +241,7 @@ def test_what_an_earlier_demonstration_left_is_removed(tmp_path: Path) -> None:
     assert {path.name for path in directory.iterdir()} == {LEASE, "wordcount.py", "homeostat.toml"}
 
 
+@pytest.mark.spark
 @pytest.mark.soak
 @pytest.mark.parametrize("variant", [REGULATED, UNREGULATED, SPARKS_OWN], ids=lambda variant: variant.name)
 def test_a_short_one_on_real_spark_loses_nothing_and_leaves_nothing(tmp_path: Path, variant: Variant) -> None:
@@ -257,6 +255,7 @@ def test_a_short_one_on_real_spark_loses_nothing_and_leaves_nothing(tmp_path: Pa
     assert executor_processes(shown.about["application"]) == {}
 
 
+@pytest.mark.spark
 @pytest.mark.soak
 def test_the_state_that_it_leaves_is_looked_into_and_moved_as_the_readme_says(
     homeostat: Homeostat, tmp_path: Path

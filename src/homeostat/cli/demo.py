@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from homeostat.lab.demonstration import Variant, Viewer
     from homeostat.sim.scenario.spec import Scenario
     from homeostat.sim.simulation import RunResult
+    from homeostat.views.timeline import Timeline
 
 SPARK, SIM = "spark", "sim"
 SCENARIO = "demo"
@@ -88,20 +89,20 @@ def _can_draw() -> bool:
 def _on_spark(compare: bool, live: bool, picture: Path, report: Path | None, show: bool, json: bool) -> None:
     from homeostat.cli import pictures
     from homeostat.cli.demo_display import print_comparison, print_summary
-    from homeostat.lab.demonstration import LOG, REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan
+    from homeostat.lab.demonstration import LOG, REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan, perform_each
 
-    pictures.check_format(picture)  # fail now, not after minutes
-    plan = Plan()
-    variants = (REGULATED, UNREGULATED, SPARKS_OWN) if compare else (REGULATED,)
-    timelines = []
-    for variant in variants:
+    def perform(plan: Plan, variant: Variant) -> tuple[Timeline, Plan]:
         screen, viewer = _viewer(variant, live, json)
         with _dashboard(variant, show and not json), screen:
             performance = Performance(plan, variant, HOME, viewer)
-            timelines.append(performance.run())
-        plan = performance.plan  # the other runs get the load and the fault at the same times as the first
+            timeline = performance.run()
         if not json:
-            print_summary(timelines[-1])
+            print_summary(timeline)
+        return timeline, performance.plan
+
+    pictures.check_format(picture)  # fail now, not after minutes
+    variants = (REGULATED, UNREGULATED, SPARKS_OWN) if compare else (REGULATED,)
+    timelines = perform_each(variants, Plan(), perform)
     if json:
         print_json([timeline.as_json() for timeline in timelines])
     elif compare:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -306,6 +306,21 @@ class Performance:
     @property
     def _checkpoint(self) -> Path:
         return self.directory / "checkpoints" / NAME
+
+
+def perform_each(
+    variants: Sequence[Variant], plan: Plan, perform: Callable[[Plan, Variant], tuple[Timeline, Plan]]
+) -> list[Timeline]:
+    """Runs the variants one after the other. `perform` returns the plan as it was carried out.
+
+    The first variant may hasten its plan. The others get the load and the fault at the same times, so that the runs
+    can be compared.
+    """
+    timelines = []
+    for variant in variants:
+        timeline, plan = perform(plan, variant)
+        timelines.append(timeline)
+    return timelines
 
 
 def _last_line(path: Path) -> str:
