@@ -9,26 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeostat.core.configuration import PARALLELISM, Capabilities, Configuration, Knob, KnobSpec
-from homeostat.core.cycle import Trace
 from homeostat.core.digest import ComponentDigest, Digest
 from homeostat.core.errors import ConfigError
 from homeostat.core.findings import Prediction, Proposal
 from homeostat.core.observation import NAN, Observation
-from homeostat.core.policy import Policy
 from homeostat.core.topology import Topology
 from homeostat.core.trial import Trial
 from homeostat.core.view import View
 from homeostat.policies.paper import PaperJudge, PaperSettings, alert, provisioning_paper, throughput_paper
 from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.paper_actions import heron_stage_pressure, scale_down_target, scale_up_target
-from homeostat.sim.scenario import catalogue
-from homeostat.sim.simulation import RunResult, simulate
-
-Think = Callable[..., Trace]
+from support.one_thought import only, think, think_batches
+from support.trajectories import path, run
 
 
 @pytest.mark.parametrize(
@@ -69,16 +65,11 @@ def test_scale_down_leaves_four_fifths_and_takes_at_least_one(parallelism: int, 
     assert scale_down_target(parallelism, 0.8, minimum) == target
 
 
-def only(trace: Trace) -> Proposal:
-    (proposal,) = trace.proposals
-    return proposal
-
-
 def values(proposal: Proposal) -> dict[str, float]:
     return {str(knob): value for knob, value in proposal.patch.values.items()}
 
 
-def test_pressure_without_skew_scales_the_most_downstream_component_up(think: Think) -> None:
+def test_pressure_without_skew_scales_the_most_downstream_component_up() -> None:
     proposal = only(
         think(
             provisioning_paper(),
@@ -99,7 +90,7 @@ def test_pressure_without_skew_scales_the_most_downstream_component_up(think: Th
     assert proposal.because[0].evidence["holds back"] == "flatmap"
 
 
-def test_a_queue_that_is_long_at_one_instance_only_has_its_worker_replaced(think: Think) -> None:
+def test_a_queue_that_is_long_at_one_instance_only_has_its_worker_replaced() -> None:
     trace = think(
         provisioning_paper(),
         {"count": {"pressured_s": [0.0, 6.0, 0.0], "pending_rows": [10, 1e4, 10], "run_s": [2.5, 10.0, 2.5]}},
@@ -118,19 +109,19 @@ HOT: Mapping[str, list[float]] = {
 }
 
 
-def test_skew_is_spread_over_twice_as_many_instances_but_not_over_more_than_there_are(think: Think) -> None:
+def test_skew_is_spread_over_twice_as_many_instances_but_not_over_more_than_there_are() -> None:
     assert values(think(provisioning_paper(), {"count": HOT}).proposals[0]) == {"spread.count": 2}
     assert values(think(provisioning_paper(), {"count": HOT}, spread=2).proposals[0]) == {"spread.count": 3}
 
 
 @pytest.mark.parametrize(("spread", "why"), [(3, "spread.count is 3 already"), (None, "has no spread.count")])
-def test_skew_that_cannot_be_spread_is_told(think: Think, spread: int | None, why: str) -> None:
+def test_skew_that_cannot_be_spread_is_told(spread: int | None, why: str) -> None:
     first = think(provisioning_paper(), {"count": HOT}, spread=spread).proposals[0]
     assert (first.kind, first.cause) == ("alert", "data-skew")
     assert why in first.message
 
 
-def test_nothing_pending_and_no_pressure_shrinks_by_a_fifth(think: Think) -> None:
+def test_nothing_pending_and_no_pressure_shrinks_by_a_fifth() -> None:
     proposal = only(think(provisioning_paper(), {"count": {"rows": [1000.0] * 10}}))
     assert (proposal.kind, values(proposal)) == ("scale-down", {"parallelism.count": 8})
     assert proposal.prediction is not None
@@ -138,23 +129,23 @@ def test_nothing_pending_and_no_pressure_shrinks_by_a_fifth(think: Think) -> Non
 
 
 @pytest.mark.parametrize("pending_rows", [200.0, 1e4])
-def test_pending_work_keeps_what_there_is(think: Think, pending_rows: float) -> None:
+def test_pending_work_keeps_what_there_is(pending_rows: float) -> None:
     """A row takes 5 ms here, so that 200 rows are a second of work."""
     trace = think(provisioning_paper(), {"count": {"pending_rows": [pending_rows] * 10}})
     assert trace.proposals == ()
 
 
-def test_a_short_look_decides_nothing(think: Think) -> None:
+def test_a_short_look_decides_nothing() -> None:
     trace = think(provisioning_paper(), {"count": {"rows": [1000.0] * 10, "pressured_s": [5.0] * 10}}, ticks=9)
     assert (trace.symptoms, trace.proposals) == ((), ())
 
 
-def test_pressure_below_the_noise_filter_is_none(think: Think) -> None:
+def test_pressure_below_the_noise_filter_is_none() -> None:
     trace = think(provisioning_paper(), {"count": {"pressured_s": [0.19], "pending_rows": [1e4]}})
     assert trace.symptoms == ()
 
 
-def test_a_queue_that_grows_is_seen_before_it_holds_anything_back(think: Think) -> None:
+def test_a_queue_that_grows_is_seen_before_it_holds_anything_back() -> None:
     def grow(observation: Observation) -> Observation:
         sample = observation.tasks["count"]
         longer = replace(sample, pending_rows=sample.pending_rows + 11.0 * observation.at_s)
@@ -174,7 +165,7 @@ def lacking(component: str, *columns: str) -> Callable[[Observation], Observatio
     return damage
 
 
-def test_unknown_pressure_is_said_and_never_taken_for_health(think: Think) -> None:
+def test_unknown_pressure_is_said_and_never_taken_for_health() -> None:
     trace = think(provisioning_paper(), {"count": {"rows": [1000.0] * 10}}, damage=lacking("count", "pressured_s"))
     assert {(s.kind, s.component, s.evidence["detector"]) for s in trace.symptoms} >= {
         ("unknown", "count", "pressure"),
@@ -184,7 +175,7 @@ def test_unknown_pressure_is_said_and_never_taken_for_health(think: Think) -> No
     assert not any(p.patch for p in trace.proposals)
 
 
-def test_what_cannot_be_told_is_told_with_its_reason_once_it_has_stood(think: Think) -> None:
+def test_what_cannot_be_told_is_told_with_its_reason_once_it_has_stood() -> None:
     diagnosis = think(provisioning_paper(), {}, damage=lacking("count", "pressured_s")).diagnoses[0]
     view = View(300.0, Topology(()), Configuration(), Capabilities(), standing_since_s={("inconclusive", "count"): 0.0})
     (told,) = Alert().resolve(view, [diagnosis])
@@ -196,7 +187,7 @@ COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s")
 FLOWS = ("rows", "arrival_per_s", "pending_rows")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None)
 @given(
     tasks=st.sets(
         st.tuples(st.sampled_from(["source", "flatmap", "count"]), st.sampled_from(COLUMNS), st.integers(0, 3))
@@ -205,7 +196,7 @@ FLOWS = ("rows", "arrival_per_s", "pending_rows")
     ticks=st.sets(st.integers(19, 29), min_size=1),
 )
 def test_no_subset_of_missing_metrics_leads_to_a_scale_down(
-    think: Think, tasks: set[tuple[str, str, int]], flows: set[str], ticks: set[int]
+    tasks: set[tuple[str, str, int]], flows: set[str], ticks: set[int]
 ) -> None:
     def damage(observation: Observation) -> Observation:
         if observation.batch not in ticks:
@@ -225,7 +216,7 @@ def test_no_subset_of_missing_metrics_leads_to_a_scale_down(
     assert bool(shrinks) == (not tasks and not flows)
 
 
-def test_sources_grow_by_what_the_objective_lacks(think: Think) -> None:
+def test_sources_grow_by_what_the_objective_lacks() -> None:
     proposal = only(think(throughput_paper(), {}, arrival_per_s=400.0, taken_per_s=100.0, throughput_per_s=400.0))
     assert (proposal.kind, proposal.cause, values(proposal)) == (
         "scale-source",
@@ -234,12 +225,12 @@ def test_sources_grow_by_what_the_objective_lacks(think: Think) -> None:
     )
 
 
-def test_an_objective_that_is_nearly_met_is_met(think: Think) -> None:
+def test_an_objective_that_is_nearly_met_is_met() -> None:
     trace = think(throughput_paper(), {}, arrival_per_s=400.0, taken_per_s=393.0, throughput_per_s=400.0)
     assert trace.proposals == ()
 
 
-def test_an_objective_out_of_reach_is_told(think: Think) -> None:
+def test_an_objective_out_of_reach_is_told() -> None:
     source = Knob(PARALLELISM, "source")
     at_bound = think(
         throughput_paper(),
@@ -255,7 +246,7 @@ def test_an_objective_out_of_reach_is_told(think: Think) -> None:
     assert (only(too_little).kind, only(too_little).cause) == ("alert", "source-limited")
 
 
-def test_the_alert_policy_tells_where_what_and_what_to_do_and_changes_nothing(think: Think) -> None:
+def test_the_alert_policy_tells_where_what_and_what_to_do_and_changes_nothing() -> None:
     trace = think(alert(), {"count": {"pressured_s": [0.0, 6.0, 0.0], "pending_rows": [10, 1e4, 10]}})
     proposal = only(trace)
     assert not proposal.patch
@@ -263,7 +254,7 @@ def test_the_alert_policy_tells_where_what_and_what_to_do_and_changes_nothing(th
     assert "What to do: restart it elsewhere" in proposal.message
 
 
-def test_batches_that_take_longer_than_their_trigger_get_executors_once(think_batches: Think) -> None:
+def test_batches_that_take_longer_than_their_trigger_get_executors_once() -> None:
     trace = think_batches(provisioning_paper(), seconds=20.0, rows=1000.0, tasks={"count": {"run_s": [9.0] * 4}})
     assert [(s.kind, s.component) for s in trace.symptoms] == [("pressure", "count")]
     proposal = only(trace)
@@ -272,12 +263,12 @@ def test_batches_that_take_longer_than_their_trigger_get_executors_once(think_ba
     assert proposal.prediction.touched == ("count", "source", "flatmap")
 
 
-def test_batches_that_leave_rows_behind_are_under_pressure_though_they_are_quick(think_batches: Think) -> None:
+def test_batches_that_leave_rows_behind_are_under_pressure_though_they_are_quick() -> None:
     trace = think_batches(provisioning_paper(), seconds=3.0, rows=500.0, pending_rows=5e5)
     assert [round(s.severity, 3) for s in trace.symptoms if s.kind == "pressure"] == [0.5]
 
 
-def test_a_worker_whose_tasks_take_longer_is_replaced(think_batches: Think) -> None:
+def test_a_worker_whose_tasks_take_longer_is_replaced() -> None:
     slow = {"count": {"run_s": [4.0, 4.0, 18.0, 4.0]}}
     first = think_batches(provisioning_paper(), seconds=20.0, rows=1000.0, tasks=slow).proposals[0]
     assert (first.kind, set(first.patch.retire)) == ("replace", {"exec-2"})
@@ -285,7 +276,7 @@ def test_a_worker_whose_tasks_take_longer_is_replaced(think_batches: Think) -> N
 
 @pytest.mark.parametrize(("seconds", "target"), [(6.0, {"executors.app": 3}), (8.0, None)])
 def test_batches_that_leave_most_of_the_trigger_unused_give_executors_back(
-    think_batches: Think, seconds: float, target: Mapping[str, float] | None
+    seconds: float, target: Mapping[str, float] | None
 ) -> None:
     proposals = think_batches(provisioning_paper(), seconds=seconds).proposals
     assert [values(p) for p in proposals] == ([target] if target else [])
@@ -333,14 +324,6 @@ def test_shrinking_is_taken_back_when_trouble_follows(unhealthy: str, verdict: s
 def test_settings_that_make_no_sense_are_refused_by_name(changed: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=next(iter(changed))):
         PaperSettings(**changed)
-
-
-def run(name: str, policy: Policy) -> RunResult:
-    return simulate(catalogue.load(name), policy)
-
-
-def path(result: RunResult, *components: str) -> list[tuple[float, ...]]:
-    return [tuple(taken.parallelism[name] for name in components) for taken in result.trajectory]
 
 
 def test_e7_climbs_one_stage_at_a_time_and_then_rests() -> None:

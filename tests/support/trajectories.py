@@ -1,0 +1,15 @@
+"""A shipped scenario under a policy, and the sizes it went through."""
+
+from __future__ import annotations
+
+from homeostat.core.policy import Policy
+from homeostat.sim.scenario import catalogue
+from homeostat.sim.simulation import RunResult, simulate
+
+
+def run(name: str, policy: Policy) -> RunResult:
+    return simulate(catalogue.load(name), policy)
+
+
+def path(result: RunResult, *components: str) -> list[tuple[float, ...]]:
+    return [tuple(taken.parallelism[name] for name in components) for taken in result.trajectory]
