@@ -12,6 +12,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ import pytest
 import typer
 
 from homeostat.cli.main import app, run
+from homeostat.core.records import CONTENTS
 from homeostat.policies import registry
+from homeostat.sim.scenario import catalogue
+from homeostat.sim.simulation import simulate
 from support.paths import ROOT
 
 COMMANDS = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
@@ -185,6 +189,26 @@ def test_the_architecture_page_names_every_package() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     packages = {path.parent.name for path in (ROOT / "src" / "homeostat").glob("*/__init__.py")}
     assert {package for package in packages if f"`{package}/`" not in text} == set()
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_every_key_of_a_record_is_documented(kind: str) -> None:
+    page = (ROOT / "docs" / "reference" / "log.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith(f"| `{kind}` |"))
+    documented = set(re.findall(r"`(\w+)`", row))
+    if "as for a proposal" in row:
+        documented |= set(re.findall(r"`(\w+)`", next(x for x in page.splitlines() if x.startswith("| `proposal` |"))))
+    keys = {each.metadata.get("key", each.name) for each in fields(CONTENTS[kind])}
+    assert keys - {"extra"} - documented == set()
+
+
+def test_the_scenario_of_the_tutorial_runs() -> None:
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```toml\n(name = .*?)^```", page, re.M | re.S)
+    scenario = catalogue.loads(text, "rush.toml")
+    result = simulate(scenario, registry.build(scenario.policy, scenario.settings))
+    assert result.as_json()["converged"]
+    assert len(result.trajectory) > 1
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -41,16 +41,16 @@ def type_of(entry: Entry) -> str:
 
 
 def inner_metadata(members: list[Any]) -> list[object]:
-    found = [part for member in members for part in getattr(member, "__metadata__", ())]
-    return [constraint for part in found for constraint in getattr(part, "metadata", [part])]
+    parts = [part for member in members for part in getattr(member, "__metadata__", ())]
+    return [constraint for part in parts for constraint in getattr(part, "metadata", [part])]
 
 
 def bounds(metadata: list[object]) -> list[str]:
     signs = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
-    found = [
+    limits = [
         f"{sign} {getattr(part, name):g}" for part in metadata for name, sign in signs.items() if hasattr(part, name)
     ]
-    return [" and ".join(found)] if found else []
+    return [" and ".join(limits)] if limits else []
 
 
 def row(entry: Entry) -> str:
@@ -61,16 +61,16 @@ def row(entry: Entry) -> str:
 
 def tables() -> dict[str, str]:
     """Heading → the table below it."""
-    found: dict[str, str] = {}
+    by_heading: dict[str, str] = {}
     for entry in config.entries():
         heading = f"`[{entry.path[0]}]`" if len(entry.path) == 2 else "Top level"
-        found[heading] = found.get(heading, HEAD) + row(entry)
-    return found
+        by_heading[heading] = by_heading.get(heading, HEAD) + row(entry)
+    return by_heading
 
 
 @pytest.mark.parametrize("heading", tables())
 def test_every_setting_is_documented_as_it_is(heading: str) -> None:
-    """`python tests/test_settings_docs.py` writes the tables anew."""
+    """`python tests/test_settings_docs.py` updates the tables."""
     section = documentation().split(f"\n## {heading}\n")[1].split("\n## ")[0]
     assert "".join(re.findall(r"^\|.*\n", section, re.M)) == tables()[heading]
 
@@ -111,7 +111,7 @@ def test_the_refusals_of_the_documentation_are_real(example: Path) -> None:
     example.write_text(text.replace('settle = "2 min"', "settle = 120"), encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
         config.check(example)
-    assert f"told at once:\n\n```\n{refused.value.line}\n```" in documentation()
+    assert f"reported together:\n\n```\n{refused.value.line}\n```" in documentation()
 
 
 def test_every_peer_refuses_a_cost_limit_as_the_documentation_says(example: Path) -> None:

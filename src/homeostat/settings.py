@@ -19,17 +19,17 @@ class GuardSettings(Table):
     """What the loop may do at most, and how fast."""
 
     largest_change: Factor = Field(
-        default=5.0, description="no knob but tasks and spreads grows by more than this factor in one step"
+        default=5.0, description="largest factor by which a knob grows in one step, except tasks and spreads"
     )
     largest_shrink: Factor = Field(
-        default=2.0, description="no knob but tasks and spreads shrinks by more than this factor in one step"
+        default=2.0, description="largest factor by which a knob shrinks in one step, except tasks and spreads"
     )
-    cooldown: Duration = Field(default=60.0, description="least time between two actions on one query")
-    cooldown_shrink: Duration = Field(default=300.0, description="least time between an action and a shrinking one")
+    cooldown: Duration = Field(default=60.0, description="shortest time between two actions on one query")
+    cooldown_shrink: Duration = Field(default=300.0, description="shortest time between an action and a shrinking one")
     confirm: Duration = Field(
         default=300.0,
-        description="how long something must be wanted smaller before it is; what is not wanted for so long yet holds "
-        "up what is, for as long again at most",
+        description="how long a smaller size must be wanted before it is set; a knob that is not confirmed yet delays "
+        "the confirmed ones, for at most the same time again",
     )
 
     @model_validator(mode="after")
@@ -44,70 +44,86 @@ class GuardSettings(Table):
 
 
 class LoopSettings(Table):
-    """The cycle of the default flavour."""
+    """The cycle of the default policies."""
 
-    cadence: Duration = Field(default=0.0, description="least time between two cycles; 0: one for each observation")
-    settle: PositiveDuration = Field(default=120.0, description="time an action is given before it is judged for good")
+    cadence: Duration = Field(default=0.0, description="shortest time between two cycles; 0: one per observation")
+    settle: PositiveDuration = Field(
+        default=120.0, description="time to settle after an action, before it is finally judged"
+    )
     window: PositiveDuration = Field(
-        default=600.0, description="how far back detectors look, never to before the last action"
+        default=600.0, description="how far back detectors look, but never before the last action"
     )
-    act_above: Share = Field(default=0.6, description="probability from which a diagnosis is acted upon")
+    act_above: Share = Field(default=0.6, description="act on a diagnosis from this probability on")
     patience: Duration = Field(
-        default=300.0, description="how long evidence is gathered before the cheapest reversible action is tried"
+        default=300.0, description="how long to gather evidence before the cheapest reversible action is tried"
     )
-    catch_up: PositiveDuration = Field(default=600.0, description="in how long a backlog shall be worked off")
+    catch_up: PositiveDuration = Field(default=600.0, description="time in which a backlog should be processed")
 
 
 class PlanningSettings(Table):
-    """What the models are asked, and how far they are relied upon."""
+    """What the planner must achieve, and when its models are used."""
 
     confidence: Annotated[Share, Field(ge=0.5, lt=1)] = Field(
-        default=0.9, description="how sure a plan must be that the objective will hold"
+        default=0.9, description="how sure a plan must be that it keeps the objective"
     )
-    horizon: PositiveDuration = Field(default=1800.0, description="for how long it shall hold")
+    horizon: PositiveDuration = Field(default=1800.0, description="for how long a plan must keep the objective")
     largest_error: Annotated[float, Field(gt=0)] = Field(
         default=0.5,
-        description="mean error of predictions, in ln, above which the paper's step by the pressure is taken instead",
+        description="mean error of predictions, in ln, above which the paper's step is used instead of the model",
     )
-    ahead: bool = Field(
-        default=True, description="whether to act ahead of a rise of the load, where its forecast is worth it"
-    )
+    ahead: bool = Field(default=True, description="act before a forecast rise of the load, if the forecast is usable")
     gives_way: GivesWay = Field(
         default="latency",
-        description="what is given up where latency, throughput and the cost limit cannot be held together; of the "
-        "throughput only what it asks for beyond what arrives",
+        description="what to give up if latency, throughput and the cost limit cannot all be met; of the throughput, "
+        "only what exceeds the arrivals",
     )
 
 
 class SensitivitySettings(Table):
-    """How sure the default flavour's detectors must be."""
+    """How sure the detectors of the default policies must be."""
 
-    slack: Annotated[float, Field(ge=0)] = Field(default=0.1, description="subtracted from each whitened residual")
-    shrink_slack: Annotated[float, Field(ge=0)] = Field(default=0.5, description="the same before shrinking")
-    alarm: Annotated[float, Field(gt=0)] = Field(
-        default=10.0, description="cumulated sum that counts as a rise of the load"
+    slack: Annotated[float, Field(ge=0)] = Field(
+        default=0.1, description="CUSUM slack: subtracted from each whitened residual"
     )
-    shrink_alarm: Annotated[float, Field(gt=0)] = Field(default=13.0, description="cumulated sum that counts as a fall")
-    floor: Annotated[float, Field(gt=0)] = Field(default=0.05, description="the smallest noise that is believed")
-    outlier: Annotated[float, Field(gt=0)] = Field(default=4.0, description="robust deviations from the peers")
-    ratio: Factor = Field(default=1.5, description="times the peers, at least, for an instance to be apart from them")
+    shrink_slack: Annotated[float, Field(ge=0)] = Field(default=0.5, description="the same for shrinking")
+    alarm: Annotated[float, Field(gt=0)] = Field(
+        default=10.0, description="cumulative sum that counts as a rise of the load"
+    )
+    shrink_alarm: Annotated[float, Field(gt=0)] = Field(
+        default=13.0, description="cumulative sum that counts as a fall"
+    )
+    floor: Annotated[float, Field(gt=0)] = Field(default=0.05, description="smallest noise that is assumed")
+    outlier: Annotated[float, Field(gt=0)] = Field(
+        default=4.0, description="robust deviations from its peers at which an instance is an outlier"
+    )
+    ratio: Factor = Field(default=1.5, description="smallest ratio to its peers at which an instance is an outlier")
 
 
 class PaperSettings(Table):
-    """The paper's thresholds, for the `paper` flavours and `alert`."""
+    """The thresholds of the paper's policies and of `alert`."""
 
     cadence: PositiveDuration = Field(default=60.0, description="time between two cycles")
     settle: PositiveDuration = Field(
-        default=180.0, description="time after an action in which nothing is judged or done"
+        default=180.0, description="time after an action in which nothing is judged or changed"
     )
-    window: PositiveDuration = Field(default=120.0, description="how far back measurements are averaged")
-    fence: bool = Field(default=True, description="whether a step grows at most fivefold")
+    window: PositiveDuration = Field(
+        default=120.0, description="length of the window over which measurements are averaged"
+    )
+    fence: bool = Field(default=True, description="limit the growth of a step to a factor of five")
     noise_filter: Share = Field(default=0.02, description="back-pressure below this share is noise")
-    rate_skew: Factor = Field(default=1.5, description="largest over smallest processing rate that counts as skew")
-    queue_skew: Factor = Field(default=20.0, description="largest over smallest queue that counts as skew")
-    shrink_factor: Annotated[float, Field(gt=0, lt=1)] = Field(default=0.8, description="what a scale-down leaves")
-    idle_pending: Duration = Field(default=0.7, description="pending work per instance that counts as none")
-    blacklist_ratio: Share = Field(default=0.5, description="share of invocations without benefit that blacklists")
+    rate_skew: Factor = Field(
+        default=1.5, description="ratio of the largest to the smallest processing rate that counts as skew"
+    )
+    queue_skew: Factor = Field(
+        default=20.0, description="ratio of the largest to the smallest queue that counts as skew"
+    )
+    shrink_factor: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.8, description="share of the instances that remains after a scale-down"
+    )
+    idle_pending: Duration = Field(default=0.7, description="pending work per instance up to which it counts as idle")
+    blacklist_ratio: Share = Field(
+        default=0.5, description="share of invocations without benefit above which an action is blacklisted"
+    )
 
     @model_validator(mode="after")
     def _window_within_settling(self) -> PaperSettings:
@@ -119,16 +135,16 @@ class PaperSettings(Table):
 
 
 class PluginSettings(Table):
-    """A user's own parts, each named by its dotted path: `package.module:name`."""
+    """Your own parts, each named by its dotted path: `package.module:name`."""
 
     detectors: list[str] = Field(default_factory=list, description="added to the policy's detectors")
     diagnosers: list[str] = Field(default_factory=list, description="added to the policy's diagnosers")
     resolvers: list[str] = Field(default_factory=list, description="added to the policy's resolvers")
     forecasters: list[str] = Field(
-        default_factory=list, description="added to the candidates of every forecast; `statsforecast` is one, too"
+        default_factory=list, description="added to the candidates of every forecast; `statsforecast` is also accepted"
     )
     proposers: list[str] = Field(
-        default_factory=list, description="schedulers that are asked for configurations in every plan"
+        default_factory=list, description="schedulers that propose configurations for every plan"
     )
 
     @field_validator("detectors", "diagnosers", "resolvers", "forecasters", "proposers")
@@ -136,8 +152,8 @@ class PluginSettings(Table):
     def _dotted(cls, paths: list[str], info: ValidationInfo) -> list[str]:
         for path in paths:
             module, colon, name = path.partition(":")
-            known = info.field_name == "forecasters" and path == STATSFORECAST
-            if not (known or (colon and module and name)):
+            built_in = info.field_name == "forecasters" and path == STATSFORECAST
+            if not (built_in or (colon and module and name)):
                 raise ValueError(f"'{path}' is not a dotted path; write package.module:name")
         return paths
 
