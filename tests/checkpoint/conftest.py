@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from homeostat.spark.cluster.session import ROCKSDB
+from support.small_checkpoint import put, write_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -212,3 +213,13 @@ def checkpoint_of(masters: Callable[[str], Path], tmp_path: Path) -> Callable[[s
         return target
 
     return copy
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A checkpoint with the batches 0 and 1."""
+    path = tmp_path / "ckpt"
+    put(path / "metadata", '{"id": "the-query"}')
+    for batch in (0, 1):
+        write_batch(path, batch)
+    return path

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from homeostat.checkpoint.damage import DamagedError, find_damage, require_sound
-from homeostat.checkpoint.file_formats import end_problem, stream_problem
 from homeostat.checkpoint.files import HadoopFiles
 from homeostat.checkpoint.metadata import Checkpoint, open_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
 CheckpointOf = Callable[[str], Path]
+
 Break = Callable[[Path], object]
 
 
@@ -73,30 +74,30 @@ CASES: dict[str, tuple[str, str, Break, str]] = {
     "truncated delta": ("counts-hdfs", "state/0/2/4.delta", cut, "is cut off"),
     "empty delta": ("counts-hdfs", "state/0/2/4.delta", empty, "is empty"),
     "truncated changelog": ("counts", "state/0/2/4.changelog", cut, "is cut off"),
-    "truncated snapshot": ("counts", "state/0/0/2.zip", cut, "is no whole zip file"),
-    "changed snapshot": ("counts", "state/0/0/2.zip", flip, "differs from its checksums"),
-    "changed delta": ("counts-hdfs", "state/0/0/3.delta", flip, "differs from its checksums"),
-    "foreign file in a store": ("counts", "state/0/1/notes.txt", foreign, "is a foreign file"),
-    "foreign file among partitions": ("counts", "state/0/notes.txt", foreign, "is a foreign file"),
-    "foreign file in a log": ("counts", "offsets/notes.txt", foreign, "is a foreign file"),
-    "offsets of a later version": ("counts", "offsets/3", newer, "has version 9, and Spark knows 1 to 2"),
-    "commit of a later version": ("counts", "commits/3", newer, "has version 9, and Spark knows 1 to 3"),
+    "truncated snapshot": ("counts", "state/0/0/2.zip", cut, "is not a complete zip file"),
+    "changed snapshot": ("counts", "state/0/0/2.zip", flip, "does not match its checksum"),
+    "changed delta": ("counts-hdfs", "state/0/0/3.delta", flip, "does not match its checksum"),
+    "foreign file in a store": ("counts", "state/0/1/notes.txt", foreign, "does not belong to a checkpoint"),
+    "foreign file among partitions": ("counts", "state/0/notes.txt", foreign, "does not belong to a checkpoint"),
+    "foreign file in a log": ("counts", "offsets/notes.txt", foreign, "does not belong to a checkpoint"),
+    "offsets of a later version": ("counts", "offsets/3", newer, "has version 9, but Spark reads only versions 1 to 2"),
+    "commit of a later version": ("counts", "commits/3", newer, "has version 9, but Spark reads only versions 1 to 3"),
     "operator of a later version": ("counts", "state/0/_metadata/metadata", newer, "has version 9"),
-    "truncated offsets": ("counts", "offsets/2", torn, "is cut off or holds something else"),
+    "truncated offsets": ("counts", "offsets/2", torn, "is cut off or overwritten"),
     "empty commit": ("counts", "commits/1", empty, "is empty"),
-    "truncated commit": ("counts", "commits/1", torn, "is cut off or holds something else"),
-    "last commit truncated": ("counts", "commits/3", torn, "is cut off or holds something else"),
-    "changed commit": ("counts-ids", "commits/1", flip, "differs from its checksums"),
-    "truncated offset of a source": ("counts", "offsets/2", cut, "an offset is no JSON"),
+    "truncated commit": ("counts", "commits/1", torn, "is cut off or overwritten"),
+    "last commit truncated": ("counts", "commits/3", torn, "is cut off or overwritten"),
+    "changed commit": ("counts-ids", "commits/1", flip, "does not match its checksum"),
+    "truncated offset of a source": ("counts", "offsets/2", cut, "an offset is not JSON"),
     "missing entry of a file source": ("counts", "sources/0/1", Path.unlink, "is missing"),
     "empty entry of a file source": ("counts", "sources/0/3", empty, "is empty"),
-    "changed entry of a file source": ("counts", "sources/0/2", flip, "differs from its checksums"),
-    "changed schema": ("counts", "state/0/0/_metadata/schema", flip, "differs from its checksums"),
+    "changed entry of a file source": ("counts", "sources/0/2", flip, "does not match its checksum"),
+    "changed schema": ("counts", "state/0/0/_metadata/schema", flip, "does not match its checksum"),
     "missing commit": ("counts", "commits/1", Path.unlink, "is missing"),
     "missing offsets": ("counts", "offsets/3", Path.unlink, "is missing"),
     "missing metadata": ("counts", "metadata", Path.unlink, "is missing"),
-    "unreadable metadata": ("counts", "metadata", torn, "is no JSON"),
-    "missing partition": ("counts", "state/0/2", shutil.rmtree, "holds no state"),
+    "unreadable metadata": ("counts", "metadata", torn, "is not JSON"),
+    "missing partition": ("counts", "state/0/2", shutil.rmtree, "contains no state"),
     "missing side of a join": ("pairs", "state/0/1/left-keyToNumValues/4.changelog", Path.unlink, "behind"),
 }
 
@@ -122,10 +123,10 @@ def test_a_file_that_a_snapshot_shares_is_missing_or_cut(checkpoint_of: Checkpoi
     whole = table.read_bytes()
     table.write_bytes(whole[:-1])
     (found,) = find_damage(open_checkpoint(str(root)), 1)
-    assert found.what == f"has {len(whole) - 1} bytes, and should have {len(whole)}, and 2.zip needs it"
+    assert found.what == f"has {len(whole) - 1} bytes instead of {len(whole)}, but 2.zip needs it"
     table.unlink()
     (found,) = find_damage(open_checkpoint(str(root)), 1)
-    assert (found.path, found.what) == (f"state/0/0/SSTs/{table.name}", "is missing, and 2.zip needs it")
+    assert (found.path, found.what) == (f"state/0/0/SSTs/{table.name}", "is missing, but 2.zip needs it")
 
 
 def test_a_processor_that_was_moved_has_lost_its_schema(checkpoint_of: CheckpointOf) -> None:
@@ -136,7 +137,7 @@ def test_a_processor_that_was_moved_has_lost_its_schema(checkpoint_of: Checkpoin
         forget_sums(noted)
     (found,) = find_damage(open_checkpoint(str(root)))
     assert found.path == "state/0/_metadata"
-    assert "names the schema file" in found.what
+    assert "refers to the schema file" in found.what
     assert "if the checkpoint was moved, move it back" in found.fix
 
 
@@ -158,7 +159,7 @@ def test_logs_that_lost_their_end_leave_the_state_ahead(checkpoint_of: Checkpoin
             (root / log / str(batch)).unlink()
     found = find_damage(open_checkpoint(str(root)))
     assert {each.path for each in found} == {f"state/0/{partition}/4.changelog" for partition in range(3)}
-    assert {each.what for each in found} == {"is ahead: no batch after 1 was begun"}
+    assert {each.what for each in found} == {"is ahead: no batch after 1 was started"}
 
 
 def test_an_open_batch_is_no_damage(checkpoint_of: CheckpointOf) -> None:
@@ -180,24 +181,7 @@ def test_all_damage_is_counted(checkpoint_of: CheckpointOf) -> None:
     root = checkpoint_of("counts-hdfs")
     for partition in range(3):
         (root / f"state/0/{partition}/2.delta").unlink()
-    with pytest.raises(DamagedError, match="2 more, listed by `homeostat state ls`") as raised:
+    with pytest.raises(DamagedError, match="`homeostat state ls` lists 2 more") as raised:
         require_sound(open_checkpoint(str(root)))
-    assert len(raised.value.found) == 3
+    assert len(raised.value.damage) == 3
     assert raised.value.exit_code == 3
-
-
-def test_large_files_are_judged_by_their_end(checkpoint_of: CheckpointOf) -> None:
-    delta = (checkpoint_of("counts-hdfs") / "state/0/0/1.delta").read_bytes()
-    assert stream_problem(delta, "lz4") is None
-    assert end_problem(delta[-21:], "lz4") is None
-    assert end_problem(delta[-22:-1], "lz4") == "is cut off"
-
-
-def test_zstd_files_have_an_end_too() -> None:
-    """A frame of one raw block: its magic number, a header, the block `abc`."""
-    frame = b"\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00abc"
-    assert stream_problem(frame, "zstd") is None
-    assert stream_problem(frame * 2, "zstd") is None
-    assert stream_problem(frame[:-1], "zstd") == "is cut off"
-    assert stream_problem(frame[:7], "zstd") == "is cut off"
-    assert stream_problem(b"abc", "zstd") == "does not begin like zstd"

@@ -94,10 +94,10 @@ def test_hadoop_reads_what_was_overwritten_here(spark: SparkSession, tmp_path: P
 
 
 def test_other_schemes_need_spark() -> None:
-    with pytest.raises(ConfigError, match="only Spark can reach this place"):
+    with pytest.raises(ConfigError, match="this location is not on a local file system"):
         files_of("s3a://bucket/checkpoint")
 
 
 def test_a_place_that_cannot_be_reached_is_one_line(spark: SparkSession) -> None:
-    with pytest.raises(HomeostatError, match=r"^nowhere://host/x: Spark cannot reach this place: [^\n]*nowhere"):
+    with pytest.raises(HomeostatError, match=r"^nowhere://host/x: Spark cannot reach this location: [^\n]*nowhere"):
         HadoopFiles(spark).exists("nowhere://host/x")

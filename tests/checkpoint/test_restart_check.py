@@ -109,10 +109,10 @@ def test_an_open_batch_is_finished_by_the_application(
     ("arguments", "said"),
     [
         (["rescale", "{}"], "--partitions: the number of partitions is missing"),
-        (["rescale", "{}", "--partitions", "3"], "the state has 3 partitions already"),
+        (["rescale", "{}", "--partitions", "3"], "the state already has 3 partitions"),
         (["rescale", "{}", "--preview", "--between", "9,2"], "--between: '9,2' is not a range"),
-        (["restore", "{}", "nothing"], "there is no savepoint 'nothing' (there is none: make one"),
-        (["savepoint", "{}/nowhere"], "there is nothing here"),
+        (["restore", "{}", "nothing"], "there is no savepoint 'nothing' (make one with"),
+        (["savepoint", "{}/nowhere"], "there is no such directory"),
     ],
 )
 def test_what_is_wrong_is_one_line(

@@ -28,15 +28,15 @@ def fresh(tmp_path: Path) -> Path:
 def test_a_place_that_is_no_checkpoint_is_refused(command: str, homeostat: Homeostat, tmp_path: Path) -> None:
     ran = homeostat("state", command, tmp_path / "nowhere")
     assert (ran.code, ran.out) == (2, "")
-    assert "there is nothing here (give the directory of a query's checkpoint)" in ran.err
-    assert "this is no checkpoint" in homeostat("state", command, tmp_path).err
+    assert "there is no such directory (give the checkpointLocation of a streaming query)" in ran.err
+    assert "this directory is not a checkpoint" in homeostat("state", command, tmp_path).err
 
 
 @pytest.mark.parametrize("command", [["restore", "{}", "good"], ["rescale", "{}", "--partitions", "4"]])
 def test_nothing_is_left_where_there_is_nothing(command: list[str], homeostat: Homeostat, tmp_path: Path) -> None:
     ran = homeostat("state", *(word.format(tmp_path / "no" / "where") for word in command))
     assert ran.code == 2
-    assert "there is nothing here" in ran.err
+    assert "there is no such directory" in ran.err
     assert not (tmp_path / "no").exists()
 
 
@@ -69,7 +69,7 @@ def test_a_note_that_cannot_be_read_is_named(homeostat: Homeostat, fresh: Path) 
     fresh.with_name("fresh.rescale.json").write_text('{"before": 3')
     ran = homeostat("state", "ls", fresh)
     assert (ran.code, ran.out) == (1, "")
-    assert "fresh.rescale.json: the note of an earlier rescale cannot be read" in ran.err
+    assert "fresh.rescale.json: the journal of an interrupted rescale cannot be read" in ran.err
 
 
 def test_a_query_without_state_needs_no_spark(homeostat: Homeostat, fresh: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_query_without_state_needs_no_spark(homeostat: Homeostat, fresh: Path)
 def test_without_a_committed_batch_there_is_nothing_to_read(homeostat: Homeostat, fresh: Path) -> None:
     ran = homeostat("state", "show", fresh)
     assert ran.code == 2
-    assert "no batch is committed yet (let the query finish its first batch)" in ran.err
+    assert "no batch has been committed yet (let the query finish its first batch)" in ran.err
 
 
 def test_damage_is_listed_and_ends_with_3(homeostat: Homeostat, fresh: Path) -> None:
@@ -100,4 +100,4 @@ def test_damage_is_listed_and_ends_with_3(homeostat: Homeostat, fresh: Path) -> 
     refused = homeostat("state", "query", fresh, "SELECT 1")
     assert refused.code == 3
     assert "metadata is missing" in refused.err
-    assert "1 more, listed by `homeostat state ls`" in refused.err
+    assert "`homeostat state ls` lists 1 more" in refused.err

@@ -1,4 +1,4 @@
-"""What differs between two states, and what batches changed."""
+"""Compares two states, and shows what batches changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabl
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of two states to compare: a checkpoint at a batch, or at the latest that is committed."""
+    """One of two states to compare: a checkpoint at a batch, or at the latest committed one."""
 
     checkpoint: Checkpoint
     batch: int | None = None
@@ -29,7 +29,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How many keys differ in a table and how, and the first of them."""
+    """How many keys of a table differ and how, with the first ones as examples."""
 
     view: str
     counts: Mapping[str, int]
@@ -37,7 +37,7 @@ class Difference:
 
 
 def diff(spark: SparkSession, before: Side, after: Side, view: str | None, limit: int) -> list[Difference]:
-    """The keys that were added, removed or changed from one state to the other, by table."""
+    """Return the keys that were added, removed or changed from one state to the other, by table."""
 
     def read_before(old: int) -> list[Difference]:
         return at_one_batch(after.checkpoint, after.batch, lambda new: _differences(old, new))[1]
@@ -50,26 +50,30 @@ def diff(spark: SparkSession, before: Side, after: Side, view: str | None, limit
             pick([*both.values()], view, after.checkpoint.location)
         names = [name for name in both if view in (None, name)]
         if not names:
-            raise ConfigError("the two have no table in common", where=after.checkpoint.location)
-        found = []
+            raise ConfigError(
+                "the two states have no table in common",
+                where=after.checkpoint.location,
+                fix="compare two batches of one query",
+            )
+        differences = []
         for name in names:
             earlier = by_key(table(spark, before.checkpoint, left[name], old))
             later = by_key(table(spark, after.checkpoint, right[name], new))
-            found.append(_difference(name, earlier, later, new, limit))
-        return found
+            differences.append(_difference(name, earlier, later, new, limit))
+        return differences
 
     return at_one_batch(before.checkpoint, before.batch, read_before)[1]
 
 
 def by_key(frame: DataFrame) -> DataFrame:
-    """One row for each key: the key and all that is kept under it, as text, in an order of its own."""
+    """Return one row per key: the key and everything stored under it as text, sorted."""
     from pyspark.sql import functions as f
 
     whole = {"ignoreNullFields": "false"}
     rest = [name for name in frame.columns if name not in ("key", "partition_id")]
-    kept = f.to_json(f.struct(*rest), whole)
+    stored = f.to_json(f.struct(*rest), whole)
     return frame.groupBy(f.to_json("key", whole).alias("key")).agg(
-        f.concat_ws(" ", f.sort_array(f.collect_list(kept))).alias("kept")
+        f.concat_ws(" ", f.sort_array(f.collect_list(stored))).alias("kept")
     )
 
 
@@ -90,37 +94,39 @@ def _difference(view: str, before: DataFrame, after: DataFrame, batch: int, limi
 def changes(
     spark: SparkSession, checkpoint: Checkpoint, view: str | None, first: int | None, last: int | None, limit: int
 ) -> Rows:
-    """What the batches from the first to the last wrote to a table, both included; by default the latest batch."""
+    """Return what the batches from `first` to `last` wrote to a table; by default the latest batch."""
 
     def read(chosen: int) -> Rows:
         begin = committed_batch(checkpoint, chosen if first is None else first)
         if begin > chosen:
-            raise ConfigError(f"batch {begin} comes after batch {chosen}", where="--from")
-        wanted = pick(tables_at(checkpoint, chosen), view, checkpoint.location)
-        _require_changes(checkpoint, wanted, begin, chosen)
+            raise ConfigError(
+                f"batch {begin} comes after batch {chosen}", where="--from", fix=f"choose at most {chosen}"
+            )
+        chosen_table = pick(tables_at(checkpoint, chosen), view, checkpoint.location)
+        _require_changes(checkpoint, chosen_table, begin, chosen)
         options = {"readChangeFeed": True, "changeStartBatchId": begin, "changeEndBatchId": chosen}
-        frame = load(spark, checkpoint, wanted, chosen, options)
+        frame = load(spark, checkpoint, chosen_table, chosen, options)
         return collected(frame.orderBy("batch_id", "partition_id"), chosen, limit)
 
     return at_one_batch(checkpoint, last, read)[1]
 
 
-def _require_changes(checkpoint: Checkpoint, wanted: Table, first: int, last: int) -> None:
-    """Spark's change feed reads the files of changes; a batch that left a whole snapshot instead has none."""
-    if wanted.kind in ("join", TIMERS):
-        what = "of timers" if wanted.kind == TIMERS else "of a join"
+def _require_changes(checkpoint: Checkpoint, of: Table, first: int, last: int) -> None:
+    """Spark's change feed reads the files of changes. A batch that wrote a whole snapshot instead has none."""
+    if of.kind in ("join", TIMERS):
+        what = "of timers" if of.kind == TIMERS else "of a join"
         raise ConfigError(
             f"Spark has no change feed {what}", where=checkpoint.location, fix="compare two batches with `state diff`"
         )
-    operator = checkpoint.operator(wanted.operator, last)
+    operator = checkpoint.operator(of.operator, last)
     for partition in range(operator.partitions):
         for store in operator.stores:
             files = checkpoint.store_files(operator.id, partition, store)
-            there = {file.version for file in files if file.kind == "changes"}
+            versions = {file.version for file in files if file.kind == "changes"}
             for batch in range(first, last + 1):
-                if version_after(batch) not in there:
+                if version_after(batch) not in versions:
                     raise ConfigError(
-                        f"batch {batch} left no file of changes in {store_path(operator.id, partition, store)}",
+                        f"batch {batch} wrote no file of changes to {store_path(operator.id, partition, store)}",
                         where=checkpoint.location,
-                        fix=f"compare two batches with `state diff`; RocksDB keeps changes if {CHANGELOG} is true",
+                        fix=f"compare two batches with `state diff`; RocksDB writes changes if {CHANGELOG} is true",
                     )

@@ -1,4 +1,4 @@
-"""What is broken in a checkpoint, read from its files alone: nothing is started and nothing is written."""
+"""Finds what is damaged in a checkpoint from its files alone. It neither starts Spark nor writes anything."""
 
 from __future__ import annotations
 
@@ -23,15 +23,20 @@ from homeostat.checkpoint.metadata import CODEC, Checkpoint
 from homeostat.checkpoint.store_files import Chain, StoreFile, chain, store_file, store_path, version_after
 from homeostat.core.errors import HomeostatError
 
+# The newest versions of these files that Spark 4.3 writes.
 NEWEST_OFFSETS, NEWEST_COMMITS, NEWEST_OPERATOR = 2, 3, 2
-LOOKS = 5  # a query that runs changes files while they are looked at
-CHECKED_BYTES = 8 << 20  # larger files are judged by their ends alone
-_BACK = "put the file back from a copy, or go back to a savepoint"
+# A running query changes files during the check, which then looks again, at most this often. A choice.
+LOOKS = 5
+# Larger files are judged by their ends alone: reading them whole takes too long. A choice.
+CHECKED_BYTES = 8 << 20
+_RECOVER = "restore the file from a backup, or restore a savepoint with `homeostat state restore`"
+_NO_SCHEMA = "neither Spark nor its state reader can tell the types of the state"
+_NO_OPERATOR = "Spark's state reader cannot tell which operator this is"
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One thing that is broken: where, what, what follows from it and what to do."""
+    """One damaged thing: where it is, what is wrong, what follows from it and how to fix it."""
 
     path: str
     what: str
@@ -40,49 +45,50 @@ class Damage:
 
 
 class DamagedError(HomeostatError):
-    """The checkpoint is broken; the first of what was found is told."""
+    """The checkpoint is damaged. The message describes the first damage."""
 
     exit_code = 3
 
-    def __init__(self, location: str, found: Sequence[Damage]) -> None:
-        self.found = tuple(found)
-        more = f"; {len(found) - 1} more, listed by `homeostat state ls`" if len(found) > 1 else ""
-        super().__init__(f"{found[0].path} {found[0].what}: {found[0].follows}{more}", where=location, fix=found[0].fix)
+    def __init__(self, location: str, damage: Sequence[Damage]) -> None:
+        self.damage = tuple(damage)
+        first = damage[0]
+        more = f"; `homeostat state ls` lists {len(damage) - 1} more" if len(damage) > 1 else ""
+        super().__init__(f"{first.path} {first.what}: {first.follows}{more}", where=location, fix=first.fix)
 
 
 def require_sound(checkpoint: Checkpoint, batch: int | None = None) -> None:
-    if found := find_damage(checkpoint, batch):
-        raise DamagedError(checkpoint.location, found)
+    if damage := find_damage(checkpoint, batch):
+        raise DamagedError(checkpoint.location, damage)
 
 
 def find_damage(checkpoint: Checkpoint, batch: int | None = None) -> list[Damage]:
-    """All that is broken in the logs, and in the state as of this batch or the latest that was committed."""
-    found: list[Damage] = []
+    """Return all damage of the logs, and of the state as of this batch or of the latest committed one."""
+    damage: list[Damage] = []
     for _ in range(LOOKS):
         before = checkpoint.batches()
-        found = _look(checkpoint, batch)
-        if not found or checkpoint.batches() == before:
+        damage = _look(checkpoint, batch)
+        if not damage or checkpoint.batches() == before:
             break
-    return found
+    return damage
 
 
 def _look(checkpoint: Checkpoint, batch: int | None) -> list[Damage]:
-    found = [*_metadata(checkpoint), *_logs(checkpoint), *_order(checkpoint), *_sources(checkpoint)]
+    damage = [*_metadata(checkpoint), *_logs(checkpoint), *_order(checkpoint), *_sources(checkpoint)]
     committed = checkpoint.committed()
     batch = max(committed, default=-1) if batch is None else batch
-    found += _foreign_directories(checkpoint)
-    broken = {damage.path for damage in found}
-    if batch in committed and f"offsets/{batch}" not in broken:
-        readable = [each for each in committed if each <= batch and f"commits/{each}" not in broken]
+    damage += _foreign_directories(checkpoint)
+    damaged_paths = {each.path for each in damage}
+    if batch in committed and f"offsets/{batch}" not in damaged_paths:
+        readable = [each for each in committed if each <= batch and f"commits/{each}" not in damaged_paths]
         for operator in checkpoint.operators():
-            found += _operator(checkpoint, operator, batch, readable)
-    return found
+            damage += _operator(checkpoint, operator, batch, readable)
+    return damage
 
 
 def _metadata(checkpoint: Checkpoint) -> Iterator[Damage]:
     if not checkpoint.files.exists(checkpoint.path("metadata")):
-        follows = "Spark will take the query for a new one, with another id"
-        yield Damage("metadata", "is missing", follows, _BACK)
+        follows = "Spark will start the query as a new one with another id"
+        yield Damage("metadata", "is missing", follows, _RECOVER)
     else:
         yield from _checked(checkpoint, "metadata", json_problem, "Spark cannot tell which query this is")
 
@@ -93,16 +99,16 @@ def _logs(checkpoint: Checkpoint) -> Iterator[Damage]:
         problem = partial(log_problem, newest=newest, lines_needed=lines)
         for entry in entries:
             if entry.name.isdigit() and not entry.directory:
-                follows = f"Spark cannot read what it noted of batch {entry.name}"
+                follows = f"Spark cannot read its log of batch {entry.name}"
                 yield from _checked(checkpoint, f"{log}/{entry.name}", problem, follows)
             elif not _hidden(entry.name):
                 yield _foreign(f"{log}/{entry.name}")
 
 
 def _order(checkpoint: Checkpoint) -> Iterator[Damage]:
-    """Every batch before the latest was begun and committed; the oldest are removed in time.
+    """Every batch before the latest must have been started and committed; Spark removes the oldest in time.
 
-    A query without state may keep its progress by leaps, but then both logs leap alike.
+    A query without state may skip batches, but then both logs skip the same ones.
     """
     begun, committed = checkpoint.begun(), checkpoint.committed()
     oldest = max(min(begun, default=0), min(committed, default=0))
@@ -112,25 +118,25 @@ def _order(checkpoint: Checkpoint) -> Iterator[Damage]:
         if batch in leaps:
             continue
         if batch not in begun:
-            follows = f"nothing tells what batch {batch} read, and later ones rest on it"
-            yield Damage(f"offsets/{batch}", "is missing", follows, _BACK)
+            follows = f"Spark cannot tell what batch {batch} read, and later batches depend on it"
+            yield Damage(f"offsets/{batch}", "is missing", follows, _RECOVER)
         if batch not in committed and batch != latest:
-            follows = f"a later batch was begun, so batch {batch} was finished, and the log no longer says so"
-            yield Damage(f"commits/{batch}", "is missing", follows, _BACK)
+            follows = f"a later batch was started, so batch {batch} was committed, but its commit is lost"
+            yield Damage(f"commits/{batch}", "is missing", follows, _RECOVER)
 
 
 def _sources(checkpoint: Checkpoint) -> Iterator[Damage]:
-    """What sources keep for themselves has forms of their own: told is what is empty or was changed."""
-    follows = "the source cannot tell what was read already"
+    """Sources have their own formats, so only empty and changed files are found."""
+    follows = "the source cannot tell what it has already read"
     for entry in checkpoint.files.walk(checkpoint.path("sources")):
         if not _hidden(entry.name.rpartition("/")[2]) and entry.size <= CHECKED_BYTES:
             yield from _checked(checkpoint, f"sources/{entry.name}", empty_problem, follows)
     for path in missing_entries(checkpoint):
-        yield Damage(path, "is missing", follows, _BACK)
+        yield Damage(path, "is missing", follows, _RECOVER)
 
 
 def _foreign_directories(checkpoint: Checkpoint) -> Iterator[Damage]:
-    """Below `state` come numbered operators, below these numbered partitions."""
+    """`state` contains numbered operators, and each of them numbered partitions."""
     for entry in checkpoint.files.entries(checkpoint.path("state")):
         if not entry.name.isdigit():
             if not _hidden(entry.name):
@@ -150,9 +156,9 @@ def _operator(checkpoint: Checkpoint, id: int, batch: int, commits: Sequence[int
     yield from _schemas(checkpoint, id, operator.stores)
     for path in operator.schema_files:
         if not checkpoint.files.exists(path):
-            what = f"names the schema file {path}, which is missing"
-            fix = "put the file back; if the checkpoint was moved, move it back to where it was made"
-            yield Damage(f"state/{id}/_metadata", what, "neither Spark nor its reader knows what the state is", fix)
+            what = f"refers to the schema file {path}, which is missing"
+            fix = "restore the file from a backup; if the checkpoint was moved, move it back to its original place"
+            yield Damage(f"state/{id}/_metadata", what, _NO_SCHEMA, fix)
     ids = _unique_ids(checkpoint, id, commits)
     codec = checkpoint.settings(batch).get(CODEC, "lz4")
     begun = checkpoint.batches().begun
@@ -163,11 +169,11 @@ def _operator(checkpoint: Checkpoint, id: int, batch: int, commits: Sequence[int
 
 
 def _schemas(checkpoint: Checkpoint, id: int, stores: Sequence[str]) -> Iterator[Damage]:
-    """Those that the first partition keeps; a query runs without them."""
+    """The schemas that the first partition keeps. A query also runs without them."""
     for store in stores:
         path = f"{store_path(id, 0, store)}/_metadata/schema"
         if checkpoint.files.exists(checkpoint.path(path)):
-            yield from _checked(checkpoint, path, empty_problem, "neither Spark nor its reader knows what the state is")
+            yield from _checked(checkpoint, path, empty_problem, _NO_SCHEMA)
 
 
 def _operator_metadata(checkpoint: Checkpoint, id: int) -> Iterator[Damage]:
@@ -175,15 +181,15 @@ def _operator_metadata(checkpoint: Checkpoint, id: int) -> Iterator[Damage]:
     names = [f"{folder}/v2/{entry.name}" for entry in _plain_files(checkpoint, f"{folder}/v2")]
     names = names or [f"{folder}/{entry.name}" for entry in _plain_files(checkpoint, folder)]
     if not names:
-        yield Damage(folder, "holds nothing", "Spark's reader cannot tell what operator this is", _BACK)
+        yield Damage(folder, "is empty", _NO_OPERATOR, _RECOVER)
     problem = partial(log_problem, newest=NEWEST_OPERATOR, lines_needed=2)
     for name in names:
-        yield from _checked(checkpoint, name, problem, "Spark's reader cannot tell what operator this is")
+        yield from _checked(checkpoint, name, problem, _NO_OPERATOR)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A store's directory, and what it is held against."""
+    """The directory of a state store, and what its files are compared with."""
 
     checkpoint: Checkpoint
     path: str
@@ -193,7 +199,7 @@ class _Place:
 
     @property
     def follows(self) -> str:
-        return f"Spark cannot load the state of batch {self.batch}, and the query will not start"
+        return f"Spark cannot load the state of batch {self.batch}, so the query will not start"
 
 
 def _store(place: _Place, ids: Mapping[int, str]) -> Iterator[Damage]:
@@ -203,34 +209,34 @@ def _store(place: _Place, ids: Mapping[int, str]) -> Iterator[Damage]:
             files.append(file)
         else:
             yield _foreign(f"{place.path}/{entry.name}")
-    needed = chain(files, version_after(place.batch), ids)
-    yield from _gaps(place, files, needed)
+    file_chain = chain(files, version_after(place.batch), ids)
+    yield from _gaps(place, files, file_chain)
     yield from _ahead(place, files)
-    for file in needed.files:
+    for file in file_chain.files:
         yield from _changes(place, file) if file.ending != "zip" else _snapshot(place, file)
 
 
-def _gaps(place: _Place, files: Sequence[StoreFile], needed: Chain) -> Iterator[Damage]:
-    newest, wanted = max((file.version for file in files), default=0), version_after(place.batch)
+def _gaps(place: _Place, files: Sequence[StoreFile], file_chain: Chain) -> Iterator[Damage]:
+    newest, needed_version = max((file.version for file in files), default=0), version_after(place.batch)
     if not files:
-        yield Damage(place.path, "holds no state", place.follows, _BACK)
-    elif newest < wanted:
-        what = f"is behind: it ends with version {newest}, and batch {place.batch} made version {wanted}"
-        yield Damage(place.path, what, place.follows, _BACK)
+        yield Damage(place.path, "contains no state", place.follows, _RECOVER)
+    elif newest < needed_version:
+        what = f"is behind: its newest version is {newest}, but batch {place.batch} wrote version {needed_version}"
+        yield Damage(place.path, what, place.follows, _RECOVER)
     ending = "delta" if any(file.ending in ("delta", "snapshot") for file in files) else "changelog"
-    for version in needed.missing:
+    for version in file_chain.missing:
         if version <= newest:
-            what = f"is missing, and no snapshot of versions {version} to {wanted} makes up for it"
-            yield Damage(f"{place.path}/{version}.{ending}", what, place.follows, _BACK)
+            what = f"is missing, and there is no snapshot of versions {version} to {needed_version} to replace it"
+            yield Damage(f"{place.path}/{version}.{ending}", what, place.follows, _RECOVER)
 
 
 def _ahead(place: _Place, files: Sequence[StoreFile]) -> Iterator[Damage]:
-    """A batch that was begun may have left its state already; one that was not begun cannot have."""
+    """A batch that was started may already have written its state. State of a later batch cannot exist."""
     newest = max(files, key=lambda file: file.version, default=None)
     if newest and newest.version > version_after(place.begun):
-        what = f"is ahead: no batch after {place.begun} was begun"
-        follows = "the logs lost their latest batches, or this file is of another checkpoint"
-        yield Damage(f"{place.path}/{newest.name}", what, follows, _BACK)
+        what = f"is ahead: no batch after {place.begun} was started"
+        follows = "the logs have lost their latest batches, or the file belongs to another checkpoint"
+        yield Damage(f"{place.path}/{newest.name}", what, follows, _RECOVER)
 
 
 def _changes(place: _Place, file: StoreFile) -> Iterator[Damage]:
@@ -238,7 +244,7 @@ def _changes(place: _Place, file: StoreFile) -> Iterator[Damage]:
     if file.size <= CHECKED_BYTES:
         yield from _checked(place.checkpoint, path, partial(stream_problem, codec=place.codec), place.follows)
     elif what := end_problem(place.checkpoint.files.tail(place.checkpoint.path(path), END_BYTES), place.codec):
-        yield Damage(path, what, place.follows, _BACK)
+        yield Damage(path, what, place.follows, _RECOVER)
 
 
 def _snapshot(place: _Place, file: StoreFile) -> Iterator[Damage]:
@@ -247,28 +253,28 @@ def _snapshot(place: _Place, file: StoreFile) -> Iterator[Damage]:
     yield from broken
     if broken:
         return
-    there = {
+    sizes = {
         f"{folder}/{entry.name}": entry.size
         for folder in ("SSTs", "logs")
         for entry in _plain_files(place.checkpoint, f"{place.path}/{folder}")
     }
     for shared in shared_files(place.checkpoint.files.read(place.checkpoint.path(path))):
-        size = there.get(shared.path)
+        size = sizes.get(shared.path)
         if size != shared.size:
-            what = "is missing" if size is None else f"has {size} bytes, and should have {shared.size}"
-            yield Damage(f"{place.path}/{shared.path}", f"{what}, and {file.name} needs it", place.follows, _BACK)
+            what = "is missing" if size is None else f"has {size} bytes instead of {shared.size}"
+            yield Damage(f"{place.path}/{shared.path}", f"{what}, but {file.name} needs it", place.follows, _RECOVER)
 
 
 def _checked(
     checkpoint: Checkpoint, path: str, problem: Callable[[bytes], str | None], follows: str
 ) -> Iterator[Damage]:
-    """The file's own form, then Hadoop's checksums of it where there are any."""
+    """Check the format of a file, then its Hadoop checksums if there are any."""
     try:
         data = checkpoint.files.read(checkpoint.path(path))
-    except FileNotFoundError:  # a query that runs removed it meanwhile
+    except FileNotFoundError:  # the running query removed it meanwhile
         return
     except OSError as error:
-        yield Damage(path, f"cannot be read: {error}", follows, _BACK)
+        yield Damage(path, f"cannot be read: {error}", follows, _RECOVER)
         return
     what = problem(data)
     if what is None and len(data) <= CHECKED_BYTES:
@@ -276,16 +282,16 @@ def _checked(
         sums = checkpoint.path(*filter(None, (folder, f".{name}.crc")))
         what = checksum_problem(data, checkpoint.files.read(sums)) if checkpoint.files.exists(sums) else None
     if what:
-        yield Damage(path, what, follows, _BACK)
+        yield Damage(path, what, follows, _RECOVER)
 
 
 def _unique_ids(checkpoint: Checkpoint, operator: int, commits: Sequence[int]) -> Mapping[int, list[list[str]]]:
-    """By version, the ids that its files carry; the commits tell."""
-    found = {}
+    """The ids in the names of state files by version, from the log of commits."""
+    ids_by_version = {}
     for batch in commits:
         if ids := checkpoint.unique_ids(batch).get(operator):
-            found[version_after(batch)] = ids
-    return found
+            ids_by_version[version_after(batch)] = ids
+    return ids_by_version
 
 
 def _ids_of(ids: Mapping[int, list[list[str]]], partition: int, store: int) -> dict[int, str]:
@@ -302,8 +308,8 @@ def _plain_files(checkpoint: Checkpoint, folder: str) -> list[Entry]:
 
 
 def _foreign(path: str) -> Damage:
-    follows = "no part of a checkpoint has such a name: Spark may stumble over it, or it overwrote something"
-    return Damage(path, "is a foreign file", follows, "move it away")
+    follows = "a checkpoint has no file of this name: Spark may fail on it, or it may have replaced something"
+    return Damage(path, "does not belong to a checkpoint", follows, "move the file elsewhere")
 
 
 def _hidden(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The state as Parquet files, for whatever reads those."""
+"""Exports the state as Parquet files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from homeostat.checkpoint.files import files_of
 from homeostat.checkpoint.metadata import Checkpoint
-from homeostat.checkpoint.state_reader import Track, at_one_batch, qualified, table, tables_at, unseen
+from homeostat.checkpoint.state_reader import Track, at_one_batch, qualified, table, tables_at, untracked
 from homeostat.checkpoint.state_tables import pick
 from homeostat.core.errors import ConfigError
 
@@ -30,21 +30,21 @@ def export(
     target: str,
     view: str | None = None,
     batch: int | None = None,
-    track: Track = unseen,
+    track: Track = untracked,
 ) -> Exported:
-    """One folder of Parquet files for each table, or for the one named, in a directory that is empty or new."""
+    """Write one folder of Parquet files per table, or for one table, to an empty or new directory."""
     target = target.rstrip("/")
     files = files_of(target, spark)
     if files.exists(target) and any(True for _ in files.walk(target)):
-        raise ConfigError("there are files already", where=target, fix="name an empty or a new directory")
+        raise ConfigError("the directory is not empty", where=target, fix="choose an empty or a new directory")
 
     def write(chosen: int) -> dict[str, int]:
-        found = tables_at(checkpoint, chosen)
-        wanted = found if view is None else [pick(found, view, checkpoint.location)]
+        available = tables_at(checkpoint, chosen)
+        chosen_tables = available if view is None else [pick(available, view, checkpoint.location)]
         rows = {}
-        for each in track(wanted, "exporting"):
+        for each in track(chosen_tables, "exporting"):
             place = qualified(f"{target}/{each.view}")
-            # An earlier try may have written a batch that is gone by now.
+            # An earlier try may have written a batch that has since been removed.
             storable(table(spark, checkpoint, each, chosen)).write.mode("overwrite").parquet(place)
             rows[each.view] = spark.read.parquet(place).count()
         return rows
@@ -54,7 +54,8 @@ def export(
 
 
 def storable(frame: DataFrame) -> DataFrame:
-    """Without the columns that can only be null, which Parquet has no type for: deduplication keeps such a value."""
+    """Return the frame without columns that can only be null, such as those of deduplication: Parquet cannot store
+    them."""
     return frame.select(*(name for name, kind in ((f.name, f.dataType) for f in frame.schema) if not _void(kind)))
 
 

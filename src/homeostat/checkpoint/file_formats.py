@@ -1,4 +1,4 @@
-"""Whether a file of a checkpoint is whole, as far as that can be seen from its bytes without Spark."""
+"""Checks from its bytes, without Spark, whether a file of a checkpoint is complete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _LZ4_MAGIC = b"LZ4Block"
-END_BYTES = 21  # a block's header, and all there is of the last one
+# The header of an lz4 block. The last block of a file has nothing else.
+END_BYTES = 21
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
 _CRC_MAGIC = b"crc\x00"
@@ -22,14 +23,14 @@ _NO_OFFSET = "-"
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A file that a RocksDB snapshot names and does not hold; its path is relative to the store."""
+    """A file that a RocksDB snapshot refers to and does not contain. Its path is relative to the store."""
 
     path: str
     size: int
 
 
 def log_problem(data: bytes, newest: int, *, lines_needed: int = 1) -> str | None:
-    """What is wrong with a file of a version line and lines of JSON, of which Spark knows versions up to `newest`."""
+    """Say what is wrong with a file of a version line and lines of JSON. Spark reads versions up to `newest`."""
     if not data.strip():
         return "is empty"
     try:
@@ -38,17 +39,17 @@ def log_problem(data: bytes, newest: int, *, lines_needed: int = 1) -> str | Non
         return "is not text"
     number = lines[0].strip().removeprefix("v")
     if not lines[0].startswith("v") or not number.isdigit():
-        return f"begins with {lines[0][:20]!r} where its version should be"
+        return f"starts with {lines[0][:20]!r} instead of its version"
     if not 1 <= int(number) <= newest:
-        return f"has version {number}, and Spark knows 1 to {newest}"
+        return f"has version {number}, but Spark reads only versions 1 to {newest}"
     if len(lines) < lines_needed:
         return "is cut off"
     if len(lines) > 1 and lines[1].strip() and not _is_json_object(lines[1]):
-        return "is cut off or holds something else: its second line is no JSON"
-    # An offset is JSON or nothing; in version 2 the name of its source comes first.
+        return "is cut off or overwritten: its second line is not JSON"
+    # An offset is JSON or "-"; in version 2 the name of its source comes first.
     offsets = [line.partition(":")[2] if number == "2" else line for line in lines[2:]]
     if not all(_is_json(offset) or offset == _NO_OFFSET for offset in offsets):
-        return "is cut off or holds something else: an offset is no JSON"
+        return "is cut off or overwritten: an offset is not JSON"
     return None
 
 
@@ -59,14 +60,14 @@ def empty_problem(data: bytes) -> str | None:
 def json_problem(data: bytes) -> str | None:
     if not data.strip():
         return "is empty"
-    return None if _is_json_object(data) else "is no JSON"
+    return None if _is_json_object(data) else "is not JSON"
 
 
 def stream_problem(data: bytes, codec: str) -> str | None:
-    """What is wrong with a compressed file of changes; of codecs without an end to look for, only that it is empty.
+    """Say what is wrong with a compressed file of changes. For codecs without an end mark, only whether it is empty.
 
     >>> stream_problem(b"", "lz4"), stream_problem(b"LZ4Bloc", "lz4")
-    ('is empty', 'does not begin like lz4')
+    ('is empty', 'is not in lz4 format')
     """
     if not data:
         return "is empty"
@@ -79,46 +80,46 @@ def stream_problem(data: bytes, codec: str) -> str | None:
 
 
 def end_problem(tail: bytes, codec: str) -> str | None:
-    """The same of a file too large to be read as a whole, by its last bytes."""
+    """The same for a file too large to be read whole, from its last bytes."""
     if codec != "lz4" or (tail.startswith(_LZ4_MAGIC) and tail[9:17] == bytes(8)):
         return None
     return "is cut off"
 
 
 def snapshot_problem(data: bytes) -> str | None:
-    """What is wrong with a RocksDB snapshot, a zip file whose list of files is at its end."""
+    """Say what is wrong with a RocksDB snapshot, a zip file with its directory at the end."""
     if not data:
         return "is empty"
     try:
         shared_files(data)
     except (zipfile.BadZipFile, EOFError, zlib.error):
-        return "is no whole zip file"
+        return "is not a complete zip file"
     except (KeyError, ValueError):
-        return "holds no list of its RocksDB files that can be read"
+        return "has no readable list of its RocksDB files"
     return None
 
 
 def shared_files(snapshot: bytes) -> list[Shared]:
-    """The files that a RocksDB snapshot shares with others."""
+    """Return the files that a RocksDB snapshot shares with others."""
     with zipfile.ZipFile(io.BytesIO(snapshot)) as archive:
         version, _, body = archive.read(_ROCKSDB_METADATA).decode().partition("\n")
     if version.strip() != "v1":
         raise ValueError(f"version {version!r}")
-    listed: dict[str, Any] = json.loads(body)
-    tables = [Shared(f"SSTs/{file['dfsSstFileName']}", int(file["sizeBytes"])) for file in listed["sstFiles"]]
-    logs = [Shared(f"logs/{file['dfsLogFileName']}", int(file["sizeBytes"])) for file in listed.get("logFiles") or ()]
+    metadata: dict[str, Any] = json.loads(body)
+    tables = [Shared(f"SSTs/{file['dfsSstFileName']}", int(file["sizeBytes"])) for file in metadata["sstFiles"]]
+    logs = [Shared(f"logs/{file['dfsLogFileName']}", int(file["sizeBytes"])) for file in metadata.get("logFiles") or ()]
     return [*tables, *logs]
 
 
 def checksum_problem(data: bytes, sums: bytes) -> str | None:
-    """Whether the bytes are those that Hadoop wrote down checksums of, in the hidden file beside a local one."""
+    """Say whether the bytes differ from the checksums that Hadoop keeps in a hidden file beside a local file."""
     if not sums.startswith(_CRC_MAGIC) or len(sums) < 8:
         return None
     (size,) = struct.unpack(">i", sums[4:8])
     chunks = [data[start : start + size] for start in range(0, len(data), size)]
     expected = struct.unpack(f">{(len(sums) - 8) // 4}I", sums[8 : 8 + (len(sums) - 8) // 4 * 4])
     same = len(chunks) == len(expected) and all(zlib.crc32(c) == e for c, e in zip(chunks, expected, strict=True))
-    return None if same else "differs from its checksums"
+    return None if same else "does not match its checksum"
 
 
 def _is_json_object(text: str | bytes) -> bool:
@@ -134,26 +135,26 @@ def _is_json(text: str | bytes) -> bool:
 
 
 def _lz4_problem(data: bytes) -> str | None:
-    """Blocks of a header and content each; the last one is empty."""
+    """A file consists of blocks, each a header and content. The last block is empty."""
     at = 0
     while at < len(data):
         header = data[at : at + END_BYTES]
         if not header.startswith(_LZ4_MAGIC):
-            return "does not begin like lz4" if at == 0 else "is cut off or damaged inside"
+            return "is not in lz4 format" if at == 0 else "is cut off or overwritten in the middle"
         if len(header) < END_BYTES:
             return "is cut off"
         packed, unpacked = struct.unpack("<ii", header[9:17])
         at += END_BYTES + packed
         if unpacked == 0:
-            return None if at == len(data) else "goes on after its end"
+            return None if at == len(data) else "has extra bytes after its end"
     return "is cut off"
 
 
 def _zstd_problem(data: bytes) -> str | None:
-    """Frames, each of blocks with a small header that tells the last one."""
+    """A file consists of frames of blocks. The header of a block says whether it is the last."""
     try:
         if not data.startswith(_ZSTD_MAGIC):
-            return "does not begin like zstd"
+            return "is not in zstd format"
         at = 0
         while at < len(data):
             at = _after_zstd_frame(data, at)

@@ -1,8 +1,9 @@
-"""The log of a file sink must have an entry for every batch: a repartitioning leaves none, and is told to it here.
+"""Adds and removes entries in the log of a file sink, which must have one for every batch.
 
-Without that entry the query fails, some batches later, when the sink puts the entries of ten batches into one. With it,
-going back behind the repartitioning must take the entry away again, or the sink would leave out the batch that then
-gets its number; and going forward to it once more needs the entry again. So what is taken away is laid aside.
+A repartitioning is a batch without an entry, so this adds one. Without it the query fails some batches later, when the
+sink compacts the entries of ten batches into one. Restoring a savepoint from before the repartitioning must remove the
+entry again, or the sink would skip the batch that then gets its number. Restoring one from after it needs the entry
+again. So entries are set aside and not deleted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _DESCRIBED = re.compile(r"FileSink\[(.*)\]")
 
 
 def directory_of(description: str) -> str:
-    """The directory of a file sink, from how Spark describes the sink; empty for other sinks.
+    """Return the directory of a file sink from Spark's description of the sink; empty for other sinks.
 
     >>> directory_of("FileSink[file:/data/out]"), directory_of("ForeachBatchSink")
     ('file:/data/out', '')
@@ -35,14 +36,18 @@ def directory_of(description: str) -> str:
 
 def require_log(checkpoint: Checkpoint, directory: str) -> None:
     if not checkpoint.files.exists(f"{directory}/{LOG}"):
-        raise ConfigError("this is no directory of a file sink", where=directory, fix=f"it has no {LOG}")
+        raise ConfigError(
+            f"this is not the output directory of a file sink: it has no {LOG}",
+            where=directory,
+            fix="give the directory that the query writes its files to",
+        )
 
 
-def tell(spark: SparkSession, checkpoint: Checkpoint, directory: str, batch: int) -> None:
-    """That this batch brought no files. Spark's own code writes the entry; what was told is noted first."""
-    _note(checkpoint, {**_noted(checkpoint), str(batch): directory})
+def add_entry(spark: SparkSession, checkpoint: Checkpoint, directory: str, batch: int) -> None:
+    """Add an entry that says that this batch wrote no files. Spark's own code writes it; a note of it is made first."""
+    _write_notes(checkpoint, {**_notes(checkpoint), str(batch): directory})
     for path in _entries(directory, batch):
-        checkpoint.files.delete(_aside(path))
+        checkpoint.files.delete(_aside_path(path))
     context: Any = spark.sparkContext
     sinks = context._jvm.org.apache.spark.sql.execution.streaming.sinks
     log = sinks.FileStreamSinkLog(
@@ -50,65 +55,71 @@ def tell(spark: SparkSession, checkpoint: Checkpoint, directory: str, batch: int
     )
     log.add(batch, context._gateway.new_array(sinks.SinkFileStatus, 0))
     if not _has_entry(checkpoint, directory, batch):
-        raise ConfigError(f"the sink's log has no entry for batch {batch}", where=directory)
+        raise ConfigError(
+            f"Spark did not add an entry for batch {batch} to the log of the file sink",
+            where=directory,
+            fix="check that the directory is writable, then run the command again",
+        )
 
 
-def follow(checkpoint: Checkpoint, restored: int) -> None:
-    """The checkpoint is at this batch again: what was told of later ones is laid aside, of others put back."""
-    for batch, directory in sorted(_noted(checkpoint).items(), key=lambda each: int(each[0])):
+def adjust_to(checkpoint: Checkpoint, restored: int) -> None:
+    """Adjust the log to a checkpoint that was restored to this batch: set later entries aside, put others back."""
+    for batch, directory in sorted(_notes(checkpoint).items(), key=lambda each: int(each[0])):
         if int(batch) > restored:
-            _lay_aside(checkpoint, directory, int(batch))
+            _set_aside(checkpoint, directory, int(batch))
         else:
             _put_back(checkpoint, directory, int(batch))
 
 
-def _lay_aside(checkpoint: Checkpoint, directory: str, batch: int) -> None:
+def _set_aside(checkpoint: Checkpoint, directory: str, batch: int) -> None:
     files, paths = checkpoint.files, _entries(directory, batch)
-    if any(files.exists(_aside(path)) for path in paths):
-        return  # was done before; an entry that is there now is that of a batch which got the number since
+    if any(files.exists(_aside_path(path)) for path in paths):
+        return  # done before: an entry that exists now belongs to a later batch with the same number
     for path in paths:
         if files.exists(path):
-            files.rename(path, _aside(path))
+            files.rename(path, _aside_path(path))
         folder, _, name = path.rpartition("/")
-        # Spark takes a checksum that is left for an entry that somebody else wrote.
+        # Spark would take a remaining checksum for an entry that another query wrote.
         files.delete(f"{folder}/.{name}.crc")
 
 
 def _put_back(checkpoint: Checkpoint, directory: str, batch: int) -> None:
     files = checkpoint.files
     for path in _entries(directory, batch):
-        if files.exists(_aside(path)):
-            if _has_entry(checkpoint, directory, batch):  # another batch got the number since
-                _note(checkpoint, {told: at for told, at in _noted(checkpoint).items() if told != str(batch)})
-                files.delete(_aside(path))
+        if files.exists(_aside_path(path)):
+            if _has_entry(checkpoint, directory, batch):  # another batch has this number now
+                _write_notes(
+                    checkpoint, {number: place for number, place in _notes(checkpoint).items() if number != str(batch)}
+                )
+                files.delete(_aside_path(path))
             else:
-                files.rename(_aside(path), path)
+                files.rename(_aside_path(path), path)
 
 
 def _has_entry(checkpoint: Checkpoint, directory: str, batch: int) -> bool:
     return any(checkpoint.files.exists(path) for path in _entries(directory, batch))
 
 
-def _aside(path: str) -> str:
-    """Spark overlooks such a name."""
+def _aside_path(path: str) -> str:
+    """Spark ignores names that start with a dot."""
     folder, _, name = path.rpartition("/")
     return f"{folder}/.{name}.laid-aside"
 
 
 def _entries(directory: str, batch: int) -> tuple[str, str]:
-    """Every tenth holds those before it as well."""
+    """The two possible names of an entry. Every tenth entry is compacted and contains those before it."""
     return f"{directory}/{LOG}/{batch}", f"{directory}/{LOG}/{batch}.compact"
 
 
-def _noted(checkpoint: Checkpoint) -> Mapping[str, str]:
+def _notes(checkpoint: Checkpoint) -> Mapping[str, str]:
     with suppress(FileNotFoundError):
-        noted: dict[str, str] = json.loads(checkpoint.files.read(_path(checkpoint)))
-        return noted
+        notes: dict[str, str] = json.loads(checkpoint.files.read(_path(checkpoint)))
+        return notes
     return {}
 
 
-def _note(checkpoint: Checkpoint, noted: Mapping[str, str]) -> None:
-    checkpoint.files.write(_path(checkpoint), json.dumps(noted).encode())
+def _write_notes(checkpoint: Checkpoint, notes: Mapping[str, str]) -> None:
+    checkpoint.files.write(_path(checkpoint), json.dumps(notes).encode())
 
 
 def _path(checkpoint: Checkpoint) -> str:

@@ -1,4 +1,4 @@
-"""The log that a file source keeps in the checkpoint: which files it has read, by entries without a gap."""
+"""The log of a file source in the checkpoint: the files it has read, in numbered entries without gaps."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from contextlib import suppress
 
 from homeostat.checkpoint.metadata import Checkpoint
 
-_COMPACT = ".compact"  # holds all entries up to its own
+_COMPACT = ".compact"  # such an entry contains all entries before it
 
 
 def missing_entries(checkpoint: Checkpoint) -> Iterator[str]:
-    """Those that the latest batch rests on. Not told where a source is used twice: nothing says which offset is its."""
+    """Yield the missing entries that the latest batch depends on.
+
+    If a source is used twice, nothing shows which offset belongs to it, so nothing is reported.
+    """
     last_entries = _last_entries(checkpoint)
     if len(checkpoint.files.entries(checkpoint.path("sources"))) != len(last_entries):
         return
@@ -26,7 +29,7 @@ def missing_entries(checkpoint: Checkpoint) -> Iterator[str]:
 
 
 def _last_entries(checkpoint: Checkpoint) -> list[int | None]:
-    """For each offset of the latest batch the entry that it ends with; None if it is of another kind of source."""
+    """The last entry of each offset of the latest batch; None for other kinds of sources."""
     with suppress(FileNotFoundError, UnicodeDecodeError):
         lines = checkpoint.files.read(checkpoint.path("offsets", checkpoint.batches().begun)).decode().splitlines()
         if lines[:1] == ["v1"]:

@@ -1,4 +1,4 @@
-"""Files where a checkpoint lies: on this machine, or wherever Spark's Hadoop file systems reach."""
+"""File access for checkpoints, on this machine or on any file system that Spark reaches through Hadoop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or directory; its name is relative to the directory that was looked at."""
+    """A file or directory. Its name is relative to the listed directory."""
 
     name: str
     size: int
@@ -38,44 +38,51 @@ class Entry:
 
 
 class Files(Protocol):
-    """Paths are text, of the kind that `files_of` was given; a path and a name are joined by a slash."""
+    """Operations on one file system. Paths are strings; a path and a name are joined by a slash."""
 
     def entries(self, path: str) -> list[Entry]:
-        """What the directory holds, by name; nothing if it is missing."""
+        """Return the content of a directory, sorted by name; empty if it does not exist."""
 
     def walk(self, path: str) -> Iterator[Entry]:
-        """Every file below the directory, hidden ones too."""
+        """Yield every file below a directory, including hidden ones."""
 
     def exists(self, path: str) -> bool: ...
 
     def read(self, path: str) -> bytes:
-        """The whole file; FileNotFoundError if it is missing, OSError if it cannot be read."""
+        """Return the whole file. Raise FileNotFoundError if it is missing, OSError if it cannot be read."""
 
     def tail(self, path: str, size: int) -> bytes:
-        """The last bytes of the file, at most so many."""
+        """Return at most the last `size` bytes of a file."""
 
     def write(self, path: str, data: bytes) -> None:
-        """The file as a whole or not at all, even if the machine fails."""
+        """Write the whole file or nothing, even if the machine fails."""
 
     def same(self, source: str, target: str) -> Made:
-        """Make the target hold what the source holds, without a copy where that is possible."""
+        """Give the target the content of the source, by a link if possible."""
 
     def rename(self, source: str, target: str) -> None:
-        """Move a file or directory to a name that is free."""
+        """Move a file or directory. Raise FileExistsError if the target exists."""
 
     def delete(self, path: str) -> None:
-        """Remove a file, or a directory with all that is in it; nothing happens if it is missing."""
+        """Remove a file or a whole directory. Do nothing if it is missing."""
 
     def checksum(self, path: str) -> str:
-        """The SHA-256 of the file."""
+        """Return the SHA-256 of a file."""
 
 
 def files_of(location: str, spark: SparkSession | None = None) -> Files:
-    """Plain paths and file: URIs are local; any other scheme needs a session, whose Hadoop settings apply."""
+    """Return access to the files at a location.
+
+    Plain paths and file: URIs are local. Any other scheme needs a Spark session, whose Hadoop settings apply.
+    """
     if is_local(location):
         return LocalFiles()
     if spark is None:
-        raise ConfigError("only Spark can reach this place", where=location, fix="give a local path")
+        raise ConfigError(
+            "this location is not on a local file system, and there is no Spark session to read it",
+            where=location,
+            fix="use a local path",
+        )
     return HadoopFiles(spark)
 
 
@@ -88,7 +95,7 @@ def is_local(location: str) -> bool:
 
 
 def local_path(location: str) -> Path:
-    """Hadoop takes what a file: URI says as it stands, `%20` too.
+    """Return the path of a location. As in Hadoop, nothing in a file: URI is decoded, not even `%20`.
 
     >>> local_path("file:///data/my ckpt").as_posix(), local_path("file:/data").as_posix(), local_path("a").as_posix()
     ('/data/my ckpt', '/data', 'a')
@@ -97,12 +104,12 @@ def local_path(location: str) -> Path:
 
 
 class LocalFiles:
-    """This machine's own file system."""
+    """The file system of this machine."""
 
     def entries(self, path: str) -> list[Entry]:
         try:
-            with os.scandir(local_path(path)) as found:
-                return sorted(filter(None, map(_entry, found)), key=lambda entry: entry.name)
+            with os.scandir(local_path(path)) as items:
+                return sorted(filter(None, map(_entry, items)), key=lambda entry: entry.name)
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -129,7 +136,7 @@ class LocalFiles:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            # Hadoop would hold the new content against the checksum of the old.
+            # Hadoop would compare the new content with the old checksum.
             target.with_name(f".{target.name}.crc").unlink(missing_ok=True)
             fresh.replace(target)
         finally:
@@ -160,11 +167,11 @@ class LocalFiles:
             _sync_directory(parent)
 
     def delete(self, path: str) -> None:
-        gone = local_path(path)
-        if gone.is_dir() and not gone.is_symlink():
-            shutil.rmtree(gone)
+        target = local_path(path)
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
         else:
-            gone.unlink(missing_ok=True)
+            target.unlink(missing_ok=True)
 
     def checksum(self, path: str) -> str:
         digest = hashlib.sha256()
@@ -175,7 +182,7 @@ class LocalFiles:
 
 
 class HadoopFiles:
-    """Any file system that Spark knows, through Hadoop. Tried on local files only."""
+    """Any file system that Spark knows, through Hadoop. Tested on local files only."""
 
     def __init__(self, spark: SparkSession) -> None:
         context: Any = spark.sparkContext
@@ -186,7 +193,7 @@ class HadoopFiles:
     def entries(self, path: str) -> list[Entry]:
         if not self.exists(path):
             return []
-        found = [
+        entries = [
             Entry(
                 str(status.getPath().getName()),
                 int(status.getLen()),
@@ -195,20 +202,20 @@ class HadoopFiles:
             )
             for status in self._system(path).listStatus(self._path(path))
         ]
-        return sorted(found, key=lambda entry: entry.name)
+        return sorted(entries, key=lambda entry: entry.name)
 
     def walk(self, path: str) -> Iterator[Entry]:
         return _walk(self, path)
 
     def exists(self, path: str) -> bool:
-        """Asked first of every place, so this tells that a place cannot be reached."""
+        """Every location is checked with this first, so it reports a location that cannot be reached."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         try:
             return bool(self._system(path).exists(self._path(path)))
         except (Py4JError, PySparkException) as error:
-            raise HomeostatError(f"Spark cannot reach this place: {first_line(error)}", where=path) from error
+            raise HomeostatError(f"Spark cannot reach this location: {first_line(error)}", where=path) from error
 
     def read(self, path: str) -> bytes:
         with self._opened(path) as stream:
@@ -229,7 +236,7 @@ class HadoopFiles:
             stream.hsync()
         finally:
             stream.close()
-        # FileSystem.rename refuses a target that exists; that of FileContext can replace it in one step.
+        # FileSystem.rename refuses an existing target; FileContext.rename can replace it atomically.
         overwrite = self._gateway.new_array(self._jvm.org.apache.hadoop.fs.Options.Rename, 1)
         overwrite[0] = self._jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE
         context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(system.getUri(), self._conf)
@@ -237,11 +244,11 @@ class HadoopFiles:
 
     def same(self, source: str, target: str) -> Made:
         copy = self._jvm.org.apache.hadoop.fs.FileUtil.copy
-        done = copy(
+        copied = copy(
             self._system(source), self._path(source), self._system(target), self._path(target), False, self._conf
         )
-        if not done:
-            raise OSError(f"{source} could not be copied to {target}")
+        if not copied:
+            raise OSError(f"cannot copy {source} to {target}")
         return "copied"
 
     def rename(self, source: str, target: str) -> None:
@@ -250,7 +257,7 @@ class HadoopFiles:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
         system.mkdirs(new.getParent())
         if not system.rename(self._path(source), new):
-            raise OSError(f"{source} could not be renamed to {target}")
+            raise OSError(f"cannot rename {source} to {target}")
 
     def delete(self, path: str) -> None:
         self._system(path).delete(self._path(path), True)
@@ -269,7 +276,7 @@ class HadoopFiles:
         try:
             yield stream
         except Py4JJavaError as error:
-            raise OSError(f"{path} cannot be read: {error.java_exception.getMessage()}") from error
+            raise OSError(f"cannot read {path}: {error.java_exception.getMessage()}") from error
         finally:
             stream.close()
 
@@ -289,16 +296,16 @@ def _walk(files: Files, path: str) -> Iterator[Entry]:
             yield entry
 
 
-def _entry(found: os.DirEntry[str]) -> Entry | None:
+def _entry(item: os.DirEntry[str]) -> Entry | None:
     try:
-        status = found.stat()
-    except FileNotFoundError:  # a running query removed it meanwhile
+        status = item.stat()
+    except FileNotFoundError:  # the running query removed it meanwhile
         return None
-    return Entry(found.name, status.st_size, found.is_dir(), status.st_mtime)
+    return Entry(item.name, status.st_size, item.is_dir(), status.st_mtime)
 
 
 def _sync_directory(path: Path) -> None:
-    """A rename lasts once the directory itself is on disk; some file systems cannot promise that."""
+    """A rename is durable once the directory is on disk. Some file systems cannot guarantee that."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY)
         try:

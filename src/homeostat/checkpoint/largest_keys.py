@@ -1,4 +1,4 @@
-"""Where the state is: the largest partitions, and the keys that hold the most."""
+"""Finds the largest partitions of a state, and the keys with the most data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionWeight:
-    """Bytes on disk count every version that is kept."""
+    """The rows of a partition, and its bytes on disk in all versions that are kept."""
 
     operator: int
     partition: int
@@ -26,7 +26,7 @@ class PartitionWeight:
 
 @dataclass(frozen=True, slots=True)
 class KeyWeight:
-    """The bytes of a key are those of its rows written as JSON: an estimate that serves to compare keys."""
+    """The size of a key is that of its rows as JSON: an estimate that is good enough to compare keys."""
 
     view: str
     key: str
@@ -43,12 +43,12 @@ class Weights:
 
 
 def top(spark: SparkSession, checkpoint: Checkpoint, view: str | None, batch: int | None, limit: int) -> Weights:
-    """The heaviest partitions and keys, of one table or of all."""
+    """Return the largest partitions and keys of one table or of all."""
 
     def read(chosen: int) -> Weights:
-        found = tables_at(checkpoint, chosen)
-        wanted = found if view is None else [pick(found, view, checkpoint.location)]
-        frames = [(each, table(spark, checkpoint, each, chosen)) for each in wanted]
+        available = tables_at(checkpoint, chosen)
+        chosen_tables = available if view is None else [pick(available, view, checkpoint.location)]
+        frames = [(each, table(spark, checkpoint, each, chosen)) for each in chosen_tables]
         partitions = sorted(
             _partitions(checkpoint, frames), key=lambda each: (-each.rows, each.operator, each.partition)
         )

@@ -1,4 +1,4 @@
-"""Who works on a checkpoint: a query that runs on it, or a tool that changes it. One at a time."""
+"""A lock on a checkpoint: either its query runs or one tool changes it, never two at a time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from homeostat.core.errors import HomeostatError
 
 
 class HeldError(HomeostatError):
-    """Somebody else works on the checkpoint."""
+    """Another process uses the checkpoint."""
 
 
 class Hold:
-    """A lock beside the checkpoint, given back when its process ends, however it ends; the file stays.
+    """A lock file beside the checkpoint. The system releases the lock when its process ends; the file stays.
 
-    Only queries that Homeostat started take it: of another one nobody can tell whether it runs. There is none for a
-    checkpoint that is not on this machine's own file system.
+    Only queries that Homeostat started take the lock: it cannot tell whether another query runs. A checkpoint that is
+    not on a local file system has no lock.
     """
 
     def __init__(self, location: str) -> None:
@@ -28,7 +28,7 @@ class Hold:
         self._file: int | None = None
 
     def take(self) -> None:
-        """Safe to repeat."""
+        """Take the lock. Taking it again does nothing. Raise HeldError if another process has it."""
         if self._file is not None or not self.location or not is_local(self.location):
             return
         path = _path(self.location)
@@ -40,9 +40,9 @@ class Hold:
             holder = os.pread(file, 100, 0).decode(errors="replace").strip()
             os.close(file)
             raise HeldError(
-                f"process {holder or 'of another user'} works on this checkpoint: a query that runs, or another tool",
+                f"this checkpoint is in use by process {holder or '(unknown)'}: its running query or another tool",
                 where=self.location,
-                fix="stop it first",
+                fix="stop that process, then try again",
             ) from error
         os.ftruncate(file, 0)
         os.write(file, str(os.getpid()).encode())

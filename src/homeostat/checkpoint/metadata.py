@@ -1,4 +1,4 @@
-"""What a streaming query's checkpoint says about itself. Read only: whatever changes one is elsewhere."""
+"""Reads what the checkpoint of a streaming query says about itself. It never changes a checkpoint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 CODEC = "spark.sql.streaming.stateStore.compression.codec"
 _LIMIT = "globalLimit"
 _SCHEMA, _NO_FIELDS = b'{"type":"struct"', b'{"type":"struct","fields":[]}'
-# Settings that a version of Spark was the first to write down with every batch, newest first.
+# Settings that each version of Spark was the first to log with every batch, newest first.
 _FIRST_WRITTEN_BY = {
     "spark.sql.dropDuplicates.deterministicKeyOrder.enabled": "4.3 or later",
     "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion": "4.2",
@@ -30,7 +30,7 @@ _FIRST_WRITTEN_BY = {
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The latest batch that was begun, and the latest that was finished; -1 if there is none."""
+    """The latest batch that was started and the latest that was committed; -1 if there is none."""
 
     begun: int = -1
     finished: int = -1
@@ -50,10 +50,10 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A stateful operator as Spark wrote it down when it first ran, or last changed.
+    """A stateful operator as Spark recorded it when it first ran or last changed.
 
-    `single`: all rows meet in one partition, whatever the number of partitions is; a limit, or an aggregation of
-    everything.
+    A `single` operator has all its rows in one partition, whatever the number of partitions: a limit, or an aggregation
+    without a key.
     """
 
     id: int
@@ -67,7 +67,7 @@ class Operator:
 
 
 def open_checkpoint(location: str, spark: SparkSession | None = None) -> Checkpoint:
-    """The checkpoint at this place, which must hold the files of one."""
+    """Return the checkpoint at a location. Raise ConfigError if there is none."""
     checkpoint = Checkpoint(location, files_of(location, spark))
     require_there(checkpoint)
     return checkpoint
@@ -76,17 +76,19 @@ def open_checkpoint(location: str, spark: SparkSession | None = None) -> Checkpo
 def require_there(checkpoint: Checkpoint) -> None:
     files, location = checkpoint.files, checkpoint.location
     if not files.exists(location):
-        raise ConfigError("there is nothing here", where=location, fix="give the directory of a query's checkpoint")
+        raise ConfigError(
+            "there is no such directory", where=location, fix="give the checkpointLocation of a streaming query"
+        )
     if not any(files.exists(checkpoint.path(name)) for name in ("metadata", "offsets", "commits")):
         raise ConfigError(
-            "this is no checkpoint: it has no metadata, offsets or commits",
+            "this directory is not a checkpoint: it has no metadata, offsets or commits",
             where=location,
-            fix="give the checkpointLocation of one query",
+            fix="give the checkpointLocation of one streaming query",
         )
 
 
 class Checkpoint:
-    """A query's own log of its batches and, if it has state, the files of its stores."""
+    """The checkpoint of a query: the logs of its batches and, if it has state, the files of its state stores."""
 
     def __init__(self, location: str, files: Files) -> None:
         self.location = location.rstrip("/") or location
@@ -103,20 +105,20 @@ class Checkpoint:
         return self._metadata.get("id")
 
     def begun(self) -> list[int]:
-        """The batches kept in the log of offsets, oldest first."""
+        """Return the batches in the log of offsets, oldest first."""
         return self._numbers("offsets")
 
     def committed(self) -> list[int]:
-        """The batches kept whose commit was written, oldest first."""
+        """Return the batches in the log of commits, oldest first."""
         return self._numbers("commits")
 
     def batches(self) -> Batches:
-        # Commits first: a query that runs may finish a batch in between, but never before it began it.
+        # Read commits first: a running query may commit a batch in between, but only after it started it.
         finished = max(self.committed(), default=-1)
         return Batches(max(self.begun(), default=-1), finished)
 
     def settings(self, batch: int | None = None) -> Mapping[str, str]:
-        """What Spark holds fixed for this batch, or for the latest that was begun."""
+        """Return the settings that Spark fixed for this batch, or for the latest one."""
         batch = self.batches().begun if batch is None else batch
         if batch < 0:
             return {}
@@ -126,20 +128,20 @@ class Checkpoint:
         return {str(name): str(value) for name, value in conf.items()}
 
     def state_partitions(self, batch: int | None = None) -> int | None:
-        """How many partitions the state has after this batch, or after the latest that was begun."""
+        """Return the number of state partitions after this batch, or after the latest one."""
         value = self.settings(batch).get(PARTITIONS)
         return None if value is None else int(value)
 
     def open_repartition(self) -> int | None:
-        """The number of partitions that an interrupted repartitioning was after."""
+        """Return the target of an interrupted repartitioning; None if there is none."""
         batches = self.batches()
         if not batches.one_is_open or batches.begun < 1:
             return None
-        wanted, before = self.state_partitions(batches.begun), self.state_partitions(batches.begun - 1)
-        return wanted if wanted != before else None
+        target, before = self.state_partitions(batches.begun), self.state_partitions(batches.begun - 1)
+        return target if target != before else None
 
     def written_by(self) -> str | None:
-        """The versions of Spark that may have written the latest batch."""
+        """Return the versions of Spark that may have written the latest batch."""
         settings = self.settings()
         if not settings:
             return None
@@ -152,18 +154,18 @@ class Checkpoint:
         return self._numbers("state")
 
     def operator(self, id: int, batch: int | None = None) -> Operator:
-        """What is known of a stateful operator as of this batch, or the latest that was begun."""
+        """Return a stateful operator as of this batch, or of the latest one."""
         batch = self.batches().begun if batch is None else batch
-        written = self._operator_metadata(id, batch)
-        stores = written.get("stateStoreInfo", [])
-        properties = json.loads(written.get("operatorPropertiesJson") or "{}")
-        name = str(written.get("operatorInfo", {}).get("operatorName", "unknown"))
+        recorded = self._operator_metadata(id, batch)
+        stores = recorded.get("stateStoreInfo", [])
+        properties = json.loads(recorded.get("operatorPropertiesJson") or "{}")
+        name = str(recorded.get("operatorInfo", {}).get("operatorName", "unknown"))
         single = name == _LIMIT or self._has_no_key(id)
         return Operator(
             id,
             name,
             tuple(str(store["storeName"]) for store in stores) or tuple(self.stores(id, 0)),
-            # What is noted with the operator is the number it began with.
+            # The metadata of the operator has the number of partitions at its first run.
             1 if single else self.state_partitions(batch) or max((int(s["numPartitions"]) for s in stores), default=0),
             single,
             tuple(_variables(properties)),
@@ -172,20 +174,20 @@ class Checkpoint:
         )
 
     def stores(self, operator: int, partition: int) -> list[str]:
-        """The names of a partition's stores; one that has no directory of its own is called default."""
+        """Return the names of the stores of a partition. A store without its own directory is called default."""
         entries = self.files.entries(self.path("state", operator, partition))
-        named = [entry.name for entry in entries if entry.directory and not _reserved(entry.name)]
-        own = any(store_file(entry) for entry in entries if not entry.directory)
-        return [DEFAULT_STORE, *named] if own or not named else named
+        named_stores = [entry.name for entry in entries if entry.directory and not _reserved(entry.name)]
+        has_default = any(store_file(entry) for entry in entries if not entry.directory)
+        return [DEFAULT_STORE, *named_stores] if has_default or not named_stores else named_stores
 
     def store_files(self, operator: int, partition: int, store: str = DEFAULT_STORE) -> list[StoreFile]:
-        """The snapshots and changes of a store, by version; what else lies there is left out."""
+        """Return the snapshots and changes of a store by version. Other files are ignored."""
         entries = self.files.entries(self.path(store_path(operator, partition, store)))
-        found = [file for entry in entries if not entry.directory and (file := store_file(entry))]
-        return sorted(found, key=lambda file: (file.version, file.name))
+        files = [file for entry in entries if not entry.directory and (file := store_file(entry))]
+        return sorted(files, key=lambda file: (file.version, file.name))
 
     def unique_ids(self, batch: int) -> Mapping[int, list[list[str]]]:
-        """The ids that the batch's files carry in their names, by operator, partition and store; often none."""
+        """Return the ids in the names of a batch's state files, by operator, partition and store; often none."""
         lines = self.files.read(self.path("commits", batch)).decode().splitlines()
         ids = (_parsed(lines[1]).get("stateUniqueIds") if len(lines) > 1 else None) or {}
         return {int(operator): partitions for operator, partitions in ids.items()}
@@ -198,7 +200,7 @@ class Checkpoint:
         return _parsed(self.files.read(path).split(b"\n", 1)[-1])
 
     def _has_no_key(self, id: int) -> bool:
-        """Of an aggregation the schema tells, which begins with that of the key."""
+        """Whether an aggregation has no key. Its schema file starts with the schema of the key."""
         path = self.path("state", id, 0, "_metadata", "schema")
         schema = self.files.read(path) if self.files.exists(path) else b""
         return _SCHEMA in schema and schema.index(_SCHEMA) == schema.find(_NO_FIELDS)
@@ -219,5 +221,5 @@ def _reserved(name: str) -> bool:
 def _parsed(text: str | bytes) -> Mapping[str, Any]:
     value = json.loads(text)
     if not isinstance(value, dict):
-        raise ValueError(f"{value!r} is no JSON object")
+        raise ValueError(f"expected a JSON object, found {value!r}")
     return value

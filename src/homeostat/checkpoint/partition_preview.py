@@ -1,4 +1,4 @@
-"""What each partition of a state would hold for any number of partitions, computed from the keys."""
+"""Computes from the keys what each partition of a state would contain with any number of partitions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from homeostat.checkpoint.raw_rows import Keys, Numbers
+
+# Candidates this close to the best count as equal: fewer partitions cost less than 1 % of balance gains. A choice.
+_NEARLY_BEST, _NEARLY_LEAST = 0.99, 1.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +24,14 @@ class Spread:
 
     @property
     def balance(self) -> float:
-        """The mean partition ÷ the largest: 1 if all have as many rows."""
+        """The mean partition ÷ the largest; 1 if all partitions have the same number of rows."""
         largest = max(self.rows, default=0)
         return sum(self.rows) / (largest * len(self.rows)) if largest else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The state with so many partitions. `rows_in_turn`: those that the busiest slot has to go through."""
+    """The state with another number of partitions. `rows_in_turn` is the number of rows that the busiest slot gets."""
 
     partitions: int
     operators: tuple[Spread, ...]
@@ -36,30 +39,32 @@ class Preview:
 
     @property
     def balance(self) -> float:
-        """That of the operator that is spread worst."""
+        """The balance of the least balanced operator."""
         return min((spread.balance for spread in self.operators), default=1.0)
 
 
 def preview(keys: Mapping[int, Keys], partitions: int, slots: int | None = None) -> Preview:
-    """`slots` are the tasks that can run at once; as many as there are partitions if left out."""
-    spreads = tuple(_spread(operator, found, partitions) for operator, found in keys.items())
+    """Return the state with `partitions` partitions. `slots` is how many tasks can run at once; by default all."""
+    spreads = tuple(_spread(operator, operator_keys, partitions) for operator, operator_keys in keys.items())
     in_turn = sum(busiest_slot(spread.rows, slots or partitions) for spread in spreads)
     return Preview(partitions, spreads, in_turn)
 
 
 def best(keys: Mapping[int, Keys], candidates: Iterable[int], slots: int | None = None) -> Preview:
-    """The number that balances best. With `slots` the one that leaves the least to the busiest slot, so that waves of
-    tasks are full as well; of several that are within a hundredth of each other the smallest."""
+    """Return the candidate with the best balance or, with `slots`, the one with the fewest rows on the busiest slot.
+
+    The second also fills whole waves of tasks. Of candidates that are nearly equal, the smallest wins.
+    """
     previews = [preview(keys, count, slots) for count in sorted(set(candidates))]
     if slots is None:
         highest = max(each.balance for each in previews)
-        return next(each for each in previews if each.balance >= 0.99 * highest)
+        return next(each for each in previews if each.balance >= _NEARLY_BEST * highest)
     least = min(each.rows_in_turn for each in previews)
-    return next(each for each in previews if each.rows_in_turn <= 1.01 * least)
+    return next(each for each in previews if each.rows_in_turn <= _NEARLY_LEAST * least)
 
 
 def busiest_slot(rows: Sequence[int], slots: int) -> int:
-    """How much the busiest of so many slots gets, when tasks start in order as soon as a slot is free.
+    """Return how many rows the busiest slot gets if tasks start in order as soon as a slot is free.
 
     >>> busiest_slot([3, 3, 3], 2), busiest_slot([3, 3, 3, 3], 2)
     (6, 6)
@@ -71,7 +76,7 @@ def busiest_slot(rows: Sequence[int], slots: int) -> int:
 
 
 def _spread(operator: int, keys: Keys, partitions: int) -> Spread:
-    # Like Spark's pmod, the remainder has the divisor's sign.
+    # As with Spark's pmod, the remainder is never negative.
     place = keys.hashes % partitions
     return Spread(operator, _summed(place, keys.rows, partitions), _summed(place, keys.bytes, partitions))
 

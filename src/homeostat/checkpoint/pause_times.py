@@ -1,4 +1,4 @@
-"""How long it takes to bring a state to other partitions: as measured here, and foretold for the next time."""
+"""How long repartitioning a state takes: measured each time, and predicted for the next time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from statistics import median
 
 from homeostat.checkpoint.metadata import Checkpoint
 
-_KEPT = 20
-# What `bench state` found on a small machine, good until the first pause was measured.
+# Measurements that are kept: more are steadier, fewer follow a new machine sooner. A choice.
+_KEPT_PAUSES = 20
+# Measured with `bench state` on a small machine. The pauses of a checkpoint correct them.
 _FIXED_S, _S_PER_MILLION_ROWS, _S_PER_GIGABYTE = 5.0, 20.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """One that was measured: the seconds of each phase, and how large the state was."""
+    """A measured pause: the seconds of each phase, and the size of the state."""
 
     at_s: float
     rows: int
@@ -29,25 +30,25 @@ class Pause:
         return sum(self.phases_s.values())
 
 
-def foretold_s(rows: float, size: float, past: Sequence[Pause] = ()) -> float:
-    """What a state of so many rows and bytes will take: a rule of thumb, corrected by what it was wrong by before.
+def predicted_s(rows: float, size: float, past: Sequence[Pause] = ()) -> float:
+    """Predict the seconds for a state of so many rows and bytes, by a rule of thumb corrected by past pauses.
 
-    >>> foretold_s(0, 0, [Pause(0.0, 0, 0, {"repartition": 10.0})])
+    >>> predicted_s(0, 0, [Pause(0.0, 0, 0, {"repartition": 10.0})])
     10.0
     """
-    wrong_by = median([pause.seconds / _rule_of_thumb_s(pause.rows, pause.bytes) for pause in past] or [1.0])
-    return wrong_by * _rule_of_thumb_s(rows, size)
+    correction = median([pause.seconds / _rule_of_thumb_s(pause.rows, pause.bytes) for pause in past] or [1.0])
+    return correction * _rule_of_thumb_s(rows, size)
 
 
-def kept(checkpoint: Checkpoint) -> list[Pause]:
-    """The latest measurements; a file that cannot be read holds none."""
+def past_pauses(checkpoint: Checkpoint) -> list[Pause]:
+    """Return the latest measurements; none if their file cannot be read."""
     with suppress(FileNotFoundError, ValueError, TypeError):
         return [Pause(**each) for each in json.loads(checkpoint.files.read(_path(checkpoint)))]
     return []
 
 
-def keep(checkpoint: Checkpoint, pause: Pause) -> None:
-    latest = [*kept(checkpoint), pause][-_KEPT:]
+def record(checkpoint: Checkpoint, pause: Pause) -> None:
+    latest = [*past_pauses(checkpoint), pause][-_KEPT_PAUSES:]
     text = json.dumps([asdict(each) for each in latest], indent=1)
     checkpoint.files.write(_path(checkpoint), text.encode())
 

@@ -1,7 +1,7 @@
-"""Every row of a state as Spark's own repartitioning reads it: all stores and column families, in bytes.
+"""Reads every row of a state as Spark's repartitioning does: all stores and column families, as bytes.
 
-It is an option of the state reader that is meant for Spark itself, since 4.2 and for RocksDB only. The tests hold it
-against the public reader.
+This uses an internal option of Spark's state reader, available since 4.2 and for RocksDB only. Tests compare it with
+the public reader.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _ALL_FAMILIES = "_readAllColumnFamilies"
-_AT_ONCE = 4  # small reads wait for the driver more than for the disk
+# Stores read at the same time: small reads wait for the driver more than for the disk. A choice.
+_READ_AT_ONCE = 4
 
 Numbers = NDArray[np.int64]
 
 
 class Part(NamedTuple):
-    """A column family of a store: what users call a state variable, or one side of a join."""
+    """A column family of a store: a state variable, or one side of a join."""
 
     operator: int
     store: str
@@ -36,7 +37,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Equal for equal rows in whatever order and partition. `misplaced` are rows that their key puts elsewhere."""
+    """Equal for equal rows in any order and partition. `misplaced` counts rows in the wrong partition for their key."""
 
     rows: int
     bytes: int
@@ -46,7 +47,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What lies on each hash of a partitioning key, which decides about the partition for any number of them."""
+    """Rows and bytes for each hash of a partitioning key. The hash decides on the partition."""
 
     hashes: Numbers
     rows: Numbers
@@ -54,17 +55,17 @@ class Keys:
 
 
 def digests(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> Mapping[Part, Digest]:
-    """Of the state after this batch, its stores read at the same time."""
-    found: dict[Part, Digest] = {}
-    with in_the_format_of(spark, checkpoint, batch), ThreadPoolExecutor(_AT_ONCE) as pool:
+    """Return the digests of the state after this batch. Stores are read in parallel."""
+    by_part: dict[Part, Digest] = {}
+    with in_the_format_of(spark, checkpoint, batch), ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         stores = list(_stores(checkpoint, batch))
         for part in pool.map(lambda store: _digest(spark, checkpoint, batch, *store), stores):
-            found |= part
-    return found
+            by_part |= part
+    return by_part
 
 
 def keys(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> Mapping[int, Keys]:
-    """Of each operator, about 20 bytes a key."""
+    """Return the keys of each operator. They take about 20 bytes per key."""
     from pyspark.sql import functions as f
 
     with in_the_format_of(spark, checkpoint, batch):
@@ -79,18 +80,18 @@ def keys(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> Mapping[int
 
 
 def partition_sizes(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> Mapping[int, list[tuple[int, int]]]:
-    """The rows and bytes that each partition of an operator really has."""
+    """Return the actual rows and bytes of each partition of an operator."""
     from pyspark.sql import functions as f
 
-    found: dict[int, list[tuple[int, int]]] = {}
+    by_operator: dict[int, list[tuple[int, int]]] = {}
     with in_the_format_of(spark, checkpoint, batch):
         for operator, store in _stores(checkpoint, batch):
-            sizes = found.setdefault(operator, [(0, 0)] * (checkpoint.state_partitions(batch) or 0))
-            there = _rows(spark, checkpoint, batch, operator, store).groupBy("partition")
-            for row in there.agg(f.count("*").alias("rows"), f.sum("bytes").alias("bytes")).collect():
+            sizes = by_operator.setdefault(operator, [(0, 0)] * (checkpoint.state_partitions(batch) or 0))
+            by_partition = _rows(spark, checkpoint, batch, operator, store).groupBy("partition")
+            for row in by_partition.agg(f.count("*").alias("rows"), f.sum("bytes").alias("bytes")).collect():
                 rows, size = sizes[row["partition"]]
                 sizes[row["partition"]] = (rows + row["rows"], size + row["bytes"])
-    return found
+    return by_operator
 
 
 def _digest(
@@ -120,7 +121,7 @@ def _rows(spark: SparkSession, checkpoint: Checkpoint, batch: int, operator: int
     frame = read.option("storeName", store).option(_ALL_FAMILIES, "true").load(spark_path(checkpoint.location))
     return frame.selectExpr(
         "column_family_name AS family",
-        "spark_partition_id() AS partition",  # the reader has one partition for each of the state's
+        "spark_partition_id() AS partition",  # the reader has one partition per state partition
         "hash(partition_key) AS hash",
         "length(key_bytes) + length(value_bytes) AS bytes",
         "xxhash64(key_bytes, value_bytes) AS checksum",

@@ -1,7 +1,7 @@
-"""Bring a state to another number of partitions: saved first, checked afterwards, put back if it went wrong.
+"""Changes the number of state partitions: makes a savepoint first, verifies the result, and goes back if that fails.
 
-Spark's own repartitioning does the work. What is under way stands in a journal beside the checkpoint, so that after a
-crash at any point it goes on, or back.
+Spark's own repartitioning does the work. A journal beside the checkpoint records the plan, so that after a crash at any
+point the change is completed or undone.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from homeostat.spark_release import release
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# The first release of Spark that can repartition state.
 SINCE = (4, 2)
 ROCKSDB = "RocksDBStateStoreProvider"
 BEFORE = "before-rescale-"
@@ -39,14 +40,14 @@ Tell = Callable[[str], None]
 
 
 class RescaleError(HomeostatError):
-    """It did not come about; the message says how the checkpoint is now."""
+    """The partitions were not changed. The message says in which state the checkpoint is now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the journal holds: the state after `batch` goes from `before` to `partitions`.
+    """The content of the journal: the state after `batch` goes from `before` to `partitions` partitions.
 
-    `sink` is the directory of a file sink, empty if there is none.
+    `sink` is the directory of a file sink; empty if there is none.
     """
 
     before: int
@@ -70,7 +71,7 @@ class Rescaled:
 
 @dataclass(slots=True)
 class _Course:
-    """How far it has got."""
+    """The time that each phase took, and the digests of the new state."""
 
     phases_s: dict[str, float] = field(default_factory=dict)
     state: Mapping[Part, Digest] | None = None
@@ -85,63 +86,68 @@ class _Course:
 
 
 def say_nothing(text: str) -> None:
-    """Nobody listens."""
+    """Ignore the progress messages."""
 
 
 def refusal(checkpoint: Checkpoint, spark_version: str) -> str:
-    """Why this state cannot be repartitioned here; empty if it can."""
+    """Say why this state cannot be repartitioned; empty if it can."""
     if release(spark_version) < SINCE:
-        return f"Spark {spark_version} cannot repartition state, {'.'.join(map(str, SINCE))} and later can"
+        return (
+            f"Spark {spark_version} cannot repartition state; this requires Spark {'.'.join(map(str, SINCE))} or newer"
+        )
     batch = checkpoint.batches().finished
     if batch < 0:
-        return "no batch has been committed yet"
+        return "no batch has been committed yet, so there is no state to repartition"
     if not checkpoint.has_state():
         return "the query has no state"
     provider = checkpoint.settings(batch).get(PROVIDER, "unknown").rpartition(".")[2]
     if provider != ROCKSDB:
-        return f"its state is kept by {provider}, and Spark repartitions that of {ROCKSDB} only"
+        return f"the state store is {provider}, and Spark can repartition only {ROCKSDB}"
     operators = [checkpoint.operator(id, batch) for id in checkpoint.operators()]
     for operator in operators:
         if operator.name == "unknown":
-            return f"operator {operator.id} has no metadata: it was written by Spark before 3.5"
+            return f"operator {operator.id} has no metadata, because Spark wrote it before version 3.5"
         if not _OPERATORS.fullmatch(operator.name):
             return f"operator {operator.id} is {operator.name}, which Spark cannot repartition"
-        if operator.single:  # Spark would move its one row to where nobody looks for it
-            return f"operator {operator.id} aggregates without a key, so that it has one partition for good"
+        if operator.single:  # Spark would move its one row to a partition where it is never looked up
+            return f"operator {operator.id} aggregates without a key, so it always has one partition"
     return ""
 
 
 def half_done(checkpoint: Checkpoint) -> list[str]:
-    """What a crash has left, and what finishes it."""
-    found = []
+    """Return what a crash has left unfinished, and how to finish it."""
+    unfinished_work = []
     if restore.unfinished(checkpoint):
-        found.append("putting a savepoint back was cut short: `homeostat state restore` finishes it")
+        unfinished_work.append("a restore was interrupted: run `homeostat state restore` again to finish it")
     if plan := unfinished(checkpoint):
-        found.append(f"a rescale from {plan.before} to {plan.partitions} was cut short: call it again to finish it")
-    return found
+        unfinished_work.append(
+            f"a rescale from {plan.before} to {plan.partitions} partitions was interrupted: "
+            "run `homeostat state rescale` again to finish it"
+        )
+    return unfinished_work
 
 
 def has_open_batch(checkpoint: Checkpoint) -> bool:
-    """Whether there is one that only the query can finish; a repartitioning that was cut short is none."""
+    """Return whether there is an open batch that only the query can finish, not an interrupted repartitioning."""
     return checkpoint.batches().one_is_open and checkpoint.open_repartition() is None
 
 
 def unfinished(checkpoint: Checkpoint) -> Plan | None:
-    """What an earlier attempt that was cut short was after."""
+    """Return the plan of an earlier, interrupted attempt; None if there is none."""
     with suppress(FileNotFoundError):
         try:
             return Plan(**json.loads(checkpoint.files.read(_journal(checkpoint))))
         except (ValueError, TypeError) as error:
             raise RescaleError(
-                "the note of an earlier rescale cannot be read",
+                "the journal of an interrupted rescale cannot be read",
                 where=_journal(checkpoint),
-                fix="restore the savepoint that it made, which removes the note",
+                fix="restore the savepoint that the rescale made, which also removes the journal",
             ) from error
     return None
 
 
 def abandon(checkpoint: Checkpoint) -> None:
-    """Forget what an earlier attempt was after, for the state is put back by other means."""
+    """Delete the journal of an earlier attempt, because the state is restored by other means."""
     checkpoint.files.delete(_journal(checkpoint))
 
 
@@ -155,9 +161,10 @@ def rescale(
     sink: str = "",
     tell: Tell = say_nothing,
 ) -> Rescaled:
-    """The query must not run, and its last batch must be committed. An earlier attempt is finished first.
+    """Change the number of state partitions. The query must not run, and its last batch must be committed.
 
-    `savepoint` is how the savepoint's name begins; the batch follows. `sink` is the directory of a file sink.
+    An earlier interrupted attempt is finished first. `savepoint` is the start of the savepoint's name; the number of
+    the batch follows. `sink` is the directory of a file sink.
     """
     earlier = finish(spark, checkpoint, tell=tell)
     if earlier is not None and earlier.partitions == partitions:
@@ -169,7 +176,9 @@ def rescale(
     before, batch = checkpoint.state_partitions(), checkpoint.batches().finished
     assert before is not None
     if before == partitions:
-        raise ConfigError(f"the state has {partitions} partitions already", where=checkpoint.location)
+        raise ConfigError(
+            f"the state already has {partitions} partitions", where=checkpoint.location, fix="choose another number"
+        )
     name = savepoints.free_name(checkpoint, f"{savepoint}{batch}")
     if sink:
         file_sink_log.require_log(checkpoint, sink)
@@ -179,24 +188,24 @@ def rescale(
 
 
 def finish(spark: SparkSession, checkpoint: Checkpoint, *, tell: Tell = say_nothing) -> Rescaled | None:
-    """Go on with what an earlier attempt, or Spark alone, left half done; None if there is no such thing."""
+    """Finish what an earlier attempt, or Spark itself, left unfinished; None if there was no plan to finish."""
     restore.finish(checkpoint)
     plan = unfinished(checkpoint)
     if plan is not None and _overtaken(checkpoint, plan):
         abandon(checkpoint)
         plan = None
     if plan is not None:
-        tell(f"an earlier attempt goes on: from {plan.before} to {plan.partitions} partitions")
+        tell(f"continuing an interrupted rescale from {plan.before} to {plan.partitions} partitions")
         return _carry_out(spark, checkpoint, plan, tell)
-    wanted = checkpoint.open_repartition()
-    if wanted is not None:
-        tell(f"Spark's repartitioning to {wanted} partitions goes on")
-        _repartition(spark, checkpoint, wanted)
+    target = checkpoint.open_repartition()
+    if target is not None:
+        tell(f"continuing an interrupted repartitioning to {target} partitions")
+        _repartition(spark, checkpoint, target)
     return None
 
 
 def _overtaken(checkpoint: Checkpoint, plan: Plan) -> bool:
-    """Somebody let the query run on before anything was repartitioned."""
+    """Whether the query ran on before anything was repartitioned."""
     return checkpoint.batches().begun > plan.batch and checkpoint.state_partitions() != plan.partitions
 
 
@@ -215,67 +224,69 @@ def _carry_out(spark: SparkSession, checkpoint: Checkpoint, plan: Plan, tell: Te
 
 
 def _steps(spark: SparkSession, checkpoint: Checkpoint, plan: Plan, course: _Course, tell: Tell) -> None:
-    """Each is left out if it was done before a crash."""
+    """Skips each step that was completed before a crash."""
     if not savepoints.exists(checkpoint, plan.savepoint):
-        tell(f"savepoint {plan.savepoint}")
+        tell(f"making savepoint {plan.savepoint}")
         with course.phase("savepoint"):
             savepoints.make(checkpoint, plan.savepoint)
-    # What the state was is read while Spark repartitions it: that leaves the old batch as it is.
+    # Read the old state while Spark writes the new one: repartitioning leaves the old batch unchanged.
     with in_the_format_of(spark, checkpoint, checkpoint.batches().finished), ThreadPoolExecutor(1) as beside:
         old = beside.submit(raw_rows.digests, spark, checkpoint, plan.batch) if plan.verify else None
         if checkpoint.batches().finished == plan.batch:
-            tell(f"repartition from {plan.before} to {plan.partitions}")
+            tell(f"repartitioning from {plan.before} to {plan.partitions} partitions")
             with course.phase("repartition"):
                 _repartition(spark, checkpoint, plan.partitions)
         if old is not None and checkpoint.batches().begun == plan.batch + 1:
-            tell("verify")
+            tell("verifying the new state")
             with course.phase("verify"):
                 course.state = raw_rows.digests(spark, checkpoint, plan.batch + 1)
                 refuse_difference(old.result(), course.state)
     if plan.sink and checkpoint.batches().begun > plan.batch:
-        file_sink_log.tell(spark, checkpoint, plan.sink, plan.batch + 1)
+        file_sink_log.add_entry(spark, checkpoint, plan.sink, plan.batch + 1)
 
 
 def refuse_difference(old: Mapping[Part, Digest], new: Mapping[Part, Digest]) -> None:
-    """The rows are the same, and each lies where its key puts it; if not, say what differs."""
+    """Raise RescaleError if the rows differ, or if a row is not in the partition of its key."""
     for part in sorted(old.keys() | new.keys()):
         was, now = old.get(part, Digest(0, 0, 0)), new.get(part, Digest(0, 0, 0))
         what = f"operator {part.operator}, store {part.store}, {part.family}"
         if (was.rows, was.checksum) != (now.rows, now.checksum):
-            raise RescaleError(f"the state differs: {what} had {was.rows} rows and has {now.rows}, or others")
+            raise RescaleError(
+                f"the state has changed: {what} had {was.rows} rows and now has {now.rows} rows, or other content"
+            )
         if now.misplaced:
             raise RescaleError(
-                f"{now.misplaced} rows of {what} lie in a partition where their key will not be looked for"
+                f"{now.misplaced} rows of {what} are in a partition where Spark will not look for their key"
             )
 
 
 def _repartition(spark: SparkSession, checkpoint: Checkpoint, count: int) -> None:
     with in_the_format_of(spark, checkpoint, checkpoint.batches().finished):
         spark._streamingCheckpointManager.repartition(spark_path(checkpoint.location), count)
-    there, batches = checkpoint.state_partitions(), checkpoint.batches()
-    if there != count or batches.one_is_open:
-        raise RescaleError(f"the state has {there} partitions after it was repartitioned to {count}")
+    actual, batches = checkpoint.state_partitions(), checkpoint.batches()
+    if actual != count or batches.one_is_open:
+        raise RescaleError(f"Spark repartitioned the state to {count} partitions, but it has {actual}")
 
 
 def _put_back(checkpoint: Checkpoint, plan: Plan) -> str:
-    """What came of it."""
+    """Restore the savepoint after a failure, and say what the checkpoint is like now."""
     try:
         if not savepoints.exists(checkpoint, plan.savepoint):
             checkpoint.files.delete(_journal(checkpoint))
-            return "nothing was changed"
+            return "the checkpoint was not changed"
         if checkpoint.batches().begun > plan.batch + 1:
-            return "the query has begun batches since, so the state stays as it is"
+            return "the query has started batches since, so the new state was kept"
         restore.restore(checkpoint, plan.savepoint, keep=False)
         checkpoint.files.delete(_journal(checkpoint))
     except Exception as error:
-        return f"and the savepoint could not be put back: {first_line(error)}"
-    return "the savepoint was put back"
+        return f"the savepoint {plan.savepoint} could not be restored: {first_line(error)}"
+    return f"the savepoint {plan.savepoint} was restored"
 
 
 def _not_now(checkpoint: Checkpoint) -> str:
     if not has_open_batch(checkpoint):
         return ""
-    return f"batch {checkpoint.batches().begun} is open, and only the query itself can finish it"
+    return f"batch {checkpoint.batches().begun} is not committed, and only the query itself can finish it"
 
 
 def _journal(checkpoint: Checkpoint) -> str:

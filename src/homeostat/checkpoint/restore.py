@@ -1,4 +1,4 @@
-"""Put a savepoint back: built beside the checkpoint, then swapped by renames, and finished after a crash."""
+"""Restores a savepoint: builds it beside the checkpoint, swaps the two by renames, and finishes after a crash."""
 
 from __future__ import annotations
 
@@ -10,53 +10,59 @@ from homeostat.checkpoint import file_sink_log, savepoints
 from homeostat.checkpoint.damage import DamagedError
 from homeostat.checkpoint.metadata import Checkpoint
 from homeostat.checkpoint.savepoints import Savepoint, SavepointError
-from homeostat.checkpoint.state_reader import Track, unseen
+from homeostat.checkpoint.state_reader import Track, untracked
 
 
-def restore(checkpoint: Checkpoint, name: str, *, force: bool = False, keep: bool = True, track: Track = unseen) -> str:
-    """The query must not run. What was there is kept as another savepoint, whose name this returns; what is damaged
-    is kept in a directory of its own."""
+def restore(
+    checkpoint: Checkpoint, name: str, *, force: bool = False, keep: bool = True, track: Track = untracked
+) -> str:
+    """Restore a savepoint. The query must not run.
+
+    The present checkpoint is kept as another savepoint, whose name is returned. If it is damaged, it is kept in a
+    directory of its own instead.
+    """
     finish(checkpoint)
     savepoint = savepoints.read(checkpoint, name)
     savepoints.verify(checkpoint, savepoint, track)
-    if not force and (seen := seen_since(checkpoint, savepoint)):
+    if not force and (received := received_since(checkpoint, savepoint)):
         raise SavepointError(
-            f"{seen}; going back would process their rows again under other numbers",
+            f"{received}; restoring would process their rows again in batches with other numbers",
             where=checkpoint.location,
-            fix="--force, if the sink can take rows twice or is set back as well",
+            fix="use --force if the sink accepts duplicate rows or is reset as well",
         )
-    kept = _keep(checkpoint) if keep else ""
+    kept_as = _keep(checkpoint) if keep else ""
     _build(checkpoint, savepoint)
     checkpoint.files.write(_journal(checkpoint), json.dumps({"savepoint": name, "batch": savepoint.batch}).encode())
     finish(checkpoint)
-    return kept
+    return kept_as
 
 
-def seen_since(checkpoint: Checkpoint, savepoint: Savepoint) -> str:
-    """What a sink may have seen of batches that the savepoint does not hold; empty if nothing.
+def received_since(checkpoint: Checkpoint, savepoint: Savepoint) -> str:
+    """Say which batches the sink may have received that the savepoint does not contain; empty if none.
 
-    Those are later ones, and after an earlier way back others under the same numbers. A repartitioning is a batch
-    without rows, which no sink gets to see.
+    These are later batches and, after an earlier restore, other batches with the same numbers. A repartitioning is a
+    batch without rows, which no sink receives.
     """
     saved = Checkpoint(savepoints.content(checkpoint, savepoint.name), checkpoint.files)
-    unlike = [batch for batch in checkpoint.begun() if not _same_batch(checkpoint, saved, batch)]
-    given = [batch for batch in unlike if not _only_repartitions(checkpoint, batch)]
-    if not given:
+    different = [batch for batch in checkpoint.begun() if not _same_batch(checkpoint, saved, batch)]
+    received = [batch for batch in different if not _only_repartitions(checkpoint, batch)]
+    if not received:
         return ""
-    committed = len([batch for batch in checkpoint.committed() if batch in given])
-    open_ones = len(given) - committed
-    words = [f"{committed} committed" if committed else "", f"{open_ones} begun" if open_ones else ""]
-    those = f"batch {given[0]}" if len(given) == 1 else f"batches {given[0]} to {given[-1]}"
-    return f"the sink may have seen {those} ({', '.join(filter(None, words))}), not held by the savepoint"
+    committed = len([batch for batch in checkpoint.committed() if batch in received])
+    open_ones = len(received) - committed
+    words = [f"{committed} committed" if committed else "", f"{open_ones} started" if open_ones else ""]
+    those = f"batch {received[0]}" if len(received) == 1 else f"batches {received[0]} to {received[-1]}"
+    kinds = ", ".join(filter(None, words))
+    return f"the sink may have received {those} ({kinds}), which the savepoint does not contain"
 
 
 def finish(checkpoint: Checkpoint) -> bool:
-    """Finish a swap that was cut short; whether there was one. Safe to call at any time the query does not run."""
+    """Finish an interrupted restore, and return whether there was one. Safe whenever the query does not run."""
     files, location = checkpoint.files, checkpoint.location
     if not files.exists(_journal(checkpoint)):
-        files.delete(_fresh(checkpoint))  # never came to the swap
+        files.delete(_fresh(checkpoint))  # the swap had not started
         return False
-    file_sink_log.follow(checkpoint, json.loads(files.read(_journal(checkpoint)))["batch"])
+    file_sink_log.adjust_to(checkpoint, json.loads(files.read(_journal(checkpoint)))["batch"])
     if files.exists(_fresh(checkpoint)):
         if files.exists(location):
             files.rename(location, _old(checkpoint))
@@ -79,7 +85,7 @@ def _build(checkpoint: Checkpoint, savepoint: Savepoint) -> None:
 
 
 def _keep(checkpoint: Checkpoint) -> str:
-    """Where nothing was committed there is nothing to go back to; what is damaged is kept as it is, beside."""
+    """Keep the present checkpoint; empty if no batch was committed. A damaged one is copied as it is."""
     if checkpoint.batches().finished < 0:
         return ""
     now = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
@@ -93,14 +99,14 @@ def _keep(checkpoint: Checkpoint) -> str:
 
 
 def _same_batch(checkpoint: Checkpoint, saved: Checkpoint, batch: int) -> bool:
-    """What a batch reads, and when it was begun, stands in its offsets."""
+    """Compares the offsets, which say what a batch reads and when it was started."""
     path = saved.path("offsets", batch)
     read = checkpoint.files.read
     return checkpoint.files.exists(path) and read(path) == read(checkpoint.path("offsets", batch))
 
 
 def _only_repartitions(checkpoint: Checkpoint, batch: int) -> bool:
-    with suppress(ValueError):  # what cannot be read may have been anything
+    with suppress(ValueError):  # an unreadable batch may have been anything
         before = checkpoint.state_partitions(batch - 1) if batch - 1 in checkpoint.begun() else None
         return before is not None and checkpoint.state_partitions(batch) != before
     return False

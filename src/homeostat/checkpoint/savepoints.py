@@ -1,6 +1,6 @@
-"""Savepoints: consistent copies of one committed batch of a checkpoint, made of links where that is possible.
+"""Savepoints: consistent copies of one committed batch of a checkpoint, made of links where possible.
 
-A link is as good as a copy, for Spark never changes a file in place: it writes beside and renames.
+A link is as good as a copy, because Spark never changes a file in place: it writes a new file and renames it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from homeostat.checkpoint.damage import require_sound
 from homeostat.checkpoint.files import Entry, Made
 from homeostat.checkpoint.metadata import Checkpoint
-from homeostat.checkpoint.state_reader import Track, unseen
+from homeostat.checkpoint.state_reader import Track, untracked
 from homeostat.checkpoint.store_files import chain, store_file, version_after
 from homeostat.core.errors import ConfigError, HomeostatError
 
@@ -28,7 +28,7 @@ _LARGE_FILES = ("/SSTs/", "/logs/")
 
 
 class SavepointError(HomeostatError):
-    """A savepoint that cannot be made, or must not be put back."""
+    """A savepoint cannot be made, read or restored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class SavedFile:
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """What the manifest says. It is written last: without it there is no savepoint."""
+    """The content of the manifest. It is written last: a directory without it is not a savepoint."""
 
     name: str
     batch: int
@@ -57,7 +57,7 @@ class Savepoint:
 
     @property
     def copied_bytes(self) -> int:
-        """What it takes on disk; the rest are links."""
+        """The extra space on disk; the other files are links."""
         return sum(file.size for file in self.files if file.made == "copied")
 
     def as_json(self) -> dict[str, Any]:
@@ -69,20 +69,22 @@ class Savepoint:
         return cls(**{key: value[key] for key in cls.__dataclass_fields__ if key != "files"}, files=files)
 
 
-def make(checkpoint: Checkpoint, name: str = "", *, track: Track = unseen) -> Savepoint:
-    """Of the latest committed batch; the query may run meanwhile."""
+def make(checkpoint: Checkpoint, name: str = "", *, track: Track = untracked) -> Savepoint:
+    """Make a savepoint of the latest committed batch. The query may run meanwhile."""
     if name and not _NAME.fullmatch(name):
-        raise ConfigError(f"{name!r} cannot name a savepoint", where="NAME", fix="use letters, digits, '.' and '-'")
+        raise ConfigError(
+            f"{name!r} is not a valid name of a savepoint", where="NAME", fix="use letters, digits, '.', '_' and '-'"
+        )
     batch = checkpoint.batches().finished
     if batch < 0:
-        raise SavepointError("no batch has been committed yet", where=checkpoint.location, fix="run the query first")
+        raise SavepointError(
+            "no batch has been committed yet", where=checkpoint.location, fix="let the query finish its first batch"
+        )
     require_sound(checkpoint, batch)
     name = name or free_name(checkpoint, f"batch-{batch}")
     if exists(checkpoint, name):
-        raise ConfigError(
-            f"there is a savepoint {name!r} already", where=checkpoint.location, fix="choose another name"
-        )
-    checkpoint.files.delete(place(checkpoint, name))  # begun once and never finished
+        raise ConfigError(f"a savepoint {name!r} already exists", where=checkpoint.location, fix="choose another name")
+    checkpoint.files.delete(place(checkpoint, name))  # an unfinished attempt
     try:
         return _saved(checkpoint, name, batch, track)
     except Exception:
@@ -90,55 +92,59 @@ def make(checkpoint: Checkpoint, name: str = "", *, track: Track = unseen) -> Sa
         raise
 
 
-def _let_be(error: SavepointError) -> None:
-    """Nobody wants to know."""
+def _ignore(error: SavepointError) -> None:
+    """Ignore a damaged savepoint."""
 
 
-def listed(checkpoint: Checkpoint, damaged: Callable[[SavepointError], None] = _let_be) -> list[Savepoint]:
-    """Those that are whole, oldest first; what is wrong with the others is told to `damaged`."""
-    found = []
+def listed(checkpoint: Checkpoint, damaged: Callable[[SavepointError], None] = _ignore) -> list[Savepoint]:
+    """Return the complete savepoints, oldest first. `damaged` is called with the error of each other one."""
+    savepoints = []
     for entry in checkpoint.files.entries(_root(checkpoint)):
         if entry.directory and exists(checkpoint, entry.name):
             try:
-                found.append(read(checkpoint, entry.name))
+                savepoints.append(read(checkpoint, entry.name))
             except SavepointError as error:
                 damaged(error)
-    return sorted(found, key=lambda savepoint: savepoint.made_s)
+    return sorted(savepoints, key=lambda savepoint: savepoint.made_s)
 
 
 def read(checkpoint: Checkpoint, name: str) -> Savepoint:
     if not exists(checkpoint, name):
-        known = [entry.name for entry in checkpoint.files.entries(_root(checkpoint)) if exists(checkpoint, entry.name)]
+        names = [entry.name for entry in checkpoint.files.entries(_root(checkpoint)) if exists(checkpoint, entry.name)]
         raise ConfigError(
             f"there is no savepoint {name!r}",
             where=checkpoint.location,
-            fix=f"one of {', '.join(known)}" if known else "there is none: make one with homeostat state savepoint",
+            fix=f"choose one of {', '.join(names)}" if names else "make one with `homeostat state savepoint`",
         )
     path = f"{place(checkpoint, name)}/{MANIFEST}"
     try:
         value = json.loads(checkpoint.files.read(path))
         if value["format"] != FORMAT:
             raise SavepointError(
-                f"a manifest of format {value['format']} cannot be read here", where=path, fix=f"format {FORMAT} can"
+                f"the manifest has format {value['format']}, but this version of Homeostat reads only format {FORMAT}",
+                where=path,
+                fix="use the version of Homeostat that made the savepoint",
             )
         return Savepoint.from_json(value)
     except (ValueError, KeyError, TypeError) as error:
-        raise SavepointError("the manifest is damaged", where=path, fix="use another savepoint") from error
+        raise SavepointError(
+            "the manifest of this savepoint is damaged", where=path, fix="use another savepoint"
+        ) from error
 
 
-def verify(checkpoint: Checkpoint, savepoint: Savepoint, track: Track = unseen) -> None:
-    """Refuse a savepoint that is not what its manifest says, naming the first file that is not."""
+def verify(checkpoint: Checkpoint, savepoint: Savepoint, track: Track = untracked) -> None:
+    """Raise SavepointError if a file of the savepoint does not match its manifest."""
     root = content(checkpoint, savepoint.name)
     for file in track(savepoint.files, "checking the savepoint"):
         path = f"{root}/{file.name}"
         if not checkpoint.files.exists(path):
             raise _damaged(path, "is missing")
         if checkpoint.files.checksum(path) != file.sha256:
-            raise _damaged(path, "does not hold what was saved")
+            raise _damaged(path, "has changed since it was saved")
 
 
 def delete(checkpoint: Checkpoint, name: str) -> None:
-    """The manifest first: what is left of a deletion that was cut short is no savepoint."""
+    """Delete a savepoint, its manifest first: the rest of an interrupted deletion is then not a savepoint."""
     checkpoint.files.delete(f"{place(checkpoint, name)}/{MANIFEST}")
     checkpoint.files.delete(place(checkpoint, name))
 
@@ -156,12 +162,12 @@ def place(checkpoint: Checkpoint, name: str) -> str:
 
 
 def content(checkpoint: Checkpoint, name: str) -> str:
-    """Where the saved files are: a checkpoint of its own, that every tool can read."""
+    """Return the directory of the saved files, which is a checkpoint that every tool can read."""
     return f"{place(checkpoint, name)}/{CONTENT}"
 
 
 def belongs(name: str, batch: int) -> bool:
-    """Whether a file is part of the checkpoint as it was after this batch.
+    """Return whether a file is part of the checkpoint as of this batch.
 
     >>> [name for name in ("offsets/7", "commits/.8.crc", "state/0/1/8.zip", "state/0/1/9.zip") if belongs(name, 7)]
     ['offsets/7', 'state/0/1/8.zip']
@@ -190,16 +196,16 @@ def _saved(checkpoint: Checkpoint, name: str, batch: int, track: Track) -> Savep
 
 
 def _same_files(checkpoint: Checkpoint, batch: int, target: str, track: Track) -> Iterator[SavedFile]:
-    """The large files of snapshots come last: a snapshot that is written meanwhile then has all of its own."""
+    """Large files of snapshots are saved last, so that a snapshot written meanwhile has all its files."""
     files = checkpoint.files
     for large in (False, True):
-        found = [entry for entry in files.walk(checkpoint.location) if _is_large(entry.name) == large]
-        wanted = [entry for entry in found if belongs(entry.name, batch)]
-        for entry in track(wanted, "saving"):
+        entries = [entry for entry in files.walk(checkpoint.location) if _is_large(entry.name) == large]
+        needed_entries = [entry for entry in entries if belongs(entry.name, batch)]
+        for entry in track(needed_entries, "saving"):
             path = f"{target}/{entry.name}"
             try:
                 made = files.same(checkpoint.path(entry.name), path)
-            except FileNotFoundError:  # too old to be kept: the running query removed it meanwhile
+            except FileNotFoundError:  # an old file that the running query removed meanwhile
                 continue
             yield SavedFile(entry.name, entry.size, files.checksum(path), made)
 
@@ -209,7 +215,7 @@ def _is_large(name: str) -> bool:
 
 
 def _refuse_gaps(checkpoint: Checkpoint, name: str, batch: int) -> None:
-    """A query that runs keeps many batches, but not for ever."""
+    """A running query keeps many batches, but not all: it may have removed files that were needed."""
     saved = Checkpoint(content(checkpoint, name), checkpoint.files)
     operators = [saved.operator(id, batch) for id in saved.operators()]
     chains = (
@@ -220,12 +226,14 @@ def _refuse_gaps(checkpoint: Checkpoint, name: str, batch: int) -> None:
     )
     if batch not in saved.committed() or batch not in saved.begun() or any(each.missing for each in chains):
         raise SavepointError(
-            f"the query removed files of batch {batch} while it was saved", where=checkpoint.location, fix="try again"
+            f"the query removed files of batch {batch} while they were being saved",
+            where=checkpoint.location,
+            fix="try again",
         )
 
 
 def _damaged(path: str, what: str) -> SavepointError:
-    return SavepointError(f"this file of the savepoint {what}", where=path, fix="use another savepoint")
+    return SavepointError(f"a file of the savepoint {what}", where=path, fix="use another savepoint")
 
 
 def has_any(checkpoint: Checkpoint) -> bool:

@@ -1,4 +1,4 @@
-"""The state in a checkpoint as tables, through Spark's own reader; every answer is of one committed batch."""
+"""Reads the state in a checkpoint as tables, through Spark's state reader. Every answer is of one committed batch."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-TRIES = 4  # each time, a query that runs must have removed the newest batch while it was read
-ESCAPED = frozenset(' "%<>[]\\^`{|}#?')  # Spark escapes them on the way, and never turns them back
+# Attempts to read the newest batch. Each fails only if the running query removed the batch meanwhile. A choice.
+TRIES = 4
+# Spark escapes these characters in a path and does not turn them back.
+ESCAPED = frozenset(' "%<>[]\\^`{|}#?')
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
 
 class Track(Protocol):
-    """Passes the items on, and may show how far it is."""
+    """Passes items on and may show the progress."""
 
     def __call__(self, items: Sequence[Item], what: str) -> Iterable[Item]: ...
 
 
-def unseen(items: Sequence[Item], what: str) -> Iterable[Item]:
+def untracked(items: Sequence[Item], what: str) -> Iterable[Item]:
     return items
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows as JSON would have them, and the batch whose state they are."""
+    """Rows as JSON values, and the batch whose state they are."""
 
     batch: int
     columns: tuple[str, ...]
@@ -67,7 +69,7 @@ class OperatorDescription:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What `state ls` tells."""
+    """What `homeostat state ls` shows."""
 
     location: str
     query_id: str | None
@@ -84,34 +86,37 @@ class Description:
 
     @property
     def readable(self) -> bool:
-        """Whether there is state to be read with Spark."""
+        """Whether there is state that Spark can read."""
         return not self.damage and self.state_bytes > 0 and self.batch >= 0
 
 
 class ReadError(HomeostatError):
-    """Spark's reader gave up."""
+    """Spark's state reader failed."""
 
     def __init__(self, what: str, checkpoint: Checkpoint) -> None:
         super().__init__(what, where=checkpoint.location)
 
 
-def table(spark: SparkSession, checkpoint: Checkpoint, wanted: Table, batch: int) -> DataFrame:
-    """Columns `key`, `value` (for lists, maps and timers as Spark's reader calls them) and `partition_id`."""
-    frame = load(spark, checkpoint, wanted, batch, {"batchId": batch})
-    return _as_declared(frame) if wanted.kind == "join" else frame
+def table(spark: SparkSession, checkpoint: Checkpoint, of: Table, batch: int) -> DataFrame:
+    """Return a table with the columns `key`, `value` and `partition_id`.
+
+    Lists, maps and timers have the columns of Spark's state reader.
+    """
+    frame = load(spark, checkpoint, of, batch, {"batchId": batch})
+    return _as_declared(frame) if of.kind == "join" else frame
 
 
 def load(
-    spark: SparkSession, checkpoint: Checkpoint, wanted: Table, batch: int, options: Mapping[str, int | bool]
+    spark: SparkSession, checkpoint: Checkpoint, of: Table, batch: int, options: Mapping[str, int | bool]
 ) -> DataFrame:
-    reader = spark.read.format("statestore").options(operatorId=wanted.operator, **wanted.options, **options)
+    reader = spark.read.format("statestore").options(operatorId=of.operator, **of.options, **options)
     with in_the_format_of(spark, checkpoint, batch):
         return reader.load(spark_path(checkpoint.location))
 
 
 @contextmanager
 def in_the_format_of(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> Iterator[None]:
-    """Spark takes the format of the files not from the checkpoint but from the session, when it opens them."""
+    """Set the session to the file format of a batch: Spark reads it from the session and not from the checkpoint."""
     version = "2" if checkpoint.unique_ids(batch) else "1"
     before = str(spark.conf.get(_FORMAT_VERSION))
     if version == before:
@@ -125,7 +130,7 @@ def in_the_format_of(spark: SparkSession, checkpoint: Checkpoint, batch: int) ->
 
 
 def _as_declared(frame: DataFrame) -> DataFrame:
-    """Of a join Spark's reader gives values with one field more than it declares, over which functions stumble."""
+    """Drop the extra field of a join's values: Spark's reader does not declare it, and functions fail on it."""
     from pyspark.sql import functions as f
 
     fields = [f.col(f"value.`{name}`").alias(name) for name in frame.select("value.*").columns]
@@ -133,27 +138,27 @@ def _as_declared(frame: DataFrame) -> DataFrame:
 
 
 def spark_path(location: str) -> str:
-    """The place of a checkpoint as Spark understands it."""
+    """Return the location of a checkpoint as Spark's state reader needs it."""
     path = qualified(location)
-    if odd := sorted(ESCAPED & {*path}):
+    if unusable := sorted(ESCAPED & {*path}):
         raise ConfigError(
-            f"Spark's reader does not find a checkpoint whose path has {' or '.join(map(repr, odd))} in it",
+            f"Spark's state reader cannot open a path that contains {' or '.join(map(repr, unusable))}",
             where=location,
-            fix="make a link to it under another name",
+            fix="make a symbolic link to the checkpoint under another name",
         )
     return path
 
 
 def qualified(location: str) -> str:
-    """The place with its scheme, whatever Spark's default file system is."""
+    """Return the location with its scheme, independent of Spark's default file system."""
     return f"file://{local_path(location).absolute()}" if is_local(location) else location
 
 
 def at_one_batch(checkpoint: Checkpoint, batch: int | None, read: Callable[[int], Answer]) -> tuple[int, Answer]:
-    """What `read` finds in the state of this batch, or of the latest that is committed.
+    """Call `read` with this batch, or with the latest committed one, and return the batch and the answer.
 
-    A query that runs removes old batches: if the one that was being read is gone, a newer one is read from the start,
-    unless the batch was asked for by number. An answer never holds parts of two.
+    A running query removes old batches. If the batch disappears while it is read, a newer one is read from the start,
+    unless you asked for the batch by number. An answer never mixes two batches.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -164,39 +169,43 @@ def at_one_batch(checkpoint: Checkpoint, batch: int | None, read: Callable[[int]
         try:
             return chosen, read(chosen)
         except (PySparkException, Py4JError, FileNotFoundError) as error:
-            gone = chosen not in checkpoint.committed() or bool(find_damage(checkpoint, chosen))
-            if not gone:
+            was_removed = chosen not in checkpoint.committed() or bool(find_damage(checkpoint, chosen))
+            if not was_removed:
                 raise ReadError(f"Spark cannot read batch {chosen}: {first_line(error)}", checkpoint) from error
             if not left:
-                raise ReadError(f"batch {chosen} was removed by the query while it was read", checkpoint) from error
+                raise ReadError(
+                    f"the query removed batch {chosen} while it was being read; try again", checkpoint
+                ) from error
     raise AssertionError("unreachable")
 
 
-def committed_batch(checkpoint: Checkpoint, wanted: int | None = None) -> int:
-    """The batch itself if it is committed and kept, or the latest such."""
-    kept = checkpoint.committed()
-    if not kept:
+def committed_batch(checkpoint: Checkpoint, batch: int | None = None) -> int:
+    """Return the batch if it is committed and kept; by default the latest one."""
+    kept_batches = checkpoint.committed()
+    if not kept_batches:
         raise ConfigError(
-            "no batch is committed yet", where=checkpoint.location, fix="let the query finish its first batch"
+            "no batch has been committed yet", where=checkpoint.location, fix="let the query finish its first batch"
         )
-    if wanted is None:
-        return kept[-1]
-    if wanted not in kept:
+    if batch is None:
+        return kept_batches[-1]
+    if batch not in kept_batches:
         raise ConfigError(
-            f"batch {wanted} is not among those kept", where=checkpoint.location, fix=f"choose one of {spans(kept)}"
+            f"the checkpoint no longer has batch {batch}, or never had it",
+            where=checkpoint.location,
+            fix=f"choose one of {spans(kept_batches)}",
         )
-    return wanted
+    return batch
 
 
 def tables_at(checkpoint: Checkpoint, batch: int) -> list[Table]:
-    found = tables(checkpoint, batch)
-    if not found:
-        raise ConfigError("this query keeps no state", where=checkpoint.location)
-    return found
+    available = tables(checkpoint, batch)
+    if not available:
+        raise ConfigError("this query has no state", where=checkpoint.location, fix="choose a query with state")
+    return available
 
 
 def show(spark: SparkSession, checkpoint: Checkpoint, view: str | None, batch: int | None, limit: int) -> Rows:
-    """The first rows of a table."""
+    """Return the first rows of a table."""
 
     def read(chosen: int) -> Rows:
         wanted = pick(tables_at(checkpoint, chosen), view, checkpoint.location)
@@ -206,39 +215,39 @@ def show(spark: SparkSession, checkpoint: Checkpoint, view: str | None, batch: i
 
 
 def query(spark: SparkSession, checkpoint: Checkpoint, sql: str, batch: int | None, limit: int) -> Rows:
-    """The answer to SQL in which every table of the checkpoint is a view; if there is only one, `state` means it."""
+    """Run SQL in which every table of the checkpoint is a view. A single table is also called `state`."""
     from pyspark.errors import AnalysisException
 
     def read(chosen: int) -> Rows:
         session = spark.newSession()
-        found = tables_at(checkpoint, chosen)
-        for each in found:
+        available = tables_at(checkpoint, chosen)
+        for each in available:
             frame = table(session, checkpoint, each, chosen)
             frame.createOrReplaceTempView(f"`{each.view}`")
-            if len(found) == 1:
+            if len(available) == 1:
                 frame.createOrReplaceTempView(ONLY)
         try:
             answer = session.sql(sql)
         except AnalysisException as error:
-            views = ", ".join(each.view for each in found)
-            raise ConfigError(first_line(error), where="SQL", fix=f"the tables are {views}") from None
+            views = ", ".join(each.view for each in available)
+            raise ConfigError(first_line(error), where="SQL", fix=f"use these tables: {views}") from None
         return collected(answer, chosen, limit)
 
     return at_one_batch(checkpoint, batch, read)[1]
 
 
 def collected(frame: DataFrame, batch: int, limit: int) -> Rows:
-    """The first rows; one more is asked for, to know whether there are more."""
+    """Return the first rows. It reads one more, to know whether there are more."""
     from pyspark.sql import functions as f
 
     names = tuple(frame.columns)
     text = f.to_json(f.struct(*(f.col(f"`{name}`") for name in names)), {"ignoreNullFields": "false"})
-    found = [json.loads(row[0]) for row in frame.limit(limit + 1).select(text).collect()]
-    return Rows(batch, names, tuple(found[:limit]), len(found) > limit)
+    rows = [json.loads(row[0]) for row in frame.limit(limit + 1).select(text).collect()]
+    return Rows(batch, names, tuple(rows[:limit]), len(rows) > limit)
 
 
 def outline(checkpoint: Checkpoint, batch: int | None = None) -> Description:
-    """What the files tell without Spark; the operators are left out."""
+    """Describe a checkpoint from its files, without Spark and without its operators."""
     damage = tuple(find_damage(checkpoint, batch))
     settings = {} if damage else checkpoint.settings()
     return Description(
@@ -257,16 +266,16 @@ def outline(checkpoint: Checkpoint, batch: int | None = None) -> Description:
 
 
 def describe(
-    spark: SparkSession, checkpoint: Checkpoint, batch: int | None = None, track: Track = unseen
+    spark: SparkSession, checkpoint: Checkpoint, batch: int | None = None, track: Track = untracked
 ) -> Description:
-    """Everything there is to know of a checkpoint short of its rows."""
-    known = outline(checkpoint, batch)
-    if not known.readable:
-        return known
+    """Describe a checkpoint completely, except for its rows."""
+    description = outline(checkpoint, batch)
+    if not description.readable:
+        return description
     chosen, operators = at_one_batch(
         checkpoint, batch, lambda number: tuple(_operators(spark, checkpoint, number, track))
     )
-    return replace(known, batch=chosen, operators=operators)
+    return replace(description, batch=chosen, operators=operators)
 
 
 def _operators(spark: SparkSession, checkpoint: Checkpoint, batch: int, track: Track) -> Iterable[OperatorDescription]:

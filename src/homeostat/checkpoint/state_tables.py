@@ -1,4 +1,4 @@
-"""The tables that a checkpoint's state can be read as, and how to ask Spark's reader for each."""
+"""The tables in the state of a checkpoint, and the options with which Spark's state reader reads each."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ JOIN = "symmetricHashJoin"
 ONLY = "state"
 TIMERS = "timers"
 NO_TIME = "NoTime"
-SIDES = {"left": "left_side", "right": "right_side"}  # left and right alone are words of SQL
+SIDES = {"left": "left_side", "right": "right_side"}  # left and right are SQL keywords
 KINDS = {"ValueState": "value", "ListState": "list", "MapState": "map"}
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: the whole state of an operator, a side of a join, or a variable or the timers of transformWithState.
+    """A table: the state of an operator, a side of a join, or a variable or the timers of transformWithState.
 
     `view` is its name in SQL and in options.
     """
@@ -32,25 +32,28 @@ class Table:
 
 
 def tables(checkpoint: Checkpoint, batch: int | None = None) -> list[Table]:
-    """Every table of the checkpoint; names that several operators share carry the operator's number."""
-    found = [table for id in checkpoint.operators() for table in _tables(checkpoint.operator(id, batch))]
-    often = Counter(table.name for table in found)
+    """Return every table of the checkpoint. If operators share a name, the number of the operator is added."""
+    every_table = [table for id in checkpoint.operators() for table in _tables(checkpoint.operator(id, batch))]
+    name_counts = Counter(table.name for table in every_table)
     return [
-        replace(table, view=f"{table.name}_{table.operator}") if often[table.name] > 1 else table for table in found
+        replace(table, view=f"{table.name}_{table.operator}") if name_counts[table.name] > 1 else table
+        for table in every_table
     ]
 
 
-def pick(found: Sequence[Table], view: str | None, location: str) -> Table:
-    """The table of this name, or the only one."""
-    if not found:
-        raise ConfigError("this query keeps no state", where=location)
-    names = ", ".join(table.view for table in found)
-    if view is None and len(found) > 1:
-        raise ConfigError(f"there are {len(found)} tables", where=location, fix=f"choose with --table: {names}")
-    for table in found:
+def pick(available: Sequence[Table], view: str | None, location: str) -> Table:
+    """Return the table with this name, or the only one."""
+    if not available:
+        raise ConfigError("this query has no state", where=location, fix="choose a query with state")
+    names = ", ".join(table.view for table in available)
+    if view is None and len(available) > 1:
+        raise ConfigError(
+            f"the state has {len(available)} tables", where=location, fix=f"choose one with --table: {names}"
+        )
+    for table in available:
         if view is None or table.view == view:
             return table
-    raise ConfigError(f"there is no table {view!r}", where=location, fix=f"choose one of {names}")
+    raise ConfigError(f"the state has no table {view!r}", where=location, fix=f"choose one of {names}")
 
 
 def _tables(operator: Operator) -> Iterator[Table]:

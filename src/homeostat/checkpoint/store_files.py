@@ -1,6 +1,6 @@
-"""The files of one state store: which version each belongs to, and which of them a version is made of.
+"""The files of one state store: the version of each, and the files that make up a version.
 
-A batch leaves the version one above its own number: batch 0 makes version 1, from nothing.
+A batch writes the version one above its own number: batch 0 writes version 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = re.compile(r"(\d+)(?:_([^.]+))?\.(snapshot|zip|delta|changelog)")
 
 @dataclass(frozen=True, slots=True)
 class StoreFile:
-    """A whole snapshot of a store, or what one batch changed in it."""
+    """A snapshot of a store, or the changes of one batch."""
 
     name: str
     version: int
@@ -39,7 +39,7 @@ class StoreFile:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What a version is made of: the nearest snapshot, if there is one, then the changes up to the version."""
+    """The files of a version: the nearest snapshot, if there is one, then the changes up to the version."""
 
     snapshot: StoreFile | None
     changes: tuple[StoreFile, ...]
@@ -75,9 +75,9 @@ def store_file(entry: Entry) -> StoreFile | None:
 
 
 def chain(files: Sequence[StoreFile], version: int, ids: Mapping[int, str] | None = None) -> Chain:
-    """The files that make up this version; `ids` says which of several files of a version is the right one."""
-    wanted = ids or {}
-    usable = [file for file in files if file.version <= version and _is_the_one(file, wanted)]
+    """Return the files that make up a version. `ids` selects one of several files of the same version."""
+    id_by_version = ids or {}
+    usable = [file for file in files if file.version <= version and _has_right_id(file, id_by_version)]
     snapshots = [file for file in usable if file.kind == "snapshot"]
     snapshot = max(snapshots, key=lambda file: file.version, default=None)
     first = snapshot.version + 1 if snapshot else 1
@@ -90,5 +90,5 @@ def chain(files: Sequence[StoreFile], version: int, ids: Mapping[int, str] | Non
     )
 
 
-def _is_the_one(file: StoreFile, ids: Mapping[int, str]) -> bool:
+def _has_right_id(file: StoreFile, ids: Mapping[int, str]) -> bool:
     return file.unique_id == ids.get(file.version, file.unique_id)

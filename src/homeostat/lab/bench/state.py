@@ -96,7 +96,7 @@ class Counting:
         self.query.verifies = verify
         there = self.query.checkpoint.state_partitions()
         self.query.restart({_STATE: OTHER if there == PARTITIONS else PARTITIONS}, _deadline())
-        phases = pause_times.kept(self.query.checkpoint)[-1].phases_s
+        phases = pause_times.past_pauses(self.query.checkpoint)[-1].phases_s
         # In between there is the repartitioning, and the open batch if there was one: commits, but no life.
         return {"pause": self._gap(1 + ("open batch" in phases)), **phases}
 

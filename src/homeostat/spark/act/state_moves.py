@@ -46,7 +46,7 @@ class Move:
         if self._done is None:
             return
         savepoint = savepoints.read(self._checkpoint, self._done.savepoint)
-        if not restore.seen_since(self._checkpoint, savepoint):
+        if not restore.received_since(self._checkpoint, savepoint):
             restore.restore(self._checkpoint, savepoint.name, keep=False)
 
     def settled(self) -> str:
@@ -55,7 +55,7 @@ class Move:
             return ""
         pause = Pause(time.time(), *self._size, self._phases_s)
         with suppress(OSError, HomeostatError):  # the query runs; what is noted for later is no reason to stop it
-            pause_times.keep(self._checkpoint, pause)
+            pause_times.record(self._checkpoint, pause)
             prune(self._checkpoint)
         parts = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self._phases_s.items())
         return f"it paused for {pause.seconds:.1f} s ({parts})"
@@ -72,7 +72,7 @@ def finish(spark: SparkSession, checkpoint: Checkpoint) -> None:
 
 def foretold_s(checkpoint: Checkpoint, progress: Mapping[str, Any] | None) -> float:
     """How long the query would pause for other state partitions."""
-    return pause_times.foretold_s(*state_size(progress), pause_times.kept(checkpoint))
+    return pause_times.predicted_s(*state_size(progress), pause_times.past_pauses(checkpoint))
 
 
 def prune(checkpoint: Checkpoint) -> None:
