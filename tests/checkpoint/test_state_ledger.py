@@ -271,7 +271,7 @@ def _restore(spark: SparkSession, place: Place, kind: str, chance: random.Random
     found = savepoints.listed(place.checkpoint)
     if not found:
         return
-    ahead = restore.seen_since(place.checkpoint, found[-1])
+    ahead = restore.received_since(place.checkpoint, found[-1])
     try:
         restore.restore(place.checkpoint, found[-1].name)
         assert not ahead
