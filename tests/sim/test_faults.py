@@ -10,8 +10,8 @@ import pytest
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import FlowSample, Observation, TaskSample
 from homeostat.sim.faults import Faults
+from homeostat.sim.random_streams import stream
 from homeostat.sim.scenario.spec import FaultSpec
-from homeostat.sim.streams import stream
 
 COMPONENTS = ("lines", "split", "count")
 
@@ -113,17 +113,17 @@ def test_measurements_are_untouched_while_nothing_is_wrong_with_them() -> None:
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        (FaultSpec("crash", at_s=-1.0), "at_s = -1 is not a time"),
-        (FaultSpec("crash", at_s=5.0, until_s=5.0), "until_s = 5 is not after at_s = 5"),
-        (FaultSpec("slow-instance", factor=0.0), "factor = 0 is not above 0"),
-        (FaultSpec("hot-key", share=1.5), "share = 1.5 is not between 0 and 1"),
-        (FaultSpec("hot-key", share=float("nan")), "share = nan is not between 0 and 1"),
-        (FaultSpec("crash", instance=-1), "instance = -1 is below 0"),
-        (FaultSpec("hash-imbalance", stride=0), "stride = 0 is below 1"),
-        (FaultSpec("hot-key", component="cuont"), "no component 'cuont' .known: lines, split, count."),
-        (FaultSpec("slow-host"), "the slow host is not named"),
-        (FaultSpec("slow-host", host="host-9"), "no host 'host-9' .known: host-0, host-1."),
-        (FaultSpec("earthquake"), "no fault of the kind 'earthquake'"),  # type: ignore[arg-type]
+        (FaultSpec("crash", at_s=-1.0), "at_s must be 0 or more, not -1"),
+        (FaultSpec("crash", at_s=5.0, until_s=5.0), "until_s .5. must come after at_s .5."),
+        (FaultSpec("slow-instance", factor=0.0), "factor must be above 0, not 0"),
+        (FaultSpec("hot-key", share=1.5), "share must be between 0 and 1, not 1.5"),
+        (FaultSpec("hot-key", share=float("nan")), "share must be between 0 and 1, not nan"),
+        (FaultSpec("crash", instance=-1), "instance must be 0 or more, not -1"),
+        (FaultSpec("hash-imbalance", stride=0), "stride must be 1 or more, not 0"),
+        (FaultSpec("hot-key", component="cuont"), "unknown component 'cuont' .use one of lines, split, count."),
+        (FaultSpec("slow-host"), "a slow-host fault needs a host"),
+        (FaultSpec("slow-host", host="host-9"), "unknown host 'host-9' .use one of host-0, host-1."),
+        (FaultSpec("earthquake"), "unknown kind of fault 'earthquake'"),  # type: ignore[arg-type]
     ],
 )
 def test_an_impossible_fault_is_refused(fault: FaultSpec, message: str) -> None:

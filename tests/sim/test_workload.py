@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homeostat.core.errors import ConfigError
+from homeostat.sim.random_streams import Ar1, stream
 from homeostat.sim.scenario.spec import Noise, Spike, WorkloadSpec
-from homeostat.sim.streams import Ar1, stream
 from homeostat.sim.workload import Workload
 
 NOISE = Noise(sigma=0.15, phi=0.7)
@@ -52,7 +52,7 @@ def test_without_noise_the_factors_are_one_and_the_stream_is_used_alike() -> Non
 
 @pytest.mark.parametrize("noise", [Noise(sigma=-0.1), Noise(phi=1.0), Noise(sigma=math.nan)])
 def test_impossible_noise_is_refused(noise: Noise) -> None:
-    with pytest.raises(ConfigError, match="sigma is at least 0"):
+    with pytest.raises(ConfigError, match="sigma must be 0 or more"):
         Ar1(noise, stream(1))
 
 
@@ -120,20 +120,20 @@ def test_noise_holds_for_an_interval_and_differs_between_seeds() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (WorkloadSpec(rate_per_s=-1.0), "rate_per_s = -1 is not"),
-        (WorkloadSpec(rate_per_s=math.nan), "rate_per_s = nan is not"),
+        (WorkloadSpec(rate_per_s=-1.0), "rate_per_s must be 0 or more, not -1"),
+        (WorkloadSpec(rate_per_s=math.nan), "rate_per_s must be 0 or more, not nan"),
         (WorkloadSpec(kind="steps"), "steps is empty"),
         (WorkloadSpec(kind="trace"), "trace is empty"),
         (WorkloadSpec(kind="trace", trace=((0.0, 1.0), (0.0, 2.0))), "each time once"),
-        (WorkloadSpec(kind="trace", trace=((5.0, 1.0), (2.0, 2.0))), "sort it by time"),
-        (WorkloadSpec(kind="trace", trace=((0.0, math.nan),)), "numbers of at least 0"),
-        (WorkloadSpec(kind="steps", steps=((0.0, -5.0),)), "numbers of at least 0"),
-        (WorkloadSpec(kind="ramp", start_s=5.0, end_s=5.0), "ends after it starts"),
-        (WorkloadSpec(kind="sine", period_s=0.0), "period_s = 0"),
+        (WorkloadSpec(kind="trace", trace=((5.0, 1.0), (2.0, 2.0))), "sort the points by time"),
+        (WorkloadSpec(kind="trace", trace=((0.0, math.nan),)), "times and rates must be 0 or more"),
+        (WorkloadSpec(kind="steps", steps=((0.0, -5.0),)), "times and rates must be 0 or more"),
+        (WorkloadSpec(kind="ramp", start_s=5.0, end_s=5.0), "must end after it starts"),
+        (WorkloadSpec(kind="sine", period_s=0.0), "period_s must be above 0, not 0"),
         (WorkloadSpec(kind="diurnal", rate_per_s=9.0, to_per_s=1.0), "set to_per_s above rate_per_s"),
-        (WorkloadSpec(kind="square"), "no workload of the kind 'square'"),  # type: ignore[arg-type]
-        (WorkloadSpec(spikes=(Spike(-1.0, 5.0, 2.0),)), "spike has a negative time"),
-        (WorkloadSpec(spikes=(Spike(1.0, 5.0, -2.0),)), "spike has the factor -2"),
+        (WorkloadSpec(kind="square"), "unknown kind of workload 'square'"),  # type: ignore[arg-type]
+        (WorkloadSpec(spikes=(Spike(-1.0, 5.0, 2.0),)), "spike's times must be 0 or more"),
+        (WorkloadSpec(spikes=(Spike(1.0, 5.0, -2.0),)), "spike's factor must be 0 or more, not -2"),
     ],
 )
 def test_an_impossible_load_is_refused(spec: WorkloadSpec, message: str) -> None:

@@ -145,7 +145,7 @@ def fit_scenario(
     json: JsonFlag = False,
 ) -> None:
     """Fit the simulator to a real run, and print it as a scenario for `sim run`."""
-    from homeostat.sim.fit.fitting import fit
+    from homeostat.sim.fit.scenario_fit import fit
     from homeostat.sim.scenario.toml_text import to_toml
     from homeostat.spark.outside.recorder import record
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array, IntArray
+from homeostat.sim.random_streams import stream
 from homeostat.sim.scenario.spec import Noise, Spike, WorkloadSpec
-from homeostat.sim.streams import stream
 from homeostat.sim.workload import Workload
 
 Load = tuple[tuple[float, float], ...]

@@ -1,4 +1,4 @@
-"""What goes wrong, and when."""
+"""The faults of a scenario: what goes wrong, when, and by how much."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NONSENSE = np.array([-1.0, -1e300, 1e300, np.inf, -np.inf, np.nan])
 
 
 class Faults:
-    """The faults of a scenario. Given the names of the components or hosts, it refuses unknown ones."""
+    """Refuses faults at components or hosts that do not exist, if their names are given."""
 
     def __init__(
         self,
@@ -34,15 +34,15 @@ class Faults:
         return tuple(s for s in self.specs if s.kind == kind and s.at_s <= t_s < s.until_s)
 
     def hot_share(self, component: str, t_s: float) -> float:
-        """The share of the hottest key; 0 where no fault makes one hot."""
+        """The share of the hottest key; 0 if no fault makes a key hot."""
         return max((s.share for s in self._at("hot-key", component, t_s)), default=0.0)
 
     def stride(self, component: str, t_s: float) -> int:
-        """What all keys are multiples of; 0 without a hash imbalance."""
+        """The number that all keys are multiples of; 0 without a hash imbalance."""
         return max((s.stride for s in self._at("hash-imbalance", component, t_s)), default=0)
 
     def sink_stuck(self, t_s: float, component: str = "") -> bool:
-        """Whether this sink takes nothing; a fault that names no component stops every sink."""
+        """Whether this sink is stuck. A fault that names no component stops every sink."""
         stuck = self.active("stuck-sink", t_s)
         return any(not component or spec.component in ("", component) for spec in stuck)
 
@@ -55,18 +55,18 @@ class Faults:
         return factor
 
     def next_change_s(self, t_s: float) -> float:
-        """When the next fault begins or ends after `t_s`; infinity when none does."""
+        """When the next fault begins or ends after `t_s`; infinity if none does."""
         times = (time for spec in self.specs for time in (spec.at_s, spec.until_s))
         return min((time for time in times if time > t_s), default=float("inf"))
 
     def garbles(self, t_s: float) -> bool:
-        """Whether measurements taken now are damaged."""
+        """Whether measurements are damaged at this moment."""
         return bool(self.active("metric-gap", t_s) or self.active("garbage-metrics", t_s))
 
     def garble(self, observation: Observation, t_s: float, rng: np.random.Generator) -> Observation:
         """The observation with a share of its measurements lost or replaced by nonsense.
 
-        What it is about (batch, time, workers) stays.
+        Batch number, time and workers stay as they are.
         """
         for spec in self.active("metric-gap", t_s):
             observation = _damaged(observation, spec, np.array([np.nan]), rng)
@@ -119,18 +119,18 @@ def _check(spec: FaultSpec, where: str, components: Collection[str] | None, host
             raise ConfigError(what, where=where, fix=fix)
 
     kinds = get_args(FaultKind)
-    require(spec.kind in kinds, f"there is no fault of the kind {spec.kind!r}", f"use {', '.join(kinds)}")
-    require(isfinite(spec.at_s) and spec.at_s >= 0, f"at_s = {spec.at_s:g} is not a time of at least 0")
+    require(spec.kind in kinds, f"unknown kind of fault {spec.kind!r}", f"use one of {', '.join(kinds)}")
+    require(isfinite(spec.at_s) and spec.at_s >= 0, f"at_s must be 0 or more, not {spec.at_s:g}")
     ends_later = not isnan(spec.until_s) and spec.until_s > spec.at_s
-    require(ends_later, f"until_s = {spec.until_s:g} is not after at_s = {spec.at_s:g}")
-    require(isfinite(spec.factor) and spec.factor > 0, f"factor = {spec.factor:g} is not above 0")
-    require(0 <= spec.share <= 1, f"share = {spec.share:g} is not between 0 and 1")
-    require(spec.instance >= 0, f"instance = {spec.instance} is below 0")
-    require(spec.stride >= 1, f"stride = {spec.stride} is below 1")
+    require(ends_later, f"until_s ({spec.until_s:g}) must come after at_s ({spec.at_s:g})")
+    require(isfinite(spec.factor) and spec.factor > 0, f"factor must be above 0, not {spec.factor:g}")
+    require(0 <= spec.share <= 1, f"share must be between 0 and 1, not {spec.share:g}")
+    require(spec.instance >= 0, f"instance must be 0 or more, not {spec.instance}")
+    require(spec.stride >= 1, f"stride must be 1 or more, not {spec.stride}")
     if spec.kind == "slow-host":
-        require(bool(spec.host), "the slow host is not named", "set host, as in host-0")
+        require(bool(spec.host), "a slow-host fault needs a host", "set host, such as host-0")
     if components is not None and spec.component:
-        known = ", ".join(components)
-        require(spec.component in components, f"there is no component {spec.component!r}", f"known: {known}")
+        names = ", ".join(components)
+        require(spec.component in components, f"unknown component {spec.component!r}", f"use one of {names}")
     if hosts is not None and spec.host:
-        require(spec.host in hosts, f"there is no host {spec.host!r}", f"known: {', '.join(hosts)}")
+        require(spec.host in hosts, f"unknown host {spec.host!r}", f"use one of {', '.join(hosts)}")

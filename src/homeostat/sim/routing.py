@@ -1,4 +1,4 @@
-"""Which instance gets which share of a component's input."""
+"""The share of a component's input that each of its instances gets."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from homeostat.sim.scenario.spec import ComponentSpec
 
 Keys = NDArray[np.uint64]
 
-# Keys are dealt with in blocks, so that ten million of them need no more memory than this many.
+# Keys are processed in blocks of this many, so that ten million of them need no more memory than one block.
 BLOCK = 1 << 16
 
 
 def turn_at(spec: ComponentSpec, t_s: float) -> int:
-    """How often the keys have been replaced by others."""
+    """How many times the keys have been replaced by new ones."""
     return int(t_s // spec.turn_s)
 
 
 def shares(
     spec: ComponentSpec, parallelism: int, spread: int = 1, hot_share: float = 0.0, stride: int = 0, turn: int = 0
 ) -> Array:
-    """The share of the component's input that each instance gets; they add up to 1 and are read-only.
+    """The share of the component's input that each instance gets. The shares add up to 1 and are read-only.
 
-    `hot_share` goes to one key, the others share what is left. `spread` salts every key over that many
-    neighbouring instances. With a `stride` the keys are its multiples and the hash is plain modulo, so that a
-    parallelism with a common factor leaves instances empty; salting brings the good hash back. In each `turn` the
-    keys are others.
+    One key gets `hot_share`; the other keys divide the rest. `spread` salts every key over that many neighbouring
+    instances. With a `stride`, the keys are multiples of it and the hash is a plain modulo, so that a parallelism with
+    a common factor leaves instances empty; salting restores the good hash. Each `turn` has new keys.
     """
     if not spec.keyed:
         return _even(parallelism)
@@ -39,12 +38,12 @@ def shares(
 
 @lru_cache(maxsize=65_536)
 def largest_share(spec: ComponentSpec, parallelism: int) -> float:
-    """What the most loaded instance gets when nothing is wrong with the keys."""
+    """The share of the most loaded instance when no fault affects the keys."""
     return float(shares(spec, parallelism).max())
 
 
 def heaviest_key(spec: ComponentSpec) -> float:
-    """The share of the most frequent key, below which no parallelism brings the most loaded instance."""
+    """The share of the most frequent key. No parallelism brings the most loaded instance below it."""
     return 1.0 / _total_weight(spec.keys, spec.zipf)
 
 
@@ -80,7 +79,7 @@ def _blocks(keys: int, first: int = 0) -> Iterator[Keys]:
 
 
 def _weights(names: Keys, zipf: float) -> Array:
-    """How often each key is used, with 1 for the most frequent."""
+    """How often each key occurs, relative to the most frequent one."""
     return (names.astype(np.float64) + 1.0) ** -zipf
 
 
@@ -90,7 +89,7 @@ def _targets(names: Keys, parallelism: int, stride: int) -> NDArray[np.int64]:
 
 
 def _hashes(names: Keys) -> Keys:
-    """splitmix64 of every key."""
+    """The splitmix64 hash of every key."""
     mixed = names + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

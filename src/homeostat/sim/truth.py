@@ -1,4 +1,4 @@
-"""What really happened: for judging policies, invisible to sensors."""
+"""What really happened in a simulation. Policies are judged by it; sensors cannot see it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,20 @@ from homeostat.sim.routing import heaviest_key, largest_share
 from homeostat.sim.scenario.spec import ComponentSpec
 
 _ROUNDING = 1e-9
+# A throughput objective counts as reached from this share on: noise makes single ticks fall a little short.
+REACHED_SHARE = 0.98
+# A source that cannot replay is still healthy if it refuses this share of the rows. Both are choices, of the size of
+# the load's noise in the scenarios of the papers (2 %).
+REFUSED_SHARE = 0.01
+# The search for the smallest parallelism goes up in steps of one in this many, so that it is exact to 2 %.
+SEARCH_STEPS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class TruthSample:
     """One tick or batch that ended at `at_s`.
 
-    `needed` holds the smallest values of the resource knobs that would take the noise-free load.
+    `needed` holds the smallest values of the resource knobs that can process the noise-free load.
     """
 
     at_s: float
@@ -41,23 +48,23 @@ def is_healthy(
     replayable: bool,
     objective: Objective,
 ) -> bool:
-    """Whether the load was taken.
+    """Whether the application kept up with the load.
 
-    What waits at a replayable source may be at most what arrives in one tick or batch, however fast it
-    shrinks. A source that cannot replay may refuse 1 %. A throughput objective asks for no more than arrives.
+    At a replayable source at most the rows of one tick or batch may wait, even if the backlog is shrinking. A source
+    that cannot replay may refuse 1 %. A throughput objective never asks for more than arrives.
     """
     if objective.throughput_per_s is not None:
-        return taken_rows >= 0.98 * min(objective.throughput_per_s * span_s, arrived_rows)
+        return taken_rows >= REACHED_SHARE * min(objective.throughput_per_s * span_s, arrived_rows)
     if replayable:
         return pending_rows <= max(arrived_rows, 1.0)
-    return arrived_rows - taken_rows <= 0.01 * arrived_rows
+    return arrived_rows - taken_rows <= REFUSED_SHARE * arrived_rows
 
 
 def smallest_parallelism(spec: ComponentSpec, load_per_s: float) -> int:
-    """The fewest instances that take this load, with the key shares of a healthy run.
+    """The fewest instances that can process this load, with the key shares of a healthy run.
 
-    Where one instance of a keyed component gets too much at any parallelism, it is the parallelism at which
-    the load would fit if it were spread evenly. Above 100 keyed instances it is exact to 2 %.
+    If one instance of a keyed component gets too much at any parallelism, this is the parallelism that would do if
+    the load were spread evenly. Above 100 keyed instances the result is exact to 2 %.
     """
     even = min(spec.maximum, max(spec.minimum, ceil(load_per_s / spec.rate_per_s - _ROUNDING)))
     limit = spec.rate_per_s * (1 + _ROUNDING)
@@ -69,14 +76,14 @@ def smallest_parallelism(spec: ComponentSpec, load_per_s: float) -> int:
 
 @lru_cache(maxsize=64)
 def _candidates(minimum: int, maximum: int) -> tuple[int, ...]:
-    found = [minimum]
-    while found[-1] < maximum:
-        found.append(min(maximum, found[-1] + max(1, found[-1] // 50)))
-    return tuple(found)
+    candidates = [minimum]
+    while candidates[-1] < maximum:
+        candidates.append(min(maximum, candidates[-1] + max(1, candidates[-1] // SEARCH_STEPS)))
+    return tuple(candidates)
 
 
 def loads(components: tuple[ComponentSpec, ...], arrival_per_s: float) -> dict[str, float]:
-    """What each component has to take in when all of the arrivals are to flow; sources share them equally."""
+    """The rows per second each component must process if all arrivals flow through; sources share them equally."""
     sources = sum(c.kind == "source" for c in components)
     incoming: dict[str, float] = {}
     selectivity = {c.name: c.selectivity for c in components}

@@ -1,4 +1,4 @@
-"""The load: rows that arrive over time, with noise that does not depend on how time is cut."""
+"""The load: rows that arrive over time, with noise that does not depend on how time is divided."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from math import asin, cos, floor, inf, isfinite, pi, sin
 from typing import Protocol
 
 from homeostat.core.errors import ConfigError
+from homeostat.sim.random_streams import Ar1, stream
 from homeostat.sim.scenario.spec import WorkloadSpec
-from homeostat.sim.streams import Ar1, stream
 
 Point = tuple[float, float]
 
 
 class Curve(Protocol):
-    """A rate over time, and the rows below it."""
+    """A rate over time, and its integral: the rows."""
 
     def rate(self, t_s: float) -> float: ...
 
@@ -27,7 +27,7 @@ class Pieces:
     """Straight pieces, each from its start on: constants, steps, ramps and traces."""
 
     def __init__(self, pieces: Sequence[tuple[float, float, float]]) -> None:
-        """Each piece is (start_s, rate there, slope); the first reaches back to the beginning of time."""
+        """Each piece is (start_s, rate at the start, slope). The first one also holds before its start."""
         self._starts = [start for start, _, _ in pieces]
         self._pieces = pieces
         self._before = [0.0]
@@ -84,13 +84,13 @@ class Wave:
 
 
 class Workload:
-    """What arrives. The noise factor of an interval depends on the seed and the interval's number alone."""
+    """The rows that arrive. The noise factor of an interval depends only on the seed and the interval's number."""
 
     def __init__(self, spec: WorkloadSpec, seed: int, interval_s: float = 10.0) -> None:
         self._curve = _curve(spec)
         for spike in spec.spikes:
-            _require(spike.at_s >= 0 and spike.for_s >= 0, "a spike has a negative time")
-            _require(0 <= spike.factor < inf, f"a spike has the factor {spike.factor:g}, which is not a factor")
+            _require(spike.at_s >= 0 and spike.for_s >= 0, "a spike's times must be 0 or more")
+            _require(0 <= spike.factor < inf, f"a spike's factor must be 0 or more, not {spike.factor:g}")
         self._spikes = spec.spikes
         self._edges = sorted({t for s in spec.spikes for t in (s.at_s, s.at_s + s.for_s)})
         self._interval_s = interval_s
@@ -99,7 +99,7 @@ class Workload:
         self._factors: list[float] = []
 
     def mean_per_s(self, t_s: float) -> float:
-        """The rate at this moment without noise."""
+        """The rate at this moment, without noise."""
         return self._curve.rate(t_s) * self._spike_factor(t_s)
 
     def rows_between(self, t0_s: float, t1_s: float) -> float:
@@ -138,7 +138,7 @@ class Workload:
 def _curve(spec: WorkloadSpec) -> Curve:
     for name in ("rate_per_s", "to_per_s", "amplitude_per_s", "start_s", "end_s"):
         value: float = getattr(spec, name)
-        _require(isfinite(value) and value >= 0, f"{name} = {value:g} is not a number of at least 0")
+        _require(isfinite(value) and value >= 0, f"{name} must be 0 or more, not {value:g}")
     match spec.kind:
         case "constant":
             return Pieces([(0.0, spec.rate_per_s, 0.0)])
@@ -146,20 +146,20 @@ def _curve(spec: WorkloadSpec) -> Curve:
             points = _checked("steps", spec.steps)
             return Pieces([(0.0 if i == 0 else at_s, rate, 0.0) for i, (at_s, rate) in enumerate(points)])
         case "ramp":
-            _require(spec.end_s > spec.start_s, "a ramp ends after it starts", "set end_s above start_s")
+            _require(spec.end_s > spec.start_s, "a ramp must end after it starts", "set end_s above start_s")
             return _lines([(spec.start_s, spec.rate_per_s), (spec.end_s, spec.to_per_s)])
         case "trace":
             return _lines(_checked("trace", spec.trace))
         case "sine":
-            _require(spec.period_s > 0, f"period_s = {spec.period_s:g} is not above 0")
+            _require(spec.period_s > 0, f"period_s must be above 0, not {spec.period_s:g}")
             return Wave(spec.rate_per_s, spec.amplitude_per_s, spec.period_s)
         case "diurnal":
-            _require(spec.period_s > 0, f"period_s = {spec.period_s:g} is not above 0")
+            _require(spec.period_s > 0, f"period_s must be above 0, not {spec.period_s:g}")
             night, day = spec.rate_per_s, spec.to_per_s
-            _require(day >= night, "the peak of the day is below the night", "set to_per_s above rate_per_s")
+            _require(day >= night, "the peak of the day must not be below the night", "set to_per_s above rate_per_s")
             return Wave((day + night) / 2, (day - night) / 2, spec.period_s, phase=-pi / 2)
     raise ConfigError(
-        f"there is no workload of the kind {spec.kind!r}",
+        f"unknown kind of workload {spec.kind!r}",
         where="workload",
         fix="use constant, steps, ramp, sine, diurnal or trace",
     )
@@ -175,12 +175,12 @@ def _lines(points: Sequence[Point]) -> Pieces:
 
 def _checked(name: str, points: Iterable[Point]) -> list[Point]:
     checked = list(points)
-    _require(bool(checked), f"{name} is empty", "give at least one pair of time and rate")
+    _require(bool(checked), f"{name} is empty", "write at least one pair of time and rate")
     for at_s, rate in checked:
         usable = isfinite(at_s) and isfinite(rate) and at_s >= 0 and rate >= 0
-        _require(usable, f"{name} holds ({at_s:g}, {rate:g})", "times and rates are numbers of at least 0")
+        _require(usable, f"{name} has the point ({at_s:g}, {rate:g})", "times and rates must be 0 or more")
     for (t0, _), (t1, _) in pairwise(checked):
-        _require(t0 < t1, f"{name} goes from {t0:g} s to {t1:g} s", "sort it by time, each time once")
+        _require(t0 < t1, f"{name} goes from {t0:g} s to {t1:g} s", "sort the points by time, each time once")
     return checked
 
 

@@ -163,67 +163,83 @@ def test_objective_noise_settings_and_the_rest_arrive() -> None:
         (MICROBATCH + "[dataflow]\n", "[dataflow]", "[dataflow] contradicts engine = 'microbatch'"),
         (BASE + '[dataflow]\nstep = "3 s"\n', "[dataflow]", "'tick' (10 s) is not a multiple of 'step' (3 s)"),
         (BASE + "[dataflow]\ntrigger = 1\n", "trigger", "unknown key 'trigger' (valid: tick, step,"),
-        (MICROBATCH + "[microbatch]\nexecutors = 101\n", "executors = 101", "'executors' is 101, more than the 100"),
+        (MICROBATCH + "[microbatch]\nexecutors = 101\n", "executors = 101", "'executors' is 101, but at most 100"),
         (BASE.replace('["splitter"]', '["spliter"]'), "spliter", "which does not exist (did you mean 'splitter'?)"),
-        (BASE.replace('["splitter"]', '["counter"]'), '["counter"]', "which does not come before it (list components"),
+        (BASE.replace('["splitter"]', '["counter"]'), '["counter"]', "which is not listed before it (list components"),
         (BASE.replace('["splitter"]', '["spout", "spout"]'), '"spout", ', "'counter' reads 'spout' twice"),
         (BASE.replace('inputs = ["splitter"]\n', ""), "[[component]]", "operator 'counter' has no inputs"),
         (BASE.replace('kind = "source"', 'kind = "operator"'), "[[component]]", "operator 'spout' has no inputs"),
-        (BASE.replace('kind = "source"', 'kind = "source"\ninputs = []\nqueue = "9 s"'), "queue", "has no queue"),
-        (BASE.replace('inputs = ["spout"]', 'kind = "source"\ninputs = ["spout"]'), "inputs", "source 'splitter' has"),
-        (BASE.replace('"counter"', '"splitter"'), 'name = "splitter"', "two components are called 'splitter'"),
-        (BASE.replace('"counter"', '"my counter"'), "my counter", "'my counter' is not a name (use letters, digits"),
+        (
+            BASE.replace('kind = "source"', 'kind = "source"\ninputs = []\nqueue = "9 s"'),
+            "queue",
+            "cannot have a queue",
+        ),
+        (
+            BASE.replace('inputs = ["spout"]', 'kind = "source"\ninputs = ["spout"]'),
+            "inputs",
+            "source 'splitter' must",
+        ),
+        (BASE.replace('"counter"', '"splitter"'), 'name = "splitter"', "two components have the name 'splitter'"),
+        (
+            BASE.replace('"counter"', '"my counter"'),
+            "my counter",
+            "'my counter' is not a valid name (use letters",
+        ),
         (BASE.replace('rate = "1 k/s"', 'rate = "-1 k/s"'), "-1 k/s", "'rate' must not be negative, but is '-1 k/s'"),
         (BASE.replace('rate = "1 k/s"', 'rate = "0/s"'), "0/s", "'rate' must be above 0, not 0"),
         (BASE.replace('rate = "1 k/s"\n', ""), "[[component]]", "'rate' is missing in 'component[1]'"),
-        (BASE.replace("parallelism = 3", "parallelism = 3\nmaximum = 2"), "parallelism", "is 3, outside 1 to 2"),
+        (BASE.replace("parallelism = 3", "parallelism = 3\nmaximum = 2"), "parallelism", "between 1 and 2, not 3"),
         (
             BASE.replace("parallelism = 3", "minimum = 3"),
             "[[component]]",
-            "'parallelism' of 'splitter' is 1, outside 3 to",
+            "'parallelism' of 'splitter' must be between 3 and",
         ),
         (BASE.replace("parallelism = 3", "minimum = 3\nmaximum = 2"), "minimum", "'minimum' (3) is above 'maximum'"),
-        (BASE.replace("parallelism = 3", "keys = 10"), "keys", "'keys' means nothing without keyed = true"),
-        (BASE.replace("parallelism = 3", 'task = "1 s"'), "task", "'task' means nothing with engine = 'dataflow'"),
+        (BASE.replace("parallelism = 3", "keys = 10"), "keys", "'keys' has no effect without keyed = true"),
+        (BASE.replace("parallelism = 3", 'task = "1 s"'), "task", "'task' has no effect with engine = 'dataflow'"),
         (BASE.replace("parallelism = 3", 'queue = "1 ms"'), "queue", "'queue' of 'splitter' is shorter than a step"),
-        (MICROBATCH.replace("parallelism = 3", 'queue = "9 s"'), "queue", "nothing with engine = 'microbatch'"),
+        (MICROBATCH.replace("parallelism = 3", 'queue = "9 s"'), "queue", "no effect with engine = 'microbatch'"),
         (
             MICROBATCH.replace("parallelism = 3", "parallelism = 3\nstateful = true").replace(
                 "keyed = true", "keyed = true\nparallelism = 4\nstateful = true"
             ),
             "parallelism = 4",
-            "stateful components differ in 'parallelism' (3 and 4)",
+            "stateful components have different 'parallelism' (3 and 4)",
         ),
         (BASE.replace('"constant"', '"constnt"'), "constnt", "not 'constnt' (did you mean 'constant'?)"),
         (BASE + 'amplitude = "1/s"\n', "amplitude", "'amplitude' does not belong to kind = 'constant' (valid: "),
         (BASE + "noise = {sigma = -0.1}\n", "noise", "'sigma' must be at least 0, not -0.1"),
         (BASE + "noise = {sigma = 0.1, phi = 1.0}\n", "noise", "'phi' must be below 1, not 1"),
-        (BASE + 'spikes = [{at = "2 h", for = "1 s", factor = 2.0}]\n', "spikes", "spikes[0] begins at 2 h, when"),
+        (BASE + 'spikes = [{at = "2 h", for = "1 s", factor = 2.0}]\n', "spikes", "spikes[0] begins at 2 h, but"),
         (workload('kind = "steps"\nsteps = []'), "steps = ", "'steps' must not be empty"),
         (workload('kind = "steps"\nsteps = [{at = "1 s", rate = "1/s"}]'), "at = ", "first step must be at '0 s'"),
         (
             workload('kind = "steps"\nsteps = [\n{at = "0 s", rate = "1/s"},\n{at = "0 s", rate = "2/s"}]'),
             '"2/s"',
-            "a step must come after the one before it",
+            "steps must be in the order of time",
         ),
         (workload('kind = "ramp"\nrate = "1/s"\nto = "2/s"\nend = "1 min"\nstart = "1 min"'), "end", "after its 's"),
-        (workload('kind = "diurnal"\nnight = "2/s"\npeak = "1/s"'), "peak", "'peak' of the day is below 'night'"),
+        (workload('kind = "diurnal"\nnight = "2/s"\npeak = "1/s"'), "peak", "'peak' must not be below 'night'"),
         (workload('rate = "1/s"'), "[workload]", "'kind' is missing in 'workload' (one of constant, steps, ramp,"),
         (workload('kind = "trace"\nfile = "none.csv"'), "file", "the trace file 'none.csv' does not exist"),
-        (BASE + fault(kind="crash", component="conter"), "conter", "no component 'conter' (did you mean 'counter'?)"),
-        (BASE + fault(kind="crash"), "[[fault]]", "a crash fault needs 'component' (one of spout, splitter, counter)"),
-        (BASE + fault(kind="crash", component="splitter", instance=3), "instance", "starts with 3 (0 to 2)"),
+        (
+            BASE + fault(kind="crash", component="conter"),
+            "conter",
+            "unknown component 'conter' (did you mean 'counter'",
+        ),
+        (BASE + fault(kind="crash"), "[[fault]]", "a crash fault needs 'component' (use one of spout, splitter, c"),
+        (BASE + fault(kind="crash", component="splitter", instance=3), "instance", "starts with 3 (use 0 to 2)"),
         (BASE + fault(kind="crash", component="splitter", factor=3.0), "factor", "does not belong to kind = 'crash'"),
-        (BASE + fault(kind="hot-key", component="splitter"), "component = ", "needs a keyed component, which 'spli"),
+        (BASE + fault(kind="hot-key", component="splitter"), "component = ", "needs a keyed component, but 'spli"),
         (BASE + fault(kind="hot-key", component="counter", share=1.2), "share", "must be a share from 0 to 1"),
         (BASE + fault(kind="hot-key", component="counter", share="120 %"), "share", "must be a share from 0 to 1"),
-        (BASE + fault(kind="stuck-sink", component="spout"), "component = ", "'spout' is no sink: others read from it"),
-        (BASE + fault(kind="slow-host", host="host-4"), "host", "there is no host 'host-4' (host-0 to host-3)"),
+        (BASE + fault(kind="stuck-sink", component="spout"), "component = ", "'spout' is not a sink: other components"),
+        (BASE + fault(kind="slow-host", host="host-4"), "host", "unknown host 'host-4' (use host-0 to host-3)"),
         (BASE + fault(kind="slow-host", host="host-0", factor=0.5), "factor", "'factor' must be at least 1, not 0.5"),
         (BASE + fault(kind="stuck-sink", at="2 min", until="1 min"), "until", "'until' (1 min) is not after 'at' (2 m"),
-        (BASE + fault(kind="stuck-sink", at="1 h"), "at = ", "the fault begins at 1 h, when the run is over (1 h)"),
-        (MICROBATCH + fault(kind="crash", component="counter"), "component = ", "is an executor, which belongs to no"),
-        (MICROBATCH + fault(kind="crash", instance=1), "instance", "no instance 1 of the application, which starts"),
+        (BASE + fault(kind="stuck-sink", at="1 h"), "at = ", "the fault begins at 1 h, but the run ends at 1 h"),
+        (MICROBATCH + fault(kind="crash", component="counter"), "component = ", "hits an executor, not a component"),
+        (MICROBATCH + fault(kind="crash", instance=1), "instance", "the application has no instance 1: it starts"),
         (BASE + "[settings]\nguards = 3\n", "guards", "'guards' must be a table, not 3"),
         (BASE + '[objective]\nthroughput = "0/s"\n', "throughput", "'throughput' must be above 0"),
     ],
@@ -239,7 +255,7 @@ def test_several_contradictions_are_shown_together() -> None:
     text = BASE.replace('["spout"]', '["spot"]').replace("keyed = true", "zipf = 1.0") + fault(kind="crash")
     assert [line.split(": ")[1][:20] for line in refusal(text).split("\n")] == [
         "'splitter' reads 'sp",
-        "'zipf' means nothing",
+        "'zipf' has no effect",
         "a crash fault needs ",
     ]
 
@@ -252,7 +268,7 @@ def test_what_must_be_given_is_asked_for(missing: str) -> None:
 
 def test_without_a_source_there_is_no_scenario() -> None:
     text = BASE.replace('kind = "source"', 'inputs = ["counter"]')
-    assert "there is no source" in refusal(text)
+    assert "no component is a source" in refusal(text)
 
 
 def test_a_trace_is_found_beside_the_scenario_and_its_repairs_are_noted(tmp_path: Path) -> None:
@@ -265,7 +281,7 @@ def test_a_trace_is_found_beside_the_scenario_and_its_repairs_are_noted(tmp_path
     assert scenario.workload.noise == Noise(0.1)
     assert scenario.notes == (
         "load.csv: 1 gap of up to 20 s: interpolated",
-        "load.csv: ends at 20 s, before the run does: its last value is held",
+        "load.csv: ends at 20 s, before the run does; its last value is used until then",
     )
 
 

@@ -76,7 +76,7 @@ rate = "1 k/s"
             DATAFLOW,
             'duration = "1 h"',
             'duration = "10000000 d"',
-            "the run would take 8.6e+11 steps (at most 100,000,000 of 1 s each)",
+            "the run would take 8.6e+11 steps (at most 100,000,000 steps of 1 s are allowed)",
         ),
         (MICROBATCH, 'trigger = "10 s"', 'trigger = "1e-9 s"', "'trigger' is shorter than 1 ms"),
         (

@@ -32,7 +32,7 @@ from homeostat.lab.experiment import Moment, Trial, json_of
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import NAME, specification
 from homeostat.recordings.run import RecordedRun
-from homeostat.sim.fit.fitting import Fitted, agreement, fit
+from homeostat.sim.fit.scenario_fit import Fitted, agreement, fit
 from homeostat.sim.microbatch.engine import Microbatch
 from homeostat.sim.scenario.spec import MicrobatchSpec, Scenario, WorkloadSpec
 from homeostat.spark.act.deadline import Deadline

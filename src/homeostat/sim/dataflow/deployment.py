@@ -1,4 +1,4 @@
-"""What runs of a dataflow: its configuration, its processes, and what the faults do to them."""
+"""A deployed dataflow: its configuration, its processes, and what faults do to them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from homeostat.core.observation import Array, IntArray, WorkerSample
 from homeostat.sim.dataflow.fluid import Fluid
 from homeostat.sim.dataflow.processes import Processes
 from homeostat.sim.faults import Faults
+from homeostat.sim.random_streams import Ar1
 from homeostat.sim.routing import shares, turn_at
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, FaultSpec
-from homeostat.sim.streams import Ar1
 
 _INSTANCE_FAULTS = ("slow-instance", "crash")
 
 
 class Deployment:
-    """The plant that commands change and time wears: stages, processes and knobs."""
+    """Stages, processes and knobs: what commands and faults change."""
 
     def __init__(
         self,
@@ -63,18 +63,18 @@ class Deployment:
         self.refresh(0.0)
 
     def next_tick(self) -> None:
-        """The service times of the tick that begins now."""
+        """Draw the service times of the tick that begins now."""
         for name, stage in self.fluid.stages.items():
             self._factors[name] = float(self._noise[name].next()[0])
             stage.set_capacity(self._capacity_rows[name] * self._factors[name])
 
     def next_change_s(self, t_s: float) -> float:
-        """When a fault begins or ends or keys are replaced, next after `t_s`."""
+        """When, after `t_s`, the next fault begins or ends or the next keys replace the old ones."""
         turns_s = [(turn_at(spec, t_s) + 1) * spec.turn_s for spec in self._components]
         return min(self.faults.next_change_s(t_s), *turns_s)
 
     def refresh(self, t_s: float) -> None:
-        """Bring capacities, routes and workers in line with the configuration and the faults of this moment."""
+        """Update capacities, routes and workers to the present configuration and faults."""
         self._choose_victims(t_s)
         for spec in self._components:
             name, stage = spec.name, self.fluid.stages[spec.name]
@@ -89,8 +89,8 @@ class Deployment:
             slowness = self._slowness(name, t_s)
             self.crashed[name] = np.flatnonzero(np.isinf(slowness))
             for worker in self._leaving:
-                if (found := self.processes.find(worker)) and found[0] == name:
-                    slowness[found[1]] = np.inf
+                if (place := self.processes.find(worker)) and place[0] == name:
+                    slowness[place[1]] = np.inf
             self._capacity_rows[name] = healthy / slowness
             stage.set_capacity(self._capacity_rows[name] * self._factors[name])
             stage.stuck = not stage.downstream and self.faults.sink_stuck(t_s, name)
@@ -105,19 +105,11 @@ class Deployment:
         )
 
     def refusal(self, desired: Configuration) -> str:
-        """Why this configuration cannot run; empty if it can."""
-        for knob, value in sorted(desired.values.items()):
-            spec = self.capabilities.knobs.get(knob)
-            if spec is None:
-                continue
-            if not spec.minimum <= value <= spec.maximum:
-                return f"{knob} = {value:g} is outside its bounds {spec.minimum:g} to {spec.maximum:g}"
-            if value != int(value):
-                return f"{knob} = {value:g} is not a whole number"
-        return ""
+        """Why this configuration is impossible; empty if it is possible."""
+        return self.capabilities.refusal(desired)
 
     def begin(self, desired: Configuration, now_s: float) -> float:
-        """Start a change: live knobs at once, the rest as one outage; the seconds it takes."""
+        """Start a change: live knobs at once, the rest as one outage. Returns the seconds it takes."""
         seconds = 0.0
         self._before = self.configuration
         for step in diff(self.configuration, desired, self.capabilities):
@@ -175,7 +167,7 @@ class Deployment:
         )
 
     def _choose_victims(self, t_s: float) -> None:
-        """A fault of an instance sticks to the process that runs it when the fault begins."""
+        """A fault of an instance stays with the process that runs it when the fault begins."""
         for number, fault in enumerate(self.faults.specs):
             begun = fault.kind in _INSTANCE_FAULTS and fault.at_s <= t_s
             if begun and number not in self._victims:
@@ -184,14 +176,14 @@ class Deployment:
                 self._victims[number] = worker
 
     def _slowness(self, name: str, t_s: float) -> Array:
-        """How many times slower each instance is; infinitely slow when it crashed."""
+        """How many times slower each instance is; infinite if it crashed."""
         hosts = np.array([self.faults.host_factor(host, t_s) for host in self.processes.host_names])
         slowness: Array = hosts[self.processes.hosts(name)]
         for number, worker in self._victims.items():
             fault = self.faults.specs[number]
-            found = self.processes.find(worker) if t_s < fault.until_s else None
-            if found is not None and found[0] == name:
-                slowness[found[1]] *= np.inf if fault.kind == "crash" else fault.factor
+            place = self.processes.find(worker) if t_s < fault.until_s else None
+            if place is not None and place[0] == name:
+                slowness[place[1]] *= np.inf if fault.kind == "crash" else fault.factor
         return slowness
 
     def _list_workers(self) -> None:
@@ -225,7 +217,7 @@ def _check_targets(faults: tuple[FaultSpec, ...]) -> None:
     for number, fault in enumerate(faults, start=1):
         if fault.kind in _INSTANCE_FAULTS and not fault.component:
             raise ConfigError(
-                "the component is not named",
+                f"a {fault.kind} fault needs a component",
                 where=f"fault {number} ({fault.kind})",
-                fix="say which component's instance it is",
+                fix="set component",
             )

@@ -1,6 +1,6 @@
 """A dataflow engine in virtual time: long-running instances, bounded queues, back-pressure to the sources.
 
-It reproduces the Dhalion paper's setting and claims nothing about Spark.
+It reproduces the setting of the Dhalion paper and does not model Spark.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from homeostat.core.observation import NAN, Array, FlowSample, Observation, Task
 from homeostat.sim.dataflow.deployment import Deployment
 from homeostat.sim.dataflow.fluid import Stage
 from homeostat.sim.dataflow.orders import DataflowCommands
+from homeostat.sim.random_streams import Ar1, stream
 from homeostat.sim.scenario.components import topology
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, Scenario
-from homeostat.sim.streams import Ar1, stream
 from homeostat.sim.truth import TruthSample, is_healthy, loads, smallest_parallelism
 from homeostat.sim.workload import Workload
 
@@ -27,7 +27,7 @@ _ROUNDING_S = 1e-9
 
 
 class Dataflow:
-    """The engine of a scenario. Time moves in whole steps, so that how `wait` is called changes nothing."""
+    """The engine of a scenario. Time moves in whole steps, so the calls of `wait` do not affect the result."""
 
     def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
         self._spec = _checked(scenario)
@@ -76,7 +76,7 @@ class Dataflow:
         self._outbox += self._commands.submit(command, self._now_s)
 
     def close(self) -> None:
-        """A simulation holds nothing that needs to be given back."""
+        """Nothing to release."""
 
     def faulty_workers(self) -> frozenset[str]:
         """The processes that are slow or crashed now."""
@@ -174,13 +174,13 @@ class Dataflow:
         )
 
     def needed(self, load_per_s: float) -> dict[Knob, int]:
-        """The parallelism of each component that takes this load, or what the objective asks for of it."""
+        """The parallelism each component needs for this load, or for the part that the objective asks for."""
         objective = self._scenario.objective.throughput_per_s
-        wanted = load_per_s if objective is None else min(load_per_s, objective)
-        if self._needed[0] != wanted:
-            incoming = loads(self._scenario.components, wanted)
+        target_per_s = load_per_s if objective is None else min(load_per_s, objective)
+        if self._needed[0] != target_per_s:
+            incoming = loads(self._scenario.components, target_per_s)
             self._needed = (
-                wanted,
+                target_per_s,
                 {
                     Knob(PARALLELISM, spec.name): smallest_parallelism(spec, incoming[spec.name])
                     for spec in self._scenario.components
@@ -195,7 +195,7 @@ class Dataflow:
         for spec in self._scenario.components:
             if not fits(spec):
                 raise ConfigError(
-                    f"queue_s = {spec.queue_s:g} is shorter than a step of {self._spec.step_s:g} s",
+                    f"queue_s ({spec.queue_s:g}) is shorter than a step ({self._spec.step_s:g} s)",
                     where=f"component {spec.name!r}",
                     fix="make queue_s longer or step_s shorter",
                 )
@@ -205,20 +205,26 @@ def _checked(scenario: Scenario) -> DataflowSpec:
     spec = scenario.engine
     where = f"scenario {scenario.name!r}"
     if not isinstance(spec, DataflowSpec):
-        raise ConfigError("its engine is not a dataflow", where=where)
+        raise ConfigError("the scenario is not for the dataflow engine", where=where)
     for name in ("tick_s", "step_s"):
         value: float = getattr(spec, name)
         if not (isfinite(value) and value > 0):
-            raise ConfigError(f"{name} = {value:g} is not above 0", where=where)
+            raise ConfigError(f"{name} must be above 0, not {value:g}", where=where)
     for name in ("redeploy_s", "replace_s"):
         value = getattr(spec, name)
         if not (isfinite(value) and value >= 0):
-            raise ConfigError(f"{name} = {value:g} is not a time of at least 0", where=where)
+            raise ConfigError(f"{name} must be 0 or more, not {value:g}", where=where)
     if spec.hosts < 1:
-        raise ConfigError(f"hosts = {spec.hosts} is below 1", where=where)
+        raise ConfigError(f"hosts must be 1 or more, not {spec.hosts}", where=where)
     if not 0 <= spec.combine_overhead < 1:
-        raise ConfigError(f"combine_overhead = {spec.combine_overhead:g} is not between 0 and 1", where=where)
+        raise ConfigError(
+            f"combine_overhead must be at least 0 and below 1, not {spec.combine_overhead:g}", where=where
+        )
     steps = spec.tick_s / spec.step_s
     if round(steps) < 1 or abs(steps - round(steps)) > _ROUNDING_S:
-        raise ConfigError("tick_s is not a multiple of step_s", where=where, fix="make it one")
+        raise ConfigError(
+            f"tick_s ({spec.tick_s:g}) is not a multiple of step_s ({spec.step_s:g})",
+            where=where,
+            fix="change one of them",
+        )
     return spec

@@ -1,4 +1,4 @@
-"""Rows as a fluid: bounded queues between stages, and back-pressure from hop to hop."""
+"""Rows as a fluid: bounded queues between stages, and back-pressure from stage to stage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROUNDING = 1e-9
 
 
 class Stage:
-    """All instances of one component. The hot path works in place; rows are rows per step."""
+    """All instances of one component. Arrays are changed in place for speed; rows are rows per step."""
 
     def __init__(self, spec: ComponentSpec, step_s: float, shares: Array) -> None:
         self.name = spec.name
@@ -36,30 +36,30 @@ class Stage:
         self.capacity_rows: Array = np.zeros(instances)
 
     def resize(self, shares: Array) -> None:
-        """Other instances, the rows in the queues dealt out again; what survivors measured is kept."""
+        """Change the number of instances. Queued rows are dealt out again; survivors keep their measurements."""
         waiting = float(self.queue.sum())
         measured = (self.rows, self._settled_rows, self.run_s, self.pressured_s)
         self._reset(len(shares))
         for old, new in zip(measured, (self.rows, self._settled_rows, self.run_s, self.pressured_s), strict=True):
-            kept = min(len(old), len(new))
-            new[:kept] = old[:kept]
+            survivors = min(len(old), len(new))
+            new[:survivors] = old[:survivors]
         self.queue += waiting * shares
         self.route(shares)
 
     def route(self, shares: Array) -> None:
-        """Deal the input out by these shares from now on."""
+        """Divide the input by these shares from now on."""
         self._shares = shares
         self._even = bool((shares == shares[0]).all())
         self._empty = np.flatnonzero(shares == 0)
         self._whole_per_share = 1.0 / np.where(shares == 0, 1.0, shares)
 
     def set_capacity(self, rows: Array) -> None:
-        """What each instance can serve in a step from now on."""
+        """Set how many rows each instance can serve per step from now on."""
         self.settle()
         self.capacity_rows = rows
 
     def settle(self) -> None:
-        """Book the useful time of the rows served at the capacity until now."""
+        """Add up the useful time of the rows served so far, at the present capacity."""
         fresh = self.rows - self._settled_rows
         np.divide(fresh, self.capacity_rows, out=fresh, where=fresh > 0)
         self.run_s += fresh * self._step_s
@@ -70,12 +70,12 @@ class Stage:
             column.fill(0.0)
 
     def weigh(self) -> None:
-        """What could be sent in this step if nobody held it back."""
+        """Compute what could be sent in this step without back-pressure."""
         np.minimum(self.queue, self.capacity_rows, out=self._served)
         self.potential_rows = float(np.add.reduce(self._served))
 
     def serve(self) -> None:
-        """Work off the queues as fast as the slowest of the stages downstream admits."""
+        """Serve the queues as fast as the slowest downstream stage admits."""
         throttle = 0.0 if self.stuck else 1.0
         for stage in self.downstream:
             throttle = min(throttle, stage.admits)
@@ -86,7 +86,7 @@ class Stage:
         self.rows += self._served
 
     def admit(self) -> None:
-        """The share of the offered rows that fits: the fullest instance holds back all senders."""
+        """Compute the share of the offered rows that fits: the fullest instance holds back all senders."""
         offered = sum(stage.potential_rows * stage.selectivity for stage in self.upstream)
         self.admits = 1.0
         if offered <= 0:
@@ -102,13 +102,13 @@ class Stage:
             refused /= -offered
             refused += 1.0
             np.clip(refused, 0.0, 1.0, out=refused)
-            # An instance that still has room does not hold anybody back, however much a burst offers.
+            # An instance that still has room holds nobody back, even if a burst offers more than fits.
             refused[self.queue + self._served < self._queue_limit / 2] = 0.0
             refused *= self._step_s
             self.pressured_s += refused
 
     def take(self) -> None:
-        """What the stages upstream sent."""
+        """Queue what the upstream stages sent."""
         arrived = sum(stage.sent_rows * stage.selectivity for stage in self.upstream)
         if self._even:
             self.queue += arrived / len(self.queue)
@@ -116,7 +116,7 @@ class Stage:
             self.queue += np.multiply(self._shares, arrived, out=self._spare)
 
     def _fitting(self) -> Array:
-        """How many rows offered to the whole stage would fill each instance."""
+        """For each instance, how many rows offered to the whole stage would fill it."""
         spare = np.subtract(self._queue_limit, self.queue, out=self._spare)
         spare *= self._whole_per_share
         if len(self._empty):
@@ -125,7 +125,7 @@ class Stage:
 
 
 class Fluid:
-    """The stages of a topology and what waits at its sources."""
+    """The stages of a topology, and the rows that wait at its sources."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Fluid:
         self.taken_rows = {stage.name: 0.0 for stage in self._sources}
 
     def step(self, arrived_rows: float) -> None:
-        """One step in which so many rows arrive at each source."""
+        """One step, in which so many rows arrive at each source."""
         for source in self._sources:
             source.queue.fill((self.pending_rows[source.name] + arrived_rows) / len(source.queue))
         for stage in self._order:
@@ -165,7 +165,7 @@ class Fluid:
             stage.take()
 
     def stand_still(self, arrived_rows: float) -> None:
-        """One step in which nothing runs: what arrives waits, or is lost."""
+        """One step in which nothing runs: rows that arrive wait, or are lost."""
         if self._replayable:
             for name in self.pending_rows:
                 self.pending_rows[name] += arrived_rows

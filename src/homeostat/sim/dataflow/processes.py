@@ -21,7 +21,7 @@ class Processes:
             self.resize(component, count)
 
     def resize(self, component: str, count: int) -> None:
-        """Instances below `count` keep their process; new ones go where the fewest are."""
+        """Instances below `count` keep their process. New ones go to the hosts with the fewest processes."""
         generations, hosts = self._generations[component], self._hosts[component]
         for host in hosts[count:]:
             self._on_host[host] -= 1
@@ -34,25 +34,25 @@ class Processes:
             hosts.append(self._place())
 
     def replace(self, worker: str) -> None:
-        """The next generation on another host, if there is one; nothing for a worker that does not exist."""
-        found = self.find(worker)
-        if found is None:
+        """Start the next generation, on another host if possible. Ignores a worker that does not exist."""
+        place = self.find(worker)
+        if place is None:
             return
-        component, instance = found
+        component, instance = place
         old = self._hosts[component][instance]
         self._on_host[old] -= 1
         self._generations[component][instance] += 1
         self._hosts[component][instance] = self._place(avoid=old)
 
     def find(self, worker: str) -> tuple[str, int] | None:
-        """The component and instance that this worker runs now."""
+        """The component and instance that this worker runs now; None if it does not exist."""
         name, _, generation = worker.rpartition("#")
         component, _, number = name.rpartition("-")
         if not (number.isdecimal() and generation.isdecimal()):
             return None
         instance = int(number)
-        known = instance < self.count(component) and self.id(component, instance) == worker
-        return (component, instance) if known else None
+        exists = instance < self.count(component) and self.id(component, instance) == worker
+        return (component, instance) if exists else None
 
     def count(self, component: str) -> int:
         return len(self._hosts.get(component, ()))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from homeostat.core.observation import Array
 from homeostat.recordings.run import RecordedBatch
-from homeostat.sim.fit.replaying import replay, replay_parts
+from homeostat.sim.fit.replay import replay, replay_parts
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise
 
 COVERED = 0.8

@@ -1,4 +1,4 @@
-"""Simulated time: what is to happen, in order."""
+"""Simulated time: the things to come, in order."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
 
+# What comes first when several things happen at the same moment.
+CLUSTER, PROGRESS, NEXT_BATCH, TIME_LIMIT = range(4)
+
 
 @dataclass(slots=True)
 class Agenda:
-    """At the same moment a lower `order` comes first, then what was entered first.
+    """Entries at the same moment run by their `order`, then in the order they were made.
 
-    `forget()` strikes out everything entered with `may_lapse` so far.
+    `forget()` cancels every entry made so far with `may_lapse`.
     """
 
     now_s: float = 0.0
@@ -30,7 +33,7 @@ class Agenda:
         self._age += 1
 
     def run(self, until_s: float) -> None:
-        """Let time pass."""
+        """Let time pass until `until_s`."""
         while self._entries and self._entries[0][0] <= until_s:
             time_s, _, _, age, do = heappop(self._entries)
             if age is None or age == self._age:

@@ -1,4 +1,4 @@
-"""A batch under way: its stages one after the other, planned anew whenever executors come, go or crash."""
+"""A running batch: its stages one after the other, planned anew whenever executors come, go or crash."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from homeostat.sim.microbatch.scheduling import NOWHERE, Placement, Slot, schedu
 from homeostat.sim.microbatch.stages import Work
 from homeostat.sim.scenario.spec import ComponentSpec
 
-# The slots, given until when each executor's running tasks keep some of them busy, and the earliest start.
+# Free slots, from the times until which running tasks keep slots of each executor busy, and the earliest start.
 FreeSlots = Callable[[Mapping[int, list[float]], float], list[Slot]]
 
 
 @dataclass(slots=True)
 class Stage:
-    """The tasks of one component in one batch. Times are on the engine's clock. `largest_key` is the share of its rows
-    that have the most frequent key."""
+    """The tasks of one component in one batch. Times are on the engine's clock.
+
+    `largest_key` is the share of the rows that have the most frequent key.
+    """
 
     spec: ComponentSpec
     work: Work
@@ -40,7 +42,7 @@ class Stage:
         return self.placement.end_s
 
     def plan(self, now_s: float, free_slots: FreeSlots, earliest_s: float) -> None:
-        """Place all tasks that have not started; those that have stay where they are."""
+        """Place all tasks that have not started. Tasks that have started stay where they are."""
         placed = self.placement
         open_tasks = np.flatnonzero(placed.start_s >= now_s)
         if not len(open_tasks):
@@ -58,7 +60,7 @@ class Stage:
         placed.finish_s[open_tasks] = planned.finish_s
 
     def lose(self, executor: int, now_s: float) -> None:
-        """That executor is gone: what runs there starts again, and so does what it had finished for others."""
+        """The executor is gone: its running tasks start again, and so do finished ones whose output others need."""
         placed = self.placement
         lost = placed.executor == executor
         if self.is_sink:
@@ -68,7 +70,7 @@ class Stage:
         placed.finish_s[lost] = inf
 
     def freeze(self, from_s: float, until_s: float) -> None:
-        """Nothing goes on between these two moments: what runs takes that much longer, the rest comes later."""
+        """Nothing runs between these two moments: running tasks take that much longer, the others start later."""
         placed, delay_s = self.placement, until_s - from_s
         placed.finish_s[placed.finish_s > from_s] += delay_s
         placed.start_s[placed.start_s > from_s] += delay_s
@@ -96,7 +98,7 @@ class Stage:
 
 @dataclass(slots=True)
 class Batch:
-    """`stages` holds those that are done and, last, the one under way."""
+    """`stages` holds the finished stages and, last, the present one."""
 
     number: int
     taken: Mapping[str, int]
@@ -115,13 +117,13 @@ class Batch:
         return not any(self.taken.values())
 
     def plan(self, now_s: float, free_slots: FreeSlots) -> float:
-        """Plan the stage under way; when it will end."""
+        """Plan the present stage. Returns when it will end."""
         self._redo(now_s, free_slots)
         self.stages[-1].plan(now_s, free_slots, max(now_s, self.blocked_until_s))
         return self.stages[-1].end_s
 
     def freeze(self, now_s: float, until_s: float) -> float:
-        """Hold up the stage under way; when it will end."""
+        """Hold up the present stage. Returns when it will end."""
         from_s = max(now_s, self.blocked_until_s)
         if until_s > from_s:
             self.stages[-1].freeze(from_s, until_s)
@@ -129,7 +131,7 @@ class Batch:
         return self.stages[-1].end_s
 
     def lose(self, executor: int, now_s: float) -> None:
-        """Forget what ran on that executor in the stage under way, and do again what it did in earlier ones."""
+        """Repeat what ran on that executor, in the present stage and in earlier ones."""
         for stage in self.stages[:-1]:
             self.redo_s += stage.work.seconds[stage.placement.executor == executor].tolist()
         self.stages[-1].lose(executor, now_s)
@@ -141,9 +143,10 @@ class Batch:
             self.redo_s = []
 
     def phases_s(self, ended_s: float) -> dict[str, float]:
-        """How long each part took, by the names Spark gives them."""
+        """How long each part took, under Spark's names."""
         if self.idle:
             return {"latestOffset": self.driver_s}
+        # How Spark's driver divides its time, roughly; only the sum matters to the loop.
         return {
             "latestOffset": 0.1 * self.driver_s,
             "queryPlanning": 0.6 * self.driver_s,

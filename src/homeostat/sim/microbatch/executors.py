@@ -1,4 +1,4 @@
-"""The executors of a simulated cluster: they start, drain, go, crash, and come back elsewhere."""
+"""The executors of a simulated cluster: they start, drain, leave, crash, and are replaced elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homeostat.sim.scenario.spec import FaultSpec, MicrobatchSpec
 
 @dataclass(slots=True, eq=False)
 class Executor:
-    """A process on a host, up from `up_s` on. A draining one takes no new task and goes when the batch ends."""
+    """A process on a host, up from `up_s` on. A draining executor takes no new tasks and leaves when the batch ends."""
 
     number: int
     host: str
@@ -27,10 +27,10 @@ class Executor:
 
 
 class Executors:
-    """Brings what runs towards `target` executors without those to retire, within what the cluster grants."""
+    """Brings the cluster to `target` executors, without those asked to go, within what the cluster grants."""
 
     def __init__(self, spec: MicrobatchSpec, faults: Faults, started: Callable[[Executor], None]) -> None:
-        """`started` is told of each executor that is asked for."""
+        """`started` is called with each executor that is requested."""
         self._spec = spec
         self._faults = faults
         self._started = started
@@ -48,7 +48,7 @@ class Executors:
         return [executor for executor in self.members if executor.up_s <= now_s]
 
     def usable(self, now_s: float) -> list[Executor]:
-        """Those that take tasks; draining ones only where there is nobody else."""
+        """The executors that take tasks. Draining ones are among them only if there are no others."""
         up = self.up(now_s)
         return [executor for executor in up if not executor.draining] or up
 
@@ -73,7 +73,7 @@ class Executors:
         return [slot for row in zip(*columns, strict=True) for slot in row]
 
     def slow_down(self, fault: FaultSpec, now_s: float) -> None:
-        """The fault takes hold of one executor, for as long as that lives."""
+        """The fault hits one executor, for as long as that executor lives."""
         candidates = self.up(now_s) or self.members
         self._slow.append((fault, candidates[fault.instance % len(candidates)].number))
 
@@ -82,12 +82,12 @@ class Executors:
         return frozenset(executor.id for executor in slow + self.lost(now_s))
 
     def lost(self, now_s: float) -> list[Executor]:
-        """Those that died and whose stand-in is not up yet."""
+        """The executors that crashed and whose replacement is not up yet."""
         awaited = {e.stands_in_for for e in self.members if e.up_s > now_s}
         return [executor for executor in self._dead if executor.id in awaited]
 
     def retired(self) -> frozenset[str]:
-        """The ids asked to go that are gone, or never were."""
+        """The ids asked to go that are gone, or never existed."""
         return frozenset(self.asked_to_go - {executor.id for executor in self.members})
 
     def settled(self, now_s: float) -> bool:
@@ -95,7 +95,7 @@ class Executors:
         return not leaving and len(self.up(now_s)) == self.target
 
     def settle(self, now_s: float) -> None:
-        """Start, drain or call off executors, as far as can be done now. Doing it again changes nothing."""
+        """Start, drain or cancel executors, as far as possible now. Calling it again changes nothing."""
         staying = [e for e in self.members if not e.draining and not self._unwanted(e)]
         newest_first = sorted(staying, key=lambda e: (e.up_s > now_s, e.number), reverse=True)
         for executor in newest_first[: max(0, len(staying) - self.target)]:
@@ -106,12 +106,12 @@ class Executors:
         self._drain_unwanted(now_s)
 
     def remove_drained(self, now_s: float) -> None:
-        """To be called between batches: nothing runs on a draining executor then."""
+        """Call this between batches, when nothing runs on a draining executor."""
         self.members = [executor for executor in self.members if not executor.draining]
         self.settle(now_s)
 
     def call_off(self, target: int, workers: Iterable[str], now_s: float) -> None:
-        """Go back on a change that took too long; what has been granted stays."""
+        """Undo a change that took too long. Executors that were granted stay."""
         self.target = target
         self.asked_to_go -= set(workers) & {executor.id for executor in self.members}
         for executor in self.members:
@@ -119,7 +119,7 @@ class Executors:
         self.settle(now_s)
 
     def crash(self, index: int, now_s: float, back_s: float) -> Executor | None:
-        """Kill one that is up; the cluster puts another in its place at `back_s`."""
+        """Kill an executor that is up. The cluster replaces it at `back_s`."""
         up = self.up(now_s)
         if not up:
             return None
@@ -145,7 +145,7 @@ class Executors:
         unwanted = [executor for executor in self.members if self._unwanted(executor)]
         staying = [e for e in self.members if not e.draining and not self._unwanted(e)]
         replaced = sum(executor.up_s <= now_s for executor in staying) >= self.target
-        # Where the cluster grants nothing more, the old ones have to go before the new ones come.
+        # If the cluster grants no more executors, the old ones must leave before the new ones come.
         making_room = self.target - len(staying) if len(self.members) >= self._spec.grant_limit else 0
         for executor in unwanted if replaced else unwanted[: max(0, making_room)]:
             self._let_go(executor, now_s)

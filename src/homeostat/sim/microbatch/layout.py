@@ -1,4 +1,4 @@
-"""What a micro-batch scenario looks like from outside: its topology, its knobs and their first values."""
+"""The topology of a micro-batch scenario, its knobs and their first values."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Scenario
 STATE_KNOB = Knob(STATE_PARTITIONS, "main")
 ROWS_KNOB = Knob(ROWS_PER_TRIGGER, "main")
 TRIGGER_KNOB = Knob(TRIGGER_S, "main")
+# Bounds of what a policy may set. Both are beyond what any scenario needs.
 LONGEST_TRIGGER_S = 3600
 MOST_ROWS = 10**12
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`values` holds all knobs but the executors, which are counted."""
+    """`values` holds all knobs but the executors, which the engine counts."""
 
     topology: Topology
     capabilities: Capabilities
@@ -74,7 +75,7 @@ def layout(scenario: Scenario, engine: MicrobatchSpec) -> Layout:
         if component.keyed:
             values[Knob(SPREAD, component.name)] = 1
             knobs[Knob(SPREAD, component.name)] = KnobSpec(1, component.maximum)
-    notes = {} if ROWS_KNOB in knobs else {str(ROWS_KNOB): "the source has no limit of rows per trigger"}
+    notes = {} if ROWS_KNOB in knobs else {str(ROWS_KNOB): "the source has no limit on rows per trigger"}
     replace_s = engine.executor_start_s + engine.trigger_s
     return Layout(shape, Capabilities(knobs, can_replace=True, replace_s=replace_s, notes=notes), values)
 
@@ -84,14 +85,14 @@ def _check(scenario: Scenario, engine: MicrobatchSpec) -> None:
     state = {c.parallelism for c in scenario.components if has_state(c)}
     if len(state) > 1:
         raise ConfigError(
-            f"stateful components differ in parallelism ({', '.join(map(str, sorted(state)))})",
+            f"stateful components have different parallelism ({', '.join(map(str, sorted(state)))})",
             where="components",
-            fix="a query has one number of state partitions: give them all the same",
+            fix="use one number for all: a query has a single number of state partitions",
         )
     for fault in scenario.faults:
         if fault.kind in ("slow-instance", "crash") and fault.component not in ("", "app"):
             raise ConfigError(
-                f"an instance here is an executor, not a part of {fault.component!r}",
+                f"with micro-batches this fault hits an executor, not the component {fault.component!r}",
                 where=f"fault {fault.kind}",
                 fix='leave component out or set it to "app"',
             )
@@ -112,18 +113,18 @@ def _check_engine(engine: MicrobatchSpec) -> None:
         "combine_overhead",
     ):
         value: float = getattr(engine, name)
-        require(isfinite(value) and value >= 0, f"{name} = {value:g} is not a number of at least 0")
+        require(isfinite(value) and value >= 0, f"{name} must be 0 or more, not {value:g}")
     for name in ("slots", "hosts", "rows_per_trigger"):
-        require(getattr(engine, name) >= 1, f"{name} = {getattr(engine, name):g} is below 1")
+        require(getattr(engine, name) >= 1, f"{name} must be 1 or more, not {getattr(engine, name):g}")
     for name in ("warm_up", "straggler_factor"):
         value = getattr(engine, name)
-        require(isfinite(value) and value > 0, f"{name} = {value:g} is not above 0")
-    require(engine.run_sigma >= 0, f"run_sigma = {engine.run_sigma:g} is not at least 0")
+        require(isfinite(value) and value > 0, f"{name} must be above 0, not {value:g}")
+    require(engine.run_sigma >= 0, f"run_sigma must be 0 or more, not {engine.run_sigma:g}")
     share = engine.straggler_share
-    require(0 <= share <= 1, f"straggler_share = {share:g} is not between 0 and 1")
+    require(0 <= share <= 1, f"straggler_share must be between 0 and 1, not {share:g}")
     most = min(engine.max_executors, engine.grant_limit)
     require(
         1 <= engine.executors <= most,
-        f"executors = {engine.executors} is not within 1 to {most}",
+        f"executors must be between 1 and {most}, not {engine.executors}",
         "raise max_executors and grant_limit, or start with fewer",
     )

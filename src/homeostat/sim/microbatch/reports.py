@@ -1,4 +1,4 @@
-"""The end of a batch: what Spark's sensors would show of it, and how it really went."""
+"""A finished batch: what Spark's sensors would show of it, and whether it kept up."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from homeostat.core.objective import Objective
 from homeostat.core.observation import FlowSample, Observation, WorkerSample
 from homeostat.sim.microbatch.batches import Batch
 from homeostat.sim.microbatch.executors import Executor
+from homeostat.sim.truth import REACHED_SHARE
+
+# A batch is late from this many trigger intervals on. The margin forgives a driver that starts a little late.
+LATE_FROM = 1.05
+# The rows of this many batches may wait: those that arrived during the last one, and as many again. Both are choices.
+MOST_PENDING_BATCHES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A batch that ended at `at_s`; `span_s` and `arrived_rows` (at each source) count from the one before."""
+    """A batch that ended at `at_s`. `span_s` and `arrived_rows` (at each source) count from the previous batch."""
 
     batch: Batch
     at_s: float
@@ -37,23 +43,23 @@ class Finished:
         return sum(self.batch.taken.values()) / self.span_s
 
     def kept_up(self, objective: Objective) -> bool:
-        """Whether the load was taken, or at least as much of it as the objective asks for."""
+        """Whether the batch kept up with the load, or at least with what the objective asks for."""
         pending, taken = sum(self.pending_rows.values()), sum(self.batch.taken.values())
         if self.trigger_s > 0:
-            in_time = self.seconds <= 1.05 * self.trigger_s
-            followed = in_time and pending <= max(1.0, 2 * self.arrival_per_s * self.trigger_s)
+            in_time = self.seconds <= LATE_FROM * self.trigger_s
+            followed = in_time and pending <= max(1.0, MOST_PENDING_BATCHES * self.arrival_per_s * self.trigger_s)
         else:
-            followed = pending <= 2 * max(1, taken, len(self.batch.taken) * self.arrived_rows)
+            followed = pending <= MOST_PENDING_BATCHES * max(1, taken, len(self.batch.taken) * self.arrived_rows)
         asked_per_s = objective.throughput_per_s
         if followed or asked_per_s is None:
             return followed
-        return self.taken_per_s >= 0.98 * min(asked_per_s, self.arrival_per_s)
+        return self.taken_per_s >= REACHED_SHARE * min(asked_per_s, self.arrival_per_s)
 
 
 def observation(
     finished: Finished, alive: Sequence[Executor], dead: Sequence[Executor], slots: int, run: str
 ) -> Observation:
-    """What can be seen of the batch. A micro-batch has no queues inside and no back-pressure."""
+    """What sensors see of the batch. A micro-batch has no inner queues and no back-pressure."""
     batch = finished.batch
     workers = [*alive, *dead]
     index = {executor.number: i for i, executor in enumerate(workers)}

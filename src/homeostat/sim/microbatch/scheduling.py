@@ -19,7 +19,7 @@ NOWHERE = -1
 class Slot:
     """One slot of an executor, free from `free_s` on.
 
-    Work takes `factor` times as long here, and again `moved_factor` times if its state lies elsewhere.
+    Work takes `factor` times as long here, and `moved_factor` times longer again if its state is elsewhere.
     """
 
     executor: int
@@ -30,7 +30,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where and when each task runs; infinite times for tasks that no slot can take."""
+    """Where and when each task runs. Times are infinite for tasks that no slot can take."""
 
     executor: IntArray
     start_s: Array
@@ -44,11 +44,11 @@ class Placement:
 def schedule(
     work_s: Array, slots: Sequence[Slot], homes: IntArray | None = None, wait_until_s: float = 0.0
 ) -> Placement:
-    """Give each slot, as it gets free, the next task in order.
+    """Give each slot the next task in order as soon as it is free.
 
-    `homes` names the executor that holds a task's state, or NOWHERE. Until `wait_until_s` a task runs only at
-    its home, as long as the home has slots at all: an executor without state stays idle. Afterwards a slot
-    takes what is at home with it first, then anything.
+    `homes` has the executor that holds each task's state, or NOWHERE. Until `wait_until_s` a task runs only at its
+    home, if the home has slots at all: an executor without state stays idle. After that a slot first takes the tasks
+    that are at home on it, then any other.
     """
     executor = np.full(len(work_s), NOWHERE, dtype=np.int64)
     start = np.full(len(work_s), inf)
@@ -112,7 +112,7 @@ def _at_home(work_s: Array, slots: Sequence[Slot], homes: IntArray, wait_until_s
 
 
 def makespan_bounds_s(work_s: Array, slots: int) -> tuple[float, float]:
-    """What the time on so many equal slots lies between, without scheduling anything."""
+    """Bounds of the time on so many equal slots, found without scheduling."""
     even_s, longest_s = float(work_s.sum()) / slots, float(work_s.max(initial=0.0))
     return max(even_s, longest_s), even_s + longest_s * (1 - 1 / slots)
 

@@ -1,4 +1,4 @@
-"""How much slower or faster than its specification a micro-batch turns out."""
+"""Noise: how much slower or faster than specified a micro-batch is."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from functools import lru_cache
 import numpy as np
 
 from homeostat.core.observation import Array
+from homeostat.sim.random_streams import Ar1, stream
 from homeostat.sim.scenario.spec import MicrobatchSpec, Noise
-from homeostat.sim.streams import Ar1, stream
 
-# The driver's phases vary less than the tasks do.
+# The driver's phases vary less than the tasks: by this share of the tasks' noise. Chosen by hand.
 DRIVER_SHARE = 0.3
-# Calibrating looks at the same batches with the same seeds again and again.
-REMEMBERED = 50_000
+# Calibration replays the same batches with the same seeds many times, so that drawn numbers are worth caching.
+CACHED_DRAWS = 50_000
 
 
 class Slowness:
-    """Factors with mean 1. What is drawn for a batch depends on its number, not on how those before it went."""
+    """Factors with mean 1. They depend on a batch's number, not on how earlier batches went."""
 
     def __init__(self, noise: Noise, engine: MicrobatchSpec, seed: int) -> None:
         self._sigma = noise.sigma
@@ -27,7 +27,7 @@ class Slowness:
         self._level = float(_log_normal(stream(seed, "run").standard_normal(1), engine.run_sigma)[0])
 
     def next_batch(self) -> float:
-        """One factor for all tasks of a batch, correlated from batch to batch, about the level of the run."""
+        """One factor for all tasks of a batch: correlated from batch to batch, around the level of the run."""
         return self._level * float(self._batches.next()[0])
 
     def driver(self, batch: int) -> float:
@@ -41,7 +41,7 @@ class Slowness:
         return factors
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHED_DRAWS)
 def _normal(count: int, seed: int, *names: str) -> Array:
     drawn = stream(seed, *names).standard_normal(count)
     drawn.setflags(write=False)

@@ -1,4 +1,4 @@
-"""What the stages of a batch have to do, free of noise: rows, updated keys and seconds of every task."""
+"""The work of a batch's stages, without noise: rows, updated keys and seconds of every task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import lru_cache
 import numpy as np
 
 from homeostat.core.observation import Array
-from homeostat.sim.fit.task_costs import crowded
 from homeostat.sim.microbatch.scheduling import makespan_bounds_s, makespan_s
 from homeostat.sim.routing import shares
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec
@@ -17,7 +16,7 @@ from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """How a stage's rows are cut into partitions at the moment."""
+    """How a stage's rows are divided into partitions at the moment."""
 
     partitions: int
     spread: int = 1
@@ -38,7 +37,7 @@ class Work:
 def stage_rows(
     components: tuple[ComponentSpec, ...], taken: Mapping[str, int], partitions: Mapping[str, int]
 ) -> dict[str, int]:
-    """The rows each stage gets when the sources give `taken` and rows are even over the partitions of each."""
+    """The rows of each stage if the sources give `taken` and each stage's rows are even over its partitions."""
     rows: dict[str, int] = {}
     sent: dict[str, float] = {}
     for component in components:
@@ -49,14 +48,14 @@ def stage_rows(
 
 
 def work(spec: ComponentSpec, rows: int, routing: Routing, busy: Array, combine_overhead: float = 0.0) -> Work:
-    """Cut the rows into partitions and say how long each takes while so many executors have one."""
+    """Divide the rows into partitions, and compute how long each takes while `busy` executors have a task."""
     share = shares(spec, routing.partitions, routing.spread, routing.hot_share, routing.stride, routing.turn)
     edges = np.floor(np.cumsum(share) * rows + 0.5)
     edges[-1] = rows
     per_task = np.diff(edges, prepend=0.0)
     keys = np.zeros(routing.partitions)
     if spec.stateful or spec.key_s > 0:
-        # A hash spreads the keys evenly over the partitions that get any, however uneven their rows.
+        # A hash spreads the keys evenly over the partitions that get rows, even if the rows are uneven.
         even = updated_keys(spec, rows, routing) / max(1, int(np.count_nonzero(share)))
         keys = np.minimum(per_task, even)
     combine = 1 + combine_overhead if routing.spread > 1 else 1.0
@@ -64,8 +63,13 @@ def work(spec: ComponentSpec, rows: int, routing: Routing, busy: Array, combine_
     return Work(per_task, keys, seconds)
 
 
+def crowded(crowding: float, busy: float | Array) -> float | Array:
+    """By how much the start of a task gets dearer: each other busy executor adds the share `crowding` of its cost."""
+    return 1 + crowding * (busy - 1)
+
+
 def busy_executors(executors: int, tasks: int, slots: int) -> Array:
-    """How many have a task while each of these runs: all, but for the last ones, which are too few for all slots."""
+    """The number of busy executors while each task runs: all of them, except in a last wave too small for all slots."""
     at_once = max(1, executors * slots)
     last = tasks % at_once
     busy = np.full(tasks, max(1.0, float(executors)))
@@ -74,7 +78,7 @@ def busy_executors(executors: int, tasks: int, slots: int) -> Array:
 
 
 def updated_keys(spec: ComponentSpec, rows: float, routing: Routing) -> float:
-    """The number of different keys to expect among so many rows; a spread key counts once per part."""
+    """The expected number of different keys among so many rows. A spread key counts once per part."""
     salts = min(routing.spread, routing.partitions)
     rest = rows * (1 - routing.hot_share)
     hot = min(1.0, rows * routing.hot_share)

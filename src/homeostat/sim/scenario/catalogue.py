@@ -42,18 +42,18 @@ def titles() -> Mapping[str, str]:
 
 
 def load(name_or_path: str | Path) -> Scenario:
-    """A shipped scenario by its name, or the user's own by its path."""
+    """A shipped scenario by its name, or your own by its path."""
     document = open_document(name_or_path)
     return read(document, Path(name_or_path).parent)
 
 
 def loads(text: str, name: str = "scenario", folder: str | Path = ".") -> Scenario:
-    """A scenario from text. A trace file is looked for in `folder`."""
+    """A scenario from text. Paths of trace files are relative to `folder`."""
     return read(Document.parse(text, name), Path(folder))
 
 
 def open_document(name_or_path: str | Path) -> Document:
-    """The parsed file with its line numbers, for whoever reads [settings] with `document.read(model, at=…)`."""
+    """The parsed file with its line numbers, to read [settings] from with `document.read(model, at=…)`."""
     shipped = _library()
     text = str(name_or_path)
     if text in shipped:
@@ -82,7 +82,7 @@ def _scenario(table: ScenarioTable, default_name: str) -> Scenario:
         engine = DataflowSpec(**_written(table.dataflow))
     else:
         engine = MicrobatchSpec(**_written(table.microbatch))
-    given: dict[str, Any] = {key: value for key in ("policy", "seed") if (value := getattr(table, key)) is not None}
+    optional: dict[str, Any] = {key: value for key in ("policy", "seed") if (value := getattr(table, key)) is not None}
     return Scenario(
         name=table.name or default_name,
         title=table.title,
@@ -93,12 +93,12 @@ def _scenario(table: ScenarioTable, default_name: str) -> Scenario:
         service_noise=Noise(**_written(table.service_noise)),
         faults=tuple(FaultSpec(**_written(fault)) for fault in table.fault or ()),
         objective=Objective(**_written(table.objective)),
-        **given,
+        **optional,
     )
 
 
 def _written(table: Table | None, *but: str) -> dict[str, Any]:
-    """What the user set, under the names of `spec`, which has the defaults."""
+    """The values that the user set, under their names in `spec`, which has the defaults."""
     return table.model_dump(exclude_unset=True, exclude=set(but)) if table is not None else {}
 
 
@@ -121,20 +121,20 @@ def _with_trace(scenario: Scenario, table: TraceTable, document: Document, folde
         raise ConfigError(
             f"the trace file '{table.file}' is a directory",
             where=document.where(("workload", "file")),
-            fix="name a CSV file in it",
+            fix="name a CSV file inside it",
         )
     if not path.is_file():
         raise ConfigError(
             f"the trace file '{table.file}' does not exist",
             where=document.where(("workload", "file")),
-            fix="a relative path starts at the folder of the scenario file",
+            fix="relative paths start at the folder of the scenario file",
         )
     options = trace_file.TraceOptions(**_written(table, "kind", "file", "spikes", "noise"))
     recorded = trace_file.read(path, options)
     notes = [f"{path.name}: {repair}" for repair in recorded.repairs]
     if recorded.duration_s < scenario.duration_s:
         end = format_duration(recorded.duration_s)
-        notes.append(f"{path.name}: ends at {end}, before the run does: its last value is held")
+        notes.append(f"{path.name}: ends at {end}, before the run does; its last value is used until then")
     workload = replace(scenario.workload, trace=recorded.points)
     return replace(scenario, workload=workload, notes=tuple(notes))
 

@@ -1,4 +1,4 @@
-"""What a scenario says that cannot all be true, found after each value was accepted on its own."""
+"""Contradictions between the values of a scenario, checked after each value was accepted by itself."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ MICROBATCH_KEYS = {
 KEYED_KEYS = {"keys": "keys", "zipf": "zipf", "turn_s": "turn"}
 KEYED_FAULTS = ("hot-key", "hash-imbalance")
 INSTANCE_FAULTS = ("slow-instance", "crash")
+# A run with more steps would take days of computing.
 MOST_STEPS = 100_000_000
+# Spark measures triggers in milliseconds.
 SHORTEST_TRIGGER_S = 0.001
 
 
 def contradictions(table: ScenarioTable, scenario: Scenario) -> Iterator[Problem]:
-    """`table` says what was written, `scenario` what it amounts to with every default filled in."""
+    """`table` has what the user wrote, `scenario` the same with every default filled in."""
     yield from _engine(table, scenario)
     yield from _components(table, scenario)
     yield from _workload(scenario)
@@ -49,17 +51,21 @@ def _engine(table: ScenarioTable, scenario: Scenario) -> Iterator[Problem]:
             yield Problem(("dataflow",), f"'tick' ({tick}) is not a multiple of 'step' ({step})")
     elif engine.executors > min(engine.max_executors, engine.grant_limit):
         most = min(engine.max_executors, engine.grant_limit)
-        what = f"'executors' is {engine.executors}, more than the {most} there can be"
-        yield Problem(("microbatch", "executors"), what, "raise 'max_executors' and 'grant_limit'")
+        what = f"'executors' is {engine.executors}, but at most {most} are allowed"
+        yield Problem(("microbatch", "executors"), what, "lower it, or raise 'max_executors' and 'grant_limit'")
 
 
 def _length(step_s: float, scenario: Scenario) -> Iterator[Problem]:
-    """A run that would never come to its end."""
+    """Refuses a run that would take practically forever."""
     if isinstance(scenario.engine, MicrobatchSpec) and 0 < step_s < SHORTEST_TRIGGER_S:
-        yield Problem(("microbatch", "trigger"), "'trigger' is shorter than 1 ms", "'0 s' starts each batch at once")
+        yield Problem(
+            ("microbatch", "trigger"),
+            "'trigger' is shorter than 1 ms",
+            "use '0 s' to start each batch when the last one ends",
+        )
     elif step_s > 0 and scenario.duration_s / step_s > MOST_STEPS:
         steps = f"{scenario.duration_s / step_s:.2g}"
-        fix = f"at most {MOST_STEPS:,} of {format_duration(step_s)} each"
+        fix = f"at most {MOST_STEPS:,} steps of {format_duration(step_s)} are allowed"
         yield Problem(("duration",), f"the run would take {steps} steps", fix)
 
 
@@ -68,19 +74,19 @@ def _components(table: ScenarioTable, scenario: Scenario) -> Iterator[Problem]:
     earlier: set[str] = set()
     for number, spec in enumerate(components):
         if spec.name in earlier:
-            yield Problem(("component", number, "name"), f"two components are called '{spec.name}'")
+            yield Problem(("component", number, "name"), f"two components have the name '{spec.name}'")
         yield from _inputs(number, spec, earlier, components)
         yield from _bounds(number, spec)
         yield from _keys_without_effect(number, spec, table, scenario)
         earlier.add(spec.name)
     if not any(spec.kind == "source" for spec in components):
-        yield Problem(("component",), "there is no source", 'give one component kind = "source"')
+        yield Problem(("component",), "no component is a source", 'set kind = "source" for one component')
     if isinstance(scenario.engine, MicrobatchSpec):
         stateful = {c.parallelism: n for n, c in enumerate(components) if c.stateful and c.kind == "operator"}
         if len(stateful) > 1:
             numbers = " and ".join(str(partitions) for partitions in sorted(stateful))
-            what = f"stateful components differ in 'parallelism' ({numbers})"
-            fix = "a query has one number of state partitions: give them all the same"
+            what = f"stateful components have different 'parallelism' ({numbers})"
+            fix = "use one number for all: a query has a single number of state partitions"
             yield Problem(("component", max(stateful.values()), "parallelism"), what, fix)
 
 
@@ -91,7 +97,7 @@ def _inputs(
     if spec.kind == "source":
         if spec.inputs:
             fix = "remove 'inputs', or make it an operator"
-            yield Problem((*here, "inputs"), f"source '{spec.name}' has inputs", fix)
+            yield Problem((*here, "inputs"), f"source '{spec.name}' must not have inputs", fix)
         return
     if not spec.inputs:
         fix = "name the components it reads in 'inputs', or set kind = \"source\""
@@ -103,7 +109,7 @@ def _inputs(
             others = [other for other in names if other != spec.name]
             yield Problem(path, f"'{spec.name}' reads '{name}', which does not exist", nearest(name, others))
         elif name not in earlier:
-            what = f"'{spec.name}' reads '{name}', which does not come before it"
+            what = f"'{spec.name}' reads '{name}', which is not listed before it"
             yield Problem(path, what, "list components from the sources to the sinks, without a cycle")
         elif name in spec.inputs[:position]:
             yield Problem(path, f"'{spec.name}' reads '{name}' twice")
@@ -114,8 +120,10 @@ def _bounds(number: int, spec: ComponentSpec) -> Iterator[Problem]:
         what = f"'minimum' ({spec.minimum}) is above 'maximum' ({spec.maximum})"
         yield Problem(("component", number, "minimum"), what)
     elif not spec.minimum <= spec.parallelism <= spec.maximum:
-        what = f"'parallelism' of '{spec.name}' is {spec.parallelism}, outside {spec.minimum} to {spec.maximum}"
-        fix = "change it, or 'minimum' or 'maximum'"
+        what = (
+            f"'parallelism' of '{spec.name}' must be between {spec.minimum} and {spec.maximum}, not {spec.parallelism}"
+        )
+        fix = "change it, 'minimum' or 'maximum'"
         yield Problem(("component", number, "parallelism"), what, fix)
 
 
@@ -127,17 +135,17 @@ def _keys_without_effect(
     if isinstance(scenario.engine, MicrobatchSpec):
         foreign, engine = DATAFLOW_KEYS, "dataflow"
     elif spec.kind == "source" and "queue_s" in written:
-        yield Problem(("component", number, "queue"), "a source has no queue before it", "remove 'queue'")
+        yield Problem(("component", number, "queue"), "a source cannot have a queue", "remove 'queue'")
     elif spec.kind == "operator" and spec.queue_s < scenario.engine.step_s:
         what = f"'queue' of '{spec.name}' is shorter than a step ({format_duration(scenario.engine.step_s)})"
         yield Problem(("component", number, "queue"), what, "lengthen it, or shorten 'step' in [dataflow]")
     for field, key in foreign.items():
         if field in written:
-            what = f"'{key}' means nothing with engine = '{table.engine}'"
-            yield Problem(("component", number, key), what, f"it belongs to engine = '{engine}'")
+            what = f"'{key}' has no effect with engine = '{table.engine}'"
+            yield Problem(("component", number, key), what, f"remove it, or set engine = '{engine}'")
     for field, key in KEYED_KEYS.items():
         if field in written and not spec.keyed:
-            what = f"'{key}' means nothing without keyed = true"
+            what = f"'{key}' has no effect without keyed = true"
             yield Problem(("component", number, key), what, "add keyed = true, or remove it")
 
 
@@ -147,11 +155,11 @@ def _workload(scenario: Scenario) -> Iterator[Problem]:
         yield Problem(("workload", "steps", 0, "at"), "the first step must be at '0 s'")
     for number, (before, after) in enumerate(pairwise(load.steps), start=1):
         if after[0] <= before[0]:
-            yield Problem(("workload", "steps", number, "at"), "a step must come after the one before it")
+            yield Problem(("workload", "steps", number, "at"), "steps must be in the order of time")
     if load.kind == "ramp" and load.end_s <= load.start_s:
         yield Problem(("workload", "end"), "'end' of the ramp must come after its 'start'")
     if load.kind == "diurnal" and load.to_per_s < load.rate_per_s:
-        yield Problem(("workload", "peak"), "'peak' of the day is below 'night'")
+        yield Problem(("workload", "peak"), "'peak' must not be below 'night'")
     for name, times in (("steps", [at for at, _ in load.steps]), ("spikes", [s.at_s for s in load.spikes])):
         for number, at_s in enumerate(times):
             if at_s >= end_s:
@@ -169,34 +177,34 @@ def _fault(here: tuple[str | int, ...], fault: FaultSpec, scenario: Scenario) ->
     if fault.kind in INSTANCE_FAULTS and isinstance(scenario.engine, MicrobatchSpec):
         yield from _executor_fault(here, fault, scenario.engine)
     elif fault.component and target is None:
-        what = f"there is no component '{fault.component}'"
+        what = f"unknown component '{fault.component}'"
         yield Problem((*here, "component"), what, nearest(fault.component, list(by_name)))
     elif fault.kind in INSTANCE_FAULTS and target is None:
-        yield Problem(here, f"a {fault.kind} fault needs 'component'", f"one of {', '.join(by_name)}")
+        yield Problem(here, f"a {fault.kind} fault needs 'component'", f"use one of {', '.join(by_name)}")
     elif fault.kind in INSTANCE_FAULTS and target is not None and fault.instance >= target.parallelism:
         yield _no_instance(here, fault, f"'{target.name}'", target.parallelism)
     elif fault.kind in KEYED_FAULTS and target is not None and not target.keyed:
-        what = f"a {fault.kind} fault needs a keyed component, which '{target.name}' is not"
+        what = f"a {fault.kind} fault needs a keyed component, but '{target.name}' is not keyed"
         yield Problem((*here, "component"), what)
     elif fault.kind == "stuck-sink" and any(fault.component in spec.inputs for spec in scenario.components):
-        yield Problem((*here, "component"), f"'{fault.component}' is no sink: others read from it")
+        yield Problem((*here, "component"), f"'{fault.component}' is not a sink: other components read from it")
     hosts = [f"host-{number}" for number in range(scenario.engine.hosts)]
     if fault.kind == "slow-host" and fault.host not in hosts:
-        yield Problem((*here, "host"), f"there is no host '{fault.host}'", f"host-0 to {hosts[-1]}")
+        yield Problem((*here, "host"), f"unknown host '{fault.host}'", f"use host-0 to {hosts[-1]}")
 
 
 def _executor_fault(here: tuple[str | int, ...], fault: FaultSpec, engine: MicrobatchSpec) -> Iterator[Problem]:
     if fault.component:
-        what = "an instance of a micro-batch engine is an executor, which belongs to no component"
+        what = "with micro-batches this fault hits an executor, not a component"
         yield Problem((*here, "component"), what, "remove 'component'")
     elif fault.instance >= engine.executors:
         yield _no_instance(here, fault, "the application", engine.executors)
 
 
 def _no_instance(here: tuple[str | int, ...], fault: FaultSpec, owner: str, count: int) -> Problem:
-    what = f"there is no instance {fault.instance} of {owner}, which starts with {count}"
-    return Problem((*here, "instance"), what, f"0 to {count - 1}")
+    what = f"{owner} has no instance {fault.instance}: it starts with {count}"
+    return Problem((*here, "instance"), what, f"use 0 to {count - 1}")
 
 
 def _too_late(path: tuple[str | int, ...], what: str, at_s: float, end_s: float) -> Problem:
-    return Problem(path, f"{what} begins at {format_duration(at_s)}, when the run is over ({format_duration(end_s)})")
+    return Problem(path, f"{what} begins at {format_duration(at_s)}, but the run ends at {format_duration(end_s)}")

@@ -1,4 +1,4 @@
-"""From the components of a scenario to a topology, with the checks that both engines share."""
+"""The topology of a scenario's components, with the checks that both engines share."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def topology(
     scaled_by: Callable[[ComponentSpec], Knob],
     partitions: Callable[[ComponentSpec], Knob | None] = lambda _: None,
 ) -> Topology:
-    """The shape of these components; one that cannot be simulated is refused."""
+    """Raises ConfigError for components that cannot be simulated."""
     for spec in components:
         _check(spec)
     if not any(spec.kind == "source" for spec in components):
-        raise ConfigError("there is no source", where="components", fix='give one component kind = "source"')
+        raise ConfigError("no component is a source", where="components", fix='set kind = "source" for one component')
     return Topology(
         tuple(
             Component(
@@ -43,25 +43,25 @@ def _check(spec: ComponentSpec) -> None:
             raise ConfigError(what, where=f"component {spec.name!r}", fix=fix)
 
     require(bool(spec.name), "a component has no name")
-    require(spec.kind in ("source", "operator"), f"kind = {spec.kind!r} does not exist", "use source or operator")
+    require(spec.kind in ("source", "operator"), f"unknown kind {spec.kind!r}", "use source or operator")
     if spec.kind == "source":
-        require(not spec.inputs, "a source has no inputs", "remove inputs, or make it an operator")
+        require(not spec.inputs, "a source cannot have inputs", "remove inputs, or make it an operator")
     else:
         require(bool(spec.inputs), "an operator needs inputs", "name the components it reads from")
     positive = isfinite(spec.rate_per_s) and spec.rate_per_s > 0
-    require(positive, f"rate_per_s = {spec.rate_per_s:g} is not above 0")
+    require(positive, f"rate_per_s must be above 0, not {spec.rate_per_s:g}")
     for name in ("selectivity", "zipf", "task_s", "key_s", "queue_s"):
         value: float = getattr(spec, name)
-        require(isfinite(value) and value >= 0, f"{name} = {value:g} is not a number of at least 0")
+        require(isfinite(value) and value >= 0, f"{name} must be 0 or more, not {value:g}")
     for name in ("combining", "crowding"):
         value = getattr(spec, name)
-        require(0 <= value <= 1, f"{name} = {value:g} is not between 0 and 1")
-    require(spec.turn_s > 0, f"turn_s = {spec.turn_s:g} is not above 0")
-    require(spec.keys >= 1, f"keys = {spec.keys} is below 1")
-    require(spec.minimum >= 1, f"minimum = {spec.minimum} is below 1")
+        require(0 <= value <= 1, f"{name} must be between 0 and 1, not {value:g}")
+    require(spec.turn_s > 0, f"turn_s must be above 0, not {spec.turn_s:g}")
+    require(spec.keys >= 1, f"keys must be 1 or more, not {spec.keys}")
+    require(spec.minimum >= 1, f"minimum must be 1 or more, not {spec.minimum}")
     within = spec.minimum <= spec.parallelism <= spec.maximum
     require(
         within,
-        f"parallelism = {spec.parallelism} is outside its bounds {spec.minimum} to {spec.maximum}",
+        f"parallelism must be between {spec.minimum} and {spec.maximum}, not {spec.parallelism}",
         "change parallelism, minimum or maximum",
     )

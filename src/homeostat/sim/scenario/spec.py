@@ -1,4 +1,4 @@
-"""What a simulation is made of, as plain values. `scenarios` reads them from TOML; tests write them directly."""
+"""The parts of a scenario as plain values. `catalogue` reads them from TOML; tests write them directly."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class ComponentSpec:
-    """A stage. `rate_per_s` is what one healthy instance can take in (a source: can emit) per second of useful time.
+    """A stage. `rate_per_s` is what one healthy instance can process (a source: can emit) per second of useful time.
 
     `parallelism` is the number of instances at the start: long-running ones in a dataflow, partitions (tasks) in a
-    micro-batch. A keyed component hashes `keys` keys with Zipf exponent `zipf` to its instances; after every `turn_s`
-    they are others, so that another one is the most frequent. `queue_s` is how
-    many seconds of work the queue before an instance holds (dataflow). `task_s` is the fixed cost of a task and
-    `key_s` the cost of each updated key (micro-batch); `stateful` tasks prefer the worker that has their state. Where
-    tasks merge rows of the same key before they send them, what a task sends grows with a power of its rows below 1:
-    `combining` (micro-batch). Where executors share cores, the fixed cost of a task grows by the share `crowding` of it
-    with each other executor that has one at the same time (micro-batch).
+    micro-batch. A keyed component hashes `keys` keys with the Zipf exponent `zipf` to its instances. After every
+    `turn_s` new keys replace them, so that another key is the most frequent.
+
+    Dataflow only: `queue_s` is how many seconds of work fit in the queue of an instance.
+
+    Micro-batch only: `task_s` is the fixed cost of a task and `key_s` the cost of each updated key. `stateful` tasks
+    prefer the executor that has their state. If tasks merge rows of the same key before they send them, the rows sent
+    grow with the power `combining` (at most 1) of the rows read. If executors share cores, each other busy executor
+    adds the share `crowding` to the fixed cost of a task.
     """
 
     name: str
@@ -54,7 +56,7 @@ class ComponentSpec:
     stateful: bool = False
 
     def rows_out(self, rows: Array) -> Array:
-        """What tasks with so many rows send on."""
+        """The rows that tasks with so many rows send on."""
         sent: Array = self.selectivity * rows * np.maximum(rows, 1.0) ** (self.combining - 1.0)
         return sent
 
@@ -97,12 +99,12 @@ FaultKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class FaultSpec:
-    """Something that goes wrong between `at_s` and `until_s` (for ever, unless the loop heals it).
+    """Something that goes wrong from `at_s` until `until_s`; by default forever, unless the loop heals it.
 
-    `factor`: how many times slower (slow-*). `share`: of the load on the hottest key (hot-key); of the
-    measurements that are lost or garbled (metric-gap, garbage-metrics). `stride`: keys that are all multiples
-    of it (hash-imbalance). `instance`: which one (slow-instance, crash). A slow instance is slow as long as its
-    process lives: a replacement is healthy. A slow host slows every process on it.
+    `factor`: how many times slower (slow-*). `share`: the part of the load on the hottest key (hot-key), or the part
+    of the measurements that is lost or garbled (metric-gap, garbage-metrics). `stride`: all keys are multiples of it
+    (hash-imbalance). `instance`: which instance (slow-instance, crash). A slow instance stays slow as long as its
+    process lives; its replacement is healthy. A slow host slows every process on it.
     """
 
     kind: FaultKind
@@ -133,8 +135,8 @@ class DataflowSpec:
 class MicrobatchSpec:
     """Tasks on shared slots, batch by batch.
 
-    Each run has a level of its own, by what else the machines do: its tasks take longer or shorter by a log-normal
-    factor whose logarithm has the standard deviation `run_sigma`.
+    The tasks of a whole run take longer or shorter by one log-normal factor, for whatever else the machines do. Its
+    logarithm has the standard deviation `run_sigma`.
     """
 
     trigger_s: float = 10.0
@@ -160,7 +162,7 @@ class MicrobatchSpec:
 class Scenario:
     """A whole experiment: application, load, faults, objective, and the settings of the policy under test.
 
-    `notes` tell what was repaired when it was read (a trace with gaps, say).
+    `notes` say what was repaired when the scenario was read, such as gaps in a trace.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The schema of a scenario file: its tables and keys, with their types and units.
 
-A field bears the name of the value in `spec` that it sets and, as its alias, the key that a user writes; a key that
-is left out leaves the default to `spec`, so that every default stands in one place.
+Each field has the name of the value in `spec` that it sets. Its alias is the key that a user writes. Defaults are in
+`spec` only: a key that is left out is not set here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_INSTANCES = 1_000_000
 MOST_KEYS = 10_000_000
 MOST_TIMES = 1_000_000
 
-# Nothing real lies beyond these, and the simulator's arithmetic would not hold there.
+# No real application is beyond these limits, and the simulator's arithmetic would lose precision there.
 SHORTEST_S, LONGEST_S = 1e-6, 1e12
 SLOWEST_PER_S = 1e-9
 Duration = Annotated[toml_reading.Duration, Field(le=LONGEST_S)]
@@ -38,7 +38,7 @@ PositiveRate = Annotated[toml_reading.PositiveRate, Field(ge=SLOWEST_PER_S, le=F
 
 def _name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", text):
-        raise ContradictionError(f"{text!r} is not a name", fix="use letters, digits, '_', '-' and '.'")
+        raise ContradictionError(f"{text!r} is not a valid name", fix="use letters, digits, '_', '-' and '.'")
     return text
 
 
@@ -123,7 +123,7 @@ class SpikeTable(Table):
 
 
 class LoadTable(Table):
-    """What every kind of load may have on top."""
+    """What every kind of load may add."""
 
     spikes: list[SpikeTable] = optional()
     noise: NoiseTable = optional()

@@ -1,4 +1,4 @@
-"""A micro-batch scenario with steps of load as TOML, as `scenarios` reads it."""
+"""A micro-batch scenario with a load in steps, written as the TOML that `catalogue` reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Scenario
 
 def to_toml(scenario: Scenario) -> str:
     if not isinstance(scenario.engine, MicrobatchSpec) or scenario.workload.kind != "steps":
-        raise ConfigError("only micro-batches with steps of load can be written", where=scenario.name)
+        raise ConfigError("only micro-batch scenarios with a load in steps can be written as TOML", where=scenario.name)
     parts = [
         *(f"# {note}" for note in scenario.notes),
         *_table(

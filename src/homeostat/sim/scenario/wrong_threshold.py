@@ -1,5 +1,5 @@
-"""A diagnoser with its threshold set wrong, and a resolver that trusts it: experiment E5 wants the loop to see through
-both. Not for use in earnest."""
+"""A diagnoser with a wrong threshold and a resolver that trusts it. Experiment E5 shows that the loop recovers from
+both. Do not use them for anything else."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ MISREAD = "misread"
 
 @dataclass(frozen=True, slots=True)
 class MissetDiagnoser:
-    """Takes any sign of trouble for a lack of instances in the first stage after the sources."""
+    """Blames every symptom on too few instances of the first stage after the sources."""
 
     probability: float = 0.99
     name: str = "misset"
 
     def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
-        seen = tuple(symptom for symptom in symptoms if symptom.kind in (PRESSURE, PENDING_SKEW))
-        if seen and view.topology.operators:
-            yield Diagnosis(MISREAD, view.topology.operators[0].name, self.probability, {}, seen)
+        evidence = tuple(symptom for symptom in symptoms if symptom.kind in (PRESSURE, PENDING_SKEW))
+        if evidence and view.topology.operators:
+            yield Diagnosis(MISREAD, view.topology.operators[0].name, self.probability, {}, evidence)
 
 
 @dataclass(frozen=True, slots=True)
 class TrustingResolver:
-    """Doubles whatever the mis-set diagnoser names, and promises that everything will be twice as fast."""
+    """Doubles the stage that the diagnoser blames, and predicts that everything will be twice as fast."""
 
     name: str = "trusting"
 

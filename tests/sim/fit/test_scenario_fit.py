@@ -18,9 +18,9 @@ from homeostat.recordings.run import (
     RecordedRun,
     RecordedTasks,
 )
-from homeostat.sim.fit.fitting import WARMING, agreement, fit
-from homeostat.sim.fit.task_costs import crowded
+from homeostat.sim.fit.scenario_fit import WARMING, agreement, fit
 from homeostat.sim.microbatch.engine import Microbatch
+from homeostat.sim.microbatch.stages import crowded
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.scenario.toml_text import to_toml

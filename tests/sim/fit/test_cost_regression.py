@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from homeostat.core.observation import NAN, Array
-from homeostat.sim.fit.task_costs import Cost, crowded, fit_cost, robust_mean
+from homeostat.sim.fit.cost_regression import Cost, fit_cost, robust_mean
+from homeostat.sim.microbatch.stages import crowded
 
 RNG_SEED = 4
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from homeostat.core.observation import Array
+from homeostat.sim.microbatch.stages import crowded
 
 # What the rows must vary by, relative to their mean, to tell the cost of a row from that of a task.
 LEAST_VARIATION = 0.1
@@ -36,11 +37,6 @@ class Cost:
     def seconds(self, rows: Array, keys: Array, busy: float | Array) -> Array:
         known = self.task_s * crowded(self.crowding, busy) + self.row_s * rows
         return known if self.key_s == 0 else known + self.key_s * keys
-
-
-def crowded(crowding: float, busy: float | Array) -> float | Array:
-    """How many times dearer the start of a task is: each other executor adds a share of what it costs alone."""
-    return 1 + crowding * (busy - 1)
 
 
 def fit_cost(rows: Array, keys: Array, seconds: Array, busy: Array) -> Cost:

@@ -23,9 +23,9 @@ from homeostat.sim.fit.calibration import (
     rounded,
     seconds_of,
 )
+from homeostat.sim.fit.cost_regression import LEAST_VARIATION, Cost, fit_cost
 from homeostat.sim.fit.load_steps import workload
-from homeostat.sim.fit.replaying import replay
-from homeostat.sim.fit.task_costs import LEAST_VARIATION, Cost, fit_cost
+from homeostat.sim.fit.replay import replay
 from homeostat.sim.routing import largest_share
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Scenario
 

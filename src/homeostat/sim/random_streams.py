@@ -1,4 +1,4 @@
-"""Random streams: one per component, fault and workload, so that every policy meets the same noise."""
+"""Random numbers: one stream per component, fault and workload, so that every policy meets the same noise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homeostat.sim.scenario.spec import Noise
 
 
 def stream(seed: int, *names: str) -> np.random.Generator:
-    """An independent generator that depends on its arguments alone."""
+    """A generator of its own for these names: the same arguments give the same numbers."""
     key = tuple(crc32(name.encode()) for name in names)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed % 2**64, spawn_key=key)))
 
@@ -20,7 +20,7 @@ def stream(seed: int, *names: str) -> np.random.Generator:
 class Ar1:
     """Log-normal factors with mean 1, correlated from one to the next.
 
-    Without noise the factors are exactly 1 and as many random numbers are drawn as with it.
+    Without noise the factors are exactly 1, and as many random numbers are drawn as with noise.
     """
 
     __slots__ = ("_fresh", "_keep", "_offset", "_rng", "_size", "_x")
@@ -28,8 +28,8 @@ class Ar1:
     def __init__(self, noise: Noise, rng: np.random.Generator, size: int = 1) -> None:
         if not noise.sigma >= 0 or not abs(noise.phi) < 1:
             raise ConfigError(
-                f"noise with sigma = {noise.sigma:g} and phi = {noise.phi:g} does not exist",
-                fix="sigma is at least 0, phi between -1 and 1",
+                f"impossible noise: sigma = {noise.sigma:g}, phi = {noise.phi:g}",
+                fix="sigma must be 0 or more, and phi between -1 and 1",
             )
         self._rng = rng
         self._size = size
