@@ -10,7 +10,7 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.objective import Objective
 from homeostat.strict import units
 
-Wanted = Objective | Iterable[Objective] | None
+ObjectiveArgument = Objective | Iterable[Objective] | None
 
 
 def Throughput(at_least: float | str) -> Objective:  # noqa: N802 - reads as a value, not as an action
@@ -46,7 +46,7 @@ def Provisioning() -> Objective:  # noqa: N802
     return Objective()
 
 
-def combined(objectives: Wanted) -> Objective:
+def combined(objectives: ObjectiveArgument) -> Objective:
     """Combine several objectives into one. Each kind may occur once."""
     if objectives is None:
         return Objective()

@@ -1,4 +1,4 @@
-"""A small scenario for the commands that run one."""
+"""Small scenarios and a checkpoint for the commands that need one."""
 
 from __future__ import annotations
 
@@ -39,4 +39,52 @@ def scenario(tmp_path: Path) -> Path:
     """A small scenario: at 5 min three counters are too few and four are just enough."""
     path = tmp_path / "small.toml"
     path.write_text(SCENARIO)
+    return path
+
+
+BATCHES = """\
+name = "batches"
+title = "A word count in micro-batches"
+engine = "microbatch"
+duration = "10 min"
+
+[microbatch]
+trigger = "10 s"
+executors = 4
+max_executors = 30
+
+[workload]
+kind = "constant"
+rate = "1000 /s"
+noise = { sigma = 0.05 }
+
+[[component]]
+name = "lines"
+kind = "source"
+parallelism = 24
+rate = "5 k/s"
+
+[[component]]
+name = "count"
+inputs = ["lines"]
+parallelism = 24
+rate = "500 /s"
+"""
+
+
+@pytest.fixture
+def batches(tmp_path: Path) -> Path:
+    """A scenario in micro-batches, with executors to change."""
+    path = tmp_path / "batches.toml"
+    path.write_text(BATCHES, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    """The checkpoint of a query that has just been started: no batch is committed, and there is no state."""
+    path = tmp_path / "fresh"
+    (path / "offsets").mkdir(parents=True)
+    (path / "metadata").write_text('{"id":"8b9c5f4e-0000-4000-8000-000000000000"}')
+    (path / "offsets" / "0").write_text('v1\n{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}\n0')
     return path

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import pytest
-
 from homeostat.lab.bench import control
 
 
@@ -36,22 +31,3 @@ def test_the_measured_application_has_the_size_it_is_named_after() -> None:
         components = control.scenario(size, 3600.0).components
         assert sum(component.parallelism for component in components) == size
     assert control.scenario(100, 3600.0).faults[0].component in {c.name for c in components}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("twin", "--only", "half"), "--only: unknown part 'half'"),
-        (("heal", "--factors", "2,fast"), "--factors: '2,fast' is not a list of numbers"),
-        (("heal", "--factors", "1"), "--factors: '1' is not a list of numbers"),
-        (("overhead", "--tasks", "10,,100"), "--tasks: '10,,100' is not a list of numbers"),
-        (("overhead", "--tasks", "1"), "(write numbers of at least 4, separated by commas)"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused_before_a_cluster_starts(
-    homeostat: Callable[..., Any], arguments: tuple[str, ...], complaint: str
-) -> None:
-    ran = homeostat("bench", *arguments)
-    assert ran.code == 2
-    assert complaint in ran.err
-    assert ran.out == ""

@@ -1,18 +1,24 @@
-"""`homeostat demo --engine sim`; what is on Spark is in test_cli_demo_spark.py."""
+"""`homeostat demo`, in the simulator and on Spark."""
 
 from __future__ import annotations
 
 import os
 import pty
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from homeostat.cli.live_display import rates, sparkline
-from homeostat.cli.scenario_arguments import load_scenario
-from homeostat.sim.truth import TruthSample
+import pytest
+
+from homeostat.lab.demonstration import REGULATED, Performance
+from homeostat.runtime.launch import LEASE, SUPERVISOR
+from homeostat.runtime.lease import Lease
+from support.demonstrations import QUIET, SHORT
+from support.paths import ROOT
 
 Homeostat = Callable[..., Any]
 
@@ -72,17 +78,56 @@ def _read_all(descriptor: int) -> str:
     return b"".join(parts).decode()
 
 
-def test_a_rate_that_is_to_be_reached_is_drawn_above_the_rate() -> None:
-    truth = [TruthSample(10.0, 10.0, 900.0, 800.0, 0.0, False, {}, {})]
-
-    def labels(scenario: str) -> list[str]:
-        return [line.split()[0] for line in str(rates(truth, load_scenario(scenario), 60)).splitlines()]
-
-    assert labels("E2") == ["objective", "load", "throughput", "backlog"]
-    assert labels("E1") == ["load", "throughput", "backlog"]
+DEMO_STATE = re.compile(r"homeostat state \w+ \.homeostat/demo/")
 
 
-def test_a_sparkline_spans_the_whole_run_and_leaves_the_future_blank() -> None:
-    assert sparkline([10, 20, 30, 40], [0, 1, 2, 4], 80, 4, 8) == "▁▃▅█    "
-    assert sparkline([], [], 80, 0, 4) == "    "
-    assert sparkline([80], [0], 80, 0, 4) == "   ▁"
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--engine", "flink"), "unknown engine 'flink'"),
+        (("--scenario", "E1"), "needs --engine sim"),
+        (("--speed", "2"), "needs --engine sim"),
+        (("--engine", "sim", "--compare"), "needs --engine spark"),
+        (("--picture", "demo.gif"), "use .png or .svg"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_starts(
+    homeostat: Homeostat, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    ran = homeostat("demo", *arguments)
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert words in ran.err
+    assert not (tmp_path / ".homeostat").exists()
+
+
+@pytest.mark.parametrize("lease", [SUPERVISOR, LEASE])
+def test_a_demonstration_that_starts_or_runs_is_left_alone(homeostat: Homeostat, tmp_path: Path, lease: str) -> None:
+    directory = tmp_path / ".homeostat" / REGULATED.name
+    kept = directory / "ledger" / "kept"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("of the other")
+    with Lease(directory / lease):
+        ran = homeostat("demo", "--json")
+    assert (ran.code, ran.out) == (1, "")
+    (line,) = ran.err.splitlines()
+    assert line == (
+        f"homeostat: {directory}: another manager already controls this application (process {os.getpid()}) "
+        "(stop it first, or choose another directory)"
+    )
+    assert kept.read_text() == "of the other"
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+def test_the_state_that_it_leaves_is_looked_into_and_moved_as_the_readme_says(
+    homeostat: Homeostat, tmp_path: Path
+) -> None:
+    Performance(SHORT, REGULATED, tmp_path / ".homeostat", QUIET).run()
+    readme = (ROOT / "README.md").read_text()
+    commands = [shlex.split(line, comments=True)[1:] for line in readme.splitlines() if DEMO_STATE.match(line)]
+    assert [command[1] for command in commands] == ["ls", "query", "rescale", "rescale"]
+    for command in commands:
+        ran = homeostat(*command)
+        assert ran.code == 0, ran.err
+    assert "6 partitions" in homeostat("state", "ls", *commands[0][2:]).out

@@ -63,3 +63,19 @@ def test_it_tells_what_can_be_done_for_an_application(homeostat: Homeostat, tmp_
     refused = homeostat("doctor", "--directory", "clocks")
     assert refused.code == 2
     assert "no application was started in this directory" in refused.err
+
+
+def test_doctor_finds_this_machine_fit(homeostat: Homeostat) -> None:
+    ran = homeostat("doctor")
+    assert ran.code == 0
+    assert "python" in ran.out
+    checks = {check["name"]: check for check in homeostat("doctor", "--json").json["checks"]}
+    assert all(check["ok"] for check in checks.values())
+    assert {"python", "numpy", "pydantic", "rich", "typer", "matplotlib", "terminal", "log"} <= set(checks)
+
+
+def test_doctor_reports_a_log_that_cannot_be(homeostat: Homeostat, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    ran = homeostat("doctor", "--store", "folder")
+    assert ran.code == 3
+    assert "folder is a directory" in ran.out

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from homeostat.cli import pictures, scenario_arguments
 from homeostat.sim.scenario import catalogue
-from homeostat.sim.simulation import simulate
+from support.paths import RECORDED as LOGS
 
 Homeostat = Callable[..., Any]
 
@@ -128,28 +127,42 @@ def test_compare_without_policies_runs_all_that_act(homeostat: Homeostat, scenar
     assert not {"alert", "throughput", "throughput.paper"} & set(ran)
 
 
-def test_compare_draws_a_picture(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
-    options = ("--policy", "provisioning", "--policy", "static", "--picture")
-    ran = homeostat("sim", "compare", scenario, *options, tmp_path / "new" / "runs.svg")
+RECORDED = LOGS / "wordcount.jsonl"
+
+
+def test_the_scenario_is_printed_and_the_rest_said(homeostat: Homeostat) -> None:
+    ran = homeostat("sim", "fit", RECORDED)
     assert ran.code == 0
-    assert "runs.svg" in ran.err
-    drawn = (tmp_path / "new" / "runs.svg").read_text()
-    for word in ("provisioning: healthy at the end", "static: ", "throughput", "needed", "instances", "minutes"):
-        assert word in drawn
+    scenario = catalogue.loads(ran.out)
+    assert [component.name for component in scenario.components] == ["scan", "aggregate"]
+    assert "Fitted to 10 batches" in ran.err
 
 
-def test_a_picture_of_the_same_run_is_the_same_file(scenario: Path, tmp_path: Path) -> None:
-    loaded = catalogue.load(scenario)
-    result = simulate(loaded, scenario_arguments.policy_for(loaded, "static"))
-    for name in ("one.svg", "two.svg", "three.png"):
-        pictures.compare([result], tmp_path / name, "Static")
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-    assert (tmp_path / "three.png").read_bytes().startswith(b"\x89PNG")
+def test_a_written_scenario_runs(homeostat: Homeostat, tmp_path: Path) -> None:
+    ran = homeostat("sim", "fit", RECORDED, "--out", "fitted.toml")
+    assert (ran.code, ran.out) == (0, "")
+    assert "homeostat sim run fitted.toml" in ran.err
+    assert homeostat("sim", "run", tmp_path / "fitted.toml", "--mode", "observe").code in (0, 3)
 
 
-def test_a_picture_that_cannot_be_written_is_one_line(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    ran = homeostat("sim", "compare", scenario, "--policy", "static", "--picture", tmp_path / "file" / "runs.svg")
-    assert ran.code == 1
-    assert ran.err.startswith("homeostat: ")
-    assert "cannot write the picture" in ran.err
+def test_json_has_the_promised_keys(homeostat: Homeostat) -> None:
+    fitted = homeostat("sim", "fit", RECORDED, "--json").json
+    assert list(fitted) == [
+        "name",
+        "batches",
+        "median_error",
+        "coverage",
+        "microbatch",
+        "service_noise",
+        "components",
+        "workload",
+        "notes",
+    ]
+    assert fitted["microbatch"]["rows_per_trigger"] is None
+
+
+def test_bad_input_is_one_line(homeostat: Homeostat, tmp_path: Path) -> None:
+    for arguments in (["missing"], [tmp_path], [RECORDED, "--out", "nowhere/fitted.toml"]):
+        ran = homeostat("sim", "fit", *arguments)
+        assert ran.code == 2
+        assert len(ran.err.splitlines()) == 1

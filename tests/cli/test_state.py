@@ -14,55 +14,12 @@ import pytest
 Homeostat = Callable[..., Any]
 
 
-@pytest.fixture
-def fresh(tmp_path: Path) -> Path:
-    """The checkpoint of a query that has just been started: no batch is committed, and there is no state."""
-    path = tmp_path / "fresh"
-    (path / "offsets").mkdir(parents=True)
-    (path / "metadata").write_text('{"id":"8b9c5f4e-0000-4000-8000-000000000000"}')
-    (path / "offsets" / "0").write_text('v1\n{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}\n0')
-    return path
-
-
 @pytest.mark.parametrize("command", ["ls", "show", "top", "changes"])
 def test_a_place_that_is_no_checkpoint_is_refused(command: str, homeostat: Homeostat, tmp_path: Path) -> None:
     ran = homeostat("state", command, tmp_path / "nowhere")
     assert (ran.code, ran.out) == (2, "")
     assert "there is no such directory (give the checkpointLocation of a streaming query)" in ran.err
     assert "this directory is not a checkpoint" in homeostat("state", command, tmp_path).err
-
-
-@pytest.mark.parametrize("command", [["restore", "{}", "good"], ["rescale", "{}", "--partitions", "4"]])
-def test_nothing_is_left_where_there_is_nothing(command: list[str], homeostat: Homeostat, tmp_path: Path) -> None:
-    ran = homeostat("state", *(word.format(tmp_path / "no" / "where") for word in command))
-    assert ran.code == 2
-    assert "there is no such directory" in ran.err
-    assert not (tmp_path / "no").exists()
-
-
-def test_a_way_back_that_was_cut_short_is_finished_by_a_rescale(homeostat: Homeostat, fresh: Path) -> None:
-    """Between its two renames there is no checkpoint."""
-    (fresh / "commits").mkdir()
-    (fresh / "commits" / "0").write_text("v1\n{}")
-    assert homeostat("state", "savepoint", fresh, "good").code == 0
-    (fresh / "offsets" / "1").write_text((fresh / "offsets" / "0").read_text())
-    fresh.rename(fresh.with_name("fresh.restoring"))
-    fresh.with_name("fresh.restore.json").write_text('{"savepoint": "good", "batch": 0}')
-    ran = homeostat("state", "rescale", fresh, "--partitions", 4)
-    assert "batch 1 is not finished, and only the application can finish it" in ran.err
-    assert fresh.exists()
-    assert not fresh.with_name("fresh.restore.json").exists()
-
-
-def test_a_damaged_savepoint_does_not_hide_the_others(homeostat: Homeostat, fresh: Path) -> None:
-    (fresh / "commits").mkdir()
-    (fresh / "commits" / "0").write_text("v1\n{}")
-    assert homeostat("state", "savepoint", fresh, "good").code == 0
-    assert homeostat("state", "savepoint", fresh, "bad").code == 0
-    fresh.with_name("fresh.savepoints").joinpath("bad", "manifest.json").write_text("{")
-    ran = homeostat("state", "savepoints", fresh, "--json")
-    assert [each["name"] for each in ran.json] == ["good"]
-    assert "bad" in ran.err
 
 
 def test_a_note_that_cannot_be_read_is_named(homeostat: Homeostat, fresh: Path) -> None:

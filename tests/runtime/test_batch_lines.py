@@ -8,6 +8,7 @@ from homeostat.core.configuration import EXECUTORS, Configuration, Knob
 from homeostat.core.digest import Digest
 from homeostat.core.loop_state import State
 from homeostat.core.observation import NAN, StateSample
+from homeostat.core.records import SCHEMA_VERSION
 from homeostat.runtime.batch_lines import Samples
 
 BATCH = Digest(
@@ -31,6 +32,7 @@ def test_a_batch_is_written_with_what_is_known_of_it() -> None:
     assert (record.id, record.kind, record.at_s) == ("b-100.000-7", "batch", 100.0)
     assert record.text == "batch 7: 500 rows in 1.2 s"
     assert record.body == {
+        "v": SCHEMA_VERSION,
         "rows": 500.0,
         "seconds": 1.25,
         "trigger_s": 2.0,

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from dataclasses import dataclass
 
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.events import Apply, Notify, Operator
 from homeostat.core.findings import ALERT, Diagnosis, Prediction, Proposal, Symptom
-from homeostat.core.loop_state import State
-from homeostat.core.memory import ActionKey, Context, MemoryEntry
 from homeostat.core.policy import Policy
 from homeostat.core.view import View
 from homeostat.runtime.manager import Manager
-from homeostat.runtime.saved_state import restored, saved
 from homeostat.sim.dataflow.engine import Dataflow
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, Scenario, WorkloadSpec
 from homeostat.sim.simulation import build_engine
-from homeostat.store.codec import dump, load
 from homeostat.store.in_memory import MemoryStore
 
 COUNT = Knob(PARALLELISM, "count")
@@ -140,45 +131,3 @@ def test_a_new_process_is_still_paused_and_goes_on_counting() -> None:
     ids = [record.id for record in store.records("run")]
     assert len(ids) == len(set(ids))
     assert [record.id for record in store.records("run", kinds=("engine",))] == ["g-1", "g-2"]
-
-
-numbers = st.floats(allow_nan=False) | st.just(math.inf)
-contexts = st.builds(
-    Context,
-    arrival_per_s=st.floats(0.0, 1e9),
-    values=st.dictionaries(st.text(max_size=5), st.integers(0, 9) | numbers, max_size=3),
-    plan=st.text(max_size=3),
-    hosts=st.frozensets(st.text(max_size=3), max_size=3),
-)
-entries = st.builds(
-    MemoryEntry,
-    key=st.builds(ActionKey, st.text(max_size=3), st.text(max_size=3), st.text(max_size=3)),
-    verdict=st.sampled_from(["helped", "failed", "harmful", "shrunk"]),
-    at_s=st.floats(0.0, 1e9),
-    context=contexts,
-    values_before=st.dictionaries(st.text(max_size=5), st.integers(0, 9), max_size=3),
-    hosts_before=st.frozensets(st.text(max_size=3), max_size=3),
-)
-
-
-counters = st.dictionaries(st.text("abc", min_size=1), st.integers(0, 99))
-
-
-@given(st.lists(entries, max_size=4), st.integers(0, 9), st.text(max_size=5), counters)
-def test_what_is_remembered_survives_being_written_down(
-    memory: list[MemoryEntry], earned: int, paused: str, counted: dict[str, int]
-) -> None:
-    state = State(memory=tuple(memory), earned=earned, paused=paused, numbers=counted)
-    again = restored(State(), load(dump(saved(state))))
-    assert again == replace(State(), memory=state.memory, earned=earned, paused=paused, numbers=counted)
-
-
-def test_a_load_that_was_unknown_stays_unknown() -> None:
-    entry = MemoryEntry(ActionKey("a", "b", "c"), "failed", 1.0, Context(math.nan))
-    (kept,) = restored(State(), load(dump(saved(State(memory=(entry,)))))).memory
-    assert math.isnan(kept.context.arrival_per_s)
-
-
-@pytest.mark.parametrize("value", [None, [], "", 3])
-def test_a_state_that_is_none_is_a_fresh_start(value: object) -> None:
-    assert restored(State(), value) == State()  # type: ignore[arg-type]

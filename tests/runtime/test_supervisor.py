@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,9 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from homeostat.core.errors import ConfigError
 from homeostat.runtime import supervisor
-from homeostat.runtime.launch import STARTED, SUPERVISOR, YARN_SETTINGS, Launch, read_json, require_master, write_json
+from homeostat.runtime.launch import STARTED, SUPERVISOR, Launch, read_json
 from homeostat.runtime.lease import Lease, LeaseTakenError
 from homeostat.runtime.supervisor import DriverError, Supervisor
 
@@ -116,9 +113,9 @@ def test_a_driver_that_is_killed_is_started_again_up_or_not(stage: Stage) -> Non
     assert running.run() == 0
     assert running.restarts == 3
     assert stage.said == [
-        "the driver ended with code -9; starting it again (1)",
-        "the driver ended with code -9; starting it again (2)",
-        "the driver ended with code 2; starting it again (3)",
+        "the driver ended with code -9; restarting it (restart 1)",
+        "the driver ended with code -9; restarting it (restart 2)",
+        "the driver ended with code 2; restarting it (restart 3)",
     ]
 
 
@@ -213,58 +210,3 @@ def test_a_supervisor_that_is_killed_takes_all_with_it(stage: Stage, until: Unti
         os.kill(running.pid, signal.SIGKILL)
     pids = [read_json(stage.directory / STARTED)["process"], int((stage.directory / "child").read_text())]
     until(lambda: not any(runs(pid) for pid in pids))
-
-
-@pytest.mark.parametrize(
-    ("master", "what"),
-    [
-        ("nonsense", "--master nonsense: not a valid Spark master (write spark://host:7077)"),
-        ("local[", "--master local[: not a valid local Spark master (write local, local[2] or local[*])"),
-        ("local[0]", "no local master"),
-        ("locally", "no local master"),
-        ("spark://", "--master spark://: no master answers there (start it, or leave --master out)"),
-        ("spark://localhost", "no master answers there"),
-        ("spark://127.0.0.1:99999", "no master answers there"),
-        ("spark://127.0.0.1:1", "no master answers there"),
-        ("spark://no-such-host.invalid:7077", "no master answers there"),
-        ("yarn", "--master yarn: the YARN configuration is missing (set HADOOP_CONF_DIR or YARN_CONF_DIR)"),
-        ("yarnfoo", "not a valid Spark master"),
-        ("k8s://", "--master k8s://: no Kubernetes API server answers at this address (write k8s://https://host:6443)"),
-        ("k8s://ftp://127.0.0.1", "no Kubernetes API server answers at this address"),
-        ("k8s://https://127.0.0.1:1", "no Kubernetes API server answers at this address"),
-        ("k8s://127.0.0.1:1", "no Kubernetes API server answers at this address"),
-    ],
-)
-def test_a_wrong_master_is_refused(master: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in YARN_SETTINGS:
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ConfigError) as refused:
-        require_master(master)
-    assert what in refused.value.line
-
-
-@pytest.mark.parametrize("master", ["local", "local[*]", "local[4, 2]", "local-cluster[2,1,1024]", "yarn"])
-def test_masters_that_spark_itself_looks_for(master: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("YARN_CONF_DIR", str(tmp_path))
-    require_master(master)
-
-
-@pytest.mark.parametrize("master", ["k8s://https://{}", "k8s://{}"])
-def test_masters_that_answer(master: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as there:
-        require_master(master.format(f"127.0.0.1:{there.getsockname()[1]}"))
-
-
-def test_what_the_driver_is_told_arrives(tmp_path: Path) -> None:
-    launch = Launch("app.py:words", "local", str(tmp_path), flags={"loop": {"settle": "5 s"}}, for_s=3.0, silent_s=2.0)
-    assert Launch.from_json(launch.to_json()) == launch
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "below" / "knobs.json"
-    write_json(path, {"a": 1})
-    assert read_json(path) == {"a": 1}
-    assert [each.name for each in path.parent.iterdir()] == ["knobs.json"]
-    path.write_text(json.dumps({"a": 1})[:-1])
-    assert read_json(path) is None
-    assert read_json(tmp_path / "missing") is None

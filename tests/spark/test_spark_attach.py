@@ -102,9 +102,11 @@ def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
     tmp_path: Path,
     wait_until: WaitUntil,
     capsys: pytest.CaptureFixture[str],
+    homeostat: Callable[..., Any],
 ) -> None:
     executors = set(live_executors())
     first = attach(spark, tmp_path)
+    assert "no streaming query is running" in homeostat("status").out
     query = start_counting(spark)
     try:
         wait_until(lambda: len(records(tmp_path, "kept/counting", "batch")) >= 2, "batches are seen")
@@ -118,6 +120,10 @@ def test_advised_it_is_watched_and_left_alone_and_a_second_one_stays_away(
         seen = len(records(tmp_path, "kept/counting", "batch"))
         state = overview(tmp_path / "kept", time.time())
         assert (state.alive, [each.name for each in state.queries]) == (True, ["counting"])
+        status = homeostat("status", "--json").json
+        assert status["directory"] == str(tmp_path / "kept")
+        assert [each["name"] for each in status["queries"]] == ["counting"]
+        assert homeostat("log", "--kind", "batch").out.count("\n") > 2
         # What could be done is known in full, or there would be nothing to advise.
         assert {each["what"]: each["can"] for each in state.capabilities}["executors up and down"]
         assert not first.steers

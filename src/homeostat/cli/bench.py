@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from homeostat.cli import bench_spark
-from homeostat.cli.figures import numbers, shown
+from homeostat.cli.figures import format_figure, numbers
 from homeostat.cli.output import JsonFlag, print_json, print_table, say
-from homeostat.cli.plugin_options import WithOption, plugged
+from homeostat.cli.plugin_options import WithOption, load_plugins
 from homeostat.core.errors import ConfigError
 
 ENGINES = ("dataflow", "microbatch", "all")
@@ -108,7 +108,11 @@ def noise(
     if json:
         print_json(result)
         return
-    rows = [(name, key, shown(value)) for name, figures in result["engines"].items() for key, value in figures.items()]
+    rows = [
+        (name, key, format_figure(value))
+        for name, figures in result["engines"].items()
+        for key, value in figures.items()
+    ]
     print_table(("engine", "figure", "value"), rows)
 
 
@@ -248,7 +252,7 @@ def preempt(
     ]
     print_table(columns, rows, right=columns[2:])
     for name, case in result["cases"].items():
-        share, cost = shown(case["violations_over_reactive"]), shown(case["cost_over_reactive"])
+        share, cost = format_figure(case["violations_over_reactive"]), format_figure(case["cost_over_reactive"])
         print(f"{Path(name).name}: with the forecast {share} × the seconds behind and {cost} × the cost of reacting")
 
 
@@ -309,7 +313,7 @@ def synopses(
     rows = [
         (
             name.replace("_", " "),
-            *(shown(measured[key]) for key in ("error", "stated_error")),
+            *(format_figure(measured[key]) for key in ("error", "stated_error")),
             *(f"{measured[key]:,}" for key in ("bytes", "stated_bytes")),
             "yes" if measured["within"] else "no",
             f"{measured['seconds']:.1f}",
@@ -351,7 +355,7 @@ def forecast(
         [load_file.read(path) for path in trace],
         horizons_s=horizons_s,
         origins=origins,
-        candidates=(*CANDIDATES, *plugged("forecasters", with_)),
+        candidates=(*CANDIDATES, *load_plugins("forecasters", with_)),
         tell=say,
     )
     if json:
@@ -364,17 +368,29 @@ def _print_forecasts(result: Mapping[str, Any]) -> None:
     names = list(result["mean_mase"])
     columns = ("trace", "ahead", *names, "covered")
     rows = [
-        (Path(trace).name, horizon, *(shown(cell["mase"].get(name)) for name in names), shown(cell["coverage"]))
+        (
+            Path(trace).name,
+            horizon,
+            *(format_figure(cell["mase"].get(name)) for name in names),
+            format_figure(cell["coverage"]),
+        )
         for trace, measured in result["traces"].items()
         for horizon, cell in measured["horizons"].items()
     ]
-    rows.append(("mean", "", *(shown(result["mean_mase"][name]) for name in names), shown(result["mean_coverage"])))
+    rows.append(
+        (
+            "mean",
+            "",
+            *(format_figure(result["mean_mase"][name]) for name in names),
+            format_figure(result["mean_coverage"]),
+        )
+    )
     print_table(columns, rows, right=columns[1:], fold=("trace",))
-    print(f"MASE, and the share that lay in the interval that aims at {result['nominal_coverage']:.0%}")
+    print(f"MASE; covered: share of the actual values within the {result['nominal_coverage']:.0%} interval")
     for name, ratio in result["champion_over"].items():
         worst = result["worst"].get(f"champion ÷ {name}")
-        told = f", at worst {worst['ratio']:.2f} ({worst['at']})" if worst else ""
-        print(f"champion ÷ {name:<16} {ratio:.2f}{told}")
+        at_worst = f", at worst {worst['ratio']:.2f} ({worst['at']})" if worst else ""
+        print(f"champion ÷ {name:<16} {ratio:.2f}{at_worst}")
 
 
 bench_spark.register(app)

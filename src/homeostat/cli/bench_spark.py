@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from homeostat.cli.figures import numbers, share, shown
+from homeostat.cli.figures import format_figure, numbers, share
 from homeostat.cli.output import JsonFlag, print_json, print_table, say
 from homeostat.core.errors import ConfigError
 
@@ -38,11 +38,11 @@ def overhead(
     if json:
         print_json(result)
         return
-    interval = shown(result["throughput_ratio_interval"])
+    interval = format_figure(result["throughput_ratio_interval"])
     print(f"throughput with ÷ without  {result['throughput_ratio']:.3f} ({interval}, {pairs} pairs)")
     columns = ("tasks", "CPU s with", "CPU s without", "batch s with", "batch s without")
     rows = [
-        (size, *(shown(measured[side][key]) for key in ("cpu_s", "batch_s") for side in ("with", "without")))
+        (size, *(format_figure(measured[side][key]) for key in ("cpu_s", "batch_s") for side in ("with", "without")))
         for size, measured in result["driver_cpu_s_per_batch"].items()
     ]
     print_table(columns, rows, right=columns)
@@ -70,7 +70,7 @@ def heal(
             str(measured["healed"]["of"]),
             share(measured["healed_within_5"]),
             share(measured["healed"]),
-            shown(measured["batches_until_replaced"]["median"]),
+            format_figure(measured["batches_until_replaced"]["median"]),
         )
         for factor, measured in result["slowed"].items()
     ]

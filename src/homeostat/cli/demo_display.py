@@ -12,6 +12,7 @@ from homeostat.cli.live_display import (
     MOST_EVENTS,
     SHOWN_KINDS,
     WIDEST_LABEL,
+    ended_diagnosis,
     event_line,
     event_lines,
     sparkline,
@@ -36,11 +37,14 @@ BEHIND = "more rows wait than arrive in two triggers"
 COMPARISON = ("", "behind", "largest backlog", "executor-seconds", "rows done", "lost or doubled", "at end")
 
 
-def shown(record: Record) -> bool:
-    """Missing metrics and ended diagnoses stay in the log and are not shown."""
-    if record.body.get("symptom") == "unknown" or str(record.text).startswith("unknown"):
+def is_shown(record: Record) -> bool:
+    """Missing metrics and ended diagnoses stay in the log and are not is_shown."""
+    from homeostat.core.records import SymptomContent
+
+    symptom = record.content_as(SymptomContent)
+    if (symptom is not None and symptom.symptom == "unknown") or record.text.startswith("unknown"):
         return False
-    return record.kind in (*SHOWN_KINDS, *ALSO_SHOWN) and not (record.kind == "diagnosis" and record.body.get("over"))
+    return record.kind in (*SHOWN_KINDS, *ALSO_SHOWN) and not ended_diagnosis(record)
 
 
 class Silent:
@@ -62,7 +66,7 @@ class Lines:
 
     def look(self, performance: Performance) -> None:
         for record in performance.events[self._printed :]:
-            if shown(record):
+            if is_shown(record):
                 self._write(event_line(record))
         self._printed = len(performance.events)
         elapsed_s = performance.elapsed_s
@@ -103,7 +107,7 @@ class Picture:
             return self._starting()
         width, height = self._live.console.width - 4, self._live.console.height
         room = min(MOST_EVENTS, max(FEWEST_EVENTS, height - 13))
-        events = list(filter(shown, performance.events))[-room:]
+        events = list(filter(is_shown, performance.events))[-room:]
         return Group(
             self._headline(performance, min(elapsed_s, performance.plan.duration_s)),
             Panel(_curves(performance, width), title="rows and executors", title_align="left"),

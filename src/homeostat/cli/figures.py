@@ -30,9 +30,9 @@ def share(estimate: Mapping[str, Any]) -> str:
     return f"{estimate['share']:.0%} ({low:.0%} to {high:.0%})"
 
 
-def shown(value: object) -> str:
+def format_figure(value: object) -> str:
     if isinstance(value, list | tuple):
-        return " to ".join(shown(item) for item in value)
+        return " to ".join(format_figure(item) for item in value)
     if isinstance(value, float) and math.isnan(value):
         return "-"
     return f"{value:.3g}" if isinstance(value, float) else "-" if value is None else str(value)

@@ -13,7 +13,7 @@ import typer
 from homeostat.cli.load_sources import load_of, one_source
 from homeostat.cli.log import RunOption, StoreOption
 from homeostat.cli.output import JsonFlag, console, heading, print_json, print_table, say
-from homeostat.cli.plugin_options import WithOption, plugged
+from homeostat.cli.plugin_options import WithOption, load_plugins
 from homeostat.core.errors import ConfigError
 from homeostat.strict.units import UnitError, format_count, format_duration, parse_duration, parse_share
 
@@ -186,7 +186,7 @@ def _options(interval: str, forecasters: list[str] | None) -> dict[str, Any]:
 
     share = _share(interval)
     quantiles = ((1 - share) / 2, 0.5, (1 + share) / 2)
-    return {"quantiles": quantiles, "candidates": (*CANDIDATES, *plugged("forecasters", forecasters))}
+    return {"quantiles": quantiles, "candidates": (*CANDIDATES, *load_plugins("forecasters", forecasters))}
 
 
 def _share(text: str) -> float:

@@ -37,9 +37,16 @@ PRESSURE_WORDS = ((0.1, "OK", "green"), (0.5, "LOW", "yellow"), (1.0, "HIGH", "r
 OnStep = Callable[["Trace", "State", "SimulatedEngine"], None]
 
 
-def shown(record: Record) -> bool:
-    """An ended symptom is shown; the end of its diagnosis follows from it and is not."""
-    return record.kind in SHOWN_KINDS and not (record.kind == "diagnosis" and record.body.get("over"))
+def is_shown(record: Record) -> bool:
+    """An ended symptom is is_shown; the end of its diagnosis follows from it and is not."""
+    return record.kind in SHOWN_KINDS and not ended_diagnosis(record)
+
+
+def ended_diagnosis(record: Record) -> bool:
+    from homeostat.core.records import DiagnosisContent
+
+    diagnosis = record.content_as(DiagnosisContent)
+    return diagnosis is not None and diagnosis.over
 
 
 def event_line(record: Record) -> str:
@@ -52,7 +59,7 @@ def plain_events(write: Callable[[str], None]) -> OnStep:
 
     def on_step(trace: Trace, state: State, engine: SimulatedEngine) -> None:
         for record in trace.records:
-            if shown(record):
+            if is_shown(record):
                 write(event_line(record))
 
     return on_step
@@ -68,7 +75,7 @@ class LiveView:
         self._drawn = 0.0
 
     def on_step(self, trace: Trace, state: State, engine: SimulatedEngine) -> None:
-        self._events.extend(filter(shown, trace.records))
+        self._events.extend(filter(is_shown, trace.records))
         ahead_s = self._started + engine.now_s / self._speed - time.monotonic()
         if ahead_s > 0:
             time.sleep(ahead_s)

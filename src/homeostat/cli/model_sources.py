@@ -27,11 +27,11 @@ StoreOption = Annotated[
 ]
 EventLogOption = Annotated[
     Path | None,
-    typer.Option("--event-log", metavar="PATH", help="Learn the model from Spark's event log instead of a log."),
+    typer.Option("--event-log", metavar="PATH", help="Learn the model from Spark's event log not from the log."),
 ]
 ScenarioOption = Annotated[
     str | None,
-    typer.Option("--scenario", metavar="NAME|FILE", help="Learn the model from a simulation instead of a log."),
+    typer.Option("--scenario", metavar="NAME|FILE", help="Learn the model from a simulation not from the log."),
 ]
 RateOption = Annotated[
     str | None,

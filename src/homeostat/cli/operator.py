@@ -148,7 +148,7 @@ def _send(
         changes = _changes(store, name, values or {})
         if dry_run:
             _require_knobs(store, name, values or {})
-            _print_answer({"run": name, "order": dict(request.body), "changes": changes, "done": False}, json)
+            _print_answer({"run": name, "order": _order_json(request), "changes": changes, "done": False}, json)
             return
         store.append(name, [request])
         answers = _answers(store, name, request.id)
@@ -162,8 +162,22 @@ def _send(
         )
     records = [{"id": record.id, "kind": record.kind, "text": record.text} for record in answers]
     _print_answer(
-        {"run": name, "order": dict(request.body), "changes": changes, "done": True, "records": records}, json
+        {"run": name, "order": _order_json(request), "changes": changes, "done": True, "records": records}, json
     )
+
+
+def _order_json(request: Record) -> dict[str, Any]:
+    from homeostat.core.records import OrderContent
+
+    order = request.content_as(OrderContent)
+    assert order is not None
+    return {
+        "command": order.command,
+        "by": order.by,
+        "why": order.why,
+        "target": order.target,
+        "values": dict(order.values),
+    }
 
 
 def _print_answer(answer: dict[str, Any], json: bool) -> None:

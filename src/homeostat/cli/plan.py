@@ -22,7 +22,7 @@ from homeostat.cli.model_sources import (
     print_doubts,
 )
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print_json, print_table, say
-from homeostat.cli.plugin_options import WithOption, plugged
+from homeostat.cli.plugin_options import WithOption, load_plugins
 from homeostat.core.errors import ConfigError
 from homeostat.strict import units
 
@@ -119,8 +119,10 @@ def plan(
     goal = Goal(_confidence(confidence), parse(units.parse_duration, horizon, "--horizon"))
     if rate is not None:
         model = replace(model, arrival_per_s=parse_rate(rate))
-    arrivals, why = questions.coming(model, goal, None if rate else _history(load()), plugged("forecasters", with_))
-    result = find_plan(model, arrivals=arrivals, goal=goal, proposers=plugged("proposers", proposer))
+    arrivals, why = questions.coming(
+        model, goal, None if rate else _history(load()), load_plugins("forecasters", with_)
+    )
+    result = find_plan(model, arrivals=arrivals, goal=goal, proposers=load_plugins("proposers", proposer))
     if json:
         print_json({**questions.plan_json(model, result), "load": why})
     else:

@@ -17,7 +17,7 @@ WithOption = Annotated[
 ]
 
 
-def plugged(kind: str, paths: Sequence[str] | None) -> tuple[Any, ...]:
+def load_plugins(kind: str, paths: Sequence[str] | None) -> tuple[Any, ...]:
     """The plug-ins of this kind from the configuration, then those from the command line."""
     from homeostat import config
     from homeostat.policies import dotted_paths

@@ -16,40 +16,46 @@ if TYPE_CHECKING:
     from homeostat.web.alerts import Shape
 
 
+HostOption = Annotated[
+    str,
+    typer.Option(
+        "--host",
+        metavar="ADDRESS",
+        help="Address to listen on. Other than loopback it needs --tokens, and TLS or a proxy.",
+    ),
+]
+PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 picks a free one.")]
+TokensOption = Annotated[
+    Path | None,
+    typer.Option("--tokens", metavar="FILE", help="File with one 'ROLE NAME TOKEN' per line. ROLE is read or operate."),
+]
+CertificateOption = Annotated[
+    Path | None, typer.Option("--tls-cert", metavar="FILE", help="TLS certificate, for HTTPS.")
+]
+KeyOption = Annotated[
+    Path | None, typer.Option("--tls-key", metavar="FILE", help="Private key of the TLS certificate.")
+]
+ProxyOption = Annotated[
+    bool, typer.Option("--behind-proxy", help="Trust a reverse proxy in front of this server to do TLS.")
+]
+WebhookOption = Annotated[
+    str, typer.Option("--webhook", metavar="URL", envvar="HOMEOSTAT_WEBHOOK", help="Send alerts to this URL.")
+]
+ShapeOption = Annotated[
+    str, typer.Option("--webhook-shape", metavar="SHAPE", help="Format of the alerts: alertmanager or plain.")
+]
+
+
 def serve(
     store: StoreOption = None,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host",
-            metavar="ADDRESS",
-            help="Address to listen on. Other than loopback it needs --tokens, and TLS or a proxy.",
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 picks a free one.")
-    ] = 8088,
-    tokens: Annotated[
-        Path | None,
-        typer.Option(
-            "--tokens", metavar="FILE", help="File with one 'ROLE NAME TOKEN' per line. ROLE is read or operate."
-        ),
-    ] = None,
-    tls_cert: Annotated[
-        Path | None, typer.Option("--tls-cert", metavar="FILE", help="TLS certificate, for HTTPS.")
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option("--tls-key", metavar="FILE", help="Private key of the TLS certificate.")
-    ] = None,
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="Trust a reverse proxy in front of this server to do TLS.")
-    ] = False,
-    webhook: Annotated[
-        str, typer.Option("--webhook", metavar="URL", envvar="HOMEOSTAT_WEBHOOK", help="Send alerts to this URL.")
-    ] = "",
-    webhook_shape: Annotated[
-        str, typer.Option("--webhook-shape", metavar="SHAPE", help="Format of the alerts: alertmanager or plain.")
-    ] = "alertmanager",
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8088,
+    tokens: TokensOption = None,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
+    behind_proxy: ProxyOption = False,
+    webhook: WebhookOption = "",
+    webhook_shape: ShapeOption = "alertmanager",
     json: JsonFlag = False,
 ) -> None:
     """Serve the dashboard and the HTTP API. They update while the application runs; stop with Ctrl-C."""

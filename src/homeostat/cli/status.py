@@ -12,9 +12,9 @@ import typer
 
 from homeostat.cli.applications import application_directory
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, print_table
-from homeostat.views.timeline import known
 
 if TYPE_CHECKING:
+    from homeostat.core.records import BatchContent
     from homeostat.views.overview import Overview, QueryState
 
 NO_QUERY = "no streaming query is running"
@@ -27,7 +27,9 @@ def status(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Show the state of an application that was started with `homeostat run` or attached with hs.attach.
+    """Show how an application is doing: its queries, the last batch, diagnoses, actions and knobs.
+
+    It finds applications that `homeostat run` started and those that call hs.attach.
 
     Exit code 0: healthy. Exit code 3: not running, falling behind, or unknown.
     """
@@ -102,10 +104,13 @@ def _print(application: Overview, now_s: float) -> None:
 
 
 def _query_lines(query: QueryState, now_s: float) -> dict[str, str]:
+    from homeostat.core.records import BatchContent
+
+    batch = query.batch.content_as(BatchContent) if query.batch is not None else None
     heard = "never" if query.newest_s is None else f"{now_s - query.newest_s:.0f} s ago"
     off = ", ".join(f"{name} {math.expm1(error):.0%}" for name, error in sorted(query.errors.items()))
     return {
-        "last batch": batch_line(query.batch.body) if query.batch is not None else "-",
+        "last batch": batch_line(batch) if batch is not None else "-",
         "diagnoses": "; ".join(f"{record.text} ({record.id})" for record in query.diagnoses) or "none",
         "last action": "; ".join(f"{record.text} ({record.id})" for record in query.deed) or "none",
         "predictions": f"off by {off}" if off else "none checked yet",
@@ -113,17 +118,17 @@ def _query_lines(query: QueryState, now_s: float) -> dict[str, str]:
     }
 
 
-def batch_line(body: Mapping[str, Any]) -> str:
+def batch_line(batch: BatchContent) -> str:
     """
-    >>> batch_line({"rows": 2000, "span_s": 2.0, "arrival_per_s": 1000, "pending_rows": None, "seconds": 1.25,
-    ...     "trigger_s": 2.0, "workers": 2})
+    >>> from homeostat.core.records import BatchContent
+    >>> batch_line(BatchContent(2000, 1.25, 2.0, 1000, math.nan, span_s=2.0, workers=2))
     '1,000 rows/s, 1,000 rows/s arrive, unknown rows wait, took 1.2 s of 2 s, 2 executors'
     """
-    rate = known(body, "rows") / known(body, "span_s")
+    rate = batch.rows / batch.span_s if batch.span_s > 0 else math.nan
     return (
-        f"{_shown(rate)} rows/s, {_shown(known(body, 'arrival_per_s'))} rows/s arrive, "
-        f"{_shown(known(body, 'pending_rows'))} rows wait, took {known(body, 'seconds'):.1f} s of "
-        f"{known(body, 'trigger_s'):g} s, {body.get('workers', '-')} executors"
+        f"{_shown(rate)} rows/s, {_shown(batch.arrival_per_s)} rows/s arrive, "
+        f"{_shown(batch.pending_rows)} rows wait, took {batch.seconds:.1f} s of "
+        f"{batch.trigger_s:g} s, {batch.workers} executors"
     )
 
 

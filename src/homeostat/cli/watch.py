@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homeostat.cli.live_display import MOST_EVENTS, event_line, event_lines, shown
+from homeostat.cli.live_display import MOST_EVENTS, event_line, event_lines, is_shown
 from homeostat.cli.output import JsonFlag, clock, console, plain
 from homeostat.core.errors import ConfigError
 from homeostat.strict.units import format_count
@@ -72,13 +72,13 @@ def watch(
     with closing(RestClient(url, application, first_timeout_s=FIRST_TIMEOUT_S)) as rest:
         title = _first_answer(rest, application)
         log = EventLog(event_log, rest.application()) if event_log is not None else None
-        watched = WatchedApplication(rest, log)
-        watched.start()
+        remote = WatchedApplication(rest, log)
+        remote.start()
         try:
             with _view(title, json=json) as view:
-                _follow(watched, view, time.time() + for_s)
+                _follow(remote, view, time.time() + for_s)
         finally:
-            watched.stop()
+            remote.stop()
 
 
 def _seconds(text: str | None) -> float:
@@ -137,7 +137,7 @@ def _within(limit_s: float, ask: Callable[[], str]) -> str:
     return answer
 
 
-def _follow(watched: WatchedApplication, view: View, until_s: float) -> None:
+def _follow(remote: WatchedApplication, view: View, until_s: float) -> None:
     """Observe every query with its own loop, until the application ends."""
     from homeostat.policies import registry
     from homeostat.runtime.manager import Manager
@@ -147,10 +147,10 @@ def _follow(watched: WatchedApplication, view: View, until_s: float) -> None:
     managers: dict[str, Manager] = {}
     while time.time() < until_s:
         now_s = time.time()
-        if watched.sensors.silent_s > GONE_S:
+        if remote.sensors.silent_s > GONE_S:
             what = f"no answer for {GONE_S:.0f} s: the application has ended or cannot be reached"
-            raise SensorError(what, where=watched.address)
-        for query in watched.queries():
+            raise SensorError(what, where=remote.address)
+        for query in remote.queries():
             if query.query not in managers:
                 policy = registry.build("provisioning")
                 manager = Manager(
@@ -159,7 +159,7 @@ def _follow(watched: WatchedApplication, view: View, until_s: float) -> None:
                 manager.start()
                 managers[query.query] = manager
             managers[query.query].advance(now_s)
-        view.draw(watched, managers)
+        view.draw(remote, managers)
         time.sleep(max(0.0, min(now_s + STEP_S, until_s) - time.time()))
 
 
@@ -177,7 +177,7 @@ class View:
             if latest is not None and self._last_batches.get(query) != (latest.run, latest.batch):
                 self._last_batches[query] = (latest.run, latest.batch)
                 self.batch(query, latest)
-            for record in filter(shown, trace.records):
+            for record in filter(is_shown, trace.records):
                 self.record(query, record)
 
         return on_step
@@ -188,7 +188,7 @@ class View:
     def record(self, query: str, record: Record) -> None:
         self._write(event_line(record))
 
-    def draw(self, watched: WatchedApplication, managers: dict[str, Manager]) -> None:
+    def draw(self, remote: WatchedApplication, managers: dict[str, Manager]) -> None:
         """Lines are printed as things happen; this only says at the start that no query runs yet."""
         if not managers and not self._has_drawn:
             self.nothing()
@@ -227,13 +227,13 @@ class Picture(View):
     def record(self, query: str, record: Record) -> None:
         self._records.append(record)
 
-    def draw(self, watched: WatchedApplication, managers: dict[str, Manager]) -> None:
+    def draw(self, remote: WatchedApplication, managers: dict[str, Manager]) -> None:
         from rich.console import Group
         from rich.panel import Panel
         from rich.text import Text
 
-        workers = watched.sensors.workers()
-        under_way = watched.sensors.under_way()
+        workers = remote.sensors.workers()
+        under_way = remote.sensors.under_way()
         lines = [self._title, f"workers  {worker_words(workers.ids, workers.hosts)}"]
         if under_way is not None:
             where = f" in {under_way.component}" if under_way.component else ""
@@ -262,7 +262,7 @@ def _view(title: str, *, json: bool) -> Iterator[View]:
         from rich.live import Live
 
         with Live(console=console(), auto_refresh=False) as live:
-            yield Picture(title, lambda drawn: live.update(drawn, refresh=True))
+            yield Picture(title, lambda picture: live.update(picture, refresh=True))
 
 
 def number(value: float, unit: str = "") -> str:

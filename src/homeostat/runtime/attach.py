@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeostat import config as configuration
-from homeostat.objectives import Wanted, combined
+from homeostat.objectives import ObjectiveArgument, combined
 from homeostat.runtime.announcement import HOME, announce, announce_driver, withdraw
 from homeostat.runtime.launch import CAPABILITIES, LEASE, write_json
 from homeostat.runtime.lease import Claim, Lease, LeaseTakenError
@@ -38,7 +38,9 @@ class Attachment:
     When the set of running queries changes, a new loop starts.
     """
 
-    def __init__(self, spark: SparkSession, config: configuration.Config, objective: Wanted, directory: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, config: configuration.Config, objective: ObjectiveArgument, directory: Path
+    ) -> None:
         self._spark, self._config, self._directory = spark, config, directory
         self._objective = combined(objective) if objective is not None else config.objective
         self._holds: list[Claim | Lease] = []
@@ -135,7 +137,7 @@ class Attachment:
 
 def attach(
     spark: SparkSession,
-    objective: Wanted = None,
+    objective: ObjectiveArgument = None,
     *,
     mode: Mode | None = None,
     config: str | Path | None = None,

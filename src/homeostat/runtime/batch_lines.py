@@ -8,10 +8,7 @@ from collections.abc import Sequence
 from homeostat.core.configuration import EXECUTORS
 from homeostat.core.digest import Digest
 from homeostat.core.loop_state import State
-from homeostat.core.record_json import JSON
-from homeostat.core.records import BATCH, Record
-
-_SHOWN = ("rows", "seconds", "trigger_s", "arrival_per_s", "pending_rows", "span_s")
+from homeostat.core.records import BatchContent, Record
 
 
 class Samples:
@@ -33,26 +30,28 @@ class Samples:
 
 
 def _record(digest: Digest, executors: Sequence[int]) -> Record:
-    body: dict[str, JSON] = {name: _known(getattr(digest, name)) for name in _SHOWN}
-    body |= {name: value for name, number in _if_any(digest).items() if (value := _known(number)) is not None}
-    phases = {name: _known(seconds) for name, seconds in digest.phases_s.items()}
-    if phases:
-        body["phases_s"] = dict(phases)
-    if len(digest.arrivals_per_s) > 1:
-        body["arrivals_per_s"] = {name: _known(rate) for name, rate in digest.arrivals_per_s.items()}
-    body |= {"batch": digest.batch, "executors": sum(executors), "workers": digest.workers}
+    sources = digest.arrivals_per_s if len(digest.arrivals_per_s) > 1 else {}
+    states = digest.states.values()
+    content = BatchContent(
+        rows=_rounded(digest.rows),
+        seconds=_rounded(digest.seconds),
+        trigger_s=_rounded(digest.trigger_s),
+        arrival_per_s=_rounded(digest.arrival_per_s),
+        pending_rows=_rounded(digest.pending_rows),
+        span_s=_rounded(digest.span_s),
+        batch=digest.batch,
+        executors=sum(executors),
+        workers=digest.workers,
+        watermark_gap_s=_rounded(digest.watermark_gap_s),
+        state_rows=_rounded(sum(state.rows for state in states)) if states else math.nan,
+        state_bytes=_rounded(sum(state.memory_bytes for state in states)) if states else math.nan,
+        phases_s={name: _rounded(seconds) for name, seconds in digest.phases_s.items()},
+        arrivals_per_s={name: _rounded(rate) for name, rate in sources.items()},
+    )
     text = f"batch {digest.batch}: {digest.rows:.0f} rows in {digest.seconds:.1f} s"
-    return Record(f"b-{digest.at_s:.3f}-{digest.batch}", BATCH, digest.at_s, text, body=body)
+    return Record.of(f"b-{digest.at_s:.3f}-{digest.batch}", digest.at_s, content, text)
 
 
-def _if_any(digest: Digest) -> dict[str, float]:
-    """Numbers that only queries with a watermark or with state have."""
-    numbers = {"watermark_gap_s": digest.watermark_gap_s}
-    if digest.states:
-        numbers["state_rows"] = sum(state.rows for state in digest.states.values())
-        numbers["state_bytes"] = sum(state.memory_bytes for state in digest.states.values())
-    return numbers
-
-
-def _known(value: float) -> float | None:
-    return round(value, 6) if math.isfinite(value) else None
+def _rounded(value: float) -> float:
+    """Six decimals keep the log small. An infinite value is not a measurement."""
+    return round(value, 6) if math.isfinite(value) else math.nan

@@ -94,8 +94,10 @@ class Manager:
         except Exception as error:
             # The job must not suffer from our failure: log it, and let the time limit close the action.
             failure = Failure("actuator", f"{type(error).__name__}: {error}", self.engine.now_s)
-            lost = Receipt(command.id, self.engine.now_s, self.engine.describe().configuration, False, str(error))
-            self.think([failure, lost])
+            failed_receipt = Receipt(
+                command.id, self.engine.now_s, self.engine.describe().configuration, False, str(error)
+            )
+            self.think([failure, failed_receipt])
 
     def _reapply(self, intent: Intent) -> Receipt:
         """Apply an open intent again and wait for the effect. Applying it twice is harmless."""

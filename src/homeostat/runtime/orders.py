@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Mapping
-from typing import Any, cast, get_args
+from typing import get_args
 
 from homeostat.core.configuration import Knob, Value
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Operator, OperatorCommand
-from homeostat.core.record_json import JSON
-from homeostat.core.records import OPERATOR, ORDER, REJECTION, Record
+from homeostat.core.records import OPERATOR, ORDER, REJECTION, OrderContent, Record, RejectionContent
 from homeostat.store.protocol import Store
 from homeostat.strict.toml_reading import nearest
 
@@ -45,10 +44,10 @@ def order(
     for name, text in (("by", by), ("why", why), ("target", target)):
         if len(text) > LONGEST:
             raise ConfigError(f"{name!r} has {len(text)} characters", where="order", fix=f"use at most {LONGEST}")
-    body: dict[str, JSON] = {"command": command, "by": by, "why": why, "target": target, "values": dict(values or {})}
+    content = OrderContent(command, by, why, target, dict(values or {}))
     assignments = [f"{name}={value:g}" for name, value in (values or {}).items()]
     text = " ".join(filter(None, (f"{by} asks: {command}", target, *assignments)))
-    return Record(f"order-{uuid.uuid4().hex[:12]}", ORDER, now_s, text, body=body)
+    return Record.of(f"order-{uuid.uuid4().hex[:12]}", now_s, content, text)
 
 
 class Orders:
@@ -78,21 +77,13 @@ class Orders:
 
 def _event(record: Record) -> Operator | None:
     """The command, or None if the record is not a valid one: anyone with write access can append to the log."""
-    body = cast(Mapping[str, Any], record.body)
-    command, values = body.get("command"), body.get("values")
-    if command not in COMMANDS:
+    content = record.content_as(OrderContent)
+    if content is None or content.command not in COMMANDS:
         return None
-    numbers = values if isinstance(values, dict) else {}
-    knobs = {
-        Knob.parse(name): value
-        for name, value in numbers.items()
-        if isinstance(value, int | float) and math.isfinite(value)
-    }
-    by, why, target = (str(body.get(name, "")) for name in ("by", "why", "target"))
-    return Operator(command, by, why, target, knobs, record.id)
+    knobs = {Knob.parse(name): value for name, value in content.values.items() if math.isfinite(value)}
+    return Operator(content.command, content.by, content.why, content.target, knobs, record.id)
 
 
 def _too_late(record: Record, now_s: float) -> Record:
     reason = f"no manager was running to receive the command for {now_s - record.at_s:.0f} s"
-    body: dict[str, JSON] = {"reason": reason}
-    return Record(f"{record.id}.late", REJECTION, now_s, f"not done: {reason}", because=(record.id,), body=body)
+    return Record.of(f"{record.id}.late", now_s, RejectionContent(reason), f"not done: {reason}", because=(record.id,))

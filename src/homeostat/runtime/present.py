@@ -132,8 +132,8 @@ def _add(slowest: Array, sample: TaskSample, row_of: IntArray) -> None:
         return
     rows = row_of[sample.worker[instances]]
     columns = instances * slowest.shape[1] // sample.instances
-    shown = rows >= 0
-    np.fmax.at(slowest, (rows[shown], columns[shown]), sample.run_s[instances][shown] / middle_s)
+    is_listed = rows >= 0
+    np.fmax.at(slowest, (rows[is_listed], columns[is_listed]), sample.run_s[instances][is_listed] / middle_s)
 
 
 def _finite(value: float) -> float | None:

@@ -11,7 +11,7 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.events import Notify
 from homeostat.core.objective import Objective
 from homeostat.core.record_json import JSON
-from homeostat.core.records import BATCH, Record
+from homeostat.core.records import BATCH, BatchContent, Record, with_content
 from homeostat.core.traffic import Traffic, traffic_of
 from homeostat.models.partition_sizes import UnevenPartitions
 from homeostat.policies import registry
@@ -23,8 +23,6 @@ from homeostat.spark.application import Application
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
 from homeostat.store.sqlite import SqliteStore
-from homeostat.views.timeline import known
-from homeostat.views.traffic_history import of_sources
 
 if TYPE_CHECKING:
     from homeostat.core.cycle import Trace
@@ -129,6 +127,6 @@ def logged_traffic(store: Store, run: str) -> Traffic:
     """The arrival history that earlier runs of the query left in the log."""
     batches = store.records(run, kinds=(BATCH,), limit=_MOST_BATCHES, newest_first=True)
     return traffic_of(
-        (record.at_s, known(record.body, "span_s"), known(record.body, "arrival_per_s"), of_sources(record.body))
-        for record in reversed(batches)
+        (record.at_s, batch.span_s, batch.arrival_per_s, batch.arrivals_per_s)
+        for record, batch in with_content(reversed(batches), BatchContent)
     )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable
+from typing import NamedTuple
 
 from homeostat.core.configuration import Configuration
 from homeostat.core.engine import Engine
 from homeostat.core.events import Receipt
 from homeostat.core.findings import REVERT
-from homeostat.core.record_json import JSON
-from homeostat.core.records import OUTCOME, RECEIPT, Record
+from homeostat.core.records import ActionContent, OutcomeContent, ReceiptContent, Record, with_content
 from homeostat.store.protocol import Store
 
 
@@ -25,10 +24,10 @@ class Intent(NamedTuple):
 
 def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent], Receipt]) -> None:
     """Close every open action: it is found applied, applied now, or given up."""
-    for record in store.unjudged(run):
-        _outcome(store, run, record, engine.now_s)
-    for record in store.open_intents(run):
-        intent = _intent(record)
+    for record, action in with_content(store.unjudged(run), ActionContent):
+        _outcome(store, run, record, action, engine.now_s)
+    for record, action in with_content(store.open_intents(run), ActionContent):
+        intent = _intent(record, action)
         observed = engine.describe().configuration
         if _met(observed, intent.desired):
             receipt = Receipt(intent.id, engine.now_s, observed, True, "found applied after a restart")
@@ -38,7 +37,7 @@ def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent]
             receipt = reapply(intent)
         _close(store, run, record, receipt)
         if receipt.applied:
-            _outcome(store, run, record, engine.now_s)
+            _outcome(store, run, record, action, engine.now_s)
 
 
 def _met(observed: Configuration, desired: Configuration) -> bool:
@@ -46,25 +45,20 @@ def _met(observed: Configuration, desired: Configuration) -> bool:
     return same and desired.retired <= observed.retired
 
 
-def _intent(record: Record) -> Intent:
-    body = cast(Mapping[str, Any], record.body)
-    desired = Configuration.from_json(body["desired"], body.get("retired", ()))
-    return Intent(record.id, record.at_s, desired, float(body.get("time_limit_s", 60.0)))
+def _intent(record: Record, action: ActionContent) -> Intent:
+    return Intent(record.id, record.at_s, action.desired_configuration, action.time_limit_s)
 
 
 def _close(store: Store, run: str, record: Record, receipt: Receipt) -> None:
     text = f"{record.id} {'took effect' if receipt.applied else 'did not take effect'}: {receipt.detail}"
-    body: dict[str, JSON] = {"action": record.id, "applied": receipt.applied, "detail": receipt.detail}
-    body["observed"] = dict(receipt.configuration.as_json())
-    store.append(
-        run, [Record(f"{record.id}.receipt", RECEIPT, receipt.at_s, text, record.component, (record.id,), body)]
-    )
+    content = ReceiptContent(record.id, receipt.applied, receipt.detail, receipt.configuration.as_json())
+    closing = Record.of(f"{record.id}.receipt", receipt.at_s, content, text, record.component, (record.id,))
+    store.append(run, [closing])
 
 
-def _outcome(store: Store, run: str, record: Record, now_s: float) -> None:
-    if record.body.get("kind") == REVERT or "prediction" not in record.body:
-        return  # it promised nothing, so it was not being judged
-    reason = "the manager restarted while it was being judged"
-    body: dict[str, JSON] = {"action": record.id, "verdict": "confounded", "reason": reason}
-    text = f"{record.id} confounded: {reason}"
-    store.append(run, [Record(f"{record.id}.outcome", OUTCOME, now_s, text, record.component, (record.id,), body)])
+def _outcome(store: Store, run: str, record: Record, action: ActionContent, now_s: float) -> None:
+    if action.action_kind == REVERT or action.prediction is None:
+        return  # it predicted nothing, so it was not being judged
+    content = OutcomeContent(record.id, "confounded", "the manager restarted while it was being judged")
+    text = f"{record.id} {content.verdict}: {content.reason}"
+    store.append(run, [Record.of(f"{record.id}.outcome", now_s, content, text, record.component, (record.id,))])

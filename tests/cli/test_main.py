@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import homeostat as package
-from homeostat.cli import main, scenario_arguments, sim_tables, status
+from homeostat.cli import main, status
 
 Homeostat = Callable[..., Any]
 
@@ -104,49 +104,7 @@ def test_the_unforeseen_is_one_line_and_a_traceback_on_request(
         main.run(["policies"])
 
 
-def test_policies_are_listed_with_the_default_first(homeostat: Homeostat) -> None:
-    ran = homeostat("policies")
-    assert ran.code == 0
-    listed = homeostat("policies", "--json").json
-    assert [line.split()[0] for line in ran.out.splitlines()[1:]] == [entry["name"] for entry in listed]
-    assert listed[0]["name"] == "provisioning"
-    assert all(entry["description"] and "\n" not in entry["description"] for entry in listed)
-
-
-def test_doctor_finds_this_machine_fit(homeostat: Homeostat) -> None:
-    ran = homeostat("doctor")
-    assert ran.code == 0
-    assert "python" in ran.out
-    checks = {check["name"]: check for check in homeostat("doctor", "--json").json["checks"]}
-    assert all(check["ok"] for check in checks.values())
-    assert {"python", "numpy", "pydantic", "rich", "typer", "matplotlib", "terminal", "log"} <= set(checks)
-
-
-def test_doctor_reports_a_log_that_cannot_be(homeostat: Homeostat, tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    ran = homeostat("doctor", "--store", "folder")
-    assert ran.code == 3
-    assert "folder is a directory" in ran.out
-
-
-def test_config_check_and_show(homeostat: Homeostat, tmp_path: Path) -> None:
-    (tmp_path / "homeostat.toml").write_text("[guards]\nlargest_change = 3.0\n")
-    ran = homeostat("config", "check", "homeostat.toml")
-    assert (ran.code, ran.out) == (0, "homeostat.toml: ok\n")
-    assert homeostat("config", "check", "homeostat.toml", "--json").json == {"file": "homeostat.toml", "ok": True}
-    (tmp_path / "wrong.toml").write_text("[guards]\nlargest_chnge = 3.0\n")
-    ran = homeostat("config", "check", "wrong.toml")
-    assert ran.code == 2
-    assert "wrong.toml:2" in ran.err
-    assert "largest_change" in ran.err
-    shown = {entry["key"]: entry for entry in homeostat("config", "show", "--config", "homeostat.toml", "--json").json}
-    assert shown["guards.largest_change"]["value"] == 3.0
-    assert "homeostat.toml" in shown["guards.largest_change"]["origin"]
-    assert shown["guards.cooldown"]["origin"] == "default"
-    assert "guards.largest_change" in homeostat("config", "show").out
-
-
-@pytest.mark.parametrize("module", [sim_tables, scenario_arguments, status])
+@pytest.mark.parametrize("module", [status])
 def test_the_examples_in_the_docstrings_hold(module: ModuleType) -> None:
     tried = doctest.testmod(module)
     assert tried.attempted > 0

@@ -1,0 +1,119 @@
+"""The demonstration on Spark: its plan, and one short real run."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from homeostat.core.records import Record
+from homeostat.lab.demonstration import REGULATED, SPARKS_OWN, UNREGULATED, Performance, Plan, Variant, perform_each
+from homeostat.lab.faults import executor_processes
+from homeostat.lab.source_control import ControlFile
+from homeostat.runtime.launch import LEASE
+from homeostat.store.sqlite import SqliteStore
+from homeostat.views.timeline import Deed, Timeline
+from support.demonstrations import PLAN, QUIET, SHORT, timeline
+
+
+def test_the_plan_knows_its_load_and_says_what_changes() -> None:
+    assert [PLAN.load_at(at_s) for at_s in (-1.0, 0.0, 44.9, 45.0, 1e6)] == [1000, 1000, 1000, 2000, 600]
+    assert [change.text for change in PLAN.load_changes] == [
+        "the load rises: 1,000 → 2,000 rows/s",
+        "the load falls: 2,000 → 600 rows/s",
+    ]
+
+
+def deed(kind: str, at_s: float, verdict: str = "helped") -> Deed:
+    return Deed("a-1", at_s, kind, kind, "cause", 9.0, verdict)
+
+
+def times(plan: Plan) -> tuple[float, ...]:
+    return (*(at_s for at_s, _ in plan.load), plan.slow_at_s, plan.duration_s)
+
+
+@pytest.mark.parametrize(
+    ("deeds", "now_s", "then"),
+    [
+        ((), 60.0, times(PLAN)),
+        ((deed("scale-up", 10.0),), 12.0, times(PLAN)),
+        ((deed("scale-up", 47.0, ""),), 60.0, times(PLAN)),
+        ((deed("scale-up", 44.0),), 60.0, times(PLAN)),
+        ((deed("replace", 50.0),), 60.0, times(PLAN)),
+        ((deed("scale-up", 47.0),), 60.0, (0.0, 45.0, 160.0, 60.0, 210.0)),
+        ((deed("scale-up", 47.0, "confounded"),), 60.0, (0.0, 45.0, 160.0, 60.0, 210.0)),
+        ((deed("scale-up", 47.0),), 110.0, times(PLAN)),
+        ((deed("replace", 106.0),), 120.0, (0.0, 45.0, 120.0, 105.0, 210.0)),
+        ((deed("replace", 106.0),), 170.0, times(PLAN)),
+        ((deed("scale-down", 165.0),), 180.0, (0.0, 45.0, 160.0, 105.0, 180.0)),
+        ((deed("scale-down", 165.0),), 211.0, times(PLAN)),
+    ],
+)
+def test_what_is_next_comes_as_soon_as_the_answer_to_what_came_before_has_been_judged(
+    deeds: tuple[Deed, ...], now_s: float, then: tuple[float, ...]
+) -> None:
+    assert times(PLAN.hastened(deeds, now_s)) == then
+
+
+def test_a_plan_that_was_hastened_goes_on_from_there() -> None:
+    risen = deed("scale-up", 47.0)
+    plan = PLAN.hastened((risen,), 60.0)
+    assert plan.hastened((risen,), 61.0) == plan
+    replaced = (risen, deed("replace", 70.0))
+    assert times(plan.hastened(replaced, 90.0)) == (0.0, 45.0, 90.0, 60.0, 210.0)
+
+
+def test_the_source_is_told_of_a_load_that_falls_early(tmp_path: Path) -> None:
+    shown = Performance(replace(PLAN, slow_at_s=200.0), REGULATED, tmp_path, QUIET)
+    offsets = shown.directory / "checkpoints" / "wordcount" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "7").write_text('v1\n{}\n{"started_s": 990.0, "row": 100}')
+    (shown.directory / "control").mkdir()
+    control = ControlFile(str(shown.directory / "control" / "wordcount.json"))
+    with closing(SqliteStore(shown.log)) as log:
+        log.append("demo/wordcount", [Record("a-1", "action", 1050.0, "scale-up", body={"kind": "scale-up"})])
+        shown.go_on(119.0, 1000.0)
+        assert control.read().load == ()
+        verdict = {"action": "a-1", "verdict": "helped"}
+        log.append("demo/wordcount", [Record("u-1", "outcome", 1120.0, "a-1 helped", body=verdict)])
+        shown.go_on(120.0, 1000.0)
+    assert [tuple(step) for step in control.read().load] == [(10.0, 10.0), (55.0, 20.0), (130.0, 6.0)]
+    assert shown.events[-1].text == "the load falls: 2,000 → 600 rows/s"
+
+
+def test_in_a_comparison_the_others_get_the_load_and_the_fault_when_the_first_did() -> None:
+    variants = (REGULATED, UNREGULATED, SPARKS_OWN)
+    performed: list[tuple[Variant, float]] = []
+
+    def perform(plan: Plan, variant: Variant) -> tuple[Timeline, Plan]:
+        performed.append((variant, plan.slow_at_s))
+        return timeline(variant.title), replace(plan, slow_at_s=61.0) if variant == REGULATED else plan
+
+    timelines = perform_each(variants, PLAN, perform)
+    assert performed == [(REGULATED, PLAN.slow_at_s), (UNREGULATED, 61.0), (SPARKS_OWN, 61.0)]
+    assert [each.title for each in timelines] == [variant.title for variant in variants]
+
+
+def test_what_an_earlier_demonstration_left_is_removed(tmp_path: Path) -> None:
+    directory = tmp_path / REGULATED.name
+    (directory / "ledger").mkdir(parents=True)
+    (directory / "ledger" / "0.parquet").touch()
+    (directory / "log.sqlite").touch()
+    Performance(PLAN, REGULATED, tmp_path, QUIET).prepare()
+    assert {path.name for path in directory.iterdir()} == {LEASE, "wordcount.py", "homeostat.toml"}
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.parametrize("variant", [REGULATED, UNREGULATED, SPARKS_OWN], ids=lambda variant: variant.name)
+def test_a_short_one_on_real_spark_loses_nothing_and_leaves_nothing(tmp_path: Path, variant: Variant) -> None:
+    shown = Performance(SHORT, variant, tmp_path, QUIET)
+    result = shown.run()
+    assert result.differences == ()
+    assert result.rows > 0
+    assert result.points
+    assert [change.at_s for change in result.changes[:1]] == [20.0]
+    assert "turns 4 times slower" in result.changes[1].text
+    assert executor_processes(shown.about["application"]) == {}
