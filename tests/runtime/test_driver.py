@@ -14,7 +14,7 @@ from homeostat.runtime.lease import Lease
 APP = """\
 import homeostat as hs
 
-@hs.pipeline
+@hs.pipeline(objective=hs.Provisioning())
 def words(ctx):
     return None
 """

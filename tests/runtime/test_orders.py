@@ -133,9 +133,9 @@ def test_nonsense_in_the_log_is_no_order(log: Path) -> None:
     ("command", "words", "what"),
     [
         ("puase", {}, "unknown command 'puase'"),
-        ("approve", {}, "what to approve"),
-        ("apply", {}, "what to apply"),
-        ("resolve", {}, "which resolver"),
+        ("approve", {}, "the advice to approve"),
+        ("apply", {}, "no knob to set"),
+        ("resolve", {}, "the resolver to run"),
         ("pause", {"why": "x" * 501}, "501 characters"),
     ],
 )

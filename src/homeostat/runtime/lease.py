@@ -82,7 +82,7 @@ class Claim(_Held):
         with self._one_at_a_time:
             if self._application in self._claimed:
                 raise LeaseTakenError(
-                    "another manager in this process already controls this application",
+                    "another manager already controls this application in this process",
                     where=self._application,
                     fix="call hs.attach only once, and not in an application that `homeostat run` started",
                 )

@@ -20,7 +20,7 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.core.objective import Objective
-from homeostat.objectives import Wanted, combined
+from homeostat.objectives import ObjectiveArgument, combined
 from homeostat.spark.sense.declared_steps import DeclaredSteps
 from homeostat.spark.sense.source_formats import format_of, knob_options
 from homeostat.strict import units
@@ -129,7 +129,7 @@ Builder = Callable[[Context], Any]
 
 
 def pipeline(
-    objective: Wanted = None,
+    objective: ObjectiveArgument = None,
     *,
     name: str = "",
     trigger: float | str | None = None,
