@@ -70,12 +70,16 @@ def test_others_are_refused_with_the_example_that_was_found(
     with pytest.raises(ConfigError) as refused:
         require_mergeable(Merging(zero, add, merge), NUMBERS, "keyed")
     assert refused.value.line.startswith(complaint)
-    assert refused.value.line.endswith("(the order and the parts in which rows come must not matter)")
+    assert refused.value.line.endswith(
+        "(make the result independent of the order of the rows and of how they are cut into parts)"
+    )
     assert "\n" not in refused.value.line
 
 
 def test_add_and_merge_must_agree() -> None:
-    with pytest.raises(ConfigError, match=r"add and merge do not agree: add\(.*, .*\) is .*, merge\(.*, add\(zero, "):
+    with pytest.raises(
+        ConfigError, match=r"add and merge do not agree: add\(.*, .*\) is .*, but merge\(.*, add\(zero, "
+    ):
         require_mergeable(Merging(0, lambda total, row: total + row + (total != 0), operator.add), (1, 2), "keyed")
 
 
@@ -83,7 +87,7 @@ def test_add_and_merge_must_agree() -> None:
     ("zero", "add", "merge", "found"),
     [
         (0, operator.add, lambda a, b: b and a + b, "zero is not neutral: merge("),
-        (None, lambda a, row: row if a is None else a + row, lambda a, b: b if a is None else a + b, "merge raises "),
+        (None, lambda a, row: row if a is None else a + row, lambda a, b: b if a is None else a + b, "merge raised "),
         # Right until there are more than five.
         ((), lambda a, row: (*sorted((*a, row))[:5],), lambda a, b: (*sorted(a + b)[:9],), "add and merge do not "),
         (0, operator.add, lambda a, b: a + b if a + b < 900 else 0, "merge is not associative: "),
@@ -115,7 +119,7 @@ def test_rows_with_gaps_need_not_be_understood_but_must_not_change_the_result() 
     require_mergeable(Merging(0, lambda total, row: total + row[0], operator.add), rows, "keyed", perhaps=gaps)
     require_mergeable(Merging(0, lambda total, row: total + (row[0] or 0), operator.add), rows, "keyed", perhaps=gaps)
     require_mergeable(Merging(0, last_gap_wins, operator.add), rows, "keyed")
-    with pytest.raises(ConfigError, match=r"add and merge do not agree: add\(.*, \(None,\)\) is 0, merge"):
+    with pytest.raises(ConfigError, match=r"add and merge do not agree: add\(.*, \(None,\)\) is 0, but merge"):
         require_mergeable(Merging(0, last_gap_wins, operator.add), rows, "keyed", perhaps=gaps)
 
 
@@ -128,7 +132,7 @@ def test_functions_that_change_what_they_are_given_are_accepted_if_they_return_i
 
     shared: dict[str, int] = {}
     require_mergeable(Merging(dict, grown, grow_in_place), NUMBERS, "keyed")
-    with pytest.raises(ConfigError, match=r"add returns nothing \(return what it has made\)"):
+    with pytest.raises(ConfigError, match=r"add returns None \(return the new part\)"):
         require_mergeable(Merging(dict, lambda words, row: words.update({row: 1}), grow_in_place), NUMBERS, "keyed")
     with pytest.raises(ConfigError, match="zero is not neutral"):
         require_mergeable(Merging(lambda: shared, grown, joined), NUMBERS, "keyed", kept=dict)
@@ -137,7 +141,7 @@ def test_functions_that_change_what_they_are_given_are_accepted_if_they_return_i
 def test_what_the_state_makes_of_a_part_must_be_understood_too() -> None:
     tupled = Merging((), lambda kept, row: (*kept, row), operator.add, sorted)
     require_mergeable(tupled, NUMBERS, "keyed", kept=tuple)
-    with pytest.raises(ConfigError, match="merge raises TypeError: can only concatenate"):
+    with pytest.raises(ConfigError, match="merge raised TypeError: can only concatenate"):
         require_mergeable(tupled, NUMBERS, "keyed", kept=list)
 
 
@@ -145,17 +149,21 @@ def test_the_function_that_fails_is_named() -> None:
     def added(total: int, row: int) -> int:
         return total + row if total < 3 else total / 0  # type: ignore[return-value]
 
-    with pytest.raises(ConfigError, match=r"keyed: finish raises ZeroDivisionError: division by zero \(tried with 1\)"):
+    with pytest.raises(
+        ConfigError, match=r"keyed: finish raised ZeroDivisionError: division by zero \(called with 1\)"
+    ):
         require_mergeable(Merging(0, operator.add, operator.add, lambda total: total / 0), (1,), "keyed")
-    with pytest.raises(ConfigError, match=r"keyed: add raises ZeroDivisionError: division by zero \(tried with 3, 3\)"):
+    with pytest.raises(
+        ConfigError, match=r"keyed: add raised ZeroDivisionError: division by zero \(called with 3, 3\)"
+    ):
         require_mergeable(Merging(0, added, operator.add), (3,), "keyed")
 
 
 def test_functions_that_do_not_understand_the_samples_are_told_what_to_do() -> None:
     with pytest.raises(ConfigError) as refused:
         require_mergeable(Merging(0, lambda total, row: total + row["amount"], operator.add), NUMBERS, "keyed")
-    assert "add raises TypeError: " in refused.value.line
-    assert refused.value.line.endswith("(give rows that it understands: samples=[…])")
+    assert "add raised TypeError: " in refused.value.line
+    assert refused.value.line.endswith("(pass rows that the functions can process: samples=[…])")
 
 
 @given(rows=st.lists(st.integers(-50, 50), min_size=1, max_size=30), seed=st.integers(0, 1000))

@@ -60,18 +60,22 @@ def test_what_fits_is_kept(kind: DataType, given: Any, kept: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "given", "told"),
     [
-        (LongType(), 0.5, "kept BIGINT cannot keep 0.5"),
-        (LongType(), "3", "kept BIGINT cannot keep '3'"),
-        (IntegerType(), 2**31, "kept INT cannot keep 2147483648"),
-        (DoubleType(), True, "kept DOUBLE cannot keep True"),
-        (ArrayType(LongType()), {1}, "kept ARRAY<BIGINT> cannot keep {1}"),
-        (TimestampType(), 7, "kept TIMESTAMP cannot keep 7"),
-        (StringType(), 7, "kept STRING cannot keep 7"),
-        (ArrayType(StringType()), ["a", 7], "kept ARRAY<STRING> cannot keep ['a', 7]"),
-        (MapType(StringType(), LongType()), {None: 7}, "kept MAP<STRING,BIGINT> cannot keep {None: 7}"),
-        (DateType(), datetime(2026, 1, 1, 5), "kept DATE cannot keep datetime.datetime(2026, 1, 1, 5, 0)"),
-        (POINT, (1,), "kept STRUCT<X:BIGINT,AT:TIMESTAMP> cannot keep (1,)"),
-        (POINT, {"x": 1, "When": None}, "kept STRUCT<X:BIGINT,AT:TIMESTAMP> cannot keep {'x': 1, 'When': None}"),
+        (LongType(), 0.5, "the column kept BIGINT cannot store 0.5"),
+        (LongType(), "3", "the column kept BIGINT cannot store '3'"),
+        (IntegerType(), 2**31, "the column kept INT cannot store 2147483648"),
+        (DoubleType(), True, "the column kept DOUBLE cannot store True"),
+        (ArrayType(LongType()), {1}, "the column kept ARRAY<BIGINT> cannot store {1}"),
+        (TimestampType(), 7, "the column kept TIMESTAMP cannot store 7"),
+        (StringType(), 7, "the column kept STRING cannot store 7"),
+        (ArrayType(StringType()), ["a", 7], "the column kept ARRAY<STRING> cannot store ['a', 7]"),
+        (MapType(StringType(), LongType()), {None: 7}, "the column kept MAP<STRING,BIGINT> cannot store {None: 7}"),
+        (DateType(), datetime(2026, 1, 1, 5), "the column kept DATE cannot store datetime.datetime(2026, 1, 1, 5, 0)"),
+        (POINT, (1,), "the column kept STRUCT<X:BIGINT,AT:TIMESTAMP> cannot store (1,)"),
+        (
+            POINT,
+            {"x": 1, "When": None},
+            "the column kept STRUCT<X:BIGINT,AT:TIMESTAMP> cannot store {'x': 1, 'When': None}",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(kind: DataType, given: Any, told: str) -> None:
@@ -108,5 +112,5 @@ def test_what_lies_in_others_comes_back_as_it_would_by_itself() -> None:
 def test_there_must_be_a_value_for_each_column() -> None:
     two = StructType([StructField("n", LongType()), StructField("total", LongType())])
     for wrong in (3, (1, 2, 3), None):
-        with pytest.raises(TypeError, match="is not one value for each of n, total"):
+        with pytest.raises(TypeError, match="expected one value for each of n, total, not"):
             packed(two, wrong)  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from homeostat.keyed.synopses import Synopsis
 from support.paths import DOCS
 
 PAGE = DOCS / "how-to" / "write-stateful-code.md"
+
 EVERY: tuple[Synopsis[Any], ...] = (hs.Distinct(), hs.Quantiles(), hs.HeavyHitters(int))
 
 
@@ -61,9 +62,9 @@ def test_the_bytes_of_a_synopsis_may_be_the_result_if_it_is_told_what_they_mean(
     with pytest.raises(ConfigError) as refused:
         require_mergeable(merging, range(9), "keyed")
     assert refused.value.line.startswith("keyed: merge is not commutative: merge(b'")
-    assert refused.value.line.endswith("(if these bytes mean the same, say what they mean: compare=…)")
+    assert refused.value.line.endswith("(if these bytes mean the same, pass a function that decodes them: compare=…)")
     require_mergeable(merging, range(9), "keyed", compare=lambda part: shown(visitors, part))
-    with pytest.raises(ConfigError, match=r"keyed: compare raises TypeError: .* \(it must understand every result\)"):
+    with pytest.raises(ConfigError, match=r"keyed: compare raised TypeError: .* \(make compare accept every result\)"):
         require_mergeable(merging, range(9), "keyed", compare=operator.neg)
 
 
@@ -75,31 +76,6 @@ def test_a_large_distinct_count_is_the_same_to_the_digit_however_it_was_merged()
     assert [shown(visitors, part) for part in merged] == [shown(visitors, whole)] * 2
 
 
-def test_few_items_are_exact_and_take_little_memory() -> None:
-    for synopsis in EVERY:
-        assert len(part_of(synopsis, range(5))) < 150 < synopsis.memory_bytes
-    assert round(hs.Distinct().read(part_of(hs.Distinct(), "abcab")).estimate, 3) == 3
-    assert hs.Quantiles().read(part_of(hs.Quantiles(), range(101))).at(0.9) == 90
-    assert hs.HeavyHitters(str).read(part_of(hs.HeavyHitters(str), "abcab")).top(2) == [("a", 2, 2), ("b", 2, 2)]
-
-
-def test_nothing_is_there_before_anything_is_added_and_none_adds_nothing() -> None:
-    for synopsis in EVERY:
-        summary = synopsis.read(synopsis.zero())
-        summary.add(None)
-        assert not summary.changed
-    assert hs.Quantiles().read(b"").at(0.5) is None
-    assert hs.HeavyHitters(str).read(b"").top() == []
-
-
-def test_what_a_distinct_count_cannot_tell_apart_is_left_out_or_refused() -> None:
-    visitors = hs.Distinct()
-    assert shown(visitors, part_of(visitors, ["", "ann", ""])) == 1
-    assert shown(visitors, part_of(visitors, [2**63 - 1, 2**63 - 2, -(2**63)])) == 3
-    with pytest.raises(TypeError, match="a distinct count cannot keep 9223372036854775808"):
-        visitors.add(visitors.zero(), 2**63)
-
-
 def test_a_smaller_error_takes_more_memory() -> None:
     for kind in (hs.Distinct, hs.Quantiles, lambda error: hs.HeavyHitters(str, error)):
         sizes = [kind(error).memory_bytes for error in (0.1, 0.03, 0.01)]
@@ -108,12 +84,12 @@ def test_a_smaller_error_takes_more_memory() -> None:
 
 @pytest.mark.parametrize("error", [0.0, 1.0, -0.1, 2.0])
 def test_an_error_is_a_share(error: float) -> None:
-    with pytest.raises(ConfigError, match="error: must be a share between 0 and 1"):
+    with pytest.raises(ConfigError, match="error: must be between 0 and 1"):
         hs.Distinct(error)
 
 
 def test_an_error_that_no_sketch_has_is_refused() -> None:
-    with pytest.raises(ConfigError, match="an error of 1e-06 is out of reach"):
+    with pytest.raises(ConfigError, match="no sketch has an error as small as 1e-06"):
         hs.Distinct(1e-6).read(b"")
 
 

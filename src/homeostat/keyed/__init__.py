@@ -1,1 +1,1 @@
-"""Keyed state that a user writes: variables, timers and handlers, run by Spark or rehearsed in memory."""
+"""State per key: variables, timers and handlers that you write, run on Spark or rehearsed in memory."""

@@ -1,5 +1,7 @@
-"""Variables of the key at hand. Every access to Spark's state is a trip to the JVM: what was read is not read again in
-the same call of a handler, and what was written goes there once, at its end.
+"""The variables of the current key.
+
+Every access to Spark's state is a call to the JVM. So a value is read once per call of a handler, and changes are
+written once, at its end.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ V = TypeVar("V")
 
 class Cell(Protocol):
     def forget(self) -> None:
-        """Another key, or another batch: nothing that was read holds."""
+        """Drop everything that was read, because another key or another batch follows."""
 
     def flush(self) -> None:
-        """What was changed goes to the state."""
+        """Write the changes to the state."""
 
 
 class ValueCell(Generic[T]):
@@ -36,14 +38,14 @@ class ValueCell(Generic[T]):
 
     def get(self) -> T | None:
         if not self._known:
-            # `get` alone would do, but where there is nothing Spark writes a warning to the log.
+            # `get` alone would do, but Spark logs a warning if there is no value.
             columns = self._store.get() if self._store.exists() else None
             self._value = None if columns is None else self._codec.unpack(columns)
             self._known = True
         return self._value
 
     def set(self, value: T | None) -> None:
-        # As it will come back, and refused where it is assigned if it cannot be kept.
+        # Store the value as it will be read back, and fail here if it cannot be stored.
         self._value = None if value is None else self._codec.unpack(self._codec.pack(value))
         self._known = self._changed = True
 
@@ -59,7 +61,7 @@ class ValueCell(Generic[T]):
 
 
 class ListCell(Generic[T]):
-    """A list that grows at its end."""
+    """A list that items can be appended to."""
 
     def __init__(self, store: ListState, codec: Codec[T]) -> None:
         self._store, self._codec = store, codec
@@ -75,9 +77,9 @@ class ListCell(Generic[T]):
         self._added.extend(map(self._codec.pack, items))
 
     def replace(self, items: Iterable[T]) -> None:
-        kept = list(items)  # before it is cleared: they may come from here
+        new_items = list(items)  # copy first: the items may come from this very variable
         self.clear()
-        self.extend(kept)
+        self.extend(new_items)
 
     def clear(self) -> None:
         self._added = []
@@ -100,14 +102,14 @@ class ListCell(Generic[T]):
 
 
 class MapCell(MutableMapping[K, V]):
-    """A dictionary; a lookup fetches one entry, going through it fetches all."""
+    """A dictionary. A lookup reads one entry, iteration reads all of them."""
 
     def __init__(self, store: MapState, keys: Codec[K], values: Codec[V]) -> None:
         self._store, self._keys, self._values = store, keys, values
         self.forget()
 
     def forget(self) -> None:
-        self._entries: dict[K, V | None] = {}  # None: looked for, and not there
+        self._entries: dict[K, V | None] = {}  # None: looked up and missing
         self._changed: set[K] = set()
         self._whole = False
 
@@ -119,10 +121,10 @@ class MapCell(MutableMapping[K, V]):
         return self._entries.get(key)
 
     def __getitem__(self, key: K) -> V:
-        found = self.find(key)
-        if found is None:
+        value = self.find(key)
+        if value is None:
             raise KeyError(key)
-        return found
+        return value
 
     def __contains__(self, key: object) -> bool:
         return self.find(key) is not None  # type: ignore[arg-type]
@@ -144,9 +146,9 @@ class MapCell(MutableMapping[K, V]):
         self._store.clear()
 
     def replace(self, entries: Mapping[K, V]) -> None:
-        kept = dict(entries)  # before it is cleared: they may come from here
+        new_entries = dict(entries)  # copy first: the items may come from this very variable
         self.clear()
-        self.update(kept)
+        self.update(new_entries)
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._all())
@@ -176,13 +178,13 @@ class MapCell(MutableMapping[K, V]):
 
 
 class CountsCell(MapCell[K, int]):
-    """How often each was seen: what was not is 0."""
+    """How often each key was counted; 0 if never."""
 
     def __getitem__(self, key: K) -> int:
         return self.find(key) or 0
 
     def __delitem__(self, key: K) -> None:
-        """As with Python's Counter: what was never seen may be forgotten."""
+        """Like Python's Counter, deleting a missing key is not an error."""
         if self.find(key) is not None:
             super().__delitem__(key)
 

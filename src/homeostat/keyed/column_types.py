@@ -1,4 +1,4 @@
-"""Python's types as Spark's columns, and values on their way into the state and back."""
+"""Converts Python types to Spark columns, and values to and from the state."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ COLUMNS: Mapping[type, str] = {
     str: "STRING",
     bytes: "BINARY",
     date: "DATE",
-    datetime: "BIGINT",  # microseconds: of a TIMESTAMP Spark gives back the local time, in autumn for two moments
+    datetime: "BIGINT",  # microseconds: Spark returns a TIMESTAMP as local time, which is ambiguous when clocks go back
 }
-LONG = range(-(2**63), 2**63)  # of a larger int Spark keeps NULL
-# A column as Spark writes it: a comma between quotes or brackets ends none.
+LONG = range(-(2**63), 2**63)  # Spark stores NULL for a larger int
+# The pieces of a list of columns: a comma within quotes or brackets does not end a column.
 _PIECE = re.compile(r"""`(?:[^`]|``)*`|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|.""", re.DOTALL)
 _NAMED = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+)\b)\s*:?\s*\w")
 
 
 class Codec(Generic[T]):
-    """Keeps values of one type: a plain one in the column `value`, a NamedTuple in a column for each field."""
+    """Converts values of one type: a plain value has the column `value`, a NamedTuple one column per field."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
@@ -72,17 +72,21 @@ def column_names(ddl: str) -> tuple[str, ...]:
 
 
 def _name(column: str) -> str:
-    found = _NAMED.match(column)
-    if found is None:
-        raise ConfigError(f"{column.strip()!r} is no column", where="emits", fix='a name and a type, as "user STRING"')
-    quoted, plain = found.groups()
+    match = _NAMED.match(column)
+    if match is None:
+        raise ConfigError(
+            f"{column.strip()!r} is not a column", where="emits", fix='write a name and a type, such as "user STRING"'
+        )
+    quoted, plain = match.groups()
     return plain or quoted.replace("``", "`")
 
 
 def _column(kind: type) -> str:
     if kind not in COLUMNS:
-        known = ", ".join(each.__name__ for each in COLUMNS)
-        raise ConfigError(f"cannot keep {kind!r} in state", fix=f"use {known} or a NamedTuple of these")
+        types = ", ".join(each.__name__ for each in COLUMNS)
+        raise ConfigError(
+            f"a state variable cannot have the type {kind!r}", fix=f"use {types} or a NamedTuple of these"
+        )
     return COLUMNS[kind]
 
 
@@ -96,7 +100,7 @@ def _fields(kind: type) -> dict[str, type]:
 
 
 def _present(hint: Any) -> Any:
-    """Of `int | None` the int: every column may be null."""
+    """Return the int of `int | None`: every column may be null."""
     if get_origin(hint) in (Union, UnionType):
         members = [member for member in get_args(hint) if member is not type(None)]
         return members[0] if len(members) == 1 else hint
@@ -104,8 +108,8 @@ def _present(hint: Any) -> Any:
 
 
 def _fitting(kind: type, value: Any) -> Any:
-    """What Spark would take in a column of this type; refused here too, so that a rehearsal tells it."""
-    if hasattr(value, "item"):  # a number of NumPy
+    """Return the value as Spark stores it. Refuse what Spark would refuse, so that a rehearsal finds it too."""
+    if hasattr(value, "item"):  # a NumPy number
         value = value.item()
     if kind is datetime and isinstance(value, datetime):
         return (value.astimezone(UTC) - EPOCH) // MICROSECOND
@@ -113,7 +117,7 @@ def _fitting(kind: type, value: Any) -> Any:
         return value
     if kind is float and type(value) is int:
         return float(value)
-    raise TypeError(f"state of {kind.__name__} cannot keep {value!r}")
+    raise TypeError(f"a state variable of type {kind.__name__} cannot store {value!r}")
 
 
 def _revived(kind: type, value: Any) -> Any:

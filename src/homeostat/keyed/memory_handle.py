@@ -1,5 +1,5 @@
-# ruff: noqa: N802 - what Spark calls its state, timers and handle
-"""Spark's state of a key, in memory: the calls that variables and timers need, with times to live."""
+# ruff: noqa: N802 - Spark's names
+"""Spark's state of a key, in memory: the calls that variables and timers need, including times to live."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 
 Key = tuple[Any, ...]
 Columns = tuple[Any, ...]
-Kept = tuple[Any, float]  # and until when, in milliseconds
+Stored = tuple[Any, float]  # a value and when it expires, in milliseconds
 NEVER = float("inf")
 
 
 @dataclass(slots=True)
 class Memory:
-    """All that is remembered, by variable and key; and what time it is."""
+    """All state by variable and key, and the current time."""
 
     now_ms: int
     variables: dict[str, dict[Key, Any]] = field(default_factory=dict)
     timers: dict[Key, set[int]] = field(default_factory=dict)
 
     def due(self, until_ms: int) -> list[tuple[int, Key]]:
-        found = [(moment, key) for key, moments in self.timers.items() for moment in moments if moment <= until_ms]
-        return sorted(found, key=lambda each: each[0])
+        timers = [(moment, key) for key, moments in self.timers.items() for moment in moments if moment <= until_ms]
+        return sorted(timers, key=lambda each: each[0])
 
 
 @dataclass(slots=True)
 class MemoryHandle:
-    """What a State sees of it: one key at a time."""
+    """The handle that a State gets, for one key at a time."""
 
     memory: Memory
     key: Key = ()
@@ -60,8 +60,8 @@ class _Variable:
     def _until(self) -> float:
         return NEVER if self._ttl_ms is None else self._handle.memory.now_ms + self._ttl_ms
 
-    def _alive(self, kept: Kept) -> bool:
-        return kept[1] > self._handle.memory.now_ms
+    def _alive(self, stored: Stored) -> bool:
+        return stored[1] > self._handle.memory.now_ms
 
     def _here(self, empty: Callable[[], Any]) -> Any:
         return self._keys.setdefault(self._handle.key, empty())
@@ -75,8 +75,8 @@ class MemoryValue(_Variable):
         return self.get() is not None
 
     def get(self) -> Columns | None:
-        kept = self._keys.get(self._handle.key)
-        return kept[0] if kept and self._alive(kept) else None
+        stored = self._keys.get(self._handle.key)
+        return stored[0] if stored and self._alive(stored) else None
 
     def update(self, columns: Columns) -> None:
         self._keys[self._handle.key] = (columns, self._until())
@@ -87,7 +87,7 @@ class MemoryList(_Variable):
         return any(True for _ in self.get())
 
     def get(self) -> Iterator[Columns]:
-        return (kept[0] for kept in self._keys.get(self._handle.key, ()) if self._alive(kept))
+        return (stored[0] for stored in self._keys.get(self._handle.key, ()) if self._alive(stored))
 
     def appendList(self, items: list[Columns]) -> None:
         self._here(list).extend((columns, self._until()) for columns in items)
@@ -98,8 +98,8 @@ class MemoryMap(_Variable):
         return self.getValue(key) is not None
 
     def getValue(self, key: Columns) -> Columns | None:
-        kept = self._here(dict).get(key)
-        return kept[0] if kept and self._alive(kept) else None
+        stored = self._here(dict).get(key)
+        return stored[0] if stored and self._alive(stored) else None
 
     def updateValue(self, key: Columns, value: Columns) -> None:
         self._here(dict)[key] = (value, self._until())
@@ -108,4 +108,4 @@ class MemoryMap(_Variable):
         self._here(dict).pop(key, None)
 
     def iterator(self) -> Iterator[tuple[Columns, Columns]]:
-        return iter([(key, kept[0]) for key, kept in self._here(dict).items() if self._alive(kept)])
+        return iter([(key, stored[0]) for key, stored in self._here(dict).items() if self._alive(stored)])

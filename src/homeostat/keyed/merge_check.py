@@ -1,4 +1,4 @@
-"""Functions that build a result row by row or in parts: does it matter in which parts? Searched for by trying. Pure."""
+"""Tests whether functions that build a result from rows give the same result however the rows are cut into parts."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from typing import Any, NamedTuple
 
 from homeostat.core.errors import ConfigError
 
+# Random examples per law: more find rarer mistakes, but the check runs whenever a query is built. A choice.
 _TRIES = 60
+# Most rows of a part; short examples are tried first, because they are easier to read. A choice.
 _MOST_ROWS = 12
+# Numbers this close are equal: sums of fractions depend on their order in the last digits.
 _CLOSE = 1e-9
-_FIX = "the order and the parts in which rows come must not matter"
-_UNDERSTOOD = "give rows that it understands: samples=[…]"
-_KEPT = "name columns that hold what add and merge return"
-_FINISHED = "it must understand whatever add and merge return"
-_TOLD = "name columns that hold what finish returns"
-_COMPARED = "it must understand every result"
-_MEANING = "if these bytes mean the same, say what they mean: compare=…"
+_FIX = "make the result independent of the order of the rows and of how they are cut into parts"
+_FIX_ROWS = "pass rows that the functions can process: samples=[…]"
+_FIX_STATE = "declare state columns that can store what add and merge return"
+_FIX_FINISH = "make finish accept whatever add and merge return"
+_FIX_RESULT = "declare result columns that can store what finish returns"
+_FIX_COMPARE = "make compare accept every result"
+_FIX_BYTES = "if these bytes mean the same, pass a function that decodes them: compare=…"
 
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """`zero` makes what is there before any row, `add` adds a row to it, `merge` makes one of two, `finish` the result
-    of it. A `zero` that is no function is copied each time."""
+    """`zero` is the part before any row, `add` adds a row to a part, `merge` combines two parts, `finish` turns a part
+    into the result. A `zero` that is not a function is copied each time."""
 
     zero: Any
     add: Callable[[Any, Any], Any]
@@ -49,7 +52,7 @@ class Merging:
 
 
 class _Law(NamedTuple):
-    """Two ways to the same end, as functions of three parts and a row, and how both are written."""
+    """Two computations that must agree, as functions of three parts and a row, and a text that shows both."""
 
     name: str
     one: Callable[[Merging, Any, Any, Any, Any], Any]
@@ -74,31 +77,31 @@ _LAWS = (
         "merge is not commutative",
         lambda m, a, b, c, row: m.merge(a, b),
         lambda m, a, b, c, row: m.merge(b, a),
-        "merge({a}, {b}) is {x}, the other way round it is {y}",
+        "merge({a}, {b}) is {x}, but merge({b}, {a}) is {y}",
     ),
     _Law(
         "merge is not associative",
         lambda m, a, b, c, row: m.merge(m.merge(a, b), c),
         lambda m, a, b, c, row: m.merge(a, m.merge(b, c)),
-        "merge(merge({a}, {b}), {c}) is {x}, merge({a}, merge({b}, {c})) is {y}",
+        "merge(merge({a}, {b}), {c}) is {x}, but merge({a}, merge({b}, {c})) is {y}",
     ),
     _Law(
         "add and merge do not agree",
         lambda m, a, b, c, row: m.add(a, row),
         lambda m, a, b, c, row: m.merge(a, m.add(m.start(), row)),
-        "add({a}, {row}) is {x}, merge({a}, add(zero, {row})) is {y}",
+        "add({a}, {row}) is {x}, but merge({a}, add(zero, {row})) is {y}",
     ),
 )
 
 
 class _NotUnderstoodError(ConfigError):
-    """Nothing can be said with these rows."""
+    """The functions cannot process these rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """Functions that are tried on rows; `kept` is what the state makes of a part, `told` what columns make of a
-    result, `compare` what of it must be the same."""
+    """Functions to be tested. `kept` converts a part as the state does, `told` a result as its columns do. `compare`
+    returns what must be the same of two results."""
 
     merging: Merging
     where: str
@@ -107,44 +110,48 @@ class _Trial:
     compare: Callable[[Any], Any]
 
     def parts(self, rows: Sequence[Sequence[Any]]) -> list[Any]:
-        made = [self._named(_UNDERSTOOD).over(each) for each in rows]
-        if any(part is None for part in made) and self.merging.start() is not None:
-            raise _NotUnderstoodError("add returns nothing", where=self.where, fix="return what it has made")
-        return [self._tried(self.kept, "state", _KEPT)(part) for part in made]
+        parts = [self._wrapped_functions(_FIX_ROWS).over(each) for each in rows]
+        if any(part is None for part in parts) and self.merging.start() is not None:
+            raise _NotUnderstoodError("add returns None", where=self.where, fix="return the new part")
+        return [self._wrapped(self.kept, "state", _FIX_STATE)(part) for part in parts]
 
     def hold(self, law: _Law, parts: Sequence[Any], row: Any) -> None:
         def way(go: Callable[[Merging, Any, Any, Any, Any], Any]) -> Any:
-            # They may change what they are given.
+            # The functions may change their arguments.
             a, b, c = copy.deepcopy(parts)
-            return self._seen(go(self._named(_FIX), a, b, c, row))
+            return self._comparable(go(self._wrapped_functions(_FIX), a, b, c, row))
 
         one, other = way(law.one), way(law.other)
         if not alike(one, other):
-            told = dict(zip("abc", map(repr, parts), strict=True)) | {"row": repr(row)}
-            example = law.text.format(**told, x=repr(one), y=repr(other))
-            fix = _MEANING if isinstance(one, bytes | bytearray) else _FIX
+            names = dict(zip("abc", map(repr, parts), strict=True)) | {"row": repr(row)}
+            example = law.text.format(**names, x=repr(one), y=repr(other))
+            fix = _FIX_BYTES if isinstance(one, bytes | bytearray) else _FIX
             raise ConfigError(f"{law.name}: {example}", where=self.where, fix=fix)
 
-    def _seen(self, part: Any) -> Any:
-        """What comes of it."""
-        kept = self._tried(self.kept, "state", _KEPT)(part)
-        result = self._tried(self.merging.result, "finish", _FINISHED)(kept)
-        return self._tried(self.compare, "compare", _COMPARED)(self._tried(self.told, "result", _TOLD)(result))
+    def _comparable(self, part: Any) -> Any:
+        """The result of a part, as it is compared."""
+        kept = self._wrapped(self.kept, "state", _FIX_STATE)(part)
+        result = self._wrapped(self.merging.result, "finish", _FIX_FINISH)(kept)
+        return self._wrapped(self.compare, "compare", _FIX_COMPARE)(
+            self._wrapped(self.told, "result", _FIX_RESULT)(result)
+        )
 
-    def _named(self, fix: str) -> Merging:
-        """The functions, each of which says its name if it fails."""
-        add, merge = self._tried(self.merging.add, "add", fix), self._tried(self.merging.merge, "merge", fix)
+    def _wrapped_functions(self, fix: str) -> Merging:
+        """The functions, wrapped so that an error names the function that failed."""
+        add, merge = self._wrapped(self.merging.add, "add", fix), self._wrapped(self.merging.merge, "merge", fix)
         return replace(self.merging, add=add, merge=merge)
 
-    def _tried(self, call: Callable[..., Any], name: str, fix: str) -> Callable[..., Any]:
-        def tried(*given: Any) -> Any:
+    def _wrapped(self, call: Callable[..., Any], name: str, fix: str) -> Callable[..., Any]:
+        def wrapped(*arguments: Any) -> Any:
             try:
-                return call(*given)
+                return call(*arguments)
             except Exception as error:
-                told = f"{name} raises {type(error).__name__}: {error} (tried with {', '.join(map(repr, given))})"
-                raise _NotUnderstoodError(told, where=self.where, fix=fix) from error
+                message = (
+                    f"{name} raised {type(error).__name__}: {error} (called with {', '.join(map(repr, arguments))})"
+                )
+                raise _NotUnderstoodError(message, where=self.where, fix=fix) from error
 
-        return tried
+        return wrapped
 
 
 def require_mergeable(
@@ -157,11 +164,10 @@ def require_mergeable(
     told: Callable[[Any], Any] = lambda result: result,
     compare: Callable[[Any], Any] = lambda result: result,
 ) -> None:
-    """Refuses functions whose result depends on how rows are cut into parts, with the shortest example that was found.
+    """Raise ConfigError with a short example if the result depends on how rows are cut into parts.
 
-    Every sample is used. Rows in `perhaps` need not be understood, but if they are, the same must hold with them.
-    Results are the same if `compare` makes the same of them. Numbers need only be close: sums of fractions depend on
-    their order in the last digits.
+    Every sample is used. The functions may fail on rows in `perhaps`; if they do not, the laws must hold with them too.
+    Two results are equal if `compare` returns the same for both. Numbers need only be close.
     """
     trial = _Trial(merging, where, kept, told, compare)
     tries = [(trial.parts(rows), row) for rows, row in _drawn(samples)]
@@ -176,7 +182,7 @@ def require_mergeable(
 
 
 def _drawn(samples: Sequence[Any]) -> Iterator[tuple[list[list[Any]], Any]]:
-    """The rows of three parts and one row more, the fewest first; each sample as often as any other."""
+    """Rows of three parts and one more row, short parts first. Every sample is drawn equally often."""
     chance = random.Random(1)
     dealt = chain.from_iterable(chance.sample(samples, len(samples)) for _ in count())
     tries = max(_TRIES, len(samples) // 4)
@@ -202,7 +208,7 @@ def _close(one: Any, other: Any) -> bool:
 
 
 def examples(kind: str, chance: random.Random) -> Iterator[Any]:
-    """Values of one of Spark's simple types, without an end; none for another type."""
+    """Yield endless values of one of Spark's simple types; nothing for other types."""
     few = _FEW.get(kind)
     while few is not None:
         yield few(chance)

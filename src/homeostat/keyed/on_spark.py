@@ -1,5 +1,5 @@
 # ruff: noqa: N802, N803 - Spark's own names
-"""A State as Spark's stateful processor."""
+"""Runs a State as a stateful processor of Spark."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 def require_rocksdb(session: SparkSession, where: str) -> None:
     if session.conf.get(PROVIDER) != ROCKSDB:
         raise ConfigError(
-            "Spark keeps state that users write in RocksDB only",
+            "Spark requires the RocksDB state store for this state",
             where=where,
-            fix=f'spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
+            fix=f'set spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
         )
 
 

@@ -1,4 +1,4 @@
-"""State by key from three functions, and a combine step before it that spreads the work of hot keys."""
+"""State per key from three functions, with an optional combine step that spreads the work of hot keys."""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ if TYPE_CHECKING:
 
 STATE = "accumulator"
 PART, ROWS = "homeostat_part", "homeostat_rows"
+# Made-up rows that the functions are tested with. A choice.
 _SAMPLES = 40
-_MOST_PARTS = 100_000  # kept in memory on an instance
-_SIMPLE = "array, map, struct and variant columns cannot be keys: choose the fields that matter"
+# Keys that an instance combines in memory before it sends them on: more combine better and take more memory. A choice.
+_MOST_PARTS = 100_000
+# The share of columns that have a value in made-up rows with gaps. A choice.
+_FILLED = 0.5
+_SIMPLE = "array, map, struct and variant columns cannot be keys: choose one of their fields"
 _WHERE = "keyed"
 
 
 @dataclass(frozen=True)
 class Operator:
-    """What is needed on an executor. Of one column in `state` the value is kept for each key, of several a tuple."""
+    """What an executor needs. If `state` has one column, a part is its value, else a tuple."""
 
     merging: Merging
     keys: tuple[str, ...]
@@ -53,11 +57,11 @@ class Operator:
         return values[0] if len(self.state) == 1 else values
 
     def kept(self, part: Any) -> Any:
-        """As it comes back from the state."""
+        """Return a part as it is read back from the state."""
         return self.unpacked(self.packed(part))
 
     def told(self, result: Any) -> Any:
-        """As it comes out: of one column in `result` the value, of several a tuple."""
+        """Return a result as its columns store it: a value if there is one column, else a tuple."""
         values = state_columns.fitted(self.result, (result,) if len(self.result) == 1 else result)
         return values[0] if len(self.result) == 1 else values
 
@@ -82,16 +86,18 @@ def keyed(
     compare: Callable[[Any], Any] = lambda result: result,
     output_mode: str = "update",
 ) -> DataFrame:
-    """For every key what its rows add up to so far: the key's columns and those of `result`.
+    """Return the result of all rows of each key so far: the columns of the key and those of `result`.
 
-    `zero` (a value, or a function that makes one) is what a key has before its first row, `add` adds a row to it and
-    `merge` makes one of two. `state` names the columns that are kept, as "count BIGINT, total DOUBLE": one is the value
-    itself, several are a tuple. `finish` makes the columns of `result` of it; without it they are those of `state`.
+    `zero` (a value, or a function that returns one) is the state of a key before its first row, `add` adds a row to it
+    and `merge` combines two states. `state` declares the stored columns, such as "count BIGINT, total DOUBLE": one
+    column is the value itself, several are a tuple. `finish` turns the state into the columns of `result`; without it
+    they are those of `state`.
 
-    With a `spread` above 1 the rows of a batch are first added up on so many instances, whatever their keys, and only
-    what came out is merged into the state of each key. In which parts rows come must not matter, which is tried on
-    `samples` (or on made-up rows) when the query is built; what fails is refused with an example. `compare` says what
-    of a result must be the same, where not all of it need be: the bytes of a synopsis depend on the order of its items.
+    With a `spread` above 1 the rows of a batch are first combined on so many instances, whatever their keys, and only
+    the combined parts are merged into the state of each key. So the result must not depend on how rows are cut into
+    parts. This is tested on `samples` (or on made-up rows) when the query is built, and an error shows an example.
+    `compare` returns what must be the same of two results, if not everything: the bytes of a synopsis depend on the
+    order of its items.
     """
     require_rocksdb(rows.sparkSession, _WHERE)
     keys = (key,) if isinstance(key, str) else tuple(key)
@@ -111,23 +117,29 @@ def keyed(
     parts = _combined(rows, operator, instances) if combined else rows
     schema = _output(rows, operator)
     updated = parts.groupBy(*keys).transformWithState(_Processor(operator, combined), schema, output_mode, "None")
-    return (updated if not name else _told(updated, operator, name)).drop(ROWS)
+    return (updated if not name else _observed(updated, operator, name)).drop(ROWS)
 
 
 def _operator(rows: DataFrame, keys: tuple[str, ...], merging: Merging, state: str, result: str) -> Operator:
     if merging.finish is not None and not result:
-        raise ConfigError("finish has no columns", where=_WHERE, fix='name them: result="mean DOUBLE"')
+        raise ConfigError(
+            "finish is given, but result has no columns", where=_WHERE, fix='declare them, such as result="mean DOUBLE"'
+        )
     if merging.finish is None and result:
-        raise ConfigError("result has columns that nobody makes", where=_WHERE, fix="give finish, or leave result out")
+        raise ConfigError("result is given, but finish is not", where=_WHERE, fix="pass finish, or leave result out")
     for name in keys:
         if name not in rows.columns:
-            raise ConfigError(f"there is no column {name!r}", where=_WHERE, fix=f"one of {', '.join(rows.columns)}")
+            raise ConfigError(
+                f"there is no column {name!r}", where=_WHERE, fix=f"choose one of {', '.join(rows.columns)}"
+            )
         if rows.schema[name].dataType.typeName() in ("array", "map", "struct", "variant"):
-            raise ConfigError(f"{name!r} is no simple column", where=_WHERE, fix=_SIMPLE)
+            raise ConfigError(f"the column {name!r} cannot be a key", where=_WHERE, fix=_SIMPLE)
     kept = _columns(rows, state)
     shown = _columns(rows, result or state)
     if twice := set(keys) & set(shown.names):
-        raise ConfigError(f"{min(twice)!r} is a key and a result", where=_WHERE, fix="give the result another name")
+        raise ConfigError(
+            f"{min(twice)!r} is both a key and a result", where=_WHERE, fix="give the result another name"
+        )
     return Operator(merging, keys, kept, shown)
 
 
@@ -135,9 +147,11 @@ def _columns(rows: DataFrame, ddl: str) -> StructType:
     try:
         columns = rows.sparkSession._parse_ddl(ddl)
     except Exception as error:
-        raise ConfigError(f"{ddl!r} names no columns", where=_WHERE, fix='as "count BIGINT"') from error
+        raise ConfigError(
+            f"{ddl!r} does not declare columns", where=_WHERE, fix='write them as "count BIGINT"'
+        ) from error
     if not isinstance(columns, StructType) or not columns.names:
-        raise ConfigError(f"{ddl!r} names no columns", where=_WHERE, fix='as "count BIGINT"')
+        raise ConfigError(f"{ddl!r} does not declare columns", where=_WHERE, fix='write them as "count BIGINT"')
     return columns
 
 
@@ -149,12 +163,12 @@ def _output(rows: DataFrame, operator: Operator) -> StructType:
 def _instances(spread: int | Spread) -> int:
     instances = spread.instances if isinstance(spread, Spread) else spread
     if type(instances) is not int or instances < 1:
-        raise ConfigError(f"spread = {instances!r} is not a whole number of at least 1", where=_WHERE)
+        raise ConfigError(f"spread must be a whole number of at least 1, not {instances!r}", where=_WHERE)
     return instances
 
 
 def _made_up(schema: StructType) -> list[Row]:
-    """Rows with something in every column of a simple type, and nothing in the others."""
+    """Rows with a value in every column of a simple type, and None in the others."""
     chance = random.Random(1)
     columns = [examples(field.dataType.typeName(), chance) for field in schema]
     return [
@@ -164,18 +178,23 @@ def _made_up(schema: StructType) -> list[Row]:
 
 
 def _sparse(rows: Sequence[Row], keys: Sequence[str]) -> list[Row]:
-    """The same rows with nothing in every second column."""
+    """The same rows with None in about half of the columns."""
     chance = random.Random(2)
     return [
-        Row(**{name: value if name in keys or chance.random() < 0.5 else None for name, value in row.asDict().items()})
+        Row(
+            **{
+                name: value if name in keys or chance.random() < _FILLED else None
+                for name, value in row.asDict().items()
+            }
+        )
         for row in rows
     ]
 
 
 def _combined(rows: DataFrame, operator: Operator, instances: int) -> DataFrame:
-    """What the rows of each key add up to on each of so many instances, among which Spark deals the rows in turn.
+    """Combine the rows of each key on each of `instances` instances. Spark distributes the rows round-robin.
 
-    Dealing needs no knowledge of what is hot, and Spark deals the same way again if it must repeat a task.
+    This needs no knowledge of hot keys, and Spark distributes the same way again if it repeats a task.
     """
     keys = [rows.schema[name] for name in operator.keys]
     schema = StructType([*keys, StructField(PART, BinaryType()), StructField(ROWS, LongType())])
@@ -213,14 +232,14 @@ def _adder(operator: Operator) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 
 
 def _rows(batch: pa.RecordBatch, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Row]]:
-    """With the same values as transformWithState gives: `add` must not see a difference."""
+    """Rows with the same values as in transformWithState, so that `add` sees no difference."""
     made, places = Row(*batch.schema.names), [batch.schema.get_field_index(name) for name in keys]
     for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
         yield tuple(values[place] for place in places), made(*values)
 
 
 class _Processor(StatefulProcessor):
-    """Adds rows to the state of their key, or merges parts of them into it."""
+    """Adds rows to the state of their key, or merges combined parts into it."""
 
     def __init__(self, operator: Operator, combined: bool) -> None:
         self._operator, self._combined = operator, combined
@@ -248,9 +267,11 @@ class _Processor(StatefulProcessor):
         """Nothing to release."""
 
 
-def _told(updated: DataFrame, operator: Operator, name: str) -> DataFrame:
-    """How many rows the batch had, and how many of them the largest keys: an operator sees all rows of a key together,
-    so that this takes a few numbers of memory and a comparison per key, and no sketch could tell it better."""
+def _observed(updated: DataFrame, operator: Operator, name: str) -> DataFrame:
+    """Report how many rows the batch had, and how many its largest keys had.
+
+    The operator sees all rows of a key together, so exact counts cost one comparison per key.
+    """
     return updated.observe(
         KEYS_METRIC + name,
         f.sum(ROWS).alias("rows"),
@@ -261,7 +282,7 @@ def _told(updated: DataFrame, operator: Operator, name: str) -> DataFrame:
 
 
 def _most(version: str) -> list[Column]:
-    """The rows of the largest keys, from the first on, as one text; Spark before 4.2 cannot tell more than one."""
+    """The rows of the largest keys as one string, largest first. Spark before 4.2 can report only one."""
     if release(version) < (4, 2):
         return []
     rows = f.col(ROWS)

@@ -1,4 +1,4 @@
-"""`hs.State`: variables, handlers and timers on one class; and what runs it key by key, on Spark as in memory."""
+"""`hs.State`: variables, handlers and timers in one class, and the runtime that calls it for each key."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Emitted = Iterable[tuple[Any, ...]] | None
 
 
 class State:
-    """What is remembered of each key, and what happens when rows or a timer come.
+    """The state of each key, and what to do when rows arrive or a timer fires.
 
-    A subclass declares its variables, says in `emits` which columns come out ("user STRING, clicks BIGINT"), and yields
-    tuples of these. `time` is "event" where timers follow the watermark; else they follow the clock.
+    A subclass declares its variables, declares its output columns in `emits` ("user STRING, clicks BIGINT"), and yields
+    tuples of these. `time` is "event" if timers follow the watermark; otherwise they follow the clock.
     """
 
     emits: ClassVar[str] = ""
@@ -33,26 +33,26 @@ class State:
     _bound: Runtime | None = None
 
     def on_rows(self, key: Any, rows: Iterator[Any]) -> Emitted:
-        """The rows of a batch that have this key; a key of several columns is a tuple."""
+        """Handle the rows of a batch with this key. A key of several columns is a tuple."""
         raise NotImplementedError
 
     def on_timer(self, key: Any, at_ms: int) -> Emitted:
-        """A timer of this key has come; it was set for this moment."""
+        """Handle a timer of this key that was set for `at_ms`."""
         raise NotImplementedError
 
     def over(self, grouped: GroupedData) -> DataFrame:
-        """On Spark: `Sessions().over(clicks.groupBy("user"))`."""
+        """Run the state on Spark: `Sessions().over(clicks.groupBy("user"))`."""
         from homeostat.keyed import on_spark
 
         return on_spark.over(self, grouped)
 
     @property
     def now_ms(self) -> int:
-        """When this batch began; in event time the watermark. In milliseconds since 1970."""
+        """The start of this batch, or the watermark in event time, in milliseconds since 1970."""
         return self._runtime.now_ms
 
     def wake(self, after: str, *, since: datetime | int | None = None) -> None:
-        """Set a timer so long after a moment: now, unless another one is named."""
+        """Set a timer `after` a duration, counted from `since`; by default from now."""
         self._runtime.wake(after, since)
 
     def sleep(self) -> None:
@@ -62,21 +62,23 @@ class State:
 
     @property
     def timers(self) -> list[int]:
-        """For when the timers of this key are set."""
+        """The times of the timers of this key, in milliseconds."""
         return sorted(self._runtime.handle.listTimers())
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """What is not declared would be seen by other keys, and lost with the task."""
+        """Refuse undeclared attributes: they would be shared by all keys and lost with the task."""
         if self._bound is not None and name not in self._bound.cells:
             cls = type(self).__name__
-            raise HomeostatError(f"{cls}.{name} is not declared", fix=f"{name} = hs.Value(…) in the class")
+            raise HomeostatError(f"{cls}.{name} is not declared", fix=f"add `{name} = hs.Value(…)` to the class")
         super().__setattr__(name, value)
 
     @property
     def _runtime(self) -> Runtime:
         if self._bound is None:
             name = type(self).__name__
-            raise HomeostatError(f"{name} has no state here", fix=f"{name}().over(rows.groupBy(…)) or a Rehearsal")
+            raise HomeostatError(
+                f"{name} has state only in its handlers", fix=f"run {name}().over(rows.groupBy(…)), or use a Rehearsal"
+            )
         return self._bound
 
     def __init_subclass__(cls, **rest: Any) -> None:
@@ -85,7 +87,7 @@ class State:
 
 
 class Runtime:
-    """A State on a handle of its own: Spark's, or one in memory."""
+    """Runs a State on a handle: Spark's, or one in memory."""
 
     def __init__(self, state: State, handle: StatefulProcessorHandle) -> None:
         self._state, self.handle = state, handle
@@ -104,15 +106,19 @@ class Runtime:
     def now_ms(self) -> int:
         if self._now_ms < 0:
             name = type(self._state).__name__
-            raise HomeostatError(f"{name} asks for the time and is told none", fix=f'time = "{PROCESSING}" in {name}')
+            raise HomeostatError(
+                f"{name} needs the time, but declares none", fix=f'add time = "{PROCESSING}" to {name}'
+            )
         return self._now_ms
 
     def wake(self, after: str, since: datetime | int | None) -> None:
         name = type(self._state).__name__
         if type(self._state).on_timer is State.on_timer:
-            raise HomeostatError(f"{name} sets a timer and has no on_timer", fix="define on_timer(self, key, at_ms)")
+            raise HomeostatError(f"{name} sets a timer, but has no on_timer", fix="define on_timer(self, key, at_ms)")
         if since is None and self._state.time == EVENT:
-            raise HomeostatError(f"in event time {name} must say since when", fix='such as wake("10 s", since=row.at)')
+            raise HomeostatError(
+                f"in event time, wake of {name} needs the argument since", fix='write wake("10 s", since=row.at)'
+            )
         if since is None:
             since = self.now_ms
         elif isinstance(since, datetime):
@@ -138,18 +144,20 @@ class Runtime:
         columns = self.columns
         if not isinstance(row, tuple) or len(row) != len(columns):
             name = type(self._state).__name__
-            raise HomeostatError(f"{name} yields {row!r}", fix=f"a tuple of {', '.join(columns)}, as `emits` says")
+            raise HomeostatError(
+                f"{name} yields {row!r}, which does not match `emits`", fix=f"yield a tuple of {', '.join(columns)}"
+            )
         return row
 
 
 def kinds_of(cls: type[State]) -> list[Kind]:
-    """The variables of a class and of those it builds on, each name once."""
-    found = {name: each for base in reversed(cls.__mro__) for name, each in vars(base).items()}
-    return [each for each in found.values() if isinstance(each, Kind)]
+    """Return the variables of a class and its base classes, each name once."""
+    attributes = {name: each for base in reversed(cls.__mro__) for name, each in vars(base).items()}
+    return [each for each in attributes.values() if isinstance(each, Kind)]
 
 
 def time_mode(cls: type[State]) -> str:
-    """Spark's name for the time that a class lives in. With a clock a query runs on without rows, so only at need."""
+    """Return Spark's time mode for a class. With processing time a query runs even without rows, so only if needed."""
     if cls.time == EVENT:
         return "EventTime"
     needs_clock = cls.time == PROCESSING or cls.on_timer is not State.on_timer
@@ -163,17 +171,21 @@ def _plain(key: tuple[Any, ...]) -> Any:
 def _check(cls: type[State]) -> None:
     kinds, name = kinds_of(cls), cls.__name__
     if cls.time not in (None, PROCESSING, EVENT):
-        raise ConfigError(f"{cls.time!r} is no time", where=f"{name}.time", fix=f"{PROCESSING!r} or {EVENT!r}")
+        raise ConfigError(f"time cannot be {cls.time!r}", where=f"{name}.time", fix=f"use {PROCESSING!r} or {EVENT!r}")
     for kind in kinds:
         if hasattr(State, kind.name) or kind.name.startswith("_"):
-            raise ConfigError("a variable cannot have this name", where=f"{name}.{kind.name}", fix="choose another")
+            raise ConfigError(
+                "this name is reserved", where=f"{name}.{kind.name}", fix="choose another name for the variable"
+            )
         if kind.ttl_ms and cls.time == EVENT:
             raise ConfigError(
-                "Spark has a time to live by the clock only, not in event time",
+                "a time to live follows the clock, so Spark does not allow it in event time",
                 where=f"{name}.{kind.name}",
-                fix="clear it in on_timer",
+                fix="clear the variable in on_timer",
             )
     if cls.emits:
         column_names(cls.emits)
     elif cls.on_rows is not State.on_rows:
-        raise ConfigError("no columns come out", where=name, fix='name them: emits = "user STRING, clicks BIGINT"')
+        raise ConfigError(
+            "emits declares no output columns", where=name, fix='add emits = "user STRING, clicks BIGINT"'
+        )

@@ -1,4 +1,4 @@
-"""A State run in memory as Spark would run it: batch by batch, with timers, times to live and watermarks."""
+"""Runs a State in memory as Spark would: batch by batch, with timers, times to live and watermarks."""
 
 from __future__ import annotations
 
@@ -20,18 +20,24 @@ Emitted = list[tuple[Any, ...]]
 
 
 class Rehearsal(Generic[S]):
-    """`feed` gives it a batch of rows, `advance` lets time pass, `rehearsal[key]` is the state of a key.
+    """`feed` runs a batch of rows, `advance` lets time pass, `rehearsal[key]` is the state of a key.
 
-    Both return what the State emits, key by key in the order in which these first came. `key` names the columns that
-    Spark would group by. In event time name that column too, and by how much the watermark trails it.
+    Both return what the State emits, by key in the order of first arrival. `key` names the columns that Spark would
+    group by. In event time also pass the column of the time, and the delay of the watermark.
     """
 
     def __init__(
         self, state: S, *, key: str | Sequence[str], event_time: str | None = None, delay: str | None = None
     ) -> None:
         if (state.time == EVENT) != (event_time is not None):
-            need = "name the column that has it" if event_time is None else 'it needs time = "event"'
-            raise ConfigError(f"{type(state).__name__} and event time", where="event_time", fix=need)
+            name = type(state).__name__
+            if event_time is None:
+                raise ConfigError(
+                    f"{name} uses event time", where="event_time", fix="name the column of the event time"
+                )
+            raise ConfigError(
+                f"{name} does not use event time", where="event_time", fix=f'add time = "event" to {name}'
+            )
         self._state = state
         self._key = (key,) if isinstance(key, str) else tuple(key)
         self._event_time = event_time
@@ -42,8 +48,8 @@ class Rehearsal(Generic[S]):
         self._runtime = _runtime(copy(state), self._handle)
 
     def feed(self, *rows: Mapping[str, Any], after: str | None = None) -> Emitted:
-        """One batch, so long after the last; in event time also the one without rows that follows when the watermark
-        has moved.
+        """Run one batch, `after` a duration since the last. In event time also run the empty batch that follows when
+        the watermark has moved.
         """
         self._memory.now_ms += milliseconds(after, "after") if after else 0
         emitted: Emitted = []
@@ -52,18 +58,18 @@ class Rehearsal(Generic[S]):
             emitted += self._runtime.rows(key, iter(group), self._now_ms)
         emitted += self._timers()
         if self._event_time is not None and rows:
-            seen = max(_ms(row[self._event_time]) for row in rows)
-            emitted += self._watermark(seen - self._delay_ms)
+            newest_ms = max(_ms(row[self._event_time]) for row in rows)
+            emitted += self._watermark(newest_ms - self._delay_ms)
         return emitted
 
     def advance(self, duration: str) -> Emitted:
-        """So much time passes without rows; in event time the watermark moves on by as much."""
+        """Let time pass without rows. In event time the watermark moves by as much."""
         if self._event_time is None:
             return self.feed(after=duration)
         return self._watermark(self._watermark_ms + milliseconds(duration, "advance"))
 
     def __getitem__(self, key: Any) -> S:
-        """The state of this key, to be read."""
+        """Return the state of this key, for reading."""
         state = copy(self._state)
         runtime = _runtime(state, MemoryHandle(self._memory, key if isinstance(key, tuple) else (key,)))
         runtime.begin(self._now_ms)
@@ -88,7 +94,7 @@ class Rehearsal(Generic[S]):
         return self._timers()
 
     def _timers(self) -> Emitted:
-        """Those that are due now; what they set anew waits for the next batch."""
+        """Fire the timers that are due. Timers that they set wait for the next batch."""
         emitted: Emitted = []
         for moment, key in self._memory.due(self._now_ms):
             self._handle.key = key
@@ -98,7 +104,7 @@ class Rehearsal(Generic[S]):
 
 
 class Row(tuple[Any, ...]):
-    """As Spark's: `row.user`, `row["user"]` and `row[0]`."""
+    """Like Spark's Row: `row.user`, `row["user"]` and `row[0]`."""
 
     _names: tuple[str, ...]
 

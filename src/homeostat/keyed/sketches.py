@@ -1,6 +1,6 @@
-"""Summaries of bounded size, on Apache DataSketches: of what was added each tells one thing, with a known error.
+"""Summaries of bounded size, on Apache DataSketches. Each answers one question about its items, with a known error.
 
-Their bytes are those that Spark's own functions read: `hll_sketch_estimate`, `hll_union_agg`, `kll_sketch_…_double`.
+Spark's own functions can read their bytes: `hll_sketch_estimate`, `hll_union_agg`, `kll_sketch_…_double`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class Summary(Protocol):
     changed: bool
 
     def add(self, item: Any) -> None:
-        """None adds nothing."""
+        """Add an item. None is ignored."""
 
     def merge(self, other: Self) -> None:
-        """As if all that went into the other had been added here."""
+        """Add everything that was added to another summary."""
 
     def packed(self) -> bytes: ...
 
@@ -37,14 +37,14 @@ class DistinctSummary:
     def __init__(self, lg_k: int, packed: bytes = b"") -> None:
         self._lib, self._lg_k, self.changed = library(), lg_k, False
         self._type = self._lib.tgt_hll_type.HLL_8
-        made = self._lib.hll_sketch.deserialize(packed) if packed else self._lib.hll_sketch(lg_k, self._type)
-        self._sketch = made
+        sketch = self._lib.hll_sketch.deserialize(packed) if packed else self._lib.hll_sketch(lg_k, self._type)
+        self._sketch = sketch
 
     def add(self, item: str | int | float | None) -> None:
-        """An empty text adds nothing either, which is how DataSketches has it everywhere."""
+        """Add an item. None and empty strings are ignored, as everywhere in DataSketches."""
         if isinstance(item, int) and item not in LONG:
-            # It would be taken for a float, as would others near it.
-            raise TypeError(f"a distinct count cannot keep {item!r}")
+            # It would be rounded to a float and confused with its neighbours.
+            raise TypeError(f"a distinct count cannot store {item!r}, which exceeds 64 bits")
         if item is not None:
             self._sketch.update(item)
             self.changed = True
@@ -57,23 +57,23 @@ class DistinctSummary:
         self.changed = True
 
     def packed(self) -> bytes:
-        found: bytes = self._sketch.serialize_compact()
-        return found
+        data: bytes = self._sketch.serialize_compact()
+        return data
 
     @property
     def estimate(self) -> float:
-        """How many different ones."""
-        # A sketch that was never merged would be read in another way. Merged with itself it is read as all others are,
-        # so that in which parts the items came makes no difference.
+        """The number of distinct items."""
+        # A sketch that was never merged is estimated in another way. Merging it with itself makes the estimate
+        # independent of how the items were cut into parts.
         union = self._lib.hll_union(self._lg_k)
         union.update(self._sketch)
         union.update(self._sketch)
-        found: float = union.get_estimate()
-        return found
+        count: float = union.get_estimate()
+        return count
 
 
 class _Merged:
-    """A sketch that takes in another by itself."""
+    """A sketch that can merge another one directly."""
 
     _sketch: Any
     changed: bool
@@ -83,8 +83,8 @@ class _Merged:
         self.changed = True
 
     def packed(self) -> bytes:
-        found: bytes = self._sketch.serialize()
-        return found
+        data: bytes = self._sketch.serialize()
+        return data
 
 
 class QuantilesSummary(_Merged):
@@ -99,15 +99,15 @@ class QuantilesSummary(_Merged):
 
     @property
     def count(self) -> int:
-        found: int = self._sketch.n
-        return found
+        number: int = self._sketch.n
+        return number
 
     def at(self, rank: float) -> float | None:
-        """The value below which this share of the values lies: `at(0.5)` is the median. None if there are none."""
+        """Return the value below which this share of the values lies: `at(0.5)` is the median; None if empty."""
         return None if self._sketch.is_empty() else float(self._sketch.get_quantile(rank))
 
     def rank(self, value: float) -> float | None:
-        """The share of the values that lies below this one."""
+        """Return the share of the values below this one."""
         return None if self._sketch.is_empty() else float(self._sketch.get_rank(value))
 
 
@@ -130,12 +130,12 @@ class HittersSummary(_Merged, Generic[T]):
 
     @property
     def total(self) -> int:
-        """How often anything was added."""
-        found: int = self._sketch.total_weight
-        return found
+        """How many items were added."""
+        number: int = self._sketch.total_weight
+        return number
 
     def top(self, n: int | None = None) -> list[Hitter]:
-        """The most frequent first. Whatever has a larger share of the total than the error is among them."""
+        """Return the most frequent items first. They include every item whose share of the total exceeds the error."""
         every = self._lib.frequent_items_error_type.NO_FALSE_NEGATIVES
-        found = [Hitter(self._kind(item), low, high) for item, _, low, high in self._sketch.get_frequent_items(every)]
-        return sorted(found, key=lambda hitter: (-hitter.at_most, hitter.item))[:n]
+        hitters = [Hitter(self._kind(item), low, high) for item, _, low, high in self._sketch.get_frequent_items(every)]
+        return sorted(hitters, key=lambda hitter: (-hitter.at_most, hitter.item))[:n]

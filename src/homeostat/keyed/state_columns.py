@@ -1,5 +1,8 @@
-"""Values on their way into the columns of a state and back. What does not fit a column Spark keeps as NULL and says
-nothing: here it is made to fit where nothing is lost, and refused elsewhere. However deep it lies in others."""
+"""Converts values to and from the columns of a state.
+
+Spark silently stores NULL for a value that does not fit its column. Here a value is converted if nothing is lost, and
+refused otherwise, also within arrays, maps and structs.
+"""
 
 from __future__ import annotations
 
@@ -32,23 +35,23 @@ from homeostat.keyed.column_types import EPOCH, MICROSECOND
 
 
 def stored(columns: StructType) -> StructType:
-    """As Spark keeps them: of a TIMESTAMP it would give back the local time, which cannot be compared with that of a
-    row, and is that of two moments in autumn."""
+    """Return the types that are stored. A TIMESTAMP becomes a number: Spark would return it as local time, which cannot
+    be compared with that of a row and is ambiguous when clocks go back."""
     return StructType([StructField(each.name, _stored(each.dataType)) for each in columns])
 
 
 def packed(columns: StructType, values: Sequence[Any]) -> tuple[Any, ...]:
     if not isinstance(values, list | tuple) or len(values) != len(columns):
-        raise TypeError(f"{values!r} is not one value for each of {', '.join(columns.names)}")
+        raise TypeError(f"expected one value for each of {', '.join(columns.names)}, not {values!r}")
     return tuple(map(_in_column, columns, values))
 
 
-def unpacked(columns: StructType, kept: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(_unpacked(each.dataType, value) for each, value in zip(columns, kept, strict=True))
+def unpacked(columns: StructType, stored_values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(_unpacked(each.dataType, value) for each, value in zip(columns, stored_values, strict=True))
 
 
 def fitted(columns: StructType, values: Sequence[Any]) -> tuple[Any, ...]:
-    """As they would come back."""
+    """Return the values as they are read back."""
     return unpacked(columns, packed(columns, values))
 
 
@@ -66,12 +69,12 @@ def _in_column(column: StructField, value: Any) -> Any:
     try:
         return _packed(column.dataType, value)
     except (TypeError, ValueError):
-        told = f"{column.name} {column.dataType.simpleString().upper()}"
-        raise TypeError(f"{told} cannot keep {value!r}") from None
+        description = f"{column.name} {column.dataType.simpleString().upper()}"
+        raise TypeError(f"the column {description} cannot store {value!r}") from None
 
 
 def _packed(kind: DataType, value: Any) -> Any:
-    if hasattr(value, "tolist"):  # of NumPy
+    if hasattr(value, "tolist"):  # a NumPy value
         value = value.tolist()
     if isinstance(kind, ArrayType) and isinstance(value, list | tuple):
         return [_packed(kind.elementType, each) for each in value]
@@ -84,7 +87,7 @@ def _packed(kind: DataType, value: Any) -> Any:
 
 def _in_order(kind: StructType, value: Mapping[str, Any]) -> list[Any]:
     if value.keys() != set(kind.names):
-        raise TypeError(f"{value!r} has not the fields {', '.join(kind.names)}")
+        raise TypeError(f"expected the fields {', '.join(kind.names)}, not {value!r}")
     return [value[name] for name in kind.names]
 
 
@@ -97,12 +100,12 @@ def _simple(kind: DataType, value: Any) -> Any:
     if value is None:
         return None
     if not _whole(kind, value):
-        raise TypeError(f"{value!r} is of another type")
+        raise TypeError(f"{value!r} has another type")
     return (value.astimezone(UTC) - EPOCH) // MICROSECOND if isinstance(kind, TimestampType) else value
 
 
 def _whole(kind: DataType, value: Any) -> bool:
-    """Spark's own check lets anything be a text, and the time of day of a date be lost."""
+    """Spark's own check accepts anything as a string, and drops the time of day of a date."""
     if isinstance(kind, StringType | CharType | VarcharType):
         return type(value) is str
     return type(value) is date or not isinstance(kind, DateType)

@@ -1,6 +1,6 @@
-"""Synopses: variables for where exactness is not needed, with bounded memory and a stated error.
+"""Synopses: approximate variables with bounded memory and a stated error.
 
-Each is a variable of a State, and also the functions that make one of parts: `zero`, `add`, `merge`, `read`.
+Each is a variable of a State. It also has the functions for `keyed`: `zero`, `add`, `merge` and `read`.
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Summary)
 T = TypeVar("T", bound=str | int)
 
-ITEM_BYTES = 64  # of a heavy hitter's name, in the memory that is stated
+# The length of a heavy hitter's name that `memory_bytes` assumes. A choice.
+ITEM_BYTES = 64
+# The sizes that DataSketches allows.
 _LG_K = range(4, 22)
 _K = range(8, 65_536)
 _LG_SIZE = range(3, 27)
-_LEVELS = 40  # of a KLL sketch after 10^12 values and more
-_LOWEST_LEVEL = 8
+# Levels of a KLL sketch after 10^12 values, and the size of the smallest level. From DataSketches.
+_LEVELS, _LOWEST_LEVEL = 40, 8
 
 
 class Synopsis(Kind, Generic[S]):
-    """`error` is what is stated, `memory_bytes` the most that the state of a key takes, however much is added."""
+    """`error` is the stated error, `memory_bytes` the most that the state of a key takes, however much is added."""
 
     def __init__(self, error: float, ttl: str | None) -> None:
         super().__init__(ttl)
         if not 0 < error < 1:
-            raise ConfigError(f"must be a share between 0 and 1, not {error:g}", where="error", fix="such as 0.02")
+            raise ConfigError(f"must be between 0 and 1, not {error:g}", where="error", fix="use a share such as 0.02")
         self.error = error
 
     @property
@@ -63,12 +65,12 @@ class Synopsis(Kind, Generic[S]):
         return _SummaryCell(handle.getValueState(self.name, "summary BINARY", self.ttl_ms), self)
 
     def __get__(self, state: object, owner: type) -> S:
-        found: S = self.cell(state).get()
-        return found
+        summary: S = self.cell(state).get()
+        return summary
 
 
 class Distinct(Synopsis[DistinctSummary]):
-    """How many different items: within `error` of the truth, relative to it, in 95 of 100 cases."""
+    """The number of distinct items, with a relative error of at most `error` in 95 of 100 cases."""
 
     def __init__(self, error: float = 0.02, *, ttl: str | None = None) -> None:
         super().__init__(error, ttl)
@@ -79,8 +81,8 @@ class Distinct(Synopsis[DistinctSummary]):
     @property
     def memory_bytes(self) -> int:
         lib = library()
-        found: int = lib.hll_sketch.get_max_updatable_serialization_bytes(self._lg_k, lib.tgt_hll_type.HLL_8)
-        return found
+        size: int = lib.hll_sketch.get_max_updatable_serialization_bytes(self._lg_k, lib.tgt_hll_type.HLL_8)
+        return size
 
     @cached_property
     def _lg_k(self) -> int:
@@ -89,7 +91,7 @@ class Distinct(Synopsis[DistinctSummary]):
 
 
 class Quantiles(Synopsis[QuantilesSummary]):
-    """Where values lie: the rank of a quantile is within `error` of the one asked for, but once in a million."""
+    """Quantiles of values. The rank of an answer is within `error` of the requested one, except once in a million."""
 
     def __init__(self, error: float = 0.01, *, ttl: str | None = None) -> None:
         super().__init__(error, ttl)
@@ -99,17 +101,19 @@ class Quantiles(Synopsis[QuantilesSummary]):
 
     @property
     def memory_bytes(self) -> int:
-        values = 3 * self._k + _LEVELS * _LOWEST_LEVEL  # levels shrink by a third each, down to the smallest there is
+        values = (
+            3 * self._k + _LEVELS * _LOWEST_LEVEL
+        )  # each level is a third smaller than the one before, down to the smallest
         return 8 * (values + 2) + 4 * _LEVELS + 24
 
     @cached_property
     def _k(self) -> int:
-        error_of = library().kll_doubles_sketch.get_normalized_rank_error  # exceeded in one case of a hundred
+        error_of = library().kll_doubles_sketch.get_normalized_rank_error  # exceeded once in a hundred cases
         return _smallest(_K, self.error, lambda k: 2 * error_of(k, False))
 
 
 class HeavyHitters(Synopsis[HittersSummary[T]]):
-    """What comes most often: a count is wrong by at most `error` of all that was added, always."""
+    """The most frequent items. A count is wrong by at most `error` × the number of items, always."""
 
     def __init__(self, kind: type[T], error: float = 0.001, *, ttl: str | None = None) -> None:
         super().__init__(error, ttl)
@@ -120,7 +124,7 @@ class HeavyHitters(Synopsis[HittersSummary[T]]):
 
     @property
     def memory_bytes(self) -> int:
-        """With items of at most 64 bytes."""
+        """For items of at most `ITEM_BYTES` bytes."""
         return 3 * (1 << self._lg_size) // 4 * (8 + 4 + ITEM_BYTES) + 32
 
     @cached_property
@@ -130,7 +134,7 @@ class HeavyHitters(Synopsis[HittersSummary[T]]):
 
 
 class _SummaryCell(Generic[S]):
-    """The summary is made of its bytes once a call, and back once at its end if anything was added."""
+    """Reads the summary from its bytes once per call, and writes it once at the end if anything was added."""
 
     def __init__(self, store: ValueState, synopsis: Synopsis[S]) -> None:
         self._store, self._synopsis = store, synopsis
@@ -141,8 +145,8 @@ class _SummaryCell(Generic[S]):
 
     def get(self) -> S:
         if self._summary is None:
-            kept = self._store.get() if self._store.exists() else None
-            self._summary = self._synopsis.read(kept[0] if kept else b"")
+            stored = self._store.get() if self._store.exists() else None
+            self._summary = self._synopsis.read(stored[0] if stored else b"")
         return self._summary
 
     def clear(self) -> None:
@@ -155,8 +159,10 @@ class _SummaryCell(Generic[S]):
 
 
 def _smallest(sizes: range, error: float, error_of: Any) -> int:
-    """The smallest size with at most this error: the larger a sketch, the smaller its error."""
+    """The smallest size with at most this error. A larger sketch has a smaller error."""
     place = bisect_left(sizes, True, key=lambda size: error_of(size) <= error)
     if place == len(sizes):
-        raise ConfigError(f"an error of {error:g} is out of reach", fix=f"{error_of(sizes[-1]):.2g} or more")
+        raise ConfigError(
+            f"no sketch has an error as small as {error:g}", where="error", fix=f"use {error_of(sizes[-1]):.2g} or more"
+        )
     return sizes[place]

@@ -19,7 +19,7 @@ V = TypeVar("V")
 
 
 class Kind:
-    """One variable, kept for each key. After `ttl` without a write it is gone; of a list or a map each entry is."""
+    """A variable of each key. It expires `ttl` after its last write; in a list or map each entry does."""
 
     def __init__(self, ttl: str | None) -> None:
         self.ttl_ms = None if ttl is None else milliseconds(ttl, "ttl")
@@ -32,7 +32,7 @@ class Kind:
 
     def cell(self, state: Any) -> Any:
         if state is None:
-            raise AttributeError(f"{self.name} is kept for each key: the class has none")
+            raise AttributeError(f"{self.name} exists per key: read it in a handler, not on the class")
         return state._runtime.cells[self.name]
 
     def __delete__(self, state: object) -> None:
@@ -40,7 +40,7 @@ class Kind:
 
 
 class Value(Kind, Generic[T]):
-    """A value: read it, assign it, `del` it. Where there is none it is `start`, or None."""
+    """A value that you read, assign and `del`. Before the first assignment it is `start`, or None."""
 
     @overload
     def __init__(self: Value[T | None], kind: type[T], *, ttl: str | None = None) -> None: ...
@@ -55,21 +55,21 @@ class Value(Kind, Generic[T]):
         return ValueCell(handle.getValueState(self.name, self._codec.ddl, self.ttl_ms), self._codec)
 
     def __get__(self, state: object, owner: type) -> T:
-        kept = self.cell(state).get()
-        found: T = self._start if kept is None else kept
-        return found
+        stored = self.cell(state).get()
+        value: T = self._start if stored is None else stored
+        return value
 
     def __set__(self, state: object, value: T) -> None:
         self.cell(state).set(value)
 
 
-def Count(*, ttl: str | None = None) -> Value[int]:  # noqa: N802 - reads as a kind of variable
+def Count(*, ttl: str | None = None) -> Value[int]:  # noqa: N802 - used like a class
     """A number that starts at 0: `self.clicks += 1`."""
     return Value(int, 0, ttl=ttl)
 
 
 class List(Kind, Generic[T]):
-    """A list: append, extend, go through it, assign another; each item has a time to live of its own."""
+    """A list: append, extend, iterate, assign another. Each item has its own time to live."""
 
     def __init__(self, kind: type[T], *, ttl: str | None = None) -> None:
         super().__init__(ttl)
@@ -87,7 +87,7 @@ class List(Kind, Generic[T]):
 
 
 class Map(Kind, Generic[K, V]):
-    """A dictionary; each entry has a time to live of its own."""
+    """A dictionary. Each entry has its own time to live."""
 
     def __init__(self, keys: type[K], values: type[V], *, ttl: str | None = None) -> None:
         super().__init__(ttl)
@@ -108,7 +108,7 @@ class Map(Kind, Generic[K, V]):
 
 
 class Counts(Map[K, int]):
-    """How often each was seen: `self.words[word] += 1`, `self.words.most_common(10)`."""
+    """How often each key was counted: `self.words[word] += 1`, `self.words.most_common(10)`."""
 
     def __init__(self, keys: type[K], *, ttl: str | None = None) -> None:
         super().__init__(keys, int, ttl=ttl)
@@ -123,9 +123,9 @@ class Counts(Map[K, int]):
 
 def milliseconds(duration: str, where: str) -> int:
     try:
-        found = round(parse_duration(duration) * 1000)
+        ms = round(parse_duration(duration) * 1000)
     except UnitError as error:
         raise ConfigError(str(error), where=where) from None
-    if found < 1:
-        raise ConfigError(f"must be at least 1 ms, not {duration!r}", where=where)
-    return found
+    if ms < 1:
+        raise ConfigError(f"must be at least 1 ms, not {duration!r}", where=where, fix='use a duration such as "10 s"')
+    return ms

@@ -344,5 +344,5 @@ def test_another_state_store_is_refused_before_the_query_starts(spark: SparkSess
     session.conf.unset(PROVIDER)
     session.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
     rows = session.readStream.format("rate").load()
-    with pytest.raises(ConfigError, match="Fading: Spark keeps state that users write in RocksDB only"):
+    with pytest.raises(ConfigError, match="Fading: Spark requires the RocksDB state store"):
         Fading().over(rows.groupBy("value"))
