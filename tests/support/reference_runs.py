@@ -1,0 +1,176 @@
+"""What a policy does in a scenario, to the bit: actions, times, outcomes, costs, and a digest of every finding.
+
+`tests/recorded/trajectories.jsonl.gz` holds what version 0.1.0 did. A change that is meant to leave decisions alone must
+reproduce it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from homeostat.cli import scenario_arguments
+from homeostat.core.errors import HomeostatError
+from homeostat.core.records import (
+    ActionContent,
+    AlertContent,
+    BatchContent,
+    DiagnosisContent,
+    OutcomeContent,
+    ProposalContent,
+    ReceiptContent,
+    Record,
+    RejectionContent,
+    SymptomContent,
+    with_content,
+)
+from homeostat.sim.scenario import catalogue
+from homeostat.sim.simulation import RunResult, simulate
+from homeostat.store.in_memory import MemoryStore
+from support.paths import RECORDED
+
+REFERENCE = RECORDED / "trajectories.jsonl.gz"
+
+
+def recorded() -> Iterator[dict[str, Any]]:
+    with gzip.open(REFERENCE, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def trajectory(scenario_name: str, policy_name: str, seed: int) -> dict[str, Any]:
+    """The same fields as a line of the reference."""
+    head = {"scenario": scenario_name, "policy": policy_name, "seed": seed}
+    try:
+        scenario = catalogue.load(scenario_name)
+        policy = scenario_arguments.policy_for(scenario, policy_name, {}, scenario_name)
+        store = MemoryStore()
+        result = simulate(scenario, policy, seed=seed, store=store, run="r")
+    except HomeostatError:
+        return {**head, "refused": True}
+    records = store.records("r")
+    fields = {
+        **head,
+        "summary": _summary(result),
+        "actions": _actions(records, result),
+        "outcomes": _outcomes(records),
+        "alerts": [
+            {"at_s": record.at_s, "cause": alert.cause, "component": record.component}
+            for record, alert in with_content(records, AlertContent)
+        ],
+        "records": len(records),
+        "thoughts": _digest(records),
+        "truth": _truth(result),
+    }
+    return json.loads(json.dumps(fields))  # type: ignore[no-any-return]
+
+
+def _summary(result: RunResult) -> dict[str, Any]:
+    left_out = ("trajectory", "scenario", "policy", "seed")
+    summary = {name: value for name, value in result.as_json().items() if name not in left_out}
+    summary["violation_exact_s"] = sum(sample.span_s for sample in result.truth if not sample.healthy)
+    summary["instance_seconds_exact"] = sum(sample.span_s * result._cost(sample.values) for sample in result.truth)
+    summary["healthy_since_exact_s"] = result.healthy_since_s
+    return summary
+
+
+def _actions(records: list[Record], result: RunResult) -> list[dict[str, Any]]:
+    taken = {action.id: action for action in result.trajectory}
+    actions = []
+    for record, content in with_content(records, ActionContent):
+        effect = taken.get(record.id)
+        actions.append(
+            {
+                "id": record.id,
+                "at_s": record.at_s,
+                "kind": content.action_kind,
+                "cause": content.cause,
+                "component": record.component,
+                "patch": dict(sorted(content.patch.items())),
+                "retire": list(content.retire),
+                "probability": content.probability,
+                "benefit": content.benefit,
+                "cost": content.cost,
+                "gain": content.prediction.gain if content.prediction else None,
+                "desired": dict(sorted(content.desired.items())),
+                "applied_s": effect.applied_s if effect else None,
+                "parallelism": dict(effect.parallelism) if effect else None,
+                "needless": effect.needless if effect else None,
+            }
+        )
+    return actions
+
+
+def _outcomes(records: list[Record]) -> list[dict[str, Any]]:
+    numbers = ("observed_gain", "predicted_gain", "standard_error")
+    return [
+        {
+            "at_s": record.at_s,
+            "action": content.action,
+            "verdict": content.verdict,
+            **{name: getattr(content, name) for name in numbers},
+            "before": content.before,
+            "after": content.after,
+            "model_error": _or_none(content.model_error),
+        }
+        for record, content in with_content(records, OutcomeContent)
+    ]
+
+
+def _digest(records: list[Record]) -> str:
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(repr(_thought(record)).encode())
+    return digest.hexdigest()
+
+
+def _thought(record: Record) -> tuple[Any, ...]:
+    content = record.content
+    match content:
+        case SymptomContent():
+            instances = list(content.instances) or None
+            severity = _or_none(content.severity)
+            named = (content.symptom, record.component, severity, None, instances)
+            return (record.id, "s", record.at_s, *(named if not content.over else _ended(record, None)))
+        case DiagnosisContent():
+            instances, workers = list(content.instances), list(content.workers)
+            probability = _or_none(content.probability)
+            known = (content.cause, record.component, probability, None, instances, workers)
+            return (record.id, "d", record.at_s, *(known if not content.over else _ended(record, None, None)))
+        case ProposalContent():
+            patch = sorted(content.patch.items())
+            change = (content.action_kind, record.component, patch, content.benefit, content.cost)
+            return (record.id, "p", record.at_s, *change)
+        case RejectionContent():
+            return (record.id, "r", record.at_s, record.component, content.action_kind or None)
+        case ReceiptContent():
+            return (record.id, "c", record.at_s, content.action, content.applied)
+        case BatchContent():
+            return (record.id, "b", record.at_s)
+    return (record.id, record.kind[0], record.at_s)
+
+
+def _ended(record: Record, *rest: None) -> tuple[Any, ...]:
+    """The reference names neither what ended nor how sure it was."""
+    return (None, record.component, None, True, *rest)
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _truth(result: RunResult) -> str:
+    samples = [
+        (
+            sample.at_s,
+            sample.span_s,
+            sample.healthy,
+            sorted((str(knob), value) for knob, value in sample.values.items()),
+        )
+        for sample in result.truth
+    ]
+    return hashlib.sha256(repr(samples).encode()).hexdigest()
