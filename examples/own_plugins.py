@@ -10,16 +10,35 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from homeostat.core.causes import Cause, declare
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
-from homeostat.core.findings import UNKNOWN, Diagnosis, Prediction, Proposal, Symptom
+from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.policy import Policy
+from homeostat.core.symptoms import UNKNOWN
 from homeostat.core.view import View
 
 TINY_TASKS = "tiny-tasks"
-OVERHEAD_BOUND = "overhead-bound"
+OVERHEAD_BOUND = declare(
+    Cause(
+        "overhead-bound",
+        "the tasks of {where} are so small that starting them takes most of the time",
+        title="Tasks are too small",
+        advice="use fewer partitions",
+        mended_by=("fewer-tasks",),
+    )
+)
+
+
+@dataclass(frozen=True)
+class TaskTimes(Evidence):
+    headline: ClassVar[str] = "the tasks of {where} are tiny"
+    task_s: float
+    tasks: int
 
 
 @dataclass(frozen=True)
@@ -37,12 +56,12 @@ class TinyTasks:
             stages = [batch.components.get(component) for batch in batches]
             measured = [stage for stage in stages if stage is not None and stage.complete]
             if len(measured) < len(stages):
-                yield Symptom(UNKNOWN, component, evidence={"detector": self.name, "missing": "task times"})
+                yield Symptom(UNKNOWN, component, evidence=MissingMetric(self.name, "task times"))
                 continue
             task_s = float(np.median([stage.run_s / stage.instances for stage in measured]))
             tasks = measured[-1].instances
             if task_s < self.least_s and tasks > 1:
-                yield Symptom(TINY_TASKS, component, 1.0 - task_s / self.least_s, {"task_s": task_s, "tasks": tasks})
+                yield Symptom(TINY_TASKS, component, 1.0 - task_s / self.least_s, TaskTimes(task_s, tasks))
 
 
 @dataclass(frozen=True)

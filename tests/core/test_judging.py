@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from homeostat.core.causes import SLOW_INSTANCE
 from homeostat.core.configuration import PARALLELISM, SPREAD, Capabilities, Configuration, Knob, KnobSpec, Patch
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, EngineChanged, Event, Notify, Observed, Receipt
-from homeostat.core.findings import SLOW_INSTANCE, Diagnosis, Prediction, Proposal, Symptom
+from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.guards import Bounds, OneInFlight
 from homeostat.core.loop_state import State
 from homeostat.core.observation import FlowSample, Observation, TaskSample

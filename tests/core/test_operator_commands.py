@@ -7,20 +7,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from homeostat.core.actions import ALERT, REPLACE
+from homeostat.core.causes import RISE_AHEAD
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.cycle import step
 from homeostat.core.events import Notify, Observed, Operator
-from homeostat.core.findings import (
-    ALERT,
-    REPLACE,
-    RISE_AHEAD,
-    Diagnosis,
-    Outcome,
-    Prediction,
-    Proposal,
-    Symptom,
-    Verdict,
-)
+from homeostat.core.evidence import LoadRise
+from homeostat.core.findings import Diagnosis, Outcome, Prediction, Proposal, Symptom, Verdict
 from homeostat.core.loop_state import Mode, State
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Observation
@@ -117,7 +110,7 @@ class Foretold:
     name: str = "foretold"
 
     def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterable[Diagnosis]:
-        yield Diagnosis(RISE_AHEAD, "split", 0.9, {"expected": 30.0, "seconds ahead": 40.0, "can be taken": 20.0})
+        yield Diagnosis(RISE_AHEAD, "split", 0.9, LoadRise(15.0, 30.0, ahead_s=40.0, limit_per_s=20.0, over_limit=1.5))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from homeostat.core.actions import ALERT
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
-from homeostat.core.findings import ALERT, Diagnosis, Outcome, Prediction, Proposal, Symptom
+from homeostat.core.evidence import Measured
+from homeostat.core.findings import Diagnosis, Outcome, Prediction, Proposal, Symptom
 from homeostat.core.guards import GuardContext
 from homeostat.core.policy import Policy
 from homeostat.core.trial import Trial
@@ -107,7 +109,11 @@ def test_a_failure_is_told_once_for_as_long_as_it_lasts() -> None:
         ("detectors", Symptom("x", "nowhere"), "there is no component 'nowhere'"),
         ("detectors", Symptom("x", severity=math.nan), "its severity nan is not between 0 and 1"),
         ("detectors", Symptom("x", severity=1.5), "its severity 1.5 is not between 0 and 1"),
-        ("detectors", Symptom("x", evidence={"rows": ODD}), "its evidence 'rows' is neither a number nor text"),
+        (
+            "detectors",
+            Symptom("x", evidence=Measured({"rows": ODD})),
+            "its evidence 'rows' is neither a number nor text",
+        ),
         ("diagnosers", Diagnosis("x", probability=-0.1), "its probability -0.1 is not between 0 and 1"),
         ("diagnosers", Diagnosis("x", "nowhere"), "there is no component 'nowhere'"),
         ("resolvers", Proposal("x", ()), "x does not say because of which diagnosis"),

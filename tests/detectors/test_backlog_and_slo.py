@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from homeostat.core.findings import GROWING_BACKLOG, SLO_VIOLATION, UNKNOWN, Symptom
+from homeostat.core.findings import Symptom
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array
+from homeostat.core.symptoms import GROWING_BACKLOG, SLO_VIOLATION, UNKNOWN
 from homeostat.detectors.backlog import GrowingBacklogDetector
 from homeostat.detectors.slo_violation import SloDetector
 from homeostat.testing import instances, observations, view_of
@@ -27,8 +28,8 @@ def test_a_backlog_that_grows_all_the_time_is_found() -> None:
     (symptom,) = backlog([500.0 * i for i in range(12)])
 
     assert (symptom.kind, symptom.component) == (GROWING_BACKLOG, "")
-    assert symptom.evidence["pending"] == 5500.0
-    assert symptom.evidence["grows by"] == pytest.approx(50.0)
+    assert symptom.evidence.figures()["pending_rows"] == 5500.0
+    assert symptom.evidence.figures()["growth_per_s"] == pytest.approx(50.0)
     assert symptom.severity == pytest.approx(0.5)
 
 
@@ -58,8 +59,8 @@ def test_a_gap_in_the_measurements_does_not_hide_growth() -> None:
 def test_growth_is_unknown_without_its_metrics() -> None:
     grows = [500.0 * i for i in range(12)]
 
-    assert [s.evidence["missing"] for s in backlog([*grows[:9], NAN, NAN, NAN])] == ["pending rows"]
-    assert [s.evidence["missing"] for s in backlog(grows, NAN)] == ["arrival"]
+    assert [s.evidence.figures()["missing"] for s in backlog([*grows[:9], NAN, NAN, NAN])] == ["pending rows"]
+    assert [s.evidence.figures()["missing"] for s in backlog(grows, NAN)] == ["arrival"]
     assert {s.kind for s in (*backlog([NAN] * 12), *backlog(grows, NAN))} == {UNKNOWN}
 
 
@@ -88,8 +89,8 @@ def test_a_throughput_below_the_objective_is_found() -> None:
     (symptom,) = slo(80.0, throughput_per_s=100.0)
 
     assert (symptom.kind, symptom.component) == (SLO_VIOLATION, "")
-    assert symptom.evidence["objective"] == 100.0
-    assert symptom.evidence["throughput"] == pytest.approx(80.0, rel=0.03)
+    assert symptom.evidence.figures()["objective"] == 100.0
+    assert symptom.evidence.figures()["throughput"] == pytest.approx(80.0, rel=0.03)
     assert symptom.severity == pytest.approx(0.2, abs=0.03)
 
 
@@ -124,7 +125,7 @@ def test_a_lag_above_the_objective_is_found() -> None:
     (symptom,) = slo(pending_rows=3000.0, lag_s=10.0)
 
     assert symptom.kind == SLO_VIOLATION
-    assert symptom.evidence["lag_s"] == pytest.approx(30.0, rel=0.03)
+    assert symptom.evidence.figures()["lag_s"] == pytest.approx(30.0, rel=0.03)
 
 
 @pytest.mark.parametrize("pending_rows", [0.0, 900.0])
@@ -139,7 +140,7 @@ def test_nothing_waiting_is_no_lag_even_if_nothing_arrives() -> None:
 def test_both_objectives_can_be_violated_at_once() -> None:
     symptoms = slo(50.0, pending_rows=3000.0, throughput_per_s=100.0, lag_s=10.0)
 
-    assert [set(s.evidence) - {"objective"} for s in symptoms] == [{"throughput"}, {"lag_s"}]
+    assert [s.evidence.figures()["metric"] for s in symptoms] == ["throughput", "lag_s"]
 
 
 def test_an_objective_is_unknown_without_its_metric() -> None:
@@ -148,10 +149,10 @@ def test_an_objective_is_unknown_without_its_metric() -> None:
     stuck = slo(pending_rows=500.0, arrival_per_s=0.0, lag_s=10.0)
 
     assert [s.kind for s in (*throughput, *lag, *stuck)] == [UNKNOWN] * 3
-    assert [s.evidence["missing"] for s in (*throughput, *lag, *stuck)] == ["throughput", "lag_s", "lag_s"]
+    assert [s.evidence.figures()["missing"] for s in (*throughput, *lag, *stuck)] == ["throughput", "lag_s", "lag_s"]
 
 
 def test_the_latency_of_a_dataflow_is_unknown() -> None:
     (symptom,) = slo(latency_p95_s=1.0)
 
-    assert (symptom.kind, symptom.evidence["missing"]) == (UNKNOWN, "latency_p95_s")
+    assert (symptom.kind, symptom.evidence.figures()["missing"]) == (UNKNOWN, "latency_p95_s")

@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from homeostat.core.findings import OVER_PROVISIONED, RISE_AHEAD, SCALE_UP, UNDER_PROVISIONED, Diagnosis, Symptom
+from homeostat.core.actions import SCALE_UP
+from homeostat.core.causes import OVER_PROVISIONED, RISE_AHEAD, UNDER_PROVISIONED
+from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.traffic import MINUTE_S, Traffic
 from homeostat.core.trust import Trust
 from homeostat.core.view import View
@@ -56,11 +58,11 @@ def seen(says: Says, view: View | None = None) -> list[Symptom]:
 
 def test_a_rise_is_told_when_there_is_just_time_to_act() -> None:
     (symptom,) = seen(Says(300.0, 600.0, NOW_S + 120.0))
-    assert symptom.evidence["expected"] == pytest.approx(660.0)
-    assert symptom.evidence["seconds ahead"] == 30.0
-    assert float(symptom.evidence["arrival"]) < float(symptom.evidence["can be taken"])
-    assert float(symptom.evidence["can be taken"]) < float(symptom.evidence["expected"])
-    assert symptom.evidence["forecast by"] == "stated"
+    assert symptom.evidence.figures()["expected_per_s"] == pytest.approx(660.0)
+    assert symptom.evidence.figures()["ahead_s"] == 30.0
+    assert float(symptom.evidence.figures()["arrival_per_s"]) < float(symptom.evidence.figures()["limit_per_s"])
+    assert float(symptom.evidence.figures()["limit_per_s"]) < float(symptom.evidence.figures()["expected_per_s"])
+    assert symptom.evidence.figures()["forecast by"] == "stated"
 
 
 def test_a_rise_further_away_can_wait_and_one_that_is_nearer_than_an_action_takes_is_left_to_others() -> None:

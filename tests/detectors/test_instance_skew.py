@@ -10,8 +10,9 @@ import pytest
 
 from homeostat.core.configuration import SPREAD, Knob
 from homeostat.core.events import Observed as ObservedEvent
-from homeostat.core.findings import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, UNKNOWN, Symptom
+from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, Observation, TaskSample
+from homeostat.core.symptoms import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, UNKNOWN
 from homeostat.detectors.instance_skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
 from homeostat.sim.microbatch.engine import Microbatch
 from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
@@ -97,7 +98,7 @@ def test_skew_is_unknown_without_its_metric(detector: Detector, observed: Observ
     (symptom,) = found(detector, blanked(observed(8.0, 2.0, 2.0), *columns, component="split"))
 
     assert (symptom.kind, symptom.component) == (UNKNOWN, "split")
-    assert symptom.evidence["detector"] == detector.name
+    assert symptom.evidence.figures()["detector"] == detector.name
 
 
 def test_an_instance_that_was_not_measured_hides_nobody_else() -> None:
@@ -115,7 +116,7 @@ def test_rows_left_in_its_queue_were_given_to_an_instance_too() -> None:
     (symptom,) = found(RATE, observations(8, tasks, arrival_per_s=360.0))
 
     assert symptom.instances == (0,)
-    assert symptom.evidence["rows over peers"] == pytest.approx(2000.0 / 800.0)
+    assert symptom.evidence.figures()["times_peers"] == pytest.approx(2000.0 / 800.0)
 
 
 def test_instances_among_which_hot_keys_are_spread_are_not_each_others_peers() -> None:
@@ -162,14 +163,14 @@ def test_a_slow_executor_is_named_with_all_its_tasks() -> None:
     (symptom,) = found(SPEED, observations(8, tasks, executors=4, **flow))
 
     assert (symptom.instances, symptom.workers) == ((1, 5, 9), ("exec-1",))
-    assert symptom.evidence["time per row over peers"] == pytest.approx(3.0)
+    assert symptom.evidence.figures()["times_peers"] == pytest.approx(3.0)
 
 
 def test_the_slower_of_two_is_found_however_many_workers_do_something_else() -> None:
     (symptom,) = found(SPEED, taking(5.0, 2.0, sources=10))
 
     assert symptom.workers == ("split-0",)
-    assert symptom.evidence["time per row over peers"] == pytest.approx(2.5)
+    assert symptom.evidence.figures()["times_peers"] == pytest.approx(2.5)
 
 
 def test_being_given_more_rows_is_not_being_slow() -> None:
@@ -190,7 +191,7 @@ def test_a_worker_that_is_gone_is_found_at_once() -> None:
 
     assert (symptom.kind, symptom.component, symptom.instances) == (SPEED_SKEW, "split", (2,))
     assert symptom.workers == ("split-2",)
-    assert symptom.evidence["lost workers"] == 1.0
+    assert symptom.evidence.figures()["lost_workers"] == 1.0
 
 
 BATCHES = {"arrival_per_s": 120.0, "rows": 1200.0, "seconds": 9.5, "trigger_s": 10.0}
@@ -234,7 +235,7 @@ def test_an_executor_slow_in_all_stages_is_reported_once_where_it_costs_most(tim
 
     assert (symptom.component, symptom.workers) == ("split", ("exec-1",))
     assert symptom.instances == tuple(slow_tasks)
-    assert symptom.evidence["time per row over peers"] == pytest.approx(times)
+    assert symptom.evidence.figures()["times_peers"] == pytest.approx(times)
 
 
 @pytest.mark.parametrize(("times", "enough"), [(2.0, 3), (2.4, 3), (2.6, 2), (4.0, 2)])
@@ -247,7 +248,7 @@ def test_an_executor_must_be_slow_in_each_of_the_last_batches(times: float, enou
     assert found(SPEED, batches(run_s(range(9 - enough, 8)))) == []
     assert found(SPEED, batches(run_s([3, 4, 5, 7]))) == []
     (symptom,) = found(SPEED, batches(run_s(range(8 - enough, 8))))
-    assert symptom.evidence["observations in a row"] == enough
+    assert symptom.evidence.figures()["observations_in_a_row"] == enough
 
 
 def test_short_tasks_do_not_hide_that_the_long_ones_are_slow() -> None:
@@ -258,7 +259,7 @@ def test_short_tasks_do_not_hide_that_the_long_ones_are_slow() -> None:
     }
 
     (symptom,) = found(SPEED, observations(8, tasks, executors=4, **BATCHES))
-    assert symptom.evidence["time per row over peers"] == pytest.approx(4.0)
+    assert symptom.evidence.figures()["times_peers"] == pytest.approx(4.0)
 
 
 def test_one_weaker_batch_among_slow_ones_does_not_hide_them() -> None:
@@ -266,7 +267,7 @@ def test_one_weaker_batch_among_slow_ones_does_not_hide_them() -> None:
         return [(1.4 if number == 6 else 1.9) if i % 4 == 1 else 1.0 for i in range(12)]
 
     (symptom,) = found(SPEED, batches(run_s))
-    assert symptom.evidence["time per row over peers"] == pytest.approx(1.9)
+    assert symptom.evidence.figures()["times_peers"] == pytest.approx(1.9)
 
 
 def test_an_executor_apart_by_no_more_than_its_tasks_vary_is_not_slow() -> None:

@@ -10,8 +10,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from homeostat.core.findings import IDLE, PRESSURE, UNKNOWN, Symptom
+from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, Array, Observation, TaskSample
+from homeostat.core.symptoms import IDLE, PRESSURE, UNKNOWN
 from homeostat.core.view import View
 from homeostat.detectors.idle import IdleDetector
 from homeostat.detectors.pressure import PressureDetector
@@ -83,9 +84,9 @@ def test_an_overload_is_seen_before_any_queue_is_full() -> None:
 
     assert (symptom.kind, symptom.component) == (PRESSURE, "split")
     assert symptom.severity == pytest.approx(1.0 - 1.0 / 1.2, rel=0.05)
-    assert symptom.evidence["offered"] == pytest.approx(240.0, rel=0.02)
-    assert symptom.evidence["capacity"] == pytest.approx(200.0)
-    assert symptom.evidence["observations since onset"] == 8.0
+    assert symptom.evidence.figures()["offered_per_s"] == pytest.approx(240.0, rel=0.02)
+    assert symptom.evidence.figures()["capacity_per_s"] == pytest.approx(200.0)
+    assert symptom.evidence.figures()["observations_since_onset"] == 8.0
 
 
 @pytest.mark.parametrize("utilisation", [0.3, 0.9, 1.0])
@@ -168,7 +169,7 @@ def test_being_held_back_while_the_backlog_stays_is_pressure(step: float) -> Non
     (symptom,) = pressure(held_back([9000.0 + step * i for i in range(12)]))
 
     assert (symptom.kind, symptom.component) == (PRESSURE, "split")
-    assert symptom.evidence["held back"] == pytest.approx(0.5)
+    assert symptom.evidence.figures()["share_held_back"] == pytest.approx(0.5)
 
 
 def in_peaks(period: int) -> list[float]:
@@ -178,8 +179,8 @@ def in_peaks(period: int) -> list[float]:
 def test_peaks_that_do_not_fit_are_pressure_if_there_are_too_many() -> None:
     (symptom,) = pressure(stage(in_peaks(4)))
 
-    assert symptom.evidence["beyond capacity"] == pytest.approx(0.25)
-    assert symptom.evidence["offered"] == pytest.approx(1.6 * CAPACITY_PER_S, rel=0.02)
+    assert symptom.evidence.figures()["share_beyond_capacity"] == pytest.approx(0.25)
+    assert symptom.evidence.figures()["offered_per_s"] == pytest.approx(1.6 * CAPACITY_PER_S, rel=0.02)
     assert pressure(stage(in_peaks(10))) == []
 
 
@@ -195,7 +196,7 @@ def test_pressure_is_unknown_where_a_metric_is_missing(column: str, missing: str
     symptoms = pressure(blanked(stage([150.0] * 12), column))
 
     assert {s.kind for s in symptoms} == {UNKNOWN}
-    assert {s.evidence["missing"] for s in symptoms} == {missing}
+    assert {s.evidence.figures()["missing"] for s in symptoms} == {missing}
     assert {s.component for s in symptoms} == {"lines", "split"}
 
 
@@ -222,8 +223,8 @@ def test_a_load_that_fewer_instances_could_take_is_idle() -> None:
 
     assert (symptom.kind, symptom.component) == (IDLE, "split")
     assert symptom.severity == pytest.approx(0.8)
-    assert symptom.evidence["utilisation"] == pytest.approx(0.2)
-    assert symptom.evidence["instances"] == 4.0
+    assert symptom.evidence.figures()["utilisation"] == pytest.approx(0.2)
+    assert symptom.evidence.figures()["instances"] == 4.0
 
 
 @pytest.mark.parametrize("utilisation", [0.74, 0.8, 1.3])

@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from homeostat.core.findings import (
+from homeostat.core.findings import Symptom
+from homeostat.core.observation import NAN, Array, Observation, StateLimits, StateSample
+from homeostat.core.policy import Detector
+from homeostat.core.symptoms import (
     FIXED_STATE,
     LONG_REPLAY,
     SNAPSHOT_LAG,
@@ -20,10 +23,7 @@ from homeostat.core.findings import (
     STATE_GROWS,
     STATE_MEMORY,
     UNKNOWN,
-    Symptom,
 )
-from homeostat.core.observation import NAN, Array, Observation, StateLimits, StateSample
-from homeostat.core.policy import Detector
 from homeostat.detectors.state_growth import StateGrowthDetector
 from homeostat.detectors.state_health import (
     FixedStateDetector,
@@ -119,7 +119,7 @@ def test_a_state_of_which_nothing_is_known_is_not_healthy(detector: Detector, co
     (symptom,) = found(detector, lost)
 
     assert symptom.kind == UNKNOWN
-    assert symptom.evidence["detector"] == detector.name
+    assert symptom.evidence.figures()["detector"] == detector.name
 
 
 @settings(max_examples=15, deadline=None)
@@ -157,10 +157,10 @@ def test_state_that_grows_steadily_is_found_and_it_is_said_when_it_will_have_dou
     (symptom,) = found(StateGrowthDetector(), growing())
 
     assert (symptom.kind, symptom.component) == (STATE_GROWS, "")
-    assert symptom.evidence["operator"] == "stateStoreSave"
-    assert symptom.evidence["state rows"] == pytest.approx(160_000, rel=0.03)
-    assert symptom.evidence["grows an hour by"] == pytest.approx(20_000, rel=0.1)
-    assert symptom.evidence["hours until it has doubled"] == pytest.approx(8.0, rel=0.1)
+    assert symptom.evidence.figures()["operator"] == "stateStoreSave"
+    assert symptom.evidence.figures()["state_rows"] == pytest.approx(160_000, rel=0.03)
+    assert symptom.evidence.figures()["growth_per_hour"] == pytest.approx(20_000, rel=0.1)
+    assert symptom.evidence.figures()["hours_to_double"] == pytest.approx(8.0, rel=0.1)
     assert 0.5 < symptom.severity < 1.0
 
 
@@ -226,7 +226,7 @@ def test_growth_of_the_bytes_alone_is_found_too() -> None:
 
     (symptom,) = found(StateGrowthDetector(), batches(3 * HOUR, disk_bytes=size))
 
-    assert symptom.evidence["state bytes"] == pytest.approx(165 * MIB, rel=0.05)
+    assert symptom.evidence.figures()["state_bytes"] == pytest.approx(165 * MIB, rel=0.05)
 
 
 def test_a_query_with_a_watermark_is_given_time_until_it_removes_its_first_rows() -> None:
@@ -249,7 +249,7 @@ def test_memory_near_its_limit_is_pressure() -> None:
 
     assert symptom.kind == STATE_MEMORY
     assert symptom.severity == pytest.approx(0.9)
-    assert symptom.evidence["share of what it may have"] == pytest.approx(0.9)
+    assert symptom.evidence.figures()["share_of_limit"] == pytest.approx(0.9)
 
 
 def test_a_moment_near_the_limit_is_none() -> None:
@@ -268,7 +268,7 @@ def test_writers_that_wait_for_the_store_are_pressure() -> None:
     """Eight writers, of a batch of four seconds."""
     (symptom,) = found(StateMemoryDetector(), full(stall_s=3.2, limits=StateLimits()))
 
-    assert symptom.evidence["share of the batch that writers waited"] == pytest.approx(0.1)
+    assert symptom.evidence.figures()["share_of_batch_stalled"] == pytest.approx(0.1)
 
 
 # What a restart would cost
@@ -286,8 +286,8 @@ def test_a_restart_that_would_replay_for_long_is_foretold_from_the_last_one() ->
     (symptom,) = found(LongReplayDetector(), replayed_once(100, snapshot_version=10.0))
 
     assert symptom.kind == LONG_REPLAY
-    assert symptom.evidence["changelogs since the last snapshot"] == 90.0
-    assert symptom.evidence["seconds that a restart would replay"] == pytest.approx(90.0)
+    assert symptom.evidence.figures()["changelogs"] == 90.0
+    assert symptom.evidence.figures()["replay_s"] == pytest.approx(90.0)
 
 
 def test_a_restart_from_a_recent_snapshot_is_no_trouble() -> None:
@@ -297,14 +297,14 @@ def test_a_restart_from_a_recent_snapshot_is_no_trouble() -> None:
 def test_what_a_replay_takes_is_unknown_until_one_was_seen() -> None:
     (symptom,) = found(LongReplayDetector(), batches(100, snapshot_version=10.0, replayed=NAN))
 
-    assert (symptom.kind, symptom.evidence["missing"]) == (UNKNOWN, "time to replay changelogs")
+    assert (symptom.kind, symptom.evidence.figures()["missing"]) == (UNKNOWN, "time to replay changelogs")
     assert found(LongReplayDetector(), batches(100, replayed=NAN)) == []
 
 
 def test_versions_count_from_when_the_state_was_loaded_where_no_snapshot_was_made_since() -> None:
     (symptom,) = found(LongReplayDetector(), replayed_once(100, snapshot_version=-1.0))
 
-    assert symptom.evidence["changelogs since the last snapshot"] == 99.0
+    assert symptom.evidence.figures()["changelogs"] == 99.0
 
 
 # Snapshots
@@ -314,8 +314,8 @@ def test_snapshots_that_are_not_uploaded_for_long_are_found() -> None:
     (symptom,) = found(SnapshotLagDetector(), batches(80, snapshot_version=10.0))
 
     assert symptom.kind == SNAPSHOT_LAG
-    assert symptom.evidence["versions behind"] == 70.0
-    assert symptom.evidence["seconds without a snapshot"] == pytest.approx(79 * SPAN_S)
+    assert symptom.evidence.figures()["versions_behind"] == 70.0
+    assert symptom.evidence.figures()["without_snapshot_s"] == pytest.approx(79 * SPAN_S)
 
 
 @pytest.mark.parametrize(
@@ -342,14 +342,14 @@ def test_a_repaired_snapshot_is_told_for_an_hour() -> None:
 
     (symptom,) = found(SnapshotRepairedDetector(), batches(HOUR, repaired=repaired[:HOUR]))
 
-    assert (symptom.kind, symptom.evidence["snapshots repaired"]) == (SNAPSHOT_REPAIRED, 2.0)
+    assert (symptom.kind, symptom.evidence.figures()["snapshots_repaired"]) == (SNAPSHOT_REPAIRED, 2.0)
     assert found(SnapshotRepairedDetector(), batches(2 * HOUR, repaired=repaired)) == []
 
 
 def test_a_backend_that_cannot_be_repartitioned_is_told() -> None:
     (symptom,) = found(FixedStateDetector(), batches(backend="hdfs"))
 
-    assert (symptom.kind, symptom.evidence["backend"]) == (FIXED_STATE, "hdfs")
+    assert (symptom.kind, symptom.evidence.figures()["backend"]) == (FIXED_STATE, "hdfs")
 
 
 def test_of_several_operators_the_one_that_is_worst_off_is_named() -> None:
@@ -359,4 +359,4 @@ def test_of_several_operators_the_one_that_is_worst_off_is_named() -> None:
 
     (symptom,) = found(StateMemoryDetector(), [with_two(one) for one in full(memory_bytes=850 * MIB)])
 
-    assert symptom.evidence["operator"] == "dedupe"
+    assert symptom.evidence.figures()["operator"] == "dedupe"

@@ -9,6 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from homeostat.core.actions import ADJUST_SKEW, ALERT, GATHER
+from homeostat.core.alerting import alert_about
+from homeostat.core.causes import DATA_SKEW, HASH_IMBALANCE, NEEDLESS_SPREAD, SOURCE_SKEW
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
     SOURCE_PARTITIONS,
@@ -18,28 +21,18 @@ from homeostat.core.configuration import (
     Knob,
     KnobSpec,
 )
-from homeostat.core.findings import (
-    ADJUST_SKEW,
-    ALERT,
-    DATA_SKEW,
-    EVEN_KEYS,
-    GATHER,
-    HASH_IMBALANCE,
-    NEEDLESS_SPREAD,
-    PRESSURE,
-    SOURCE_SKEW,
-    Diagnosis,
-    Symptom,
-)
+from homeostat.core.evidence import Measured
+from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.observation import KeyLoad
+from homeostat.core.symptoms import EVEN_KEYS, PRESSURE
 from homeostat.core.topology import Component, Topology
 from homeostat.core.view import View
 from homeostat.detectors.instance_skew import PendingSkewDetector, RateSkewDetector
 from homeostat.detectors.needless_spread import EvenKeysDetector
+from homeostat.detectors.pressure import PressureEvidence
 from homeostat.detectors.uneven_partitions import UnevenPartitionsDetector
 from homeostat.diagnosers.weighing import EvidenceDiagnoser
 from homeostat.policies import registry
-from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.spread_keys import AdjustSkewResolver, GatherResolver
 from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.simulation import RunResult, simulate
@@ -105,7 +98,7 @@ def view(
 
 
 def diagnosed(seen: View, component: str = "count") -> dict[str, Diagnosis]:
-    symptoms = [Symptom(PRESSURE, component, 0.4, {"offered": 230.0})]
+    symptoms = [Symptom(PRESSURE, component, 0.4, PressureEvidence(offered_per_s=230.0))]
     for detector in (RateSkewDetector(), PendingSkewDetector(), UnevenPartitionsDetector()):
         symptoms += detector.detect(seen)
     return {d.cause: d for d in EvidenceDiagnoser().diagnose(seen, symptoms) if d.component == component}
@@ -113,7 +106,7 @@ def diagnosed(seen: View, component: str = "count") -> dict[str, Diagnosis]:
 
 def test_the_parts_keep_their_contracts() -> None:
     check_detector(EvenKeysDetector())
-    check_diagnoser(EvidenceDiagnoser(), [Symptom(EVEN_KEYS, "count", 0.0, {"share of the largest key": 0.01})])
+    check_diagnoser(EvidenceDiagnoser(), [Symptom(EVEN_KEYS, "count", 0.0, Measured({"largest_key_share": 0.01}))])
     for cause in (DATA_SKEW, SOURCE_SKEW, HASH_IMBALANCE):
         check_resolver(AdjustSkewResolver(), [Diagnosis(cause, "count")])
     check_resolver(GatherResolver(), [Diagnosis(NEEDLESS_SPREAD, "count")])
@@ -127,10 +120,10 @@ def test_a_key_that_has_what_its_partition_has_too_much_is_hot() -> None:
 
     assert DATA_SKEW in found
     assert HASH_IMBALANCE not in found
-    assert found[DATA_SKEW].evidence["share of the largest key"] == pytest.approx(0.66)
-    assert found[DATA_SKEW].evidence["largest key"] == "hot"
-    assert "largest key hot, share of the largest key 0.66" in alert_about(found[DATA_SKEW]).message
-    assert "largest key" not in diagnosed(view(largest_key=0.66, name=""))[DATA_SKEW].evidence
+    assert found[DATA_SKEW].evidence.figures()["largest_key_share"] == pytest.approx(0.66)
+    assert found[DATA_SKEW].evidence.figures()["largest_key"] == "hot"
+    assert "the largest key hot has 66% of the rows" in alert_about(found[DATA_SKEW]).message
+    assert "largest_key" not in diagnosed(view(largest_key=0.66, name=""))[DATA_SKEW].evidence.figures()
 
 
 def test_two_hot_keys_that_share_a_partition_are_hot_and_not_the_hash() -> None:
@@ -157,12 +150,12 @@ def test_many_keys_on_one_partition_are_the_hash() -> None:
 def test_where_an_operator_cannot_be_spread_its_keys_may_still_be_watched() -> None:
     seen = view(largest_key=0.01, knob=None, next_keys=[0.01] * 7)
     assert DATA_SKEW in diagnosed(seen)
-    assert "largest key" not in diagnosed(seen)[DATA_SKEW].evidence
+    assert "largest_key" not in diagnosed(seen)[DATA_SKEW].evidence.figures()
 
     read, counted = seen.topology.components
     watched = replace(seen, topology=Topology((read, replace(counted, watched="words/count"))))
     assert HASH_IMBALANCE in diagnosed(watched)
-    assert diagnosed(watched)[HASH_IMBALANCE].evidence["largest key"] == "hot"
+    assert diagnosed(watched)[HASH_IMBALANCE].evidence.figures()["largest_key"] == "hot"
 
 
 def test_partitions_of_the_source_that_get_more_rows_are_a_source_skew() -> None:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from homeostat.core.configuration import PARALLELISM, Capabilities, Configuration, Knob
-from homeostat.core.findings import (
+from homeostat.core.causes import (
     DATA_SKEW,
-    GROWING_BACKLOG,
-    IDLE,
     INCONCLUSIVE,
     OVER_PROVISIONED,
-    PENDING_SKEW,
-    PRESSURE,
-    RATE_SKEW,
     SLO_UNMET,
-    SLO_VIOLATION,
     SLOW_INSTANCE,
     SOURCE_LIMITED,
     UNDER_PROVISIONED,
-    UNKNOWN,
-    Diagnosis,
-    Symptom,
 )
+from homeostat.core.configuration import PARALLELISM, Capabilities, Configuration, Knob
+from homeostat.core.evidence import MissingMetric
+from homeostat.core.findings import Diagnosis, Symptom
+from homeostat.core.symptoms import GROWING_BACKLOG, IDLE, PENDING_SKEW, PRESSURE, RATE_SKEW, SLO_VIOLATION, UNKNOWN
 from homeostat.core.topology import Component, Topology
 from homeostat.core.view import View
+from homeostat.detectors.paper_thresholds import BackPressure, QueueGrowth, ThroughputMissed
 from homeostat.diagnosers.paper_table import NextReading, PaperTable
 
 
@@ -47,11 +42,11 @@ def diagnose(*symptoms: Symptom) -> list[Diagnosis]:
 
 
 def pressure(component: str, share: float = 0.5, *instances: int) -> Symptom:
-    return Symptom(PRESSURE, component, share, {"pressure": share, "sum over instances": share}, instances)
+    return Symptom(PRESSURE, component, share, BackPressure(share, share, 1.0), instances)
 
 
 def unknown(component: str, detector: str) -> Symptom:
-    return Symptom(UNKNOWN, component, evidence={"detector": detector, "missing": "rows"})
+    return Symptom(UNKNOWN, component, evidence=MissingMetric(detector, "rows"))
 
 
 def causes(*symptoms: Symptom) -> list[tuple[str, str]]:
@@ -76,7 +71,7 @@ def test_pressure_is_read_with_the_skews_at_the_same_component(skews: tuple[str,
 
 def test_the_combination_the_original_left_out_says_why_nothing_is_done() -> None:
     (found,) = diagnose(pressure("count"), Symptom(RATE_SKEW, "count"))
-    assert found.evidence["why"] == "the rates differ, the queues do not: the table has no row for it"
+    assert found.evidence.figures()["why"] == "the rates differ, the queues do not: the table has no row for it"
 
 
 def test_the_instances_under_pressure_are_the_ones_blamed() -> None:
@@ -96,7 +91,7 @@ def test_several_bottlenecks_at_once_the_most_downstream_first() -> None:
 def test_what_is_held_back_is_not_blamed_but_explained() -> None:
     found = diagnose(pressure("spout", 0.9), pressure("split", 0.9), pressure("store", 0.4))
     assert [(d.cause, d.component) for d in found] == [(UNDER_PROVISIONED, "store")]
-    assert found[0].evidence["holds back"] == "spout, split"
+    assert found[0].evidence.figures()["holds_back"] == "spout, split"
     assert [s.component for s in found[0].symptoms] == ["store", "spout", "split"]
 
 
@@ -110,7 +105,7 @@ def test_nothing_is_over_provisioned_while_there_is_pressure_anywhere() -> None:
 
 
 def test_a_queue_that_grows_without_pressure_is_inconclusive() -> None:
-    (found,) = diagnose(Symptom(GROWING_BACKLOG, "count", evidence={"grows by per_s": 50.0}))
+    (found,) = diagnose(Symptom(GROWING_BACKLOG, "count", evidence=QueueGrowth(50.0, 10.0)))
     assert (found.cause, found.component) == (INCONCLUSIVE, "count")
 
 
@@ -118,7 +113,7 @@ def test_a_queue_that_grows_without_pressure_is_inconclusive() -> None:
 def test_pressure_with_an_unknown_skew_is_inconclusive(detector: str) -> None:
     (found,) = diagnose(pressure("count"), unknown("count", detector), Symptom(PENDING_SKEW, "count"))
     assert (found.cause, found.component) == (INCONCLUSIVE, "count")
-    assert found.evidence["missing"] == "rows"
+    assert found.evidence.figures()["missing"] == "rows"
 
 
 def test_a_missing_metric_is_never_health() -> None:
@@ -126,7 +121,7 @@ def test_a_missing_metric_is_never_health() -> None:
 
 
 def slo(arrival_per_s: float) -> Symptom:
-    evidence = {"objective_per_s": 100.0, "observed_per_s": 50.0, "arrival_per_s": arrival_per_s}
+    evidence = ThroughputMissed(100.0, 50.0, arrival_per_s)
     return Symptom(SLO_VIOLATION, "", 0.5, evidence)
 
 

@@ -9,25 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from homeostat.core.actions import ADJUST_SKEW, ALERT
+from homeostat.core.causes import DATA_SKEW, HASH_IMBALANCE
 from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, Capabilities, Knob, KnobSpec
-from homeostat.core.findings import (
-    ADJUST_SKEW,
-    ALERT,
-    DATA_SKEW,
-    HASH_IMBALANCE,
-    PENDING_SKEW,
-    PRESSURE,
-    RATE_SKEW,
-    UNEVEN,
-    Diagnosis,
-    Proposal,
-    Symptom,
-)
+from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.observation import NAN, Balance, TaskSample
+from homeostat.core.symptoms import PENDING_SKEW, PRESSURE, RATE_SKEW, UNEVEN
 from homeostat.core.topology import Component, Topology
 from homeostat.core.view import View
 from homeostat.detectors.instance_skew import PendingSkewDetector, RateSkewDetector
-from homeostat.detectors.uneven_partitions import UnevenPartitionsDetector
+from homeostat.detectors.pressure import PressureEvidence
+from homeostat.detectors.uneven_partitions import UnevenEvidence, UnevenPartitionsDetector
 from homeostat.diagnosers.weighing import EvidenceDiagnoser
 from homeostat.policies import registry
 from homeostat.resolvers.rebalance import RebalanceResolver
@@ -72,13 +64,13 @@ def uneven(seen: View) -> list[Symptom]:
 
 def causes(seen: View) -> dict[str, float]:
     """Of the stage that counts, under pressure."""
-    symptoms = [Symptom(PRESSURE, "count", 0.4, {"offered": 200.0}), *uneven(seen)]
+    symptoms = [Symptom(PRESSURE, "count", 0.4, PressureEvidence(offered_per_s=200.0)), *uneven(seen)]
     symptoms += [*RateSkewDetector().detect(seen), *PendingSkewDetector().detect(seen)]
     return {d.cause: d.probability for d in EvidenceDiagnoser().diagnose(seen, symptoms) if d.component == "count"}
 
 
 def test_the_parts_keep_their_contracts() -> None:
-    symptoms = [Symptom(PRESSURE, "count", 0.4), Symptom(UNEVEN, "count", 0.5, {"rows over the mean": 2.0}, (0,))]
+    symptoms = [Symptom(PRESSURE, "count", 0.4), Symptom(UNEVEN, "count", 0.5, UnevenEvidence(2.0, 4.0, 0.0), (0,))]
     check_detector(UnevenPartitionsDetector())
     check_diagnoser(EvidenceDiagnoser(), symptoms)
     check_resolver(RebalanceResolver(), [Diagnosis(HASH_IMBALANCE, "count")])
@@ -91,15 +83,15 @@ def test_partitions_of_which_most_are_empty_are_uneven() -> None:
     (symptom,) = uneven(view(EMPTY_ONES))
 
     assert (symptom.kind, symptom.component, symptom.instances) == (UNEVEN, "count", (0, 4))
-    assert symptom.evidence["rows over the mean"] == pytest.approx(4.0)
-    assert symptom.evidence["almost empty"] == 6.0
+    assert symptom.evidence.figures()["largest_over_mean"] == pytest.approx(4.0)
+    assert symptom.evidence.figures()["almost_empty"] == 6.0
 
 
 def test_half_of_many_partitions_may_be_empty_where_none_stands_out() -> None:
     half = [200.0, 0.0] * 8
 
     assert list(RateSkewDetector().detect(view(half))) == []
-    assert [symptom.evidence["rows over the mean"] for symptom in uneven(view(half))] == [2.0]
+    assert [symptom.evidence.figures()["largest_over_mean"] for symptom in uneven(view(half))] == [2.0]
 
 
 def wandering(number: int) -> list[float]:

@@ -6,30 +6,35 @@ from collections.abc import Sequence
 
 import pytest
 
-from homeostat.core.findings import (
+from homeostat.core.causes import (
     DATA_SKEW,
     EXTERNAL,
-    GROWING_BACKLOG,
-    IDLE,
     INCONCLUSIVE,
     OVER_PROVISIONED,
+    SLO_UNMET,
+    SLOW_INSTANCE,
+    SOURCE_LIMITED,
+    UNDER_PROVISIONED,
+)
+from homeostat.core.evidence import Measured, MissingMetric
+from homeostat.core.findings import Diagnosis, Symptom
+from homeostat.core.objective import Objective
+from homeostat.core.observation import NAN, TaskSample
+from homeostat.core.symptoms import (
+    GROWING_BACKLOG,
+    IDLE,
     PENDING_SKEW,
     PRESSURE,
     RATE_SKEW,
-    SLO_UNMET,
     SLO_VIOLATION,
-    SLOW_INSTANCE,
-    SOURCE_LIMITED,
     SPEED_SKEW,
-    UNDER_PROVISIONED,
     UNKNOWN,
-    Diagnosis,
-    Symptom,
 )
-from homeostat.core.objective import Objective
-from homeostat.core.observation import NAN, TaskSample
 from homeostat.core.view import View
-from homeostat.diagnosers.weighing import EvidenceDiagnoser
+from homeostat.detectors.instance_skew import LostWorkers, RowsOverPeers, SlowWorkers, WaitingOverPeers
+from homeostat.detectors.pressure import PressureEvidence
+from homeostat.detectors.slo_violation import LAG, LATENCY, THROUGHPUT, ObjectiveMissed
+from homeostat.diagnosers.weighing import EvidenceDiagnoser, TooLittleArrives
 from homeostat.testing import instances, observations, view_of
 
 
@@ -51,25 +56,25 @@ def view(
 
 
 def pressure(component: str = "split", offered_per_s: float | None = None) -> Symptom:
-    evidence = {} if offered_per_s is None else {"offered": offered_per_s}
+    evidence = PressureEvidence(offered_per_s=offered_per_s)
     return Symptom(PRESSURE, component, 0.4, evidence)
 
 
 def slow(times: float = 3.0, lasting: int = 3) -> Symptom:
-    evidence = {"time per row over peers": times, "observations in a row": lasting}
+    evidence = SlowWorkers(times, lasting)
     return Symptom(SPEED_SKEW, "split", 1.0 - 1.0 / times, evidence, (1,), ("split-1",))
 
 
 def skewed(times: float = 3.0) -> Symptom:
-    return Symptom(RATE_SKEW, "split", 1.0 - 1.0 / times, {"rows over peers": times}, (0,), ("split-0",))
+    return Symptom(RATE_SKEW, "split", 1.0 - 1.0 / times, RowsOverPeers(times, 1.0), (0,), ("split-0",))
 
 
 def waiting(instance: int) -> Symptom:
-    return Symptom(PENDING_SKEW, "split", 0.9, {"waiting over peers": 10.0}, (instance,), (f"split-{instance}",))
+    return Symptom(PENDING_SKEW, "split", 0.9, WaitingOverPeers(10.0, 1.0), (instance,), (f"split-{instance}",))
 
 
 def unknown(component: str = "split") -> Symptom:
-    return Symptom(UNKNOWN, component, evidence={"detector": "pressure", "missing": "arrival"})
+    return Symptom(UNKNOWN, component, evidence=MissingMetric("pressure", "arrival"))
 
 
 def diagnose(seen: View, *symptoms: Symptom) -> list[Diagnosis]:
@@ -80,7 +85,7 @@ def named(found: Sequence[Diagnosis]) -> list[tuple[str, str]]:
     return [(d.cause, d.component) for d in found]
 
 
-TOO_FEW = Symptom(SLO_VIOLATION, "", 0.8, {"objective": 500.0, "throughput": 100.0})
+TOO_FEW = Symptom(SLO_VIOLATION, "", 0.8, ObjectiveMissed(THROUGHPUT, 500.0, 100.0))
 ONE_SLOW = instances([250.0] * 4, [2.5, 10.0, 2.5, 2.5])
 ONE_HOT = instances([1000.0, 250.0, 250.0, 250.0], [10.0, 2.5, 2.5, 2.5])
 
@@ -90,7 +95,7 @@ def test_pressure_on_even_instances_is_too_few_of_them() -> None:
 
     assert (diagnosis.cause, diagnosis.component) == (UNDER_PROVISIONED, "split")
     assert diagnosis.probability > 0.9
-    assert diagnosis.evidence["capacity"] == pytest.approx(200.0)
+    assert diagnosis.evidence.figures()["capacity_per_s"] == pytest.approx(200.0)
     assert [s.kind for s in diagnosis.symptoms] == [PRESSURE]
 
 
@@ -109,7 +114,7 @@ def test_a_slow_instance_is_named_before_it_causes_pressure() -> None:
 
 
 def test_a_lost_worker_is_certain() -> None:
-    lost = Symptom(SPEED_SKEW, "split", 1.0, {"lost workers": 1.0}, (1,), ("split-1",))
+    lost = Symptom(SPEED_SKEW, "split", 1.0, LostWorkers(1.0), (1,), ("split-1",))
 
     (diagnosis,) = diagnose(view(), lost)
 
@@ -180,7 +185,7 @@ def test_pressure_that_no_cause_explains_is_inconclusive_with_the_causes_weighed
     (diagnosis,) = diagnose(view(), pressure(offered_per_s=100.0))
 
     assert (diagnosis.cause, diagnosis.component) == (INCONCLUSIVE, "split")
-    weighed = str(diagnosis.evidence["causes weighed"])
+    weighed = str(diagnosis.evidence.figures()["causes_weighed"])
     assert all(cause in weighed for cause in (SLOW_INSTANCE, DATA_SKEW, EXTERNAL, UNDER_PROVISIONED))
     assert diagnosis.probability < 0.5
 
@@ -191,7 +196,7 @@ def test_pressure_where_the_load_is_unknown_is_inconclusive() -> None:
 
 
 def test_an_idle_component_is_over_provisioned() -> None:
-    idle = Symptom(IDLE, "split", 0.8, {"utilisation": 0.2})
+    idle = Symptom(IDLE, "split", 0.8, Measured({"utilisation": 0.2}))
 
     (diagnosis,) = diagnose(view(arrival_per_s=20.0), idle)
 
@@ -212,22 +217,22 @@ def test_an_objective_beyond_what_arrives_is_limited_by_the_source() -> None:
     (diagnosis,) = diagnose(view(arrival_per_s=100.0, throughput_per_s=500.0), TOO_FEW)
 
     assert (diagnosis.cause, diagnosis.component) == (SOURCE_LIMITED, "")
-    assert diagnosis.evidence == {"arrival": 100.0, "objective": 500.0}
+    assert diagnosis.evidence == TooLittleArrives(100.0, 500.0)
 
 
 def test_too_little_that_arrives_excuses_the_throughput_but_not_the_latency() -> None:
     seen = view(arrival_per_s=100.0, throughput_per_s=500.0)
-    late = Symptom(SLO_VIOLATION, "", 0.5, {"objective": 10.0, "latency_p95_s": 20.0})
+    late = Symptom(SLO_VIOLATION, "", 0.5, ObjectiveMissed(LATENCY, 10.0, 20.0))
 
     starved, slow = diagnose(seen, TOO_FEW, late)
 
     assert (starved.cause, starved.symptoms) == (SOURCE_LIMITED, (TOO_FEW,))
-    assert (slow.cause, slow.symptoms, slow.evidence["latency_p95_s"]) == (SLO_UNMET, (late,), 20.0)
+    assert (slow.cause, slow.symptoms, slow.evidence.figures()["measured"]) == (SLO_UNMET, (late,), 20.0)
 
 
 def test_all_objectives_that_are_missed_are_told_the_worst_first() -> None:
-    lagging = Symptom(SLO_VIOLATION, "", 0.2, {"objective": 5.0, "lag_s": 6.0})
-    late = Symptom(SLO_VIOLATION, "", 0.5, {"objective": 10.0, "latency_p95_s": 20.0})
+    lagging = Symptom(SLO_VIOLATION, "", 0.2, ObjectiveMissed(LAG, 5.0, 6.0))
+    late = Symptom(SLO_VIOLATION, "", 0.5, ObjectiveMissed(LATENCY, 10.0, 20.0))
 
     (diagnosis,) = diagnose(view(), lagging, late)
 
@@ -254,8 +259,8 @@ def test_a_backlog_that_no_component_explains_is_inconclusive() -> None:
     (blind,) = diagnose(view(), Symptom(GROWING_BACKLOG), unknown())
 
     assert clear.cause == blind.cause == INCONCLUSIVE
-    assert clear.evidence["why"] == "no component shows pressure"
-    assert blind.evidence["why"] == "metrics are missing"
+    assert clear.evidence.figures()["why"] == "no component shows pressure"
+    assert blind.evidence.figures()["why"] == "metrics are missing"
     assert UNKNOWN in [s.kind for s in blind.symptoms]
 
 

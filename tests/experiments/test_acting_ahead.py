@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from homeostat.core.findings import FORECAST_RISE
 from homeostat.core.objective import Objective
+from homeostat.core.symptoms import FORECAST_RISE
 from homeostat.core.traffic import Traffic
 from homeostat.detectors.forecast_rise import RiseDetector
 from homeostat.lab.bench import preempt

@@ -119,8 +119,8 @@ def test_the_symptom_names_the_champion_and_the_error_of_each_source() -> None:
     rising = view({"lines": CLICKS, "orders": ORDERS})
     symptoms = RiseDetector(forecasts=said(CLICKS, times=4.0, at_s=NOW_S + 120.0)).detect(rising)
     (symptom,) = [each for each in symptoms if each.component == "split"]
-    assert symptom.evidence["expected"] == pytest.approx(1.1 * 800.0 + 100.0)
-    told = {name: value for name, value in symptom.evidence.items() if "forecast" in name or "MASE" in name}
+    assert symptom.evidence.figures()["expected_per_s"] == pytest.approx(1.1 * 800.0 + 100.0)
+    told = {name: value for name, value in symptom.evidence.figures().items() if "forecast" in name or "MASE" in name}
     assert told == {"forecast of lines by": "stated", "forecast of orders by": AS_NOW, "error of lines (MASE)": 0.5}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from homeostat.core.actions import ADMIT_MORE, SCALE_UP
+from homeostat.core.causes import ADMISSION_LIMITED
 from homeostat.core.configuration import (
     EXECUTORS,
     PARALLELISM,
@@ -14,7 +16,6 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, Event, Notify, Observed, UnderWay
-from homeostat.core.findings import ADMISSION_LIMITED, ADMIT_MORE, SCALE_UP
 from homeostat.core.loop_state import State
 from homeostat.core.topology import Component, Topology
 from homeostat.core.view import View

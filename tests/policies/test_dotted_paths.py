@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from homeostat.core.causes import UNDER_PROVISIONED
 from homeostat.core.configuration import EXECUTORS_KNOB, Capabilities, KnobSpec
 from homeostat.core.errors import ConfigError
-from homeostat.core.findings import UNDER_PROVISIONED, Diagnosis
+from homeostat.core.findings import Diagnosis
 from homeostat.core.objective import Objective
 from homeostat.core.traffic import Traffic
 from homeostat.core.view import View

@@ -87,7 +87,7 @@ def test_pressure_without_skew_scales_the_most_downstream_component_up() -> None
     assert proposal.prediction is not None
     assert proposal.prediction.gain == pytest.approx(math.log(2))
     assert proposal.prediction.touched == ("count",)
-    assert proposal.because[0].evidence["holds back"] == "flatmap"
+    assert proposal.because[0].evidence.figures()["holds_back"] == "flatmap"
 
 
 def test_a_queue_that_is_long_at_one_instance_only_has_its_worker_replaced() -> None:
@@ -167,7 +167,7 @@ def lacking(component: str, *columns: str) -> Callable[[Observation], Observatio
 
 def test_unknown_pressure_is_said_and_never_taken_for_health() -> None:
     trace = think(provisioning_paper(), {"count": {"rows": [1000.0] * 10}}, damage=lacking("count", "pressured_s"))
-    assert {(s.kind, s.component, s.evidence["detector"]) for s in trace.symptoms} >= {
+    assert {(s.kind, s.component, s.evidence.figures()["detector"]) for s in trace.symptoms} >= {
         ("unknown", "count", "pressure"),
         ("unknown", "", "idle"),
     }

@@ -8,27 +8,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from homeostat.core.configuration import EXECUTORS, PARALLELISM, Capabilities, Knob, KnobSpec
-from homeostat.core.findings import (
-    ALERT,
+from homeostat.core.actions import ALERT, SCALE_DOWN, SCALE_UP
+from homeostat.core.causes import (
     DATA_SKEW,
     EXTERNAL,
     INCONCLUSIVE,
     OVER_PROVISIONED,
-    SCALE_DOWN,
-    SCALE_UP,
     SLO_UNMET,
-    SLO_VIOLATION,
     SLOW_INSTANCE,
     SOURCE_LIMITED,
     UNDER_PROVISIONED,
-    Diagnosis,
-    Proposal,
-    Symptom,
 )
+from homeostat.core.configuration import EXECUTORS, PARALLELISM, Capabilities, Knob, KnobSpec
+from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.objective import Objective
+from homeostat.core.symptoms import SLO_VIOLATION
 from homeostat.core.trust import Trust
 from homeostat.core.view import View
+from homeostat.detectors.slo_violation import LATENCY, ObjectiveMissed
 from homeostat.objectives import ModelError
 from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
@@ -241,7 +238,7 @@ def test_what_is_not_idle_is_not_given_back_beside_it_where_the_model_was_wrong(
 
 
 def test_an_objective_missed_without_pressure_is_a_reason_to_grow_where_the_model_was_wrong() -> None:
-    late = Diagnosis(SLO_UNMET, symptoms=(Symptom(SLO_VIOLATION, "", 0.5, {"latency_p95_s": 20.0}),))
+    late = Diagnosis(SLO_UNMET, symptoms=(Symptom(SLO_VIOLATION, "", 0.5, ObjectiveMissed(LATENCY, 10.0, 20.0)),))
     (proposal,) = up(replace(stage(350.0), trust=DOUBTED), late)
 
     assert proposal.patch.values == {SPLIT: 8}

@@ -8,23 +8,15 @@ from dataclasses import replace
 
 import pytest
 
+from homeostat.core.actions import ADJUST_SKEW, ALERT, REPLACE
+from homeostat.core.causes import DATA_SKEW, EXTERNAL, INCONCLUSIVE, SLOW_INSTANCE, UNDER_PROVISIONED
 from homeostat.core.configuration import SPREAD, Capabilities, Knob
-from homeostat.core.findings import (
-    ADJUST_SKEW,
-    ALERT,
-    DATA_SKEW,
-    EXTERNAL,
-    INCONCLUSIVE,
-    REPLACE,
-    SLOW_INSTANCE,
-    SPEED_SKEW,
-    UNDER_PROVISIONED,
-    Diagnosis,
-    Proposal,
-    Symptom,
-)
+from homeostat.core.evidence import Measured
+from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.observation import NAN
+from homeostat.core.symptoms import SPEED_SKEW
 from homeostat.core.view import View
+from homeostat.detectors.instance_skew import LostWorkers, SlowWorkers
 from homeostat.resolvers.alert import Alert
 from homeostat.resolvers.replace_worker import ReplaceSlowResolver
 from homeostat.resolvers.spread_keys import AdjustSkewResolver
@@ -36,7 +28,7 @@ SHORT = Diagnosis(UNDER_PROVISIONED, "split")
 
 
 def slow(*workers: str, ratio: float | None = 3.0) -> Diagnosis:
-    evidence = {"lost workers": 1.0} if ratio is None else {"time per row over peers": ratio}
+    evidence = LostWorkers(1.0) if ratio is None else SlowWorkers(ratio)
     symptom = Symptom(SPEED_SKEW, "split", 0.6, evidence, (0,), workers)
     return Diagnosis(SLOW_INSTANCE, "split", symptoms=(symptom,), workers=workers)
 
@@ -140,10 +132,12 @@ def test_where_the_engine_cannot_spread_a_person_is_told() -> None:
 def test_an_alert_says_what_is_wrong_where_and_what_to_do() -> None:
     alert = Alert(frozenset({EXTERNAL}))
 
-    (proposal,) = alert.resolve(stage(100.0), (SHORT, Diagnosis(EXTERNAL, "split", evidence={"capacity": 12.0})))
+    (proposal,) = alert.resolve(
+        stage(100.0), (SHORT, Diagnosis(EXTERNAL, "split", evidence=Measured({"capacity_per_s": 12.0})))
+    )
 
     assert proposal.kind == ALERT
-    assert proposal.message.startswith("Something outside holds the application back at split (capacity 12).")
+    assert proposal.message.startswith("Something outside holds the application back at split (capacity 12 /s).")
     assert "What to do:" in proposal.message
 
 

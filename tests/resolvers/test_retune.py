@@ -9,22 +9,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from homeostat.core.actions import ALERT, SCALE_UP
+from homeostat.core.causes import OVER_PROVISIONED, RISE_AHEAD, SLO_UNMET, SLOW_INSTANCE, UNDER_PROVISIONED
 from homeostat.core.configuration import EXECUTORS_KNOB, Capabilities, Configuration, KnobSpec
-from homeostat.core.findings import (
-    ALERT,
-    OVER_PROVISIONED,
-    RISE_AHEAD,
-    SCALE_UP,
-    SLO_UNMET,
-    SLO_VIOLATION,
-    SLOW_INSTANCE,
-    UNDER_PROVISIONED,
-    Diagnosis,
-    Proposal,
-    Symptom,
-)
+from homeostat.core.evidence import LoadRise
+from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.objective import GivesWay, Objective
 from homeostat.core.observation import Array
+from homeostat.core.symptoms import SLO_VIOLATION
 from homeostat.core.trust import Trust
 from homeostat.core.view import View
 from homeostat.models.planning_question import Question
@@ -58,8 +50,12 @@ def batches(pending_rows: float = 0.0, apply_s: float = 0.0, arrival_per_s: floa
     return replace(view, objective=Objective(latency_p95_s=8.0))
 
 
+def rise(expected_per_s: float) -> LoadRise:
+    return LoadRise(0.0, expected_per_s, ahead_s=60.0, limit_per_s=0.0, over_limit=1.0)
+
+
 def planned(expected_per_s: float, *others: Diagnosis, view: View | None = None) -> list[Proposal]:
-    ahead = Diagnosis(RISE_AHEAD, "count", 0.9, {"expected": expected_per_s})
+    ahead = Diagnosis(RISE_AHEAD, "count", 0.9, rise(expected_per_s))
     return list(RetuneResolver().resolve(view or batches(), [ahead, *others]))
 
 
@@ -175,7 +171,7 @@ def test_what_gives_way_is_said() -> None:
 
 def test_a_throughput_that_gives_way_is_held_as_far_as_rows_arrive() -> None:
     wanted = Objective(latency_p95_s=8.0, throughput_per_s=3_000.0, cost_limit=8.0)
-    ahead = Diagnosis(RISE_AHEAD, "count", 0.9, {"expected": 1_500.0})
+    ahead = Diagnosis(RISE_AHEAD, "count", 0.9, rise(1_500.0))
     (proposal,) = RetuneResolver(gives_way="throughput").resolve(replace(batches(), objective=wanted), [ahead])
     assert EXECUTORS < proposal.patch.values[EXECUTORS_KNOB] <= 8
     assert proposal.prediction is not None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from homeostat.core.actions import ALERT
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.events import Apply, Notify, Operator
-from homeostat.core.findings import ALERT, Diagnosis, Prediction, Proposal, Symptom
+from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.policy import Policy
 from homeostat.core.view import View
 from homeostat.runtime.manager import Manager

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from homeostat.core.actions import SCALE_UP
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
-from homeostat.core.findings import SCALE_UP, Diagnosis, Proposal, Symptom
+from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.policy import Policy
 from homeostat.core.view import View
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, FaultSpec, Noise, Scenario, WorkloadSpec

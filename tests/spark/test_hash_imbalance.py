@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from homeostat.core.actions import ADJUST_SKEW
+from homeostat.core.causes import HASH_IMBALANCE
 from homeostat.core.configuration import STATE_PARTITIONS, Knob
-from homeostat.core.findings import ADJUST_SKEW, HASH_IMBALANCE
 from homeostat.core.objective import Objective
 from homeostat.core.records import Record
 from homeostat.lab.load_profile import Profile

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from homeostat.core.actions import REPLACE, SCALE_DOWN, SCALE_UP
+from homeostat.core.causes import DATA_SKEW, SLOW_INSTANCE, UNDER_PROVISIONED
 from homeostat.core.configuration import EXECUTORS, SOURCE_PARTITIONS, Knob
-from homeostat.core.findings import DATA_SKEW, REPLACE, SCALE_DOWN, SCALE_UP, SLOW_INSTANCE, UNDER_PROVISIONED
 from homeostat.core.loop_state import Mode
 from homeostat.core.objective import Objective
 from homeostat.lab.bench.experiments import EXPERIMENTS, Done, on_spark

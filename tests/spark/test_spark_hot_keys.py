@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from homeostat.core.actions import ADJUST_SKEW
+from homeostat.core.causes import DATA_SKEW
 from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, Knob
-from homeostat.core.findings import ADJUST_SKEW, DATA_SKEW
 from homeostat.lab.experiment import Trial, TrialResult
 from homeostat.lab.load_profile import HOT_WORD, Profile
 from homeostat.lab.wordcount import NAME, specification

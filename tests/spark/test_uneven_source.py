@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from homeostat.core.actions import ADJUST_SKEW, GATHER
+from homeostat.core.causes import NEEDLESS_SPREAD, SOURCE_SKEW
 from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, Knob
-from homeostat.core.findings import ADJUST_SKEW, GATHER, NEEDLESS_SPREAD, SOURCE_SKEW
 from homeostat.core.records import ACTION, OUTCOME
 from homeostat.lab.experiment import Trial, TrialResult
 from homeostat.lab.load_profile import Profile

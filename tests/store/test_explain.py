@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from homeostat.core.errors import HomeostatError
 from homeostat.core.record_json import JSON
 from homeostat.core.records import KINDS, Record
+from homeostat.core.wording import moment, number, quantity
 from homeostat.store.explain import LogLine, explain, log_lines
 from homeostat.store.in_memory import MemoryStore
 from homeostat.store.sqlite import SqliteStore
-from homeostat.store.wording import moment, number, quantity
 from homeostat.testing.stores import record_strategy
 from support.paths import DOCS as PAGES
 

@@ -1,7 +1,7 @@
 """What a policy does in a scenario, to the bit: actions, times, outcomes, costs, and a digest of every finding.
 
-`tests/recorded/trajectories.jsonl.gz` holds what version 0.1.0 did. A change that is meant to leave decisions alone must
-reproduce it.
+`tests/recorded/trajectories.jsonl.gz` holds what version 0.1.0 did. A change that is meant to leave decisions alone
+must reproduce it.
 """
 
 from __future__ import annotations

@@ -8,11 +8,14 @@ from itertools import count
 
 import pytest
 
+from homeostat.core.causes import OVER_PROVISIONED
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.engine import Engine
 from homeostat.core.events import Apply, Event, Receipt
-from homeostat.core.findings import IDLE, OVER_PROVISIONED, UNKNOWN, Diagnosis, Proposal, Symptom
+from homeostat.core.evidence import Measured
+from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.policy import Policy
+from homeostat.core.symptoms import IDLE, UNKNOWN
 from homeostat.core.view import View
 from homeostat.policies import registry
 from homeostat.sim.dataflow.engine import Dataflow
@@ -103,7 +106,7 @@ class Forgetful(Plain):
     numbers = count()
 
     def detect(self, view: View) -> Iterable[Symptom]:
-        return [Symptom("count", evidence={"calls": float(next(self.numbers))})]
+        return [Symptom("count", evidence=Measured({"calls": float(next(self.numbers))}))]
 
 
 class Meddles(Plain):

@@ -212,7 +212,7 @@ def _running(store: SqliteStore, name: str | None, path: Path) -> str:
 
 
 def _changes(store: SqliteStore, run: str, values: dict[str, Value]) -> list[str]:
-    from homeostat.store.wording import settings
+    from homeostat.core.wording import settings
 
     return settings(dict(values), _observed(store, run))
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from homeostat.core import judging, receiving, silence
 from homeostat.core.deciding import act
-from homeostat.core.effects import Book
+from homeostat.core.effects import Effects
 from homeostat.core.events import Command, Event
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.loop_state import State
@@ -30,31 +30,27 @@ class Trace(NamedTuple):
 def step(
     policy: Policy, state: State, events: Iterable[Event], now_s: float
 ) -> tuple[State, tuple[Command, ...], Trace]:
-    book = Book(state.numbers, now_s, state.failing)
-    commands: list[Command] = []
+    effects = Effects(state.numbers, now_s, state.failing)
     for event in events:
-        state = receiving.absorb(policy, state, event, book, commands)
-    state = silence.notice(state, book, commands)
-    state = judging.expire(state, book)
+        state = receiving.receive(policy, state, event, effects)
+    state = silence.notice(state, effects)
+    state = judging.expire(state, effects)
     view = look(policy, state, now_s)
-    state = judging.judge(policy, state, view, book, commands)
+    state = judging.judge(policy, state, view, effects)
     reason = _resting(policy, state, now_s)
     if reason:
-        return (
-            replace(state, numbers=book.numbers),
-            tuple(commands),
-            Trace(book.records, conditions=(reason,)),
-        )
-    runner = Runner(book, view.topology)
+        trace = Trace(effects.records, conditions=(reason,))
+        return replace(state, numbers=effects.numbers), effects.commands, trace
+    runner = Runner(effects, view.topology)
     symptoms = runner.run(policy.detectors, Symptom, lambda plug_in: plug_in.detect(view))
-    symptoms, standing = book.symptoms(state.symptoms, symptoms)
+    symptoms, standing = effects.symptoms(state.symptoms, symptoms)
     diagnoses = runner.run(policy.diagnosers, Diagnosis, lambda plug_in: plug_in.diagnose(view, symptoms))
-    diagnoses, standing_diagnoses = book.diagnoses(state.diagnoses, diagnoses)
+    diagnoses, standing_diagnoses = effects.diagnoses(state.diagnoses, diagnoses)
     state = replace(state, symptoms=standing, diagnoses=standing_diagnoses, fresh=False, last_cycle_s=now_s)
     proposals = runner.run(policy.resolvers, Proposal, lambda plug_in: plug_in.resolve(view, diagnoses))
-    state, conditions = act(policy, state, view, proposals, book, commands)
-    trace = Trace(book.records, tuple(symptoms), tuple(diagnoses), tuple(proposals), conditions)
-    return replace(state, numbers=book.numbers, failing=frozenset(book.failed)), tuple(commands), trace
+    state, conditions = act(policy, state, view, proposals, effects)
+    trace = Trace(effects.records, tuple(symptoms), tuple(diagnoses), tuple(proposals), conditions)
+    return replace(state, numbers=effects.numbers, failing=frozenset(effects.failed)), effects.commands, trace
 
 
 def _resting(policy: Policy, state: State, now_s: float) -> str:

@@ -8,17 +8,22 @@ from dataclasses import replace
 
 import numpy as np
 
+from homeostat.core import sentences
+from homeostat.core.actions import ALERT, REVERT
 from homeostat.core.arbiter import Choice
+from homeostat.core.causes import RISE_AHEAD
 from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, diff
 from homeostat.core.digest import Digest
-from homeostat.core.effects import Book, describe_proposal, proposal_json
-from homeostat.core.events import Apply, Command
-from homeostat.core.findings import ALERT, REVERT, RISE_AHEAD, RISE_SEEN_S, Proposal
+from homeostat.core.effects import Effects, change_fields
+from homeostat.core.events import Apply
+from homeostat.core.evidence import LoadRise
+from homeostat.core.findings import Proposal
 from homeostat.core.guards import GuardContext, Wish
 from homeostat.core.loop_state import EARN_AFTER, ActiveAction, Advice, State, since
 from homeostat.core.memory import ActionKey, Context
 from homeostat.core.policy import Policy
-from homeostat.core.record_json import JSON
+from homeostat.core.records import ActionContent, AdviceContent, RejectionContent
+from homeostat.core.symptoms import RISE_SEEN_S
 from homeostat.core.traffic import MINUTE_S
 from homeostat.core.view import View
 from homeostat.core.worker_pace import paces
@@ -32,14 +37,13 @@ def act(
     state: State,
     view: View,
     proposals: Sequence[Proposal],
-    book: Book,
-    commands: list[Command],
+    effects: Effects,
 ) -> tuple[State, tuple[str, ...]]:
     alerts = [p for p in proposals if p.kind == ALERT]
     wishes = [p for p in proposals if p.kind != ALERT]
     if state.mode == "observe":
         alerts += [_as_alert(proposal) for proposal in wishes]
-    state = _alert(state, alerts, book, commands)
+    state = _alert(state, alerts, effects)
     state = replace(state, shrink_wishes=_shrink_wishes(state, view, wishes))
     context = guard_context(state, view)
 
@@ -52,11 +56,11 @@ def act(
     try:
         choice = policy.arbiter.choose(wishes, context, success_rate, check)
     except Exception as error:
-        book.left_out("choosing an action", type(error).__name__, f"{type(error).__name__}: {error}")
+        effects.left_out("choosing an action", type(error).__name__, f"{type(error).__name__}: {error}")
         choice = Choice((), ())
-    state = _refuse(state, choice.rejected, book)
+    state = _refuse(state, choice.rejected, effects)
     for proposal in choice.chosen:
-        state = _take(policy, state, proposal, context.scope(proposal), book, commands)
+        state = _take(policy, state, proposal, context.scope(proposal), effects)
     reasons = tuple(f"{p.kind} {p.component}: {reason}" for p, reason in choice.rejected)
     return replace(state, advised=_still_advised(state, wishes)), reasons
 
@@ -88,25 +92,23 @@ def _check(policy: Policy, state: State, context: GuardContext, proposal: Propos
     return proposal
 
 
-def _take(policy: Policy, state: State, proposal: Proposal, scope: str, book: Book, commands: list[Command]) -> State:
+def _take(policy: Policy, state: State, proposal: Proposal, scope: str, effects: Effects) -> State:
     earning = state.mode == "earn" and state.earned < EARN_AFTER
     if state.mode == "regulate" or (state.mode == "earn" and not earning):
-        state = _regret(policy, state, proposal, scope, book.now_s)
-        return apply(state, book.proposal(proposal), scope, book, commands)
+        state = _regret(policy, state, proposal, scope, effects.now_s)
+        return apply(state, effects.proposal(proposal), scope, effects)
     if state.mode == "observe":
-        return _refuse(state, ((proposal, "mode: only observing"),), book)
+        return _refuse(state, ((proposal, "mode: only observing"),), effects)
     if any(a.cause == proposal.cause and a.component == proposal.component for a in state.advice):
         return state
-    proposal = book.proposal(proposal)
-    id = book.write(
-        "advice",
-        f"would {describe_proposal(proposal)}",
-        id=book.next_id("v"),
+    proposal = effects.proposal(proposal)
+    id = effects.write(
+        AdviceContent(**change_fields(proposal)),
+        sentences.advice_sentence(proposal),
         component=proposal.component,
         because=[proposal.id],
-        body=proposal_json(proposal),
     )
-    advice = _advice(policy, id, proposal, book.now_s)
+    advice = _advice(policy, id, proposal, effects.now_s)
     return replace(state, advice=(*state.advice, advice), advised={**state.advised, id: proposal})
 
 
@@ -114,40 +116,39 @@ def _advice(policy: Policy, id: str, proposal: Proposal, now_s: float) -> Advice
     """Due when the problem has had its time to go away; ahead of a rise, when that should have come and been seen."""
     if proposal.cause != RISE_AHEAD:
         return Advice(id, proposal.cause, proposal.component, now_s + policy.settle_s, now_s)
-    evidence = proposal.because[0].evidence
-    ahead_s = float(evidence.get("seconds ahead", 0.0)) + RISE_SEEN_S + MINUTE_S
-    awaited = evidence.get("can be taken")
+    rise = proposal.because[0].evidence.find(LoadRise)
+    ahead_s = (rise.ahead_s if rise is not None else 0.0) + RISE_SEEN_S + MINUTE_S
     return Advice(
         id,
         proposal.cause,
         proposal.component,
         now_s + max(ahead_s, policy.settle_s),
         now_s,
-        float(awaited) if awaited is not None else None,
+        rise.limit_per_s if rise is not None else None,
     )
 
 
-def apply(state: State, proposal: Proposal, scope: str, book: Book, commands: list[Command]) -> State:
+def apply(state: State, proposal: Proposal, scope: str, effects: Effects) -> State:
     """Write the intent and give the command."""
     # On top of what is under way elsewhere: a command names every knob, and must not take that back.
     desired = state.desired.patched(proposal.patch)
     steps = diff(state.desired, desired, state.capabilities)
     if not steps:
-        return _refuse(state, ((proposal, "engine: it cannot do this"),), book)
-    id = book.next_id("a")
-    body = proposal_json(proposal)
-    body["from"] = {
-        str(knob): state.observed.get(knob, 0) for knob in proposal.patch.values if knob in state.observed.values
-    }
-    body["desired"] = dict(desired.as_json())
-    body["retired"] = list[JSON](sorted(desired.retired))
-    body["steps"] = [step_text(step) for step in steps]
+        return _refuse(state, ((proposal, "engine: it cannot do this"),), effects)
     limit_s = time_limit_s(state, steps)
-    body["time_limit_s"] = limit_s
+    content = ActionContent(
+        **change_fields(proposal),
+        previous={str(knob): state.observed[knob] for knob in proposal.patch.values if knob in state.observed.values},
+        desired=desired.as_json(),
+        retired=tuple(sorted(desired.retired)),
+        steps=tuple(sentences.step_words(step) for step in steps),
+        time_limit_s=limit_s,
+    )
     because = [proposal.id, *(diagnosis.id for diagnosis in proposal.because)]
-    book.write("action", describe_proposal(proposal), id=id, component=proposal.component, because=because, body=body)
-    command = Apply(id, book.now_s, desired, steps, limit_s, tuple(because))
-    commands.append(command)
+    text = sentences.change_sentence(proposal)
+    id = effects.write(content, text, component=proposal.component, because=because)
+    command = Apply(id, effects.now_s, desired, steps, limit_s, tuple(because))
+    effects.command(command)
     action = ActiveAction(
         command,
         proposal,
@@ -162,7 +163,7 @@ def apply(state: State, proposal: Proposal, scope: str, book: Book, commands: li
         state,
         desired=desired,
         active=(*state.active, action),
-        last_action_s={**state.last_action_s, scope: book.now_s},
+        last_action_s={**state.last_action_s, scope: effects.now_s},
         shrink_wishes={},
     )
 
@@ -180,7 +181,7 @@ def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s:
     return replace(state, shrunk={key: entry for key, entry in state.shrunk.items() if key != scope})
 
 
-def revert(state: State, action: ActiveAction, because: str, book: Book, commands: list[Command]) -> State:
+def revert(state: State, action: ActiveAction, because: str, effects: Effects) -> State:
     """Back to the values before the action. A replaced worker stays replaced: there is nothing to go back to."""
     values = {knob: action.before[knob] for knob in action.proposal.patch.values if knob in action.before.values}
     patch = state.observed.changed(Patch(values))
@@ -194,7 +195,7 @@ def revert(state: State, action: ActiveAction, because: str, book: Book, command
         message=f"takes back {action.command.id}",
     )
     proposal = replace(proposal, id=because)
-    return apply(state, proposal, action.scope, book, commands)
+    return apply(state, proposal, action.scope, effects)
 
 
 def action_key(proposal: Proposal) -> ActionKey:
@@ -216,13 +217,6 @@ def time_limit_s(state: State, steps: Sequence[Step]) -> float:
     known = state.capabilities.knobs
     expected_s = max((known[knob].apply_s for knob in knobs if knob in known), default=0.0)
     return 3.0 * (expected_s + state.capabilities.replace_s) + _ACTIVE_PAUSE_S
-
-
-def step_text(step: Step) -> str:
-    if isinstance(step, SetLive | Restart):
-        changes = ", ".join(f"{knob} = {value:g}" for knob, value in sorted(step.values.items()))
-        return f"{'set' if isinstance(step, SetLive) else 'restart with'} {changes}"
-    return "replace " + ", ".join(sorted(step.workers))
 
 
 def _before(state: State, proposal: Proposal) -> tuple[Digest, ...]:
@@ -251,37 +245,36 @@ def _shrink_wishes(state: State, view: View, proposals: Sequence[Proposal]) -> d
 
 def _as_alert(proposal: Proposal) -> Proposal:
     where = proposal.component or "the application"
-    message = f"{proposal.cause} at {where}. Only observing; otherwise: {describe_proposal(proposal)}"
+    action = sentences.change_sentence(proposal)
+    message = f"{proposal.cause} at {where}. Homeostat only observes; otherwise it would {action}"
     return replace(proposal, kind=ALERT, patch=Patch(), message=message)
 
 
-def _alert(state: State, alerts: Sequence[Proposal], book: Book, commands: list[Command]) -> State:
+def _alert(state: State, alerts: Sequence[Proposal], effects: Effects) -> State:
     """Tell a person once, and again only after the trouble was over."""
     told: dict[tuple[str, str], float] = {}
     for proposal in alerts:
         key = (proposal.cause, proposal.component)
         if key not in state.alerts:
             because = tuple(diagnosis.id for diagnosis in proposal.because)
-            commands.append(book.alert(proposal.cause, proposal.component, proposal.message, because))
-        told[key] = state.alerts.get(key, book.now_s)
+            effects.alert(proposal.cause, proposal.component, proposal.message, because)
+        told[key] = state.alerts.get(key, effects.now_s)
     return replace(state, alerts=told)
 
 
-def _refuse(state: State, rejected: Sequence[tuple[Proposal, str]], book: Book) -> State:
+def _refuse(state: State, rejected: Sequence[tuple[Proposal, str]], effects: Effects) -> State:
     """Log each refusal once, and again only when the kind of reason changes."""
     refusals = {}
     for proposal, reason in rejected:
         key = (proposal.kind, proposal.component, proposal.cause)
         tag = reason.partition(":")[0]
         if state.refusals.get(key) != tag:
-            named = proposal if proposal.id else book.proposal(proposal)
-            book.write(
-                "rejection",
-                f"not now: {reason}",
-                id=book.next_id("r"),
+            named = proposal if proposal.id else effects.proposal(proposal)
+            effects.write(
+                RejectionContent(reason, proposal.kind),
+                sentences.rejection_sentence(reason),
                 component=proposal.component,
                 because=[named.id],
-                body={"reason": reason, "kind": proposal.kind},
             )
         refusals[key] = tag
     return replace(state, refusals={**state.refusals, **refusals} if rejected else state.refusals)

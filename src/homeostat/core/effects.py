@@ -1,21 +1,51 @@
-"""Bookkeeping of one step: numbers findings, writes a record for each that is new, and knows which ones stand."""
+"""What one step of the loop leaves behind: records for the log and commands for the engine, in one collector."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
-from homeostat.core.events import Notify
-from homeostat.core.findings import UNKNOWN, Diagnosis, Evidence, Proposal, Symptom
+from homeostat.core import sentences
+from homeostat.core.events import Command, Notify
+from homeostat.core.evidence import MissingMetric
+from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.loop_state import Standing
-from homeostat.core.record_json import JSON
-from homeostat.core.records import Record
+from homeostat.core.records import (
+    AlertContent,
+    ChangeContent,
+    Content,
+    DiagnosisContent,
+    FailureContent,
+    PredictionContent,
+    ProposalContent,
+    Record,
+    SymptomContent,
+)
+from homeostat.core.symptoms import UNKNOWN
 
-Stood = Mapping[tuple[str, str], Standing]
+StandingFindings = Mapping[tuple[str, str], Standing]
+# The letter that the ids of a kind begin with. What ends a finding has a letter of its own.
+_LETTERS = {
+    "symptom": "s",
+    "diagnosis": "d",
+    "proposal": "p",
+    "rejection": "r",
+    "action": "a",
+    "receipt": "c",
+    "outcome": "u",
+    "alert": "n",
+    "advice": "v",
+    "operator": "o",
+    "failure": "f",
+    "engine": "g",
+}
+_ENDED = "e"
 
 
-class Book:
+class Effects:
+    """Collects the records and commands of one step. Records get ids in the order in which they are written."""
+
     def __init__(
         self, numbers: Mapping[str, int], now_s: float, failing: frozenset[tuple[str, str]] = frozenset()
     ) -> None:
@@ -24,168 +54,146 @@ class Book:
         self.failed: set[tuple[str, str]] = set()
         self._failing = failing
         self._records: list[Record] = []
+        self._commands: list[Command] = []
 
     @property
     def records(self) -> tuple[Record, ...]:
         return tuple(self._records)
 
-    def next_id(self, prefix: str) -> str:
-        self.numbers[prefix] = self.numbers.get(prefix, 0) + 1
-        return f"{prefix}-{self.numbers[prefix]}"
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        return tuple(self._commands)
+
+    def command(self, command: Command) -> None:
+        self._commands.append(command)
+
+    def next_id(self, letter: str) -> str:
+        self.numbers[letter] = self.numbers.get(letter, 0) + 1
+        return f"{letter}-{self.numbers[letter]}"
 
     def write(
-        self,
-        kind: str,
-        text: str,
-        *,
-        id: str = "",
-        component: str = "",
-        because: Sequence[str] = (),
-        body: Mapping[str, JSON] | None = None,
+        self, content: Content, text: str, *, id: str = "", component: str = "", because: Sequence[str] = ()
     ) -> str:
-        id = id or self.next_id(kind[0])
-        because = tuple(dict.fromkeys(source for source in because if source))
-        self._records.append(Record(id, kind, self.now_s, text, component, because, body or {}))
+        """Append a record; returns its id."""
+        id = id or self.next_id(_LETTERS[content.kind])
+        sources = tuple(dict.fromkeys(source for source in because if source))
+        self._records.append(Record.of(id, self.now_s, content, text, component, sources))
         return id
 
-    def alert(self, cause: str, component: str, message: str, because: Sequence[str]) -> Notify:
-        """Written down, and to be told to a person."""
-        id = self.next_id("n")
-        self.write("alert", message, id=id, component=component, because=because, body={"cause": cause})
-        return Notify(id, self.now_s, cause, component, message, tuple(because))
+    def alert(self, cause: str, component: str, message: str, because: Sequence[str]) -> None:
+        """Write it down, and have a person told."""
+        id = self.write(AlertContent(cause), message, component=component, because=because)
+        self.command(Notify(id, self.now_s, cause, component, message, tuple(because)))
 
     def failure(self, where: str, error: str) -> None:
-        self.write("failure", f"{where} failed and was left out: {error}", id=self.next_id("f"))
+        self.write(FailureContent(where, error), sentences.failure_sentence(where, error))
 
     def left_out(self, part: str, kind: str, error: str) -> None:
-        """A part of the policy failed. Told once for as long as it goes on in the same way."""
+        """A part of the policy failed. It is reported once for as long as it fails in the same way."""
         if (part, kind) not in self._failing | self.failed:
             self.failure(part, error)
         self.failed.add((part, kind))
 
-    def symptoms(self, stood: Stood, found: Sequence[Symptom]) -> tuple[list[Symptom], dict[tuple[str, str], Standing]]:
+    def symptoms(
+        self, stood: StandingFindings, symptoms: Sequence[Symptom]
+    ) -> tuple[list[Symptom], dict[tuple[str, str], Standing]]:
         """Give each symptom an id, the old one while it stands; record those that begin and those that end."""
-        named: list[Symptom] = []
+        numbered: list[Symptom] = []
         standing: dict[tuple[str, str], Standing] = {}
-        for symptom in found:
-            detector = str(symptom.evidence.get("detector", "")) if symptom.kind == UNKNOWN else ""
-            key = (symptom.kind + (f":{detector}" if detector else ""), symptom.component)
-            old = stood.get(key)
-            if old is None:
-                body: dict[str, JSON] = {
-                    "symptom": symptom.kind,
-                    "severity": symptom.severity,
-                    "evidence": evidence_json(symptom.evidence),
-                }
-                if symptom.instances:
-                    body["instances"] = list(symptom.instances)
-                id = self.write(
-                    "symptom", describe(symptom), id=self.next_id("s"), component=symptom.component, body=body
-                )
-                old = Standing(id, self.now_s, symptom)
+        for symptom in symptoms:
+            key = (_standing_name(symptom), symptom.component)
+            old = stood.get(key) or Standing(self._begin_symptom(symptom), self.now_s, symptom)
             symptom = replace(symptom, id=old.id)
-            named.append(symptom)
+            numbered.append(symptom)
             standing[key] = replace(old, finding=symptom)
-        self._ended("symptom", stood, standing)
-        return named, standing
+        for key, old in _ended(stood, standing):
+            lasted_s = self.now_s - old.since_s
+            self._end(SymptomContent(key[0], over=True, lasted_s=lasted_s), key, old, lasted_s)
+        return numbered, standing
 
     def diagnoses(
-        self, stood: Stood, found: Sequence[Diagnosis]
+        self, stood: StandingFindings, diagnoses: Sequence[Diagnosis]
     ) -> tuple[list[Diagnosis], dict[tuple[str, str], Standing]]:
-        named: list[Diagnosis] = []
+        """The same for diagnoses."""
+        numbered: list[Diagnosis] = []
         standing: dict[tuple[str, str], Standing] = {}
-        for diagnosis in found:
+        for diagnosis in diagnoses:
             key = (diagnosis.cause, diagnosis.component)
-            old = stood.get(key)
-            if old is None:
-                id = self.write(
-                    "diagnosis",
-                    describe_diagnosis(diagnosis),
-                    id=self.next_id("d"),
-                    component=diagnosis.component,
-                    because=[symptom.id for symptom in diagnosis.symptoms],
-                    body={
-                        "cause": diagnosis.cause,
-                        "probability": diagnosis.probability,
-                        "evidence": evidence_json(diagnosis.evidence),
-                        "instances": list(diagnosis.instances),
-                        "workers": list(diagnosis.workers),
-                    },
-                )
-                old = Standing(id, self.now_s, diagnosis)
+            old = stood.get(key) or Standing(self._begin_diagnosis(diagnosis), self.now_s, diagnosis)
             diagnosis = replace(diagnosis, id=old.id)
-            named.append(diagnosis)
+            numbered.append(diagnosis)
             standing[key] = replace(old, finding=diagnosis)
-        self._ended("diagnosis", stood, standing)
-        return named, standing
+        for key, old in _ended(stood, standing):
+            lasted_s = self.now_s - old.since_s
+            self._end(DiagnosisContent(key[0], over=True, lasted_s=lasted_s), key, old, lasted_s)
+        return numbered, standing
 
-    def _ended(self, kind: str, stood: Stood, standing: Stood) -> None:
-        for key, old in stood.items():
-            if key not in standing:
-                self.write(
-                    kind,
-                    f"{key[0]} is over after {self.now_s - old.since_s:.0f} s",
-                    id=self.next_id("e"),
-                    component=key[1],
-                    because=[old.id],
-                    body={"over": True},
-                )
+    def symptom(self, symptom: Symptom) -> Symptom:
+        """One that does not come from a detector of the policy."""
+        return replace(symptom, id=self._begin_symptom(symptom))
+
+    def diagnosis(self, diagnosis: Diagnosis) -> Diagnosis:
+        return replace(diagnosis, id=self._begin_diagnosis(diagnosis))
+
+    def ended(self, content: SymptomContent, text: str) -> None:
+        self.write(content, text, id=self.next_id(_ENDED))
 
     def proposal(self, proposal: Proposal) -> Proposal:
         id = self.write(
-            "proposal",
-            describe_proposal(proposal),
-            id=self.next_id("p"),
+            ProposalContent(**change_fields(proposal)),
+            sentences.change_sentence(proposal),
             component=proposal.component,
             because=[diagnosis.id for diagnosis in proposal.because],
-            body=proposal_json(proposal),
         )
         return replace(proposal, id=id)
 
+    def _begin_symptom(self, symptom: Symptom) -> str:
+        content = SymptomContent(
+            symptom.kind, symptom.severity, symptom.evidence.figures(), symptom.instances, symptom.workers
+        )
+        return self.write(content, sentences.symptom_sentence(symptom), component=symptom.component)
 
-def evidence_json(evidence: Evidence) -> dict[str, JSON]:
-    return dict(evidence.items())
+    def _begin_diagnosis(self, diagnosis: Diagnosis) -> str:
+        content = DiagnosisContent(
+            diagnosis.cause,
+            diagnosis.probability,
+            diagnosis.evidence.figures(),
+            diagnosis.instances,
+            diagnosis.workers,
+        )
+        because = [symptom.id for symptom in diagnosis.symptoms]
+        text = sentences.diagnosis_sentence(diagnosis)
+        return self.write(content, text, component=diagnosis.component, because=because)
 
-
-def proposal_json(proposal: Proposal) -> dict[str, JSON]:
-    body: dict[str, JSON] = {
-        "kind": proposal.kind,
-        "cause": proposal.cause,
-        "probability": proposal.probability,
-        "patch": {str(knob): value for knob, value in proposal.patch.values.items()},
-        "retire": list[JSON](sorted(proposal.patch.retire)),
-        "benefit": proposal.benefit,
-        "cost": proposal.cost,
-    }
-    if proposal.prediction is not None:
-        body["prediction"] = {
-            "gain": proposal.prediction.gain,
-            "touched": list(proposal.prediction.touched),
-            "text": proposal.prediction.text,
-        }
-    if proposal.message:
-        body["message"] = proposal.message
-    return body
+    def _end(self, content: Content, key: tuple[str, str], old: Standing, lasted_s: float) -> None:
+        text = sentences.ended_sentence(key[0], lasted_s)
+        self.write(content, text, id=self.next_id(_ENDED), component=key[1], because=[old.id])
 
 
-def describe(symptom: Symptom) -> str:
-    numbers = ", ".join(f"{name} {_short(value)}" for name, value in symptom.evidence.items())
-    where = f" at {symptom.component}" if symptom.component else ""
-    return f"{symptom.kind}{where}" + (f" ({numbers})" if numbers else "")
+def _standing_name(symptom: Symptom) -> str:
+    """Two detectors that each lack a metric at one component have two symptoms there."""
+    gap = symptom.evidence.find(MissingMetric) if symptom.kind == UNKNOWN else None
+    return f"{symptom.kind}:{gap.detector}" if gap is not None else symptom.kind
 
 
-def describe_diagnosis(diagnosis: Diagnosis) -> str:
-    where = f"{diagnosis.component} is " if diagnosis.component else ""
-    return f"{where}{diagnosis.cause} (probability {diagnosis.probability:.2f})"
+def _ended(stood: StandingFindings, standing: StandingFindings) -> list[tuple[tuple[str, str], Standing]]:
+    return [(key, old) for key, old in stood.items() if key not in standing]
 
 
-def describe_proposal(proposal: Proposal) -> str:
-    parts = [f"{knob} = {_short(value)}" for knob, value in sorted(proposal.patch.values.items())]
-    parts += [f"replace {worker}" for worker in sorted(proposal.patch.retire)]
-    return f"{proposal.kind}: " + (", ".join(parts) or proposal.message)
-
-
-def _short(value: float | str) -> str:
-    if isinstance(value, float) and math.isfinite(value):
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-    return str(value)
+def change_fields(proposal: Proposal) -> dict[str, Any]:
+    """A proposal as the fields that the contents of all changes share."""
+    prediction = proposal.prediction
+    change = ChangeContent(
+        action_kind=proposal.kind,
+        cause=proposal.cause,
+        probability=proposal.probability,
+        patch={str(knob): value for knob, value in proposal.patch.values.items()},
+        retire=tuple(sorted(proposal.patch.retire)),
+        benefit=proposal.benefit,
+        cost=proposal.cost,
+        prediction=None
+        if prediction is None
+        else PredictionContent(prediction.gain, tuple(prediction.touched), prediction.text),
+        message=proposal.message,
+    )
+    return {each.name: getattr(change, each.name) for each in fields(change)}

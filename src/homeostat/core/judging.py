@@ -5,68 +5,53 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from homeostat.core import sentences
+from homeostat.core.actions import REVERT
+from homeostat.core.causes import RISE_AHEAD, SLOW_INSTANCE, UNDER_PROVISIONED, cause_of
 from homeostat.core.deciding import action_context, action_key, revert
-from homeostat.core.effects import Book
-from homeostat.core.events import Command
-from homeostat.core.findings import (
-    DATA_SKEW,
-    EXTERNAL,
-    GROWING_BACKLOG,
-    HASH_IMBALANCE,
-    PRESSURE,
-    REVERT,
-    RISE_AHEAD,
-    SLO_VIOLATION,
-    SLOW_INSTANCE,
-    SOURCE_SKEW,
-    UNDER_PROVISIONED,
-    Diagnosis,
-    Outcome,
-    Symptom,
-)
+from homeostat.core.effects import Effects
+from homeostat.core.findings import Diagnosis, Outcome, Symptom
 from homeostat.core.loop_state import ActiveAction, Advice, State
 from homeostat.core.memory import MemoryEntry
 from homeostat.core.policy import Policy
+from homeostat.core.records import OutcomeContent, ReceiptContent, RejectionContent
+from homeostat.core.symptoms import UNHEALTHY_SYMPTOMS
 from homeostat.core.trial import Trial
-from homeostat.core.trust import learned
+from homeostat.core.trust import Trusts, learned
 from homeostat.core.view import View
 from homeostat.core.worker_pace import NOTICED
 
 _GRACE_S = 60.0
-_UNHEALTHY = (PRESSURE, SLO_VIOLATION, GROWING_BACKLOG)
-_FAULTS = (SLOW_INSTANCE, DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW, EXTERNAL)
 
 
-def expire(state: State, book: Book) -> State:
+def expire(state: State, effects: Effects) -> State:
     """A command whose receipt never came is given up; what the engine runs stays what counts."""
     late = [
         a
         for a in state.active
-        if a.applied_s is None and book.now_s > a.command.at_s + a.command.time_limit_s + _GRACE_S
+        if a.applied_s is None and effects.now_s > a.command.at_s + a.command.time_limit_s + _GRACE_S
     ]
     for action in late:
-        book.write(
-            "receipt",
+        effects.write(
+            ReceiptContent(action.command.id, applied=False, detail="time limit"),
             f"{action.command.id} was never acknowledged",
-            id=book.next_id("c"),
             component=action.proposal.component,
             because=[action.command.id],
-            body={"action": action.command.id, "applied": False, "detail": "time limit"},
         )
     if not late:
         return state
     return replace(state, active=tuple(a for a in state.active if a not in late), desired=state.observed)
 
 
-def judge(policy: Policy, state: State, view: View, book: Book, commands: list[Command]) -> State:
+def judge(policy: Policy, state: State, view: View, effects: Effects) -> State:
     for action in state.active:
         if action.applied_s is None:
             continue
-        trial = _trial(policy, state, view, action, book.now_s)
-        outcome = _outcome(policy, trial, book) if trial is not None else None
+        trial = _trial(policy, state, view, action, effects.now_s)
+        outcome = _outcome(policy, trial, effects) if trial is not None else None
         if outcome is not None:
-            state = _close(policy, state, action, outcome, book, commands)
-    return score_advice(state, book)
+            state = _close(policy, state, action, outcome, effects)
+    return score_advice(state, effects)
 
 
 def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s: float) -> Trial | None:
@@ -76,7 +61,7 @@ def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s
     after = tuple(d for d in view.current if d.at_s > applied_s)
     if not after and not action.disturbed and now_s < applied_s + 3 * policy.settle_s:
         return None
-    unhealthy = next((kind for kind, _ in state.symptoms if kind in _UNHEALTHY), "")
+    unhealthy = next((kind for kind, _ in state.symptoms if kind in UNHEALTHY_SYMPTOMS), "")
     return Trial(
         component=action.proposal.component,
         prediction=prediction,
@@ -91,11 +76,11 @@ def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s
     )
 
 
-def _outcome(policy: Policy, trial: Trial, book: Book) -> Outcome | None:
+def _outcome(policy: Policy, trial: Trial, effects: Effects) -> Outcome | None:
     try:
         return policy.judge.judge(trial)
     except Exception as error:
-        book.failure("the judge", f"{type(error).__name__}: {error}")
+        effects.failure("the judge", f"{type(error).__name__}: {error}")
         return Outcome("unclear", reason="the judge failed")
 
 
@@ -107,7 +92,7 @@ def _cheaper(state: State, action: ActiveAction) -> bool:
 def _new_fault(state: State, action: ActiveAction) -> str:
     touched = action.proposal.prediction.touched if action.proposal.prediction else ()
     for (cause, component), standing in state.diagnoses.items():
-        if cause in _FAULTS and component not in touched and component not in action.troubled:
+        if cause_of(cause).fault and component not in touched and component not in action.troubled:
             return f"a new cause came up elsewhere: {cause} at {component or 'the application'}"
         turned = _turned_slow(standing.finding, action) if cause == SLOW_INSTANCE else ()
         if turned:
@@ -126,36 +111,16 @@ def _close(
     state: State,
     action: ActiveAction,
     outcome: Outcome,
-    book: Book,
-    commands: list[Command],
+    effects: Effects,
 ) -> State:
-    text = f"{action.command.id} {outcome.verdict}" + (f": {outcome.reason}" if outcome.reason else "")
     trust = state.trust
     for name in _relied_upon(action):
         trust = learned(trust, name, outcome)
-    known = trust.get(action.proposal.component)
-    id = book.write(
-        "outcome",
-        text,
-        id=book.next_id("u"),
-        component=action.proposal.component,
-        because=[action.command.id],
-        body={
-            "action": action.command.id,
-            "verdict": outcome.verdict,
-            "observed_gain": outcome.observed_gain,
-            "predicted_gain": outcome.predicted_gain,
-            "standard_error": outcome.standard_error,
-            "before": outcome.before,
-            "after": outcome.after,
-            "reason": outcome.reason,
-            "model_error": None if known is None else known.off,
-        },
-    )
+    record_id = _write_outcome(action, outcome, trust, effects)
     entry = MemoryEntry(
         action_key(action.proposal),
         outcome.verdict,
-        book.now_s,
+        effects.now_s,
         action_context(state),
         dict(action.before.as_json()),
         action.hosts,
@@ -170,8 +135,25 @@ def _close(
         active=tuple(a for a in state.active if a is not action),
     )
     if outcome.verdict in ("harmful", "failed") and action.proposal.reversible:
-        return _take_back(state, action, id, book, commands)
+        return _take_back(state, action, record_id, effects)
     return state
+
+
+def _write_outcome(action: ActiveAction, outcome: Outcome, trust: Trusts, effects: Effects) -> str:
+    record = trust.get(action.proposal.component)
+    content = OutcomeContent(
+        action.command.id,
+        outcome.verdict,
+        outcome.reason,
+        outcome.observed_gain,
+        outcome.predicted_gain,
+        outcome.standard_error,
+        outcome.before,
+        outcome.after,
+        math.nan if record is None else record.off,
+    )
+    text = sentences.outcome_sentence(action.command.id, outcome)
+    return effects.write(content, text, component=action.proposal.component, because=[action.command.id])
 
 
 def _relied_upon(action: ActiveAction) -> tuple[str, ...]:
@@ -180,36 +162,33 @@ def _relied_upon(action: ActiveAction) -> tuple[str, ...]:
     return (prediction.touched if prediction is not None else ()) or (action.proposal.component,)
 
 
-def _take_back(state: State, action: ActiveAction, because: str, book: Book, commands: list[Command]) -> State:
+def _take_back(state: State, action: ActiveAction, because: str, effects: Effects) -> State:
     reason = state.paused or ("only observing" if state.mode == "observe" else "")
     if not reason:
-        return revert(state, action, because, book, commands)
-    book.write(
-        "rejection",
-        f"not now: {action.command.id} is not taken back: {reason}",
-        id=book.next_id("r"),
+        return revert(state, action, because, effects)
+    effects.write(
+        RejectionContent(reason, REVERT),
+        sentences.rejection_sentence(f"{action.command.id} is not taken back: {reason}"),
         component=action.proposal.component,
         because=[because],
-        body={"reason": reason, "kind": REVERT},
     )
     return state
 
 
-def score_advice(state: State, book: Book) -> State:
+def score_advice(state: State, effects: Effects) -> State:
     """Advice was right if the problem it addressed did not go away by itself; about a rise, if it has come: that it is
     still forecast proves nothing."""
-    due = [a for a in state.advice if book.now_s >= a.due_s]
+    due = [a for a in state.advice if effects.now_s >= a.due_s]
     earned = state.earned
     for advice in due:
         right, why = _came(state, advice) if advice.cause == RISE_AHEAD else _stayed(state, advice)
         earned = earned + 1 if right else max(0, earned - 1)
-        book.write(
-            "outcome",
-            f"{advice.id} was {'right' if right else 'not needed'}: {why}",
-            id=book.next_id("u"),
+        verdict = "right" if right else "not needed"
+        effects.write(
+            OutcomeContent(advice.id, verdict),
+            sentences.verdict_sentence(advice.id, verdict, why),
             component=advice.component,
             because=[advice.id],
-            body={"action": advice.id, "verdict": "right" if right else "not needed"},
         )
     if not due:
         return state

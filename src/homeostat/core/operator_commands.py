@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from homeostat.core import sentences
+from homeostat.core.actions import ALERT, BY_HAND
 from homeostat.core.configuration import Patch
 from homeostat.core.deciding import apply, guard_context, revert
-from homeostat.core.effects import Book
-from homeostat.core.events import Command, Operator
-from homeostat.core.findings import ALERT, BY_HAND, Diagnosis, Proposal
+from homeostat.core.effects import Effects
+from homeostat.core.events import Operator
+from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.guards import Bounds, CostLimit, Guard, GuardContext, KillSwitch, OneInFlight
 from homeostat.core.loop_state import ActiveAction, State
 from homeostat.core.plugins import Runner, look
 from homeostat.core.policy import Policy
+from homeostat.core.records import OperatorContent, OutcomeContent, RejectionContent
 
 # A person may hurry what only waits, but not what could do harm.
 _ALWAYS: tuple[Guard, ...] = (KillSwitch(), OneInFlight(), Bounds(), CostLimit())
 
 
-def obey(policy: Policy, state: State, event: Operator, book: Book, commands: list[Command]) -> State:
-    id = book.write(
-        "operator",
-        f"{event.by}: {event.command} {event.target}".rstrip() + (f" ({event.why})" if event.why else ""),
-        id=book.next_id("o"),
+def obey(policy: Policy, state: State, event: Operator, effects: Effects) -> State:
+    id = effects.write(
+        OperatorContent(event.command, event.by, event.why),
+        sentences.operator_sentence(event),
         because=[event.order, event.target if event.command != "resolve" else ""],
-        body={"by": event.by, "why": event.why, "command": event.command},
     )
     match event.command:
         case "pause":
@@ -32,62 +33,62 @@ def obey(policy: Policy, state: State, event: Operator, book: Book, commands: li
         case "resume":
             return replace(state, paused="")
         case "approve":
-            return _approve(policy, state, event.target, id, book, commands)
+            return _approve(policy, state, event.target, id, effects)
         case "revert":
-            return _revert(state, event.target, id, book, commands)
+            return _revert(state, event.target, id, effects)
         case "apply":
-            return _by_hand(policy, state, Patch(event.values), id, book, commands)
+            return _by_hand(policy, state, Patch(event.values), id, effects)
         case "resolve":
-            return _resolve(policy, state, event.target, id, book, commands)
+            return _resolve(policy, state, event.target, id, effects)
 
 
-def _approve(policy: Policy, state: State, target: str, id: str, book: Book, commands: list[Command]) -> State:
+def _approve(policy: Policy, state: State, target: str, id: str, effects: Effects) -> State:
     advised = state.advised.get(target)
     if advised is None:
-        return _answer(state, f"{target or 'nothing'} is not advised now", id, book)
-    return _do(policy, state, replace(advised, id=target), id, book, commands)
+        return _answer(state, f"{target or 'nothing'} is not advised now", id, effects)
+    return _do(policy, state, replace(advised, id=target), id, effects)
 
 
-def _by_hand(policy: Policy, state: State, patch: Patch, id: str, book: Book, commands: list[Command]) -> State:
+def _by_hand(policy: Policy, state: State, patch: Patch, id: str, effects: Effects) -> State:
     """It promises nothing, so it is not judged; it keeps to the bounds like any other action."""
     known = state.capabilities.knobs
     unknown = [str(knob) for knob in patch.values if knob not in known]
     if unknown or not patch:
         there = ", ".join(map(str, sorted(known))) or "none"
-        return _answer(state, f"{', '.join(unknown) or 'nothing'} cannot be set here; these can: {there}", id, book)
+        return _answer(state, f"{', '.join(unknown) or 'nothing'} cannot be set here; these can: {there}", id, effects)
     refusal = state.capabilities.refusal(state.desired.patched(patch))
     patch = state.observed.changed(patch)
     if refusal or not patch:
-        return _answer(state, refusal or "already so: nothing to change", id, book)
+        return _answer(state, refusal or "already so: nothing to change", id, effects)
     scopes = [knob.scope for knob in patch.values if knob.scope in state.topology]
-    return _do(policy, state, Proposal(BY_HAND, (), patch, scopes[0] if scopes else "", id=id), id, book, commands)
+    return _do(policy, state, Proposal(BY_HAND, (), patch, scopes[0] if scopes else "", id=id), id, effects)
 
 
-def _resolve(policy: Policy, state: State, name: str, id: str, book: Book, commands: list[Command]) -> State:
+def _resolve(policy: Policy, state: State, name: str, id: str, effects: Effects) -> State:
     """The best that one resolver proposes against the diagnoses that stand, whatever the mode."""
     resolver = next((each for each in policy.resolvers if each.name == name), None)
     if resolver is None:
         there = ", ".join(each.name for each in policy.resolvers) or "none"
-        return _answer(state, f"there is no resolver {name!r}; there are: {there}", id, book)
-    view = look(policy, state, book.now_s)
+        return _answer(state, f"there is no resolver {name!r}; there are: {there}", id, effects)
+    view = look(policy, state, effects.now_s)
     standing = [one.finding for one in state.diagnoses.values() if isinstance(one.finding, Diagnosis)]
-    proposals = Runner(book, view.topology).run([resolver], Proposal, lambda each: each.resolve(view, standing))
+    proposals = Runner(effects, view.topology).run([resolver], Proposal, lambda each: each.resolve(view, standing))
     wishes = [proposal for proposal in proposals if proposal.kind != ALERT]
     if not wishes:
         causes = ", ".join(dict.fromkeys(diagnosis.cause for diagnosis in standing)) or "none"
         told = "; ".join(proposal.message for proposal in proposals) or f"the diagnoses that stand are: {causes}"
-        return _answer(state, f"{name} proposes nothing: {told}", id, book)
+        return _answer(state, f"{name} proposes nothing: {told}", id, effects)
     best = max(wishes, key=lambda each: each.probability * each.benefit - each.cost)
-    return _do(policy, state, replace(best, id=id), id, book, commands)
+    return _do(policy, state, replace(best, id=id), id, effects)
 
 
-def _do(policy: Policy, state: State, proposal: Proposal, id: str, book: Book, commands: list[Command]) -> State:
-    context = guard_context(state, look(policy, state, book.now_s))
+def _do(policy: Policy, state: State, proposal: Proposal, id: str, effects: Effects) -> State:
+    context = guard_context(state, look(policy, state, effects.now_s))
     checked = _checked(proposal, context)
     if isinstance(checked, str):
-        return _answer(state, checked, id, book)
+        return _answer(state, checked, id, effects)
     state = _no_longer_advised(state, checked)
-    return apply(state, checked, context.scope(checked), book, commands)
+    return apply(state, checked, context.scope(checked), effects)
 
 
 def _no_longer_advised(state: State, done: Proposal) -> State:
@@ -110,37 +111,35 @@ def _checked(proposal: Proposal, context: GuardContext) -> Proposal | str:
     return proposal
 
 
-def _revert(state: State, target: str, id: str, book: Book, commands: list[Command]) -> State:
+def _revert(state: State, target: str, id: str, effects: Effects) -> State:
     """The action that is being judged; if none is, the last one that took effect."""
     judged = [action for action in state.active if action.applied_s is not None]
     earlier = [state.last] if state.last is not None and not state.active else []
     action = next((a for a in (*judged, *earlier) if target in ("", a.command.id)), None)
     if action is None:
         reason = f"{target} is not the last action that took effect: only that can be taken back"
-        return _answer(state, reason if target else "there is no action to take back now", id, book)
+        return _answer(state, reason if target else "there is no action to take back now", id, effects)
     if not action.proposal.patch.values:
-        return _answer(state, f"{action.command.id} replaced workers: they do not come back", id, book)
+        return _answer(state, f"{action.command.id} replaced workers: they do not come back", id, effects)
     if action in judged:
         state = replace(state, active=tuple(a for a in state.active if a is not action))
-        _superseded(action, id, book)
-    taken_back = revert(state, action, id, book, commands)
+        _superseded(action, id, effects)
+    taken_back = revert(state, action, id, effects)
     if taken_back is state:
-        return _answer(state, f"{action.command.id} left nothing to take back", id, book)
+        return _answer(state, f"{action.command.id} left nothing to take back", id, effects)
     return taken_back
 
 
-def _superseded(action: ActiveAction, id: str, book: Book) -> None:
+def _superseded(action: ActiveAction, id: str, effects: Effects) -> None:
     reason = "a person took it back before it was judged"
-    book.write(
-        "outcome",
-        f"{action.command.id} superseded: {reason}",
-        id=book.next_id("u"),
+    effects.write(
+        OutcomeContent(action.command.id, "superseded", reason),
+        sentences.verdict_sentence(action.command.id, "superseded", reason),
         component=action.proposal.component,
         because=[action.command.id, id],
-        body={"action": action.command.id, "verdict": "superseded", "reason": reason},
     )
 
 
-def _answer(state: State, reason: str, id: str, book: Book) -> State:
-    book.write("rejection", f"not done: {reason}", id=book.next_id("r"), because=[id], body={"reason": reason})
+def _answer(state: State, reason: str, id: str, effects: Effects) -> State:
+    effects.write(RejectionContent(reason), sentences.refusal_sentence(reason), because=[id])
     return state

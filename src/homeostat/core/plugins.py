@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from homeostat.core.effects import Book
+from homeostat.core.effects import Effects
 from homeostat.core.loop_state import State, since
 from homeostat.core.policy import Policy
 from homeostat.core.topology import Topology
@@ -38,8 +38,8 @@ def look(policy: Policy, state: State, now_s: float) -> View:
 class Runner:
     """Runs each plug-in on its own: one that fails is reported and left out, and so is a finding of no use."""
 
-    def __init__(self, book: Book, topology: Topology) -> None:
-        self._book, self._topology = book, topology
+    def __init__(self, effects: Effects, topology: Topology) -> None:
+        self._effects, self._topology = effects, topology
 
     def run(
         self, plug_ins: Sequence[_PlugIn], kind: type[_Finding], call: Callable[[_PlugIn], Iterable[_Finding]]
@@ -51,9 +51,9 @@ class Runner:
                 found = list(call(plug_in))
                 flaws = [flaw(finding, kind, self._topology) for finding in found]
             except (Exception, SystemExit) as error:
-                self._book.left_out(name, type(error).__name__, f"{type(error).__name__}: {error}")
+                self._effects.left_out(name, type(error).__name__, f"{type(error).__name__}: {error}")
                 continue
             findings += [finding for finding, wrong in zip(found, flaws, strict=True) if not wrong]
             for wrong in filter(None, flaws):
-                self._book.left_out(name, "finding", wrong)
+                self._effects.left_out(name, "finding", wrong)
         return findings

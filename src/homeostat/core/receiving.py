@@ -5,42 +5,45 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from homeostat.core import sentences
+from homeostat.core.actions import REVERT
 from homeostat.core.configuration import SPREAD, Configuration
 from homeostat.core.digest import clean, digest
-from homeostat.core.effects import Book
-from homeostat.core.events import Command, EngineChanged, Event, Failure, Observed, Operator, Receipt, UnderWay
-from homeostat.core.findings import REVERT
+from homeostat.core.effects import Effects
+from homeostat.core.events import EngineChanged, Event, Failure, Observed, Operator, Receipt, UnderWay
 from homeostat.core.loop_state import HISTORY_KEPT, WINDOW_KEPT, ActiveAction, State
 from homeostat.core.observation import Observation
 from homeostat.core.operator_commands import obey
 from homeostat.core.policy import Policy
+from homeostat.core.records import EngineContent, ReceiptContent
 
 BETWEEN_EPOCHS = -1
 _SHORTEST_S = 1e-6
 
 
-def absorb(policy: Policy, state: State, event: Event, book: Book, commands: list[Command]) -> State:
+def receive(policy: Policy, state: State, event: Event, effects: Effects) -> State:
     match event:
         case Observed(observation):
-            return _observed(policy, state, observation, book)
+            return _observed(policy, state, observation, effects)
         case UnderWay():
             return replace(state, under_way=event) if event.batch > state.seen.get(event.run, -1) else state
         case Receipt():
-            return _receipt(state, event, book, commands)
+            return _receipt(state, event, effects)
         case EngineChanged():
-            return _engine(state, event, book)
+            return _engine(state, event, effects)
         case Operator():
-            return obey(policy, state, event, book, commands)
+            return obey(policy, state, event, effects)
         case Failure(where, error, _):
-            book.failure(where, error)
+            effects.failure(where, error)
             return state
 
 
-def _observed(policy: Policy, state: State, observation: Observation, book: Book) -> State:
+def _observed(policy: Policy, state: State, observation: Observation, effects: Effects) -> State:
     if observation.batch <= state.seen.get(observation.run, -1):
         return state
     if not (math.isfinite(observation.at_s) and _SHORTEST_S <= observation.span_s < math.inf):
-        book.failure("a sensor", f"batch {observation.batch} ended at {observation.at_s} after {observation.span_s} s")
+        times = f"ended at {observation.at_s} after {observation.span_s} s"
+        effects.failure("a sensor", f"batch {observation.batch} {times}")
         return state
     observation = clean(observation)
     changing = any(action.applied_s is None for action in state.active)
@@ -81,30 +84,22 @@ def _observed(policy: Policy, state: State, observation: Observation, book: Book
     )
 
 
-def _receipt(state: State, receipt: Receipt, book: Book, commands: list[Command]) -> State:
+def _receipt(state: State, receipt: Receipt, effects: Effects) -> State:
     mine = next((a for a in state.active if a.command.id == receipt.command_id), None)
     if mine is None or mine.applied_s is not None:
         # An answer that comes late or twice: news only if the engine runs something else by now.
         changed = receipt.configuration != state.observed
         return _now_runs(state, receipt.configuration, receipt.at_s) if changed else state
-    book.write(
-        "receipt",
-        f"{receipt.command_id} took effect"
-        if receipt.applied
-        else f"{receipt.command_id} did not take effect: {receipt.detail}",
-        id=book.next_id("c"),
+    observed = receipt.configuration.as_json()
+    effects.write(
+        ReceiptContent(receipt.command_id, receipt.applied, receipt.detail, observed),
+        sentences.receipt_sentence(receipt.command_id, receipt.applied, receipt.detail),
         component=mine.proposal.component,
         because=[receipt.command_id],
-        body={
-            "action": receipt.command_id,
-            "applied": receipt.applied,
-            "detail": receipt.detail,
-            "observed": dict(receipt.configuration.as_json()),
-        },
     )
     if receipt.warning:
         wish = mine.proposal
-        commands.append(book.alert(wish.cause, wish.component, receipt.warning, [receipt.command_id]))
+        effects.alert(wish.cause, wish.component, receipt.warning, [receipt.command_id])
     others = tuple(
         replace(a, disturbed=a.disturbed or f"{receipt.command_id} was applied meanwhile")
         for a in state.active
@@ -138,14 +133,9 @@ def _now_runs(state: State, configuration: Configuration, at_s: float) -> State:
     )
 
 
-def _engine(state: State, event: EngineChanged, book: Book) -> State:
-    runs = ", ".join(f"{knob} {value:g}" for knob, value in event.configuration.as_json().items()) or "nothing"
-    book.write(
-        "engine",
-        f"the engine runs {runs} ({event.reason})",
-        id=book.next_id("g"),
-        body={"configuration": dict(event.configuration.as_json()), "reason": event.reason},
-    )
+def _engine(state: State, event: EngineChanged, effects: Effects) -> State:
+    values = event.configuration.as_json()
+    effects.write(EngineContent(values, event.reason), sentences.engine_sentence(values.items(), event.reason))
     same = event.configuration == state.observed
     state = _now_runs(state, event.configuration, event.at_s)
     return replace(

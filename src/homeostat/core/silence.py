@@ -1,68 +1,62 @@
-"""When nothing is heard any more, or a batch does not end: that is not health either."""
+"""No measurements arrive, or a batch does not end: a symptom, its diagnosis and its alert, without waiting for a cycle.
+
+Detectors run when there is something new to look at. This watches for the case in which there is not.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from homeostat.core.effects import Book
-from homeostat.core.events import Command
-from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, UNKNOWN
+from homeostat.core.alerting import message
+from homeostat.core.causes import EXTERNAL, INCONCLUSIVE
+from homeostat.core.effects import Effects
+from homeostat.core.evidence import Silence, StuckBatch
+from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.loop_state import State
-
-_LEAST_S = 60.0
-_SPANS = 3.0
-_BATCHES = 10.0
-STUCK_BATCH = "stuck-batch"
+from homeostat.core.records import SymptomContent
+from homeostat.core.symptoms import STUCK_BATCH, UNKNOWN
 
 
-def notice(state: State, book: Book, commands: list[Command]) -> State:
-    """An engine that has sent no observation for several of its usual intervals is unknown, and a person is told.
+@dataclass(frozen=True, slots=True)
+class SilenceWatch:
+    """When silence is a symptom. Shorter times find a hang sooner and call a slow batch one more often (choice)."""
 
-    A batch that is seen running is no silence, unless it runs ten times as long as the last one took.
-    """
-    if not state.history:
-        return state
-    last = state.history[-1]
-    quiet_s = book.now_s - last.at_s
-    usual_s = max(_LEAST_S, _SPANS * last.span_s)
-    running = state.under_way
-    seen_lately = running is not None and book.now_s - running.at_s < usual_s
-    if running is not None and seen_lately:
-        silent = book.now_s - running.since_s > max(_LEAST_S, _BATCHES * last.span_s)
-    else:
-        silent = quiet_s > usual_s
-    if silent and not state.silent:
-        _tell(state, book, commands, quiet_s, stuck=seen_lately)
-    elif state.silent and not silent:
-        book.write("symptom", "observations arrive again", id=book.next_id("e"), body={"over": True})
-    return replace(state, silent=silent)
+    # No alarm before this, however short the usual interval is.
+    least_s: float = 60.0
+    # Usual intervals without an observation, where no batch is seen running.
+    intervals: float = 3.0
+    # Times the last batch's duration, where one is seen running.
+    batches: float = 10.0
+    # How probable it is that a batch that does not end waits for something outside.
+    stuck_probability: float = 0.8
+
+    def detect(self, state: State, now_s: float) -> Symptom | None:
+        if not state.history:
+            return None
+        last, running = state.history[-1], state.under_way
+        quiet_s = now_s - last.at_s
+        usual_s = max(self.least_s, self.intervals * last.span_s)
+        if running is None or now_s - running.at_s >= usual_s:
+            return Symptom(UNKNOWN, evidence=Silence(quiet_s)) if quiet_s > usual_s else None
+        running_s = now_s - running.since_s
+        if running_s <= max(self.least_s, self.batches * last.span_s):
+            return None
+        evidence = StuckBatch(running.batch, running_s, quiet_s, running.tasks_done, running.tasks)
+        return Symptom(STUCK_BATCH, running.component, evidence=evidence)
+
+    def diagnose(self, symptom: Symptom) -> Diagnosis:
+        stuck = symptom.kind == STUCK_BATCH
+        cause, probability = (EXTERNAL, self.stuck_probability) if stuck else (INCONCLUSIVE, 1.0)
+        return Diagnosis(cause, symptom.component, probability, symptom.evidence, (symptom,))
 
 
-def _tell(state: State, book: Book, commands: list[Command], quiet_s: float, stuck: bool) -> None:
-    running = state.under_way
-    if stuck and running is not None:
-        symptom, cause, component = STUCK_BATCH, EXTERNAL, running.component
-        where = f" in {component}" if component else ""
-        text = f"batch {running.batch} has been running for {book.now_s - running.since_s:.0f} s{where}"
-        text += f", {running.tasks_done} of {running.tasks} tasks done" if running.tasks else ""
-        why = f"{cause}: it waits for something outside, its sink or a service it calls"
-        advice = f"{text[0].upper()}{text[1:]}. What to do: look at the sink or service it waits for."
-    else:
-        symptom, cause, component = UNKNOWN, INCONCLUSIVE, ""
-        text = f"unknown: no observation for {quiet_s:.0f} s"
-        why = f"{cause}: the application hangs, or its metrics do not arrive"
-        advice = (
-            f"No observation for {quiet_s:.0f} s. What to do: look whether a batch hangs (its sink, say) or a sensor."
-        )
-    seen = book.write(
-        "symptom", text, id=book.next_id("s"), component=component, body={"symptom": symptom, "quiet_s": quiet_s}
-    )
-    named = book.write(
-        "diagnosis",
-        why,
-        id=book.next_id("d"),
-        component=component,
-        because=[seen],
-        body={"cause": cause, "probability": 1.0 if cause == INCONCLUSIVE else 0.8},
-    )
-    commands.append(book.alert(cause, component, advice, [named]))
+def notice(state: State, effects: Effects, watch: SilenceWatch | None = None) -> State:
+    """Tell a person once when silence begins, and write down when it ends."""
+    watch = watch or SilenceWatch()
+    symptom = watch.detect(state, effects.now_s)
+    if symptom is not None and not state.silent:
+        diagnosis = effects.diagnosis(watch.diagnose(effects.symptom(symptom)))
+        effects.alert(diagnosis.cause, diagnosis.component, message(diagnosis), [diagnosis.id])
+    elif state.silent and symptom is None:
+        effects.ended(SymptomContent(UNKNOWN, over=True), "measurements arrive again")
+    return replace(state, silent=symptom is not None)

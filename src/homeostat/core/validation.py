@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from numbers import Real
 
+from homeostat.core.actions import ALERT
 from homeostat.core.configuration import Knob
-from homeostat.core.findings import ALERT, Diagnosis, Evidence, Proposal, Symptom
+from homeostat.core.evidence import Evidence
+from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.topology import Topology
 
 
@@ -73,8 +75,11 @@ def _share(value: object, what: str) -> str:
     return "" if good else f"its {what} {value!r} is not between 0 and 1"
 
 
-def _evidence(evidence: Evidence) -> str:
-    odd = [name for name, value in evidence.items() if not (isinstance(value, str) or _is_number(value))]
+def _evidence(evidence: object) -> str:
+    if not isinstance(evidence, Evidence):
+        return f"its evidence is a {type(evidence).__name__}, not an Evidence"
+    figures = evidence.figures()
+    odd = [name for name, value in figures.items() if not (isinstance(value, str) or _is_number(value))]
     return f"its evidence {odd[0]!r} is neither a number nor text" if odd else ""
 
 

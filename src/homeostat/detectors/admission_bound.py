@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from homeostat.core.configuration import ROWS_PER_TRIGGER
-from homeostat.core.findings import ADMISSION_BOUND, Symptom
+from homeostat.core.evidence import Evidence
+from homeostat.core.findings import Symptom
+from homeostat.core.symptoms import ADMISSION_BOUND
 from homeostat.core.view import View
+from homeostat.core.wording import number
 from homeostat.detectors.sensitivity import Sensitivity
 
 _FULL = 0.98
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionEvidence(Evidence):
+    headline: ClassVar[str] = "the limit on rows per trigger holds {where} back"
+    limit_rows: float
+    rate_per_s: float
+    pending_rows: float
+
+    def summary(self) -> str:
+        limit, pending = number(round(self.limit_rows)), number(round(self.pending_rows))
+        return f"every batch is full at {limit} rows and ends in time, while {pending} rows wait"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +53,5 @@ class AdmissionDetector:
         if full and in_time and waiting:
             rate = float(np.median(rows / np.maximum(trigger_s, 1.0)))
             short = 1.0 - rate / float(np.nanmax(arrival)) if np.isfinite(arrival).any() else 0.2
-            evidence = {"bound": float(bound), "rate": rate, "pending": float(pending[-1])}
+            evidence = AdmissionEvidence(float(bound), rate, float(pending[-1]))
             yield Symptom(ADMISSION_BOUND, "", min(1.0, max(0.2, short)), evidence)

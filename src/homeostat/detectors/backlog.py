@@ -5,14 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from homeostat.core.findings import GROWING_BACKLOG, UNKNOWN, Symptom
+from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.findings import Symptom
+from homeostat.core.symptoms import GROWING_BACKLOG, UNKNOWN
 from homeostat.core.view import View
+from homeostat.core.wording import number
 
 _OVER = 9
 _MOSTLY = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogEvidence(Evidence):
+    headline: ClassVar[str] = "more and more rows wait at the source"
+    pending_rows: float
+    growth_per_s: float
+
+    def summary(self) -> str:
+        return f"{number(round(self.pending_rows))} rows wait, {number(self.growth_per_s)} more every second"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +42,17 @@ class GrowingBacklogDetector:
         if len(pending) < 4:
             return
         if not np.isfinite(pending[-3:]).any():
-            yield Symptom(UNKNOWN, evidence={"detector": self.name, "missing": "pending rows"})
+            yield Symptom(UNKNOWN, evidence=MissingMetric(self.name, "pending rows"))
             return
         known = pending[np.isfinite(pending)]
         steps = np.diff(known)
         arrivals = np.array([d.arrival_per_s * d.span_s for d in digests])
         if not np.isfinite(arrivals).any():
-            yield Symptom(UNKNOWN, evidence={"detector": self.name, "missing": "arrival"})
+            yield Symptom(UNKNOWN, evidence=MissingMetric(self.name, "arrival"))
             return
         one = float(np.nanmedian(arrivals))
         grown = float(known[-1] - known[0])
         if len(steps) and grown > self.least_intervals * one > 0 and float(np.mean(steps > 0)) >= _MOSTLY:
             seconds = sum(d.span_s for d in digests[1:])
-            evidence = {"pending": float(known[-1]), "grows by": grown / seconds if seconds else math.nan}
+            evidence = BacklogEvidence(float(known[-1]), grown / seconds if seconds else math.nan)
             yield Symptom(GROWING_BACKLOG, "", min(1.0, grown / (one * len(steps))), evidence)

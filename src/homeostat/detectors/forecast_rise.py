@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from homeostat.core.findings import FORECAST_RISE, RISE_SEEN_S, Symptom
+from homeostat.core.evidence import LoadRise, Measured
+from homeostat.core.findings import Symptom
+from homeostat.core.symptoms import FORECAST_RISE, RISE_SEEN_S
 from homeostat.core.view import View
 from homeostat.models.capacity import Load, level, loads
 from homeostat.models.load_ahead import Coming, Forecasts, coming, forecast_of
@@ -59,22 +61,17 @@ def _most_per_s(load: Load, arrival: float) -> float:
 def _rise(
     load: Load, arrival: float, expected: float, soon: float, limit: float, lead_s: float, found: Coming
 ) -> Symptom:
-    evidence: dict[str, float | str] = {
-        "arrival": arrival,
-        "expected": expected,
-        "seconds ahead": lead_s,
-        "can be taken": limit,
-        "over what was planned for": soon / limit,
-    }
-    return Symptom(FORECAST_RISE, load.component, 1.0 - limit / soon, evidence | _by_whom(found))
+    evidence = LoadRise(arrival, expected, lead_s, limit, soon / limit, _forecasters(found))
+    return Symptom(FORECAST_RISE, load.component, 1.0 - limit / soon, evidence)
 
 
-def _by_whom(found: Coming) -> dict[str, float | str]:
-    """Who made the forecast, and its error; of several sources those of each."""
+def _forecasters(found: Coming) -> Measured:
+    """Which method made the forecast, and its error; for several sources those of each."""
     if not found.sources:
-        return {"forecast by": found.champion, "its error (MASE)": found.mase}
+        return Measured({"forecast by": found.champion, "its error (MASE)": found.mase})
     champions: dict[str, float | str] = {f"forecast of {name} by": one.champion for name, one in found.sources.items()}
-    return champions | {f"error of {name} (MASE)": one.mase for name, one in found.sources.items() if one.mase >= 0}
+    errors = {f"error of {name} (MASE)": one.mase for name, one in found.sources.items() if one.mase >= 0}
+    return Measured(champions | errors)
 
 
 def _highest(expected: Coming, target: float) -> float:

@@ -5,16 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from homeostat.core.findings import IDLE, UNKNOWN, Symptom
+from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.findings import Symptom
+from homeostat.core.symptoms import IDLE, UNKNOWN
 from homeostat.core.view import View
+from homeostat.core.wording import number
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, loads
 from homeostat.models.noise import cusum, since_onset, whitened
 
 _LEVEL_OVER = 30
+
+
+@dataclass(frozen=True, slots=True)
+class IdleEvidence(Evidence):
+    headline: ClassVar[str] = "{where} has more instances than it needs"
+    utilisation: float
+    one_less_would_do_below: float
+    cusum: float
+    instances: float
+    observations_since_onset: float
+
+    def summary(self) -> str:
+        limit = f"one instance less would do below {self.one_less_would_do_below:.0%}"
+        return f"its {number(round(self.instances))} instances are used at {self.utilisation:.0%}, and {limit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +47,7 @@ class IdleDetector:
         for component, load in loads(view).items():
             if not (load.known and load.complete):
                 if len(view.current) >= self.sensitivity.least:
-                    yield Symptom(UNKNOWN, component, evidence={"detector": self.name, "missing": "complete metrics"})
+                    yield Symptom(UNKNOWN, component, evidence=MissingMetric(self.name, "complete metrics"))
                 continue
             symptom = self._idle(load)
             if symptom is not None:
@@ -49,7 +67,7 @@ class IdleDetector:
         peak = float(np.quantile(logs[-min(count, PEAKS_OVER) :], PEAK_QUANTILE))
         if max(level, float(logs[-sure.least :].mean())) >= one_less or peak >= math.log(1 - 1 / load.instances):
             return None
-        evidence = {"utilisation": math.exp(level), "one less would do below": math.exp(one_less)}
-        evidence |= {"cusum": float(sums[-1]), "instances": float(load.instances)}
-        evidence |= {"observations since onset": float(count)}
+        evidence = IdleEvidence(
+            math.exp(level), math.exp(one_less), float(sums[-1]), float(load.instances), float(count)
+        )
         return Symptom(IDLE, load.component, 1.0 - math.exp(level) / target, evidence)

@@ -6,14 +6,18 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from homeostat.core.findings import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, UNKNOWN, Symptom
+from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, Array, IntArray, Observation, TaskSample
 from homeostat.core.stats import spread
+from homeostat.core.symptoms import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, UNKNOWN
 from homeostat.core.view import View, Window
+from homeostat.core.wording import number
 from homeostat.core.worker_pace import FEW, NOTICED, Tasks, peers_ratio, seconds_per_row, tasks_of, typical_task
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import arrived_rows
@@ -23,7 +27,50 @@ _LEAST_TASKS = 3
 _LONGEST = 6
 _PLAIN = 2.5
 _MEDIAN_ERROR = 1.25  # the standard error of a median over that of a mean
+# Workers named in a sentence; all of them stand in the symptom.
+_WORKERS_NAMED = 5
 Read = Callable[[str], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOverPeers(Evidence):
+    headline: ClassVar[str] = "some instances of {where} get more rows than others"
+    metric: ClassVar[str] = "rows over peers"
+    times_peers: float
+    instances: float
+
+    def summary(self) -> str:
+        return f"{number(self.times_peers)} × the rows of their peers"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingOverPeers(Evidence):
+    headline: ClassVar[str] = "some instances of {where} finish later than others"
+    metric: ClassVar[str] = "waiting over peers"
+    times_peers: float
+    instances: float
+
+    def summary(self) -> str:
+        return f"{number(self.times_peers)} × the wait of their peers"
+
+
+@dataclass(frozen=True, slots=True)
+class SlowWorkers(Evidence):
+    headline: ClassVar[str] = "some workers of {where} are slower than others"
+    times_peers: float
+    observations_in_a_row: float | None = None
+    workers: str = ""
+    capacity_without_it_per_s: float | None = None
+
+    def summary(self) -> str:
+        needs = f"{number(self.times_peers)} × the time of their peers per row"
+        return f"{self.workers} need {needs}" if self.workers else needs
+
+
+@dataclass(frozen=True, slots=True)
+class LostWorkers(Evidence):
+    headline: ClassVar[str] = "{where} has lost workers"
+    lost_workers: float
 
 
 def outliers(ratio: Array, sensitivity: Sensitivity) -> NDArray[np.bool_]:
@@ -65,7 +112,7 @@ class RateSkewDetector:
         def rows(component: str) -> Array:
             return with_empty_partitions(view, component, arrived_rows(view.window, component, least))
 
-        yield from _apart(view, self, RATE_SKEW, "rows over peers", rows)
+        yield from _apart(view, self, RATE_SKEW, RowsOverPeers, rows)
 
 
 def with_empty_partitions(view: View, component: str, rows: Array) -> Array:
@@ -90,11 +137,15 @@ class PendingSkewDetector:
     def detect(self, view: View) -> Iterator[Symptom]:
         column = "finish_s" if view.micro_batch else "pending_rows"
         window = view.window.last(self.sensitivity.least)
-        yield from _apart(view, self, PENDING_SKEW, "waiting over peers", lambda c: window.tasks(c, column))
+        yield from _apart(view, self, PENDING_SKEW, WaitingOverPeers, lambda c: window.tasks(c, column))
 
 
 def _apart(
-    view: View, detector: RateSkewDetector | PendingSkewDetector, kind: str, label: str, read: Read
+    view: View,
+    detector: RateSkewDetector | PendingSkewDetector,
+    kind: str,
+    evidence: type[RowsOverPeers] | type[WaitingOverPeers],
+    read: Read,
 ) -> Iterator[Symptom]:
     sensitivity = detector.sensitivity
     # What came to a queue is seen in how it grows: that takes one observation more.
@@ -106,11 +157,11 @@ def _apart(
             continue
         typical = typically(matrix, sensitivity.least)
         if not np.isfinite(typical).any():
-            yield _unknown(detector.name, component, label)
+            yield _unknown(detector.name, component, evidence.metric)
         elif float(np.nanmax(typical, initial=0.0)) > 0:
             alike = view.spread(component)
             ratio = peers_ratio(typical, alike if alike < matrix.shape[1] else 1)
-            yield from _symptom(kind, component, ratio, outliers(ratio, sensitivity), label, view)
+            yield from _symptom(kind, component, ratio, outliers(ratio, sensitivity), evidence, view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +189,7 @@ class SpeedSkewDetector:
                 anyone_lost = True
                 instances = tuple(int(i) for i in np.flatnonzero(lost))
                 workers = view.workers_of(component, instances)
-                yield Symptom(SPEED_SKEW, component, 1.0, {"lost workers": float(len(workers))}, instances, workers)
+                yield Symptom(SPEED_SKEW, component, 1.0, LostWorkers(float(len(workers))), instances, workers)
             elif sample.instances > 1 and not (np.isfinite(sample.rows) & np.isfinite(sample.run_s)).any():
                 yield _unknown(self.name, component, "time per row")
             elif not view.micro_batch:
@@ -204,11 +255,7 @@ def _slow_symptom(
 ) -> Symptom:
     instances = tuple(int(i) for i in np.flatnonzero(np.isin(sample.worker, slow)))
     workers = tuple(ids[int(w)] for w in slow)
-    evidence: dict[str, float | str] = {
-        "time per row over peers": worst,
-        "observations in a row": float(lasting),
-        "workers": ", ".join(workers[:5]),
-    }
+    evidence = SlowWorkers(worst, float(lasting), ", ".join(workers[:_WORKERS_NAMED]))
     return Symptom(SPEED_SKEW, component, 1.0 - 1.0 / worst, evidence, instances, workers)
 
 
@@ -237,14 +284,20 @@ def _lost(worker: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.boo
 
 
 def _unknown(detector: str, component: str, missing: str) -> Symptom:
-    return Symptom(UNKNOWN, component, evidence={"detector": detector, "missing": missing})
+    return Symptom(UNKNOWN, component, evidence=MissingMetric(detector, missing))
 
 
 def _symptom(
-    kind: str, component: str, ratio: Array, far: NDArray[np.bool_], label: str, view: View
+    kind: str,
+    component: str,
+    ratio: Array,
+    far: NDArray[np.bool_],
+    evidence: type[RowsOverPeers] | type[WaitingOverPeers],
+    view: View,
 ) -> Iterator[Symptom]:
     if far.any():
         instances = tuple(int(i) for i in np.flatnonzero(far))
         worst = float(np.nanmax(np.where(np.isfinite(ratio), ratio, 100.0)[far]))
-        evidence = {label: worst, "instances": float(len(instances))}
-        yield Symptom(kind, component, 1.0 - 1.0 / worst, evidence, instances, view.workers_of(component, instances))
+        workers = view.workers_of(component, instances)
+        apart = evidence(worst, float(len(instances)))
+        yield Symptom(kind, component, 1.0 - 1.0 / worst, apart, instances, workers)

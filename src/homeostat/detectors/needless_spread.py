@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
-from homeostat.core.findings import EVEN_KEYS, Symptom
+from homeostat.core.evidence import Evidence
+from homeostat.core.findings import Symptom
+from homeostat.core.symptoms import EVEN_KEYS
 from homeostat.core.view import View
+from homeostat.core.wording import number
 from homeostat.detectors.instance_skew import with_empty_partitions
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.batch_model import batch_time
@@ -21,6 +25,18 @@ _PARTS_A_SLOT = 4
 def imbalance_of(share: float, partitions: int) -> float:
     """What the partition with a key of this share would get over the mean, were the other keys even."""
     return 1.0 + share * (partitions - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class EvenKeysEvidence(Evidence):
+    headline: ClassVar[str] = "the rows of {where} are spread although no key is hot"
+    largest_over_mean_unspread: float
+    partitions: float
+
+    def summary(self) -> str:
+        return (
+            f"without the spread its largest partition would have {number(self.largest_over_mean_unspread)} × the mean"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +60,7 @@ class EvenKeysDetector:
             if component.kind == "source" and not over:
                 over = [float(line.max() / line.mean()) for line in rows[-many:] if line.sum() > 0]
             if len(view.current) >= many and len(over) >= min(many, len(rows)) and max(over, default=2.0) <= _EVEN:
-                evidence = {"most over the mean, were they not spread": max(over), "partitions": float(rows.shape[1])}
+                evidence = EvenKeysEvidence(max(over), float(rows.shape[1]))
                 yield Symptom(EVEN_KEYS, component.name, 0.0, evidence)
 
 

@@ -10,21 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from homeostat.core.findings import (
-    GROWING_BACKLOG,
-    IDLE,
-    PENDING_SKEW,
-    PRESSURE,
-    RATE_SKEW,
-    SLO_VIOLATION,
-    UNKNOWN,
-    Symptom,
-)
+from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median
+from homeostat.core.symptoms import GROWING_BACKLOG, IDLE, PENDING_SKEW, PRESSURE, RATE_SKEW, SLO_VIOLATION, UNKNOWN
 from homeostat.core.topology import Topology
 from homeostat.core.view import View, Window
 from homeostat.detectors.window_means import (
@@ -39,6 +33,64 @@ from homeostat.detectors.window_means import (
 )
 
 _LEAST_POINTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BackPressure(Evidence):
+    """The share of the time in which senders are held back: by the worst instance, and summed over all of them."""
+
+    headline: ClassVar[str] = "{where} holds its senders back"
+    pressure: float
+    sum_over_instances: float
+    instances: float
+
+    def summary(self) -> str:
+        return f"{self.pressure:.0%} of the time"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSkew(Evidence):
+    headline: ClassVar[str] = "the queues of {where} are uneven"
+    most_pending_rows: float
+    least_pending_rows: float
+    factor_allowed: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSkew(Evidence):
+    headline: ClassVar[str] = "some tasks of {where} take longer than others"
+    longest_over_median: float
+    factor_allowed: float
+
+
+@dataclass(frozen=True, slots=True)
+class RowSkew(Evidence):
+    headline: ClassVar[str] = "some instances of {where} process more rows than others"
+    most_rows: float
+    fewest_rows: float
+    factor_allowed: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueGrowth(Evidence):
+    headline: ClassVar[str] = "a queue of {where} grows"
+    growth_per_s: float
+    allowed_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LittlePending(Evidence):
+    headline: ClassVar[str] = "hardly anything waits before {where}"
+    pending_s: float
+    allowed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputMissed(Evidence):
+    headline: ClassVar[str] = "the throughput objective is not met"
+    objective_per_s: float
+    observed_per_s: float
+    arrival_per_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +113,10 @@ class PressureDetector:
             held = np.flatnonzero(np.nan_to_num(shares) > self.noise_filter)
             if held.size:
                 instances = tuple(int(i) for i in held)
-                evidence = {
-                    "pressure": float(np.nanmax(shares)),
-                    "sum over instances": float(np.nansum(shares)),
-                    "instances": float(held.size),
-                }
+                pressure = float(np.nanmax(shares))
+                evidence = BackPressure(pressure, float(np.nansum(shares)), float(held.size))
                 workers = view.workers_of(component.name, instances)
-                yield Symptom(PRESSURE, component.name, evidence["pressure"], evidence, instances, workers)
+                yield Symptom(PRESSURE, component.name, pressure, evidence, instances, workers)
             elif not (known.size and known.all()):
                 yield _unknown(self.name, component.name, "pressured_s")
 
@@ -77,8 +126,7 @@ class PressureDetector:
         if not math.isfinite(pressure) or not stage:
             yield _unknown(self.name, stage, "arrival, rows or seconds of a batch")
         elif pressure > self.noise_filter:
-            evidence = {"pressure": pressure, "sum over instances": pressure, "instances": 1.0}
-            yield Symptom(PRESSURE, stage, pressure, evidence)
+            yield Symptom(PRESSURE, stage, pressure, BackPressure(pressure, pressure, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +157,7 @@ class PendingSkewDetector:
         most, least = float(pending.max()), float(pending.min())
         if most >= 1.0 and most > self.queue_skew * least:
             long = tuple(int(i) for i in np.flatnonzero(pending > most / 2))
-            evidence = {"most pending": most, "least pending": least, "factor allowed": self.queue_skew}
+            evidence = QueueSkew(most, least, self.queue_skew)
             yield Symptom(PENDING_SKEW, component, 1.0 - least / most, evidence, long, view.workers_of(component, long))
 
     def _of_tasks(self, view: View, component: str) -> Iterator[Symptom]:
@@ -124,7 +172,7 @@ class PendingSkewDetector:
         worst = float(known.max(axis=1).mean())
         if worst > self.batch_skew:
             late = tuple(int(i) for i in np.flatnonzero(np.nan_to_num(ratios[-1]) > self.batch_skew))
-            evidence = {"longest task over median": worst, "factor allowed": self.batch_skew}
+            evidence = TaskSkew(worst, self.batch_skew)
             yield Symptom(PENDING_SKEW, component, 1.0 - 1.0 / worst, evidence, late, view.workers_of(component, late))
 
 
@@ -149,7 +197,7 @@ class RateSkewDetector:
             most, least = float(rows.max()), float(rows.min())
             if most > self.rate_skew * least:
                 busy = tuple(int(i) for i in np.flatnonzero(rows > (most + least) / 2))
-                evidence = {"most rows": most, "fewest rows": least, "factor allowed": self.rate_skew}
+                evidence = RowSkew(most, least, self.rate_skew)
                 workers = view.workers_of(component, busy)
                 yield Symptom(RATE_SKEW, component, 1.0 - least / most, evidence, busy, workers)
 
@@ -185,7 +233,7 @@ class GrowingQueueDetector:
         slopes = centred @ whole / float(centred @ centred)
         steepest = float(slopes.max())
         if steepest > self.growing_queue_per_s:
-            evidence = {"grows by per_s": steepest, "allowed": self.growing_queue_per_s}
+            evidence = QueueGrowth(steepest, self.growing_queue_per_s)
             yield Symptom(GROWING_BACKLOG, component, min(1.0, steepest / (100 * self.growing_queue_per_s)), evidence)
 
 
@@ -227,7 +275,7 @@ class IdleDetector:
     def _judge(self, view: View, component: str, pending_s: float) -> Iterator[Symptom]:
         knob = view.topology[component].scaled_by
         if pending_s <= self.idle_pending_s and view.configuration.get(knob) > view.spec(knob).minimum:
-            evidence = {"pending_s": pending_s, "allowed_s": self.idle_pending_s}
+            evidence = LittlePending(pending_s, self.idle_pending_s)
             yield Symptom(IDLE, component, 1.0 - pending_s, evidence)
 
 
@@ -251,11 +299,7 @@ class SloDetector:
         taken = sum(d.rows for d in digests) / seconds
         if taken < wanted * (1.0 - self.tolerance):
             arrivals = [d.arrival_per_s for d in digests if math.isfinite(d.arrival_per_s)]
-            evidence = {
-                "objective_per_s": wanted,
-                "observed_per_s": taken,
-                "arrival_per_s": float(np.mean(arrivals)) if arrivals else NAN,
-            }
+            evidence = ThroughputMissed(wanted, taken, float(np.mean(arrivals)) if arrivals else NAN)
             yield Symptom(SLO_VIOLATION, "", 1.0 - taken / wanted, evidence)
 
 
@@ -287,4 +331,4 @@ def _reachable(topology: Topology, name: str) -> set[str]:
 
 
 def _unknown(detector: str, component: str, missing: str) -> Symptom:
-    return Symptom(UNKNOWN, component, evidence={"detector": detector, "missing": missing})
+    return Symptom(UNKNOWN, component, evidence=MissingMetric(detector, missing))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from homeostat.core.findings import PRESSURE, UNKNOWN, Symptom
+from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.findings import Symptom
+from homeostat.core.symptoms import PRESSURE, UNKNOWN
 from homeostat.core.view import View
+from homeostat.core.wording import number, span
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, level, loads, nothing_arrives
 from homeostat.models.noise import cusum, since_onset, whitened
@@ -20,6 +24,36 @@ _ROUNDING = 1e-6
 _LEVEL_OVER = 30
 _TOO_OFTEN = 0.2
 _BACKLOG_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PressureEvidence(Evidence):
+    """Why a component is overloaded: the load rose, comes in peaks, left a backlog, or is refused."""
+
+    headline: ClassVar[str] = "{where} is overloaded"
+    offered_per_s: float | None = None
+    capacity_per_s: float | None = None
+    utilisation: float | None = None
+    planned_utilisation: float | None = None
+    share_beyond_capacity: float | None = None
+    behind_s: float | None = None
+    share_held_back: float | None = None
+    cusum: float | None = None
+    noise: float | None = None
+    observations_since_onset: float | None = None
+
+    def summary(self) -> str:
+        if self.share_held_back is not None:
+            return f"it holds back {self.share_held_back:.0%} of the rows sent to it"
+        if self.behind_s is not None:
+            return f"{span(round(self.behind_s))} of arrivals wait, and it would take too long to work them off"
+        if self.offered_per_s is None or self.capacity_per_s is None:
+            return ""
+        offered, capacity = number(round(self.offered_per_s)), number(round(self.capacity_per_s))
+        if self.share_beyond_capacity is not None:
+            often = f"{self.share_beyond_capacity:.0%} of the time"
+            return f"peaks of {offered} rows/s arrive {often}, it can process {capacity}"
+        return f"{offered} rows/s arrive, it can process {capacity}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +73,11 @@ class PressureDetector:
             if excess is not None:
                 yield excess
             elif held >= _HELD_BACK and not explained:
-                evidence = {"held back": held, "capacity": load.capacity_per_s}
+                evidence = PressureEvidence(share_held_back=held, capacity_per_s=load.capacity_per_s)
                 yield Symptom(PRESSURE, component, min(1.0, held), evidence)
             elif not load.known and not nothing_arrives(view):
                 missing = "arrival" if math.isfinite(load.capacity_per_s) else "rows or useful time"
-                yield Symptom(UNKNOWN, component, evidence={"detector": self.name, "missing": missing})
+                yield Symptom(UNKNOWN, component, evidence=MissingMetric(self.name, missing))
             if excess is not None or held >= _HELD_BACK or downstream & behind:
                 behind.add(component)
 
@@ -68,15 +102,15 @@ class PressureDetector:
             PRESSURE,
             load.component,
             max(0.0, 1.0 - 1.0 / utilisation),
-            {
-                "offered": utilisation * load.capacity_per_s,
-                "capacity": load.capacity_per_s,
-                "utilisation": utilisation,
-                "planned for": target,
-                "cusum": float(sums[-1]),
-                "noise": noise.sigma,
-                "observations since onset": float(count),
-            },
+            PressureEvidence(
+                offered_per_s=utilisation * load.capacity_per_s,
+                capacity_per_s=load.capacity_per_s,
+                utilisation=utilisation,
+                planned_utilisation=target,
+                cusum=float(sums[-1]),
+                noise=noise.sigma,
+                observations_since_onset=float(count),
+            ),
         )
 
     def _peaks(self, load: Load) -> Symptom | None:
@@ -90,8 +124,12 @@ class PressureDetector:
         if len(logs) < PEAKS_OVER // 3 or often < _TOO_OFTEN:
             return None
         peak = math.exp(float(np.quantile(logs, PEAK_QUANTILE)))
-        evidence = {"offered": peak * load.capacity_per_s, "capacity": load.capacity_per_s}
-        evidence |= {"beyond capacity": float(np.mean(beyond)), "observations since onset": float(len(logs))}
+        evidence = PressureEvidence(
+            offered_per_s=peak * load.capacity_per_s,
+            capacity_per_s=load.capacity_per_s,
+            share_beyond_capacity=float(np.mean(beyond)),
+            observations_since_onset=float(len(logs)),
+        )
         return Symptom(PRESSURE, load.component, 1.0 - 1.0 / max(peak, 1.0), evidence)
 
     def _backlog(self, view: View, load: Load) -> Symptom | None:
@@ -104,8 +142,9 @@ class PressureDetector:
         if waiting_s < _BACKLOG_S or waiting_s <= (room - 1.0) * self.longest_s:
             return None
         wanted = 1.0 + waiting_s / self.longest_s
-        evidence = {"offered": wanted * load.capacity_per_s / room, "capacity": load.capacity_per_s}
-        evidence |= {"seconds behind": waiting_s}
+        evidence = PressureEvidence(
+            offered_per_s=wanted * load.capacity_per_s / room, capacity_per_s=load.capacity_per_s, behind_s=waiting_s
+        )
         return Symptom(PRESSURE, load.component, 1.0 - 1.0 / max(1.0, wanted / room), evidence)
 
     def _held_back(self, view: View, component: str) -> float:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from homeostat.core.digest import Digest
-from homeostat.core.findings import STATE_GROWS, Symptom
+from homeostat.core.evidence import Evidence
+from homeostat.core.findings import Symptom
 from homeostat.core.observation import Array
 from homeostat.core.stats import median, spread
+from homeostat.core.symptoms import STATE_GROWS
 from homeostat.core.view import View
 from homeostat.detectors.state_health import ROCKSDB, Seen, operators, unknown, worst
 
@@ -30,6 +32,16 @@ class Trend(NamedTuple):
     levels: Array
     scatter: float
     per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StateGrowth(Evidence):
+    headline: ClassVar[str] = "the state grows steadily"
+    operator: str
+    state_rows: float | None
+    state_bytes: float | None
+    growth_per_hour: float
+    hours_to_double: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +90,8 @@ class StateGrowthDetector:
     def _symptom(self, operator: str, what: str, trend: Trend) -> Symptom:
         level = float(trend.levels[-1])
         doubles_s = level / trend.per_s
-        evidence: dict[str, float | str] = {
-            "operator": operator,
-            f"state {what}": level,
-            "grows an hour by": 3600.0 * trend.per_s,
-            "hours until it has doubled": doubles_s / 3600.0,
-        }
+        rows, size = (level, None) if what == "rows" else (None, level)
+        evidence = StateGrowth(operator, rows, size, 3600.0 * trend.per_s, doubles_s / 3600.0)
         return Symptom(STATE_GROWS, "", max(0.1, 1.0 - doubles_s / self.doubles_within_s), evidence)
 
 

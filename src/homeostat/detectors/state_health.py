@@ -5,20 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from homeostat.core.digest import Digest
-from homeostat.core.findings import (
-    FIXED_STATE,
-    LONG_REPLAY,
-    SNAPSHOT_LAG,
-    SNAPSHOT_REPAIRED,
-    STATE_MEMORY,
-    UNKNOWN,
-    Evidence,
-    Symptom,
-)
+from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, StateSample
+from homeostat.core.symptoms import FIXED_STATE, LONG_REPLAY, SNAPSHOT_LAG, SNAPSHOT_REPAIRED, STATE_MEMORY, UNKNOWN
 from homeostat.core.view import View
 from homeostat.models.batch_model import slots_of, waves_of
 
@@ -48,7 +41,7 @@ def _operators(view: View) -> Mapping[str, Sequence[Seen]]:
 
 
 def unknown(detector: str, missing: str) -> Symptom:
-    return Symptom(UNKNOWN, evidence={"detector": detector, "missing": missing})
+    return Symptom(UNKNOWN, evidence=MissingMetric(detector, missing))
 
 
 def worst(found: Sequence[Symptom]) -> Iterator[Symptom]:
@@ -56,6 +49,47 @@ def worst(found: Sequence[Symptom]) -> Iterator[Symptom]:
     known = [symptom for symptom in found if symptom.kind != UNKNOWN]
     if found:
         yield max(known or found, key=lambda symptom: symptom.severity)
+
+
+@dataclass(frozen=True, slots=True)
+class StateMemory(Evidence):
+    headline: ClassVar[str] = "the state needs most of its memory"
+    operator: str
+    memory_bytes: float
+    share_of_limit: float | None = None
+    share_of_batch_stalled: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LongReplay(Evidence):
+    headline: ClassVar[str] = "a restart would replay changelogs for a long time"
+    operator: str
+    changelogs: float
+    one_changelog_s: float
+    replay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLag(Evidence):
+    headline: ClassVar[str] = "snapshots of the state are late"
+    operator: str
+    versions_behind: float
+    without_snapshot_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRepaired(Evidence):
+    headline: ClassVar[str] = "a damaged snapshot of the state was skipped"
+    operator: str
+    snapshots_repaired: float
+    batch: float
+
+
+@dataclass(frozen=True, slots=True)
+class FixedState(Evidence):
+    headline: ClassVar[str] = "the number of state partitions cannot be changed"
+    operator: str
+    backend: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +114,12 @@ class StateMemoryDetector:
         full, stalls = _always(used, self.most), _always(stalled, self.most_stalled)
         if not full and not stalls:
             return None
-        state = seen[-1].state
-        evidence: dict[str, float | str] = {"operator": operator, "bytes used": state.memory_bytes}
-        if math.isfinite(used[-1]):
-            evidence["share of what it may have"] = used[-1]
-        if stalls:
-            evidence["share of the batch that writers waited"] = stalled[-1]
+        evidence = StateMemory(
+            operator,
+            seen[-1].state.memory_bytes,
+            used[-1] if math.isfinite(used[-1]) else None,
+            stalled[-1] if stalls else None,
+        )
         return Symptom(STATE_MEMORY, "", min(1.0, max(used[-1] if full else 0.0, 0.5)), evidence)
 
 
@@ -129,12 +163,7 @@ class LongReplayDetector:
         restart_s = behind * one_s * waves_of(max(1, int(partitions)), slots)
         if restart_s < self.longest_s:
             return None
-        evidence: Evidence = {
-            "operator": operator,
-            "changelogs since the last snapshot": behind,
-            "seconds for one of them": one_s,
-            "seconds that a restart would replay": restart_s,
-        }
+        evidence = LongReplay(operator, behind, one_s, restart_s)
         return Symptom(LONG_REPLAY, "", 1.0 - self.longest_s / (2.0 * restart_s), evidence)
 
 
@@ -159,7 +188,7 @@ class SnapshotLagDetector:
         longest_s = self.times_maintenance * _known(limits.maintenance_s, _MAINTENANCE_S)
         if behind <= most or stood_s <= longest_s:
             return None
-        evidence: Evidence = {"operator": operator, "versions behind": behind, "seconds without a snapshot": stood_s}
+        evidence = SnapshotLag(operator, behind, stood_s)
         return Symptom(SNAPSHOT_LAG, "", 1.0 - most / (2.0 * behind), evidence)
 
 
@@ -198,7 +227,7 @@ class SnapshotRepairedDetector:
         if not recent:
             return None if math.isfinite(seen[-1].state.repaired) else unknown(self.name, "snapshots repaired")
         count = sum(one.state.repaired for one in recent)
-        evidence: Evidence = {"operator": operator, "snapshots repaired": count, "batch": float(recent[-1].batch.batch)}
+        evidence = SnapshotRepaired(operator, count, float(recent[-1].batch.batch))
         return Symptom(SNAPSHOT_REPAIRED, "", 0.8, evidence)
 
 
@@ -216,4 +245,4 @@ class FixedStateDetector:
             return unknown(self.name, "backend of the state")
         if state.backend == ROCKSDB:
             return None
-        return Symptom(FIXED_STATE, "", 0.2, {"operator": operator, "backend": state.backend})
+        return Symptom(FIXED_STATE, "", 0.2, FixedState(operator, state.backend))

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from homeostat.core.findings import UNEVEN, Symptom
+from homeostat.core.evidence import Evidence
+from homeostat.core.findings import Symptom
+from homeostat.core.symptoms import UNEVEN
 from homeostat.core.view import View
+from homeostat.core.wording import number
 from homeostat.detectors.instance_skew import typically
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import arrived_rows
 from homeostat.models.partition_sizes import over_the_mean
 
 _EMPTY = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class UnevenEvidence(Evidence):
+    headline: ClassVar[str] = "the partitions of {where} stay uneven"
+    largest_over_mean: float
+    partitions: float
+    almost_empty: float
+
+    def summary(self) -> str:
+        share = f"the largest of {number(round(self.partitions))} gets {number(self.largest_over_mean)} × the mean"
+        return f"{share}, {number(round(self.almost_empty))} are almost empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +55,7 @@ class UnevenPartitionsDetector:
                 continue
             over = float(typical[largest]) / mean
             high = tuple(int(i) for i in np.flatnonzero(typical >= self.sensitivity.ratio * mean))
-            evidence = {
-                "rows over the mean": over,
-                "partitions": float(len(typical)),
-                "almost empty": float(np.count_nonzero(typical <= _EMPTY * mean)),
-            }
+            almost_empty = float(np.count_nonzero(typical <= _EMPTY * mean))
+            evidence = UnevenEvidence(over, float(len(typical)), almost_empty)
             workers = view.workers_of(component.name, high)
             yield Symptom(UNEVEN, component.name, 1.0 - 1.0 / over, evidence, high, workers)

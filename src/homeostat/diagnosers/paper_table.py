@@ -12,27 +12,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from homeostat.core.findings import (
+from homeostat.core.causes import (
     DATA_SKEW,
-    GROWING_BACKLOG,
-    IDLE,
     INCONCLUSIVE,
     OVER_PROVISIONED,
-    PENDING_SKEW,
-    PRESSURE,
-    RATE_SKEW,
     SLO_UNMET,
-    SLO_VIOLATION,
     SLOW_INSTANCE,
     SOURCE_LIMITED,
     UNDER_PROVISIONED,
-    UNKNOWN,
-    Diagnosis,
-    Symptom,
 )
+from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.findings import Diagnosis, Symptom
+from homeostat.core.symptoms import GROWING_BACKLOG, IDLE, PENDING_SKEW, PRESSURE, RATE_SKEW, SLO_VIOLATION, UNKNOWN
 from homeostat.core.view import View
+from homeostat.detectors.paper_thresholds import BackPressure, ThroughputMissed
 
 _CAUSES = {
     (False, False): UNDER_PROVISIONED,
@@ -45,6 +40,22 @@ _NEXT = {
     SLOW_INSTANCE: (UNDER_PROVISIONED,),
 }
 _GAP = "the rates differ, the queues do not: the table has no row for it"
+
+
+@dataclass(frozen=True, slots=True)
+class TableReading(Evidence):
+    """What the table was read from. `instead_of` names the cause that the table itself gives."""
+
+    why: str = ""
+    missing: str = ""
+    holds_back: str = ""
+    instead_of: str = ""
+    pressure: float | None = None
+    measured: Evidence = Evidence()
+
+    def summary(self) -> str:
+        gaps = f"missing: {self.missing}" if self.missing else ""
+        return ", ".join(filter(None, (self.why, gaps, self.measured.summary())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +78,16 @@ class PaperTable:
 
     def _slo(self, view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
         for symptom in (s for s in symptoms if s.kind == SLO_VIOLATION):
-            arrival = float(symptom.evidence["arrival_per_s"])
-            objective = float(symptom.evidence["objective_per_s"])
+            missed = symptom.evidence.find(ThroughputMissed)
+            if missed is None:
+                continue
+            arrival, objective = missed.arrival_per_s, missed.objective_per_s
             if not math.isfinite(arrival):
-                yield Diagnosis(INCONCLUSIVE, "", 1.0, {"missing": "arrival_per_s"}, (symptom,))
+                yield Diagnosis(INCONCLUSIVE, "", 1.0, TableReading(missing="arrival_per_s"), (symptom,))
                 continue
             if arrival < objective * (1.0 - self.tolerance):
                 yield Diagnosis(SOURCE_LIMITED, "", 1.0, symptom.evidence, (symptom,))
-            if float(symptom.evidence["observed_per_s"]) < min(objective, arrival) * (1.0 - self.tolerance):
+            if missed.observed_per_s < min(objective, arrival) * (1.0 - self.tolerance):
                 for source in view.topology.sources:
                     yield Diagnosis(SLO_UNMET, source.name, 1.0, symptom.evidence, (symptom,))
 
@@ -93,10 +106,10 @@ class NextReading:
         at = _by_component(symptoms)
         for symptom, held_back in bottlenecks(view, symptoms):
             first = table(symptom, at[symptom.component], held_back)
-            if "missing" in first.evidence:
+            if not isinstance(first.evidence, TableReading) or first.evidence.missing:
                 continue
             for number, cause in enumerate(_NEXT.get(first.cause, ())):
-                evidence = {**first.evidence, "instead of": first.cause}
+                evidence = replace(first.evidence, instead_of=first.cause)
                 probability = self.probability / 2**number
                 yield Diagnosis(
                     cause, first.component, probability, evidence, first.symptoms, first.instances, first.workers
@@ -125,16 +138,18 @@ def bottlenecks(view: View, symptoms: Sequence[Symptom]) -> list[tuple[Symptom, 
 def table(pressure: Symptom, here: Mapping[str, Symptom], held_back: tuple[Symptom, ...] = ()) -> Diagnosis:
     """The table's answer for one component under pressure, from the symptoms at that component by kind."""
     gaps = [s for kind, s in here.items() if kind in (f"{UNKNOWN}:{PENDING_SKEW}", f"{UNKNOWN}:{RATE_SKEW}")]
-    evidence: dict[str, float | str] = {"pressure": pressure.severity, **pressure.evidence}
-    if held_back:
-        evidence["holds back"] = ", ".join(s.component for s in held_back)
+    evidence = TableReading(
+        pressure=_pressure(pressure),
+        measured=pressure.evidence,
+        holds_back=", ".join(s.component for s in held_back),
+        missing=", ".join(_missing(s) for s in gaps),
+    )
     if gaps:
-        evidence["missing"] = ", ".join(str(s.evidence.get("missing", "")) for s in gaps)
         return Diagnosis(INCONCLUSIVE, pressure.component, 1.0, evidence, (pressure, *gaps, *held_back))
     pending, rate = here.get(PENDING_SKEW), here.get(RATE_SKEW)
     cause = _CAUSES[pending is not None, rate is not None]
     if cause == INCONCLUSIVE:
-        evidence["why"] = _GAP
+        evidence = replace(evidence, why=_GAP)
     seen = (*(s for s in (pressure, pending, rate) if s is not None), *held_back)
     blamed = pressure if pressure.instances else pending or pressure
     if cause == UNDER_PROVISIONED:
@@ -149,7 +164,7 @@ def _without_pressure(view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagn
     for symptom in sorted(idle, key=lambda s: -depth.get(s.component, -1)):
         yield Diagnosis(OVER_PROVISIONED, symptom.component, 1.0, symptom.evidence, (symptom,))
     for symptom in (s for s in symptoms if s.kind == GROWING_BACKLOG):
-        evidence = {**symptom.evidence, "why": "a queue grows, but nothing is held back yet"}
+        evidence = TableReading(measured=symptom.evidence, why="a queue grows, but nothing is held back yet")
         yield Diagnosis(INCONCLUSIVE, symptom.component, 1.0, evidence, (symptom,))
 
 
@@ -157,16 +172,32 @@ def _not_known(symptoms: Sequence[Symptom], explained: set[str]) -> Iterator[Dia
     """One inconclusive diagnosis for each place where metrics are missing and nothing else was said."""
     gaps: dict[str, list[Symptom]] = {}
     for symptom in symptoms:
-        beside_the_point = bool(explained) and symptom.evidence.get("detector") == IDLE
+        beside_the_point = bool(explained) and _detector(symptom) == IDLE
         if symptom.kind == UNKNOWN and symptom.component not in explained and not beside_the_point:
             gaps.setdefault(symptom.component, []).append(symptom)
     for component, found in gaps.items():
-        missing = ", ".join(dict.fromkeys(str(s.evidence.get("missing", "")) for s in found))
-        yield Diagnosis(INCONCLUSIVE, component, 1.0, {"missing": missing}, tuple(found))
+        missing = ", ".join(dict.fromkeys(_missing(s) for s in found))
+        yield Diagnosis(INCONCLUSIVE, component, 1.0, TableReading(missing=missing), tuple(found))
+
+
+def _detector(symptom: Symptom) -> str:
+    gap = symptom.evidence.find(MissingMetric)
+    return gap.detector if gap is not None else ""
+
+
+def _missing(symptom: Symptom) -> str:
+    gap = symptom.evidence.find(MissingMetric)
+    return gap.missing if gap is not None else ""
+
+
+def _pressure(symptom: Symptom) -> float:
+    """The measured back-pressure, which is the severity wherever a detector says nothing else."""
+    measured = symptom.evidence.find(BackPressure)
+    return measured.pressure if measured is not None else symptom.severity
 
 
 def _pressure_unknown(symptoms: Sequence[Symptom]) -> bool:
-    return any(s.kind == UNKNOWN and s.evidence.get("detector") == PRESSURE for s in symptoms)
+    return any(s.kind == UNKNOWN and _detector(s) == PRESSURE for s in symptoms)
 
 
 def _by_component(symptoms: Sequence[Symptom]) -> dict[str, dict[str, Symptom]]:
@@ -174,6 +205,6 @@ def _by_component(symptoms: Sequence[Symptom]) -> dict[str, dict[str, Symptom]]:
     for symptom in symptoms:
         kind = symptom.kind
         if kind == UNKNOWN:
-            kind = f"{UNKNOWN}:{symptom.evidence.get('detector', '')}"
+            kind = f"{UNKNOWN}:{_detector(symptom)}"
         found.setdefault(symptom.component, {})[kind] = symptom
     return found

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from homeostat.core.findings import FORECAST_RISE, RISE_AHEAD, Diagnosis, Symptom
+from homeostat.core.causes import RISE_AHEAD
+from homeostat.core.findings import Diagnosis, Symptom
+from homeostat.core.symptoms import FORECAST_RISE
 from homeostat.core.view import View
 
 

@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from homeostat.core.findings import (
+from homeostat.core.causes import (
     DAMAGED_SNAPSHOTS,
-    FIXED_STATE,
     LATE_SNAPSHOTS,
-    LONG_REPLAY,
     MEMORY_PRESSURE,
     SLOW_RECOVERY,
-    SNAPSHOT_LAG,
-    SNAPSHOT_REPAIRED,
-    STATE_GROWS,
-    STATE_MEMORY,
     UNBOUNDED_STATE,
     UNSCALABLE_STATE,
-    Diagnosis,
-    Symptom,
 )
+from homeostat.core.findings import Diagnosis, Symptom
+from homeostat.core.symptoms import FIXED_STATE, LONG_REPLAY, SNAPSHOT_LAG, SNAPSHOT_REPAIRED, STATE_GROWS, STATE_MEMORY
 from homeostat.core.view import View
 
 # How sure each is. State may grow because it is meant to be kept for longer than it was watched.

@@ -39,13 +39,12 @@ def by_hash(view: View, component: str, symptom: Symptom) -> float:
     return float(np.clip(explained, _HARDLY, _SURE))
 
 
-def largest_key(view: View, component: str) -> dict[str, float | str]:
-    """What is known of it, as evidence."""
+def largest_key(view: View, component: str) -> tuple[float | None, str]:
+    """The share of the rows that the largest key has, and its name; None and "" where keys are not watched."""
     loads = view.key_loads(component)[-_SEEN:]
     if not loads:
-        return {}
-    named = {"largest key": loads[-1].key} if loads[-1].key else {}
-    return {"share of the largest key": float(np.median([load.share for load in loads])), **named}
+        return None, ""
+    return float(np.median([load.share for load in loads])), loads[-1].key
 
 
 def _by_hot_keys(rows: Array, share: float) -> float:

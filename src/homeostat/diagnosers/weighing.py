@@ -8,36 +8,43 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from homeostat.core.findings import (
-    ADMISSION_BOUND,
+from homeostat.core.causes import (
     ADMISSION_LIMITED,
     DATA_SKEW,
-    EVEN_KEYS,
     EXTERNAL,
-    GROWING_BACKLOG,
     HASH_IMBALANCE,
-    IDLE,
     INCONCLUSIVE,
     NEEDLESS_SPREAD,
     OVER_PROVISIONED,
-    PENDING_SKEW,
-    PRESSURE,
-    RATE_SKEW,
     SLO_UNMET,
-    SLO_VIOLATION,
     SLOW_INSTANCE,
     SOURCE_LIMITED,
     SOURCE_SKEW,
+    UNDER_PROVISIONED,
+)
+from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.findings import Diagnosis, Symptom
+from homeostat.core.stats import median
+from homeostat.core.symptoms import (
+    ADMISSION_BOUND,
+    EVEN_KEYS,
+    GROWING_BACKLOG,
+    IDLE,
+    PENDING_SKEW,
+    PRESSURE,
+    RATE_SKEW,
+    SLO_VIOLATION,
     SPEED_SKEW,
     STATE_SYMPTOMS,
-    UNDER_PROVISIONED,
     UNEVEN,
     UNKNOWN,
-    Diagnosis,
-    Symptom,
 )
-from homeostat.core.stats import median
 from homeostat.core.view import View
+from homeostat.core.wording import number
+from homeostat.detectors.instance_skew import LostWorkers, RowsOverPeers, SlowWorkers
+from homeostat.detectors.pressure import PressureEvidence
+from homeostat.detectors.slo_violation import THROUGHPUT, ObjectiveMissed
+from homeostat.detectors.uneven_partitions import UnevenEvidence
 from homeostat.diagnosers.uneven_keys import by_hash, largest_key
 from homeostat.models.capacity import Load, level, loads
 
@@ -46,9 +53,52 @@ _SEEN = 3
 _LEAST_LAG = 1.15
 # How many times slower than its peers, over three observations, to be rather slow than not.
 _TELLING, _TELLING_PRESSED = 1.8, 1.5
-_WITHOUT_IT = "capacity without it"
-_UNEVEN = (DATA_SKEW, HASH_IMBALANCE)
 _SHOWN_BY = {SLOW_INSTANCE: SPEED_SKEW, HASH_IMBALANCE: UNEVEN}
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedCauses(Evidence):
+    """The causes that were weighed, with their probabilities, and the figures that they were weighed by."""
+
+    causes_weighed: str
+    capacity_per_s: float | None = None
+    even_capacity_per_s: float | None = None
+    imbalance: float | None = None
+    largest_key_share: float | None = None
+    largest_key: str = ""
+
+    def summary(self) -> str:
+        if self.largest_key_share is not None:
+            name = f" {self.largest_key}" if self.largest_key else ""
+            return f"the largest key{name} has {self.largest_key_share:.0%} of the rows"
+        return "" if self.capacity_per_s is not None else f"causes weighed: {self.causes_weighed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unexplained(Evidence):
+    why: str
+
+    def summary(self) -> str:
+        return self.why
+
+
+@dataclass(frozen=True, slots=True)
+class TooLittleArrives(Evidence):
+    arrival_per_s: float
+    objective_per_s: float
+
+    def summary(self) -> str:
+        arrival, objective = number(round(self.arrival_per_s)), number(round(self.objective_per_s))
+        return f"{arrival} rows/s arrive, {objective} are asked for"
+
+
+@dataclass(frozen=True, slots=True)
+class UnmetObjective(Evidence):
+    arrival_per_s: float
+    missed: Evidence = Evidence()
+
+    def summary(self) -> str:
+        return self.missed.summary()
 
 
 def sureness(value: float, middle: float, width: float) -> float:
@@ -114,19 +164,17 @@ class EvidenceDiagnoser:
         named = [cause for cause, score in scores.items() if score >= self.likely]
         for cause in named:
             source = found.get(_SHOWN_BY.get(cause, RATE_SKEW))
-            # What tells most comes first: an alert shows no more than a few.
-            keys, numbers = largest_key(view, name), _numbers(load)
             yield Diagnosis(
                 cause,
                 name,
                 scores[cause],
-                {"causes weighed": ranking, **(keys | numbers if cause in _UNEVEN else numbers | keys)},
+                _weighed(ranking, load, *largest_key(view, name)),
                 symptoms,
                 source.instances if source is not None else (),
                 source.workers if source is not None else (),
             )
         if not named and PRESSURE in found:
-            yield Diagnosis(INCONCLUSIVE, name, max(scores.values()), {"causes weighed": ranking}, symptoms)
+            yield Diagnosis(INCONCLUSIVE, name, max(scores.values()), WeighedCauses(ranking), symptoms)
 
     def _whole(self, view: View, overall: dict[str, Symptom], symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
         """Trouble that no component shows."""
@@ -134,23 +182,24 @@ class EvidenceDiagnoser:
             yield from _slo(view, [symptom for symptom in symptoms if symptom.kind == SLO_VIOLATION])
         elif GROWING_BACKLOG in overall:
             missing = (s for s in symptoms if s.kind == UNKNOWN)
-            unknown = tuple(s for s in missing if s.evidence.get("detector") not in STATE_SYMPTOMS)
+            unknown = tuple(s for s in missing if _detector(s) not in STATE_SYMPTOMS)
             why = "no component shows pressure" if not unknown else "metrics are missing"
-            yield Diagnosis(INCONCLUSIVE, "", 0.5, {"why": why}, (overall[GROWING_BACKLOG], *unknown))
+            yield Diagnosis(INCONCLUSIVE, "", 0.5, Unexplained(why), (overall[GROWING_BACKLOG], *unknown))
 
 
 def _slow(found: dict[str, Symptom]) -> float:
     symptom = found.get(SPEED_SKEW)
     if symptom is None:
         return 0.05
-    if "lost workers" in symptom.evidence:
+    if symptom.evidence.find(LostWorkers) is not None:
         return 0.95
-    if _WITHOUT_IT in symptom.evidence:
+    slow = symptom.evidence.find(SlowWorkers)
+    if slow is not None and slow.capacity_without_it_per_s is not None:
         return 0.75
     # The longer it lasts, the smaller the difference that tells.
-    lasting = float(symptom.evidence.get("observations in a row", _SEEN))
+    lasting = _SEEN if slow is None or slow.observations_in_a_row is None else slow.observations_in_a_row
     middle = _TELLING_PRESSED if PRESSURE in found else 1.0 + (_TELLING - 1.0) * _SEEN / lasting
-    return sureness(_times_peers(symptom, "time per row over peers"), middle, 0.4)
+    return sureness(_times_peers(symptom, slow), middle, 0.4)
 
 
 def _lagging(view: View, load: Load | None, name: str, found: dict[str, Symptom]) -> Symptom | None:
@@ -158,7 +207,7 @@ def _lagging(view: View, load: Load | None, name: str, found: dict[str, Symptom]
     nothing else explains the pressure."""
     if PRESSURE not in found or load is None or view.micro_batch or not {SPEED_SKEW, RATE_SKEW}.isdisjoint(found):
         return None
-    if not float(found[PRESSURE].evidence.get("offered", math.inf)) * load.imbalance <= load.even_per_s:
+    if not _offered_per_s(found[PRESSURE], math.inf) * load.imbalance <= load.even_per_s:
         return None
     window = view.window.last(_SEEN)
     rows, run_s = window.tasks(name, "rows").sum(axis=0), window.tasks(name, "run_s").sum(axis=0)
@@ -169,7 +218,7 @@ def _lagging(view: View, load: Load | None, name: str, found: dict[str, Symptom]
     ratio = float(per_row[worst]) / median(np.delete(per_row, worst))
     if ratio < _LEAST_LAG:
         return None
-    evidence = {"time per row over peers": ratio, _WITHOUT_IT: load.even_per_s}
+    evidence = SlowWorkers(ratio, capacity_without_it_per_s=load.even_per_s)
     return Symptom(SPEED_SKEW, name, 1.0 - 1.0 / ratio, evidence, (worst,), view.workers_of(name, (worst,)))
 
 
@@ -179,18 +228,28 @@ def _skewed(found: dict[str, Symptom]) -> float:
     if rows is None or PRESSURE not in found:
         return 0.05
     together = waiting is not None and bool(set(rows.instances) & set(waiting.instances))
-    score = sureness(_times_peers(rows, "rows over peers"), 1.4, 0.4)
+    score = sureness(_times_peers(rows, rows.evidence.find(RowsOverPeers)), 1.4, 0.4)
     return score if together else 0.8 * score
 
 
 def _uneven(symptom: Symptom) -> float:
-    return sureness(float(symptom.evidence.get("rows over the mean", 1.0)), 1.3, 0.2)
+    uneven = symptom.evidence.find(UnevenEvidence)
+    return sureness(uneven.largest_over_mean if uneven is not None else 1.0, 1.3, 0.2)
 
 
-def _times_peers(symptom: Symptom, label: str) -> float:
+def _times_peers(symptom: Symptom, measured: SlowWorkers | RowsOverPeers | None) -> float:
     """How many times its peers; another detector may tell it by the severity alone."""
-    told = symptom.evidence.get(label)
-    return float(told) if told is not None else 1.0 / max(1.0 - symptom.severity, 1e-3)
+    return measured.times_peers if measured is not None else 1.0 / max(1.0 - symptom.severity, 1e-3)
+
+
+def _offered_per_s(pressure: Symptom, default: float) -> float:
+    measured = pressure.evidence.find(PressureEvidence)
+    return default if measured is None or measured.offered_per_s is None else measured.offered_per_s
+
+
+def _detector(symptom: Symptom) -> str:
+    gap = symptom.evidence.find(MissingMetric)
+    return gap.detector if gap is not None else ""
 
 
 def _held_up(view: View, name: str, found: dict[str, Symptom]) -> float:
@@ -211,17 +270,17 @@ def _short(load: Load | None, found: dict[str, Symptom]) -> float:
         return 0.05
     if load is None or not (math.isfinite(load.even_per_s) and load.known):
         return 0.3
-    offered = float(found[PRESSURE].evidence.get("offered", level(load.offered_per_s)))
+    offered = _offered_per_s(found[PRESSURE], level(load.offered_per_s))
     even = load.even_per_s / (1.0 if RATE_SKEW in found else load.imbalance)
     if not (offered > 0 and even > 0):
         return 0.3
     return sureness(math.log(offered / (even * load.target)), 0.0, 0.05)
 
 
-def _numbers(load: Load | None) -> dict[str, float]:
+def _weighed(ranking: str, load: Load | None, key_share: float | None, key: str) -> WeighedCauses:
     if load is None:
-        return {}
-    return {"capacity": load.capacity_per_s, "capacity if even": load.even_per_s, "imbalance": load.imbalance}
+        return WeighedCauses(ranking, largest_key_share=key_share, largest_key=key)
+    return WeighedCauses(ranking, load.capacity_per_s, load.even_per_s, load.imbalance, key_share, key)
 
 
 def _slo(view: View, violations: Sequence[Symptom]) -> Iterator[Diagnosis]:
@@ -230,9 +289,14 @@ def _slo(view: View, violations: Sequence[Symptom]) -> Iterator[Diagnosis]:
     arrivals = view.flow("arrival_per_s", last=6)
     arrival = float(np.nanmedian(arrivals)) if np.isfinite(arrivals).any() else math.nan
     starved = wanted is not None and arrival < 0.98 * wanted
-    excused = tuple(s for s in violations if starved and "throughput" in s.evidence)
+    excused = tuple(s for s in violations if starved and _is_about_throughput(s))
     if wanted is not None and excused:
-        yield Diagnosis(SOURCE_LIMITED, "", 0.9, {"arrival": arrival, "objective": wanted}, excused)
+        yield Diagnosis(SOURCE_LIMITED, "", 0.9, TooLittleArrives(arrival, wanted), excused)
     unmet = tuple(sorted((s for s in violations if s not in excused), key=lambda s: -s.severity))
     if unmet:
-        yield Diagnosis(SLO_UNMET, "", 0.8, {"arrival": arrival, **unmet[0].evidence}, unmet)
+        yield Diagnosis(SLO_UNMET, "", 0.8, UnmetObjective(arrival, unmet[0].evidence), unmet)
+
+
+def _is_about_throughput(symptom: Symptom) -> bool:
+    missed = symptom.evidence.find(ObjectiveMissed)
+    return missed is not None and missed.metric == THROUGHPUT

@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
+from homeostat.core.actions import REPLACE, SCALE_DOWN, SCALE_UP
 from homeostat.core.errors import HomeostatError
-from homeostat.core.findings import REPLACE, SCALE_DOWN, SCALE_UP
 from homeostat.core.loop_state import Mode
 from homeostat.core.records import BATCH, Record
 from homeostat.lab.faults import SlowExecutor, executor_processes

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from homeostat.core.arbiter import RankedArbiter
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
-from homeostat.core.findings import EXTERNAL, INCONCLUSIVE, MEMORY_PRESSURE, SLO_UNMET, SOURCE_LIMITED, STATE_RISKS
 from homeostat.core.guards import (
     Bounds,
     ConfirmShrink,
@@ -60,7 +59,6 @@ _REGRET_S = 1800.0
 # A backlog is trouble when working it off would take this many times the allowed time: below it, a plan that already
 # catches up would be replaced on the way. A choice.
 _LATE_CATCH_UP = 1.5
-_ALERT_CAUSES = frozenset({EXTERNAL, SOURCE_LIMITED, SLO_UNMET, INCONCLUSIVE, MEMORY_PRESSURE, *STATE_RISKS})
 
 
 def sensitivity(settings: Settings) -> Sensitivity:
@@ -123,7 +121,7 @@ def provisioning(settings: Settings) -> Policy:
             ScaleUpResolver(sizing, settings.planning.largest_error),
             ScaleDownResolver(sizing, settings.planning.largest_error),
             ScaleAheadResolver(sizing, settings.planning.largest_error),
-            Alert(_ALERT_CAUSES),
+            Alert(declared_only=True),
         ),
         cadence_s=settings.loop.cadence,
         settle_s=settings.loop.settle,
@@ -163,7 +161,7 @@ def latency(settings: Settings) -> Policy:
             RebalanceResolver(),
             AdmitMoreResolver(),
             retune,
-            Alert(_ALERT_CAUSES),
+            Alert(declared_only=True),
         ),
         guards=tuple(guard for guard in base.guards if has_cost_limit or not isinstance(guard, CostLimit)),
     )

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from homeostat.core.arbiter import InOrderArbiter
+from homeostat.core.causes import INCONCLUSIVE, SOURCE_LIMITED
 from homeostat.core.digest import Digest
-from homeostat.core.findings import INCONCLUSIVE, SOURCE_LIMITED, Outcome
+from homeostat.core.findings import Outcome
 from homeostat.core.guards import Bounds, CoolDown, CostLimit, KillSwitch, OneInFlight, guard_chain
 from homeostat.core.memory import Blacklist
 from homeostat.core.observation import NAN

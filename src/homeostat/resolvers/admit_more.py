@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from homeostat.core.actions import ADMIT_MORE
+from homeostat.core.alerting import alert_about
+from homeostat.core.causes import ADMISSION_LIMITED
 from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob, Patch
-from homeostat.core.findings import ADMISSION_LIMITED, ADMIT_MORE, Diagnosis, Prediction, Proposal
+from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.models.capacity import backlog_rows, level
-from homeostat.resolvers.alert import alert_about
 
 _CATCH_UP_BATCHES = 30.0
 

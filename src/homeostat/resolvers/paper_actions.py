@@ -9,25 +9,15 @@ from typing import Literal
 
 import numpy as np
 
+from homeostat.core.actions import ADJUST_SKEW, REPLACE, SCALE_DOWN, SCALE_SOURCE, SCALE_UP
+from homeostat.core.alerting import alert_about
+from homeostat.core.causes import DATA_SKEW, OVER_PROVISIONED, SLO_UNMET, SLOW_INSTANCE, UNDER_PROVISIONED
 from homeostat.core.configuration import Patch
-from homeostat.core.findings import (
-    ADJUST_SKEW,
-    DATA_SKEW,
-    OVER_PROVISIONED,
-    REPLACE,
-    SCALE_DOWN,
-    SCALE_SOURCE,
-    SCALE_UP,
-    SLO_UNMET,
-    SLOW_INSTANCE,
-    UNDER_PROVISIONED,
-    Diagnosis,
-    Prediction,
-    Proposal,
-)
+from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.policy import Resolver
 from homeostat.core.view import View
-from homeostat.resolvers.alert import alert_about
+from homeostat.detectors.paper_thresholds import BackPressure, ThroughputMissed
+from homeostat.diagnosers.paper_table import TableReading
 
 _MOST_PRESSURE = 0.999
 _ROUNDING = 1e-9
@@ -69,9 +59,12 @@ class ScaleUp:
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         for diagnosis in _of(diagnoses, UNDER_PROVISIONED):
-            pressure = float(diagnosis.evidence["pressure"])
-            if self.stage == "sum":
-                pressure = heron_stage_pressure([1000.0 * float(diagnosis.evidence["sum over instances"])])
+            reading, measured = diagnosis.evidence.find(TableReading), diagnosis.evidence.find(BackPressure)
+            if reading is None or reading.pressure is None:
+                continue
+            pressure = reading.pressure
+            if self.stage == "sum" and measured is not None:
+                pressure = heron_stage_pressure([1000.0 * measured.sum_over_instances])
             now = int(view.parallelism(diagnosis.component))
             target = scale_up_target(pressure, now, self.fence)
             yield _resize(SCALE_UP, view, diagnosis, now, target, benefit=pressure)
@@ -103,12 +96,15 @@ class SourceScaleUp:
         for diagnosis in _of(diagnoses, SLO_UNMET):
             knob = view.topology[diagnosis.component].scaled_by
             now, most = int(view.configuration.get(knob)), view.spec(knob).maximum
-            observed = float(diagnosis.evidence["observed_per_s"])
+            missed = diagnosis.evidence.find(ThroughputMissed)
+            if missed is None:
+                continue
+            observed = missed.observed_per_s
             if now >= most or observed <= 0:
                 why = "nothing is taken at all" if observed <= 0 else f"{knob} is at its bound of {most:g}"
                 yield alert_about(diagnosis, why)
                 continue
-            reachable = min(float(diagnosis.evidence["objective_per_s"]), float(diagnosis.evidence["arrival_per_s"]))
+            reachable = min(missed.objective_per_s, missed.arrival_per_s)
             ratio = reachable / observed
             target = math.ceil(min(now * ratio, float(most)) - _ROUNDING)
             yield _resize(SCALE_SOURCE, view, diagnosis, now, target, benefit=1.0 - 1.0 / ratio)

@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from homeostat.core.actions import ADJUST_SKEW
+from homeostat.core.alerting import alert_about
+from homeostat.core.causes import HASH_IMBALANCE
 from homeostat.core.configuration import Knob, KnobSpec, Patch
-from homeostat.core.findings import ADJUST_SKEW, HASH_IMBALANCE, Diagnosis, Prediction, Proposal
+from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.detectors.instance_skew import typically
 from homeostat.models.batch_model import BatchTime, StageTime, batch_time, waves_of
-from homeostat.resolvers.alert import alert_about
 
 _SEEN = 3  # batches: before them the keys may have fallen otherwise
 _LEAST_GAIN = 0.05

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from homeostat.core.actions import REPLACE
+from homeostat.core.causes import SLOW_INSTANCE
 from homeostat.core.configuration import Patch
-from homeostat.core.findings import REPLACE, SLOW_INSTANCE, Diagnosis, Prediction, Proposal
+from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
+from homeostat.detectors.instance_skew import SlowWorkers
 from homeostat.models.capacity import speed_up
 
 _MOST = 0.34
@@ -42,8 +45,9 @@ class ReplaceSlowResolver:
     @staticmethod
     def _slowness(diagnosis: Diagnosis) -> float:
         for evidence in (diagnosis.evidence, *(symptom.evidence for symptom in diagnosis.symptoms)):
-            if "time per row over peers" in evidence:
-                return float(evidence["time per row over peers"])
+            slow = evidence.find(SlowWorkers)
+            if slow is not None:
+                return slow.times_peers
         return 2.0
 
     @staticmethod

@@ -8,22 +8,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from homeostat.core.configuration import EXECUTORS, EXECUTORS_KNOB
-from homeostat.core.findings import (
+from homeostat.core.actions import RETUNE, SCALE_DOWN, SCALE_UP
+from homeostat.core.alerting import alert_about
+from homeostat.core.causes import (
     DATA_SKEW,
     HASH_IMBALANCE,
     OVER_PROVISIONED,
-    RETUNE,
     RISE_AHEAD,
-    SCALE_DOWN,
-    SCALE_UP,
     SLO_UNMET,
     SLOW_INSTANCE,
     UNDER_PROVISIONED,
-    Diagnosis,
-    Prediction,
-    Proposal,
 )
+from homeostat.core.configuration import EXECUTORS, EXECUTORS_KNOB
+from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.objective import GivesWay
 from homeostat.core.view import View
 from homeostat.models.application_model import ApplicationModel, application_model
@@ -32,10 +29,9 @@ from homeostat.models.capacity import level
 from homeostat.models.planner import Plan, plan
 from homeostat.models.planning_question import Candidate, Goal, Proposer, Steady
 from homeostat.models.trend import rise_per_s
-from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.model_trust import doubted
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
-from homeostat.resolvers.scale_ahead import NO_TROUBLE, ScaleAheadResolver, expected_per_s
+from homeostat.resolvers.scale_ahead import ScaleAheadResolver, expected_per_s, is_trouble
 from homeostat.resolvers.sizing import since_onset
 from homeostat.strict.units import clock
 
@@ -65,7 +61,7 @@ class RetuneResolver:
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         short = tuple(d for d in diagnoses if d.cause in (UNDER_PROVISIONED, SLO_UNMET))
-        troubled = any(d.cause not in NO_TROUBLE for d in diagnoses)
+        troubled = any(is_trouble(d) for d in diagnoses)
         rising = () if troubled else tuple(d for d in diagnoses if d.cause == RISE_AHEAD)
         idle = () if troubled or rising else tuple(d for d in diagnoses if d.cause == OVER_PROVISIONED)
         because = short or rising or idle

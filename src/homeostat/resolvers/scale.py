@@ -6,29 +6,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob, Patch, Value
-from homeostat.core.findings import (
-    DATA_SKEW,
-    HASH_IMBALANCE,
+from homeostat.core.actions import SCALE_DOWN, SCALE_UP
+from homeostat.core.alerting import alert_about
+from homeostat.core.causes import (
     OVER_PROVISIONED,
-    PRESSURE,
-    SCALE_DOWN,
-    SCALE_UP,
     SLO_UNMET,
-    SLO_VIOLATION,
-    SLOW_INSTANCE,
-    SOURCE_SKEW,
-    STATE_RISKS,
     UNDER_PROVISIONED,
-    Diagnosis,
-    Prediction,
-    Proposal,
+    cause_of,
 )
+from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob, Patch, Value
+from homeostat.core.findings import Diagnosis, Prediction, Proposal
+from homeostat.core.symptoms import PRESSURE, SLO_VIOLATION
 from homeostat.core.view import View
 from homeostat.models.application_model import unseen
 from homeostat.models.capacity import loads, speed_up
 from homeostat.resolvers.admit_more import rows_wanted
-from homeostat.resolvers.alert import alert_about
 from homeostat.resolvers.model_trust import doubt
 from homeostat.resolvers.paper_actions import scale_down_target, scale_up_target
 from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
@@ -37,7 +29,6 @@ _NO_GAIN = 1e-3
 _LEAST_TO_GROW, _LEAST_TO_SHRINK = 6, 30
 _PAUSE_WEIGHT = 1.0 / 600.0
 _STEP_DOWN = 0.8
-_MENDED_ELSEWHERE = (DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW, SLOW_INSTANCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +47,7 @@ class ScaleUpResolver:
         short = tuple(d for d in diagnoses if d.cause in (UNDER_PROVISIONED, SLO_UNMET))
         if not short:
             return
-        skewed = frozenset(d.component for d in diagnoses if d.cause in _MENDED_ELSEWHERE)
+        skewed = frozenset(d.component for d in diagnoses if _is_mended_elsewhere(d))
         needs = self.sizing.needs(view, skewed, last=since_onset(short, 60))
         if _too_early(view, needs, _LEAST_TO_GROW):
             return
@@ -117,7 +108,7 @@ class ScaleDownResolver:
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         idle = tuple(d for d in diagnoses if d.cause == OVER_PROVISIONED)
-        if not idle or any(d.cause != OVER_PROVISIONED and d.cause not in STATE_RISKS for d in diagnoses):
+        if not idle or any(d.cause != OVER_PROVISIONED and not cause_of(d.cause).state_risk for d in diagnoses):
             return
         floor = view.objective.throughput_per_s or 0.0
         named = {d.component for d in idle}
@@ -140,6 +131,12 @@ class ScaleDownResolver:
         least = need.instances if view.objective.throughput_per_s else math.ceil(view.spec(need.knob).minimum)
         target = scale_down_target(need.present, _STEP_DOWN, least)
         return replace(need, exact=float(target), enough=True, partitions={}, note=f"{why}, so by a fixed step")
+
+
+def _is_mended_elsewhere(diagnosis: Diagnosis) -> bool:
+    """A fault for which there is a better action than more instances."""
+    cause = cause_of(diagnosis.cause)
+    return cause.fault and bool(cause.mended_by)
 
 
 def _too_early(view: View, needs: Sequence[Need], least: int) -> bool:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from homeostat.core.findings import (
-    NEEDLESS_SPREAD,
-    OVER_PROVISIONED,
-    RISE_AHEAD,
-    SCALE_UP,
-    STATE_RISKS,
-    Diagnosis,
-    Proposal,
-)
+from homeostat.core.actions import SCALE_UP
+from homeostat.core.causes import RISE_AHEAD, cause_of
+from homeostat.core.evidence import LoadRise
+from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.view import View
 from homeostat.resolvers.model_trust import doubted
 from homeostat.resolvers.scale import scaling
 from homeostat.resolvers.sizing import Sizing, within_bounds
 
-NO_TROUBLE = frozenset({RISE_AHEAD, OVER_PROVISIONED, NEEDLESS_SPREAD, *STATE_RISKS})
+
+def is_trouble(diagnosis: Diagnosis) -> bool:
+    """Whether something has to be mended before the loop may act ahead."""
+    cause = cause_of(diagnosis.cause)
+    return not (cause.harmless or cause.state_risk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class ScaleAheadResolver:
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         ahead = tuple(d for d in diagnoses if d.cause == RISE_AHEAD)
-        if not ahead or any(d.cause not in NO_TROUBLE for d in diagnoses):
+        if not ahead or any(is_trouble(d) for d in diagnoses):
             return
         needs = within_bounds(view, self.sizing.needs(view, floor_per_s=expected_per_s(ahead)))
         relied = [need for need in needs if not doubted(view, need.component, self.most_error)]
@@ -45,4 +44,5 @@ class ScaleAheadResolver:
 
 def expected_per_s(ahead: Sequence[Diagnosis]) -> float:
     """The load that is forecast; 0 if none is."""
-    return max((float(diagnosis.evidence["expected"]) for diagnosis in ahead), default=0.0)
+    rises = (diagnosis.evidence.find(LoadRise) for diagnosis in ahead)
+    return max((rise.expected_per_s for rise in rises if rise is not None), default=0.0)

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from homeostat.core.configuration import Knob
-from homeostat.core.findings import Diagnosis
+from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.view import View
+from homeostat.detectors.idle import IdleEvidence
+from homeostat.detectors.pressure import PressureEvidence
 from homeostat.models.batch_model import RECENT
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.capacity import (
@@ -115,13 +117,16 @@ def within_bounds(view: View, needs: Sequence[Need]) -> list[Need]:
 
 def since_onset(diagnoses: Sequence[Diagnosis], most: int) -> int:
     """Over how many observations the load has been what it is now, as far as its detector could tell."""
-    told = [
-        float(symptom.evidence["observations since onset"])
-        for diagnosis in diagnoses
-        for symptom in diagnosis.symptoms
-        if "observations since onset" in symptom.evidence
-    ]
-    return int(min(max(min(told), 3), most)) if told else RECENT
+    symptoms = [symptom for diagnosis in diagnoses for symptom in diagnosis.symptoms]
+    counts = [count for symptom in symptoms if (count := _observations_since_onset(symptom)) is not None]
+    return int(min(max(min(counts), 3), most)) if counts else RECENT
+
+
+def _observations_since_onset(symptom: Symptom) -> float | None:
+    pressure, idle = symptom.evidence.find(PressureEvidence), symptom.evidence.find(IdleEvidence)
+    if idle is not None:
+        return idle.observations_since_onset
+    return pressure.observations_since_onset if pressure is not None else None
 
 
 def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need | None:

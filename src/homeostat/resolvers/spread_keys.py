@@ -8,22 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from homeostat.core.actions import ADJUST_SKEW, GATHER
+from homeostat.core.alerting import alert_about
+from homeostat.core.causes import DATA_SKEW, HASH_IMBALANCE, NEEDLESS_SPREAD, SOURCE_SKEW
 from homeostat.core.configuration import Knob, Patch
-from homeostat.core.findings import (
-    ADJUST_SKEW,
-    DATA_SKEW,
-    GATHER,
-    HASH_IMBALANCE,
-    NEEDLESS_SPREAD,
-    SOURCE_SKEW,
-    Diagnosis,
-    Prediction,
-    Proposal,
-)
+from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.models.batch_model import RECENT, batch_time, waves_of
 from homeostat.models.capacity import arrived_rows, speed_up
-from homeostat.resolvers.alert import alert_about
 
 _SEEN = 3  # batches: before them another key may have been hot
 _LEAST_GAIN = 0.05

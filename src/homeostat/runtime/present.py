@@ -11,10 +11,10 @@ import numpy as np
 
 from homeostat.core.cycle import Trace
 from homeostat.core.digest import ComponentDigest, Digest
-from homeostat.core.effects import describe_proposal
 from homeostat.core.loop_state import ActiveAction, Standing, State
 from homeostat.core.observation import Array, IntArray, Observation, TaskSample
 from homeostat.core.policy import Policy
+from homeostat.core.sentences import change_sentence
 from homeostat.core.stats import median
 from homeostat.core.topology import Component
 from homeostat.store.present import Matrices, Present, PresentAction, PresentComponent, StandingFinding, TimeMatrix
@@ -63,12 +63,12 @@ def _standing(standing: Mapping[tuple[str, str], Standing]) -> tuple[StandingFin
 def _advised(state: State) -> tuple[PresentAction, ...]:
     """Each piece of advice once, under its newest id, however often it was repeated."""
     newest = {(each.kind, each.component, each.cause): (id, each) for id, each in state.advised.items()}
-    return tuple(PresentAction(id, describe_proposal(each)) for id, each in newest.values())
+    return tuple(PresentAction(id, change_sentence(each)) for id, each in newest.values())
 
 
 def _active(action: ActiveAction) -> PresentAction:
     progress = "under way" if action.applied_s is None else "being judged"
-    return PresentAction(action.command.id, describe_proposal(action.proposal), progress)
+    return PresentAction(action.command.id, change_sentence(action.proposal), progress)
 
 
 def _component(component: Component, state: State, latest: Digest | None) -> PresentComponent:

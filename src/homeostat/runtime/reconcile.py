@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from homeostat.core.actions import REVERT
 from homeostat.core.configuration import Configuration
 from homeostat.core.engine import Engine
 from homeostat.core.events import Receipt
-from homeostat.core.findings import REVERT
 from homeostat.core.records import ActionContent, OutcomeContent, ReceiptContent, Record, with_content
 from homeostat.store.protocol import Store
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from homeostat.core.actions import ADJUST_SKEW, GATHER, REPLACE, REVERT
+from homeostat.core.causes import RISE_AHEAD
 from homeostat.core.configuration import EXECUTORS, PARALLELISM, Configuration, Knob, Value
 from homeostat.core.cycle import Trace
-from homeostat.core.findings import ADJUST_SKEW, GATHER, REPLACE, REVERT, RISE_AHEAD
 from homeostat.core.guards import APPLICATION
 from homeostat.core.loop_state import Mode, State
 from homeostat.core.policy import Policy

@@ -20,9 +20,9 @@ from homeostat.core.records import (
     SYMPTOM,
     Record,
 )
+from homeostat.core.wording import SEPARATOR, moment, one_line
 from homeostat.store.phrases import evidence, headline, judgement, prediction, reason, receipt, rest, steps
 from homeostat.store.protocol import Store
-from homeostat.store.wording import SEPARATOR, moment, one_line
 
 _LONGEST_SECTION = 20
 _IDS_COMPARED = 5_000

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from homeostat.core.record_json import JSON
 from homeostat.core.records import ACTION, ADVICE, DIAGNOSIS, OUTCOME, PROPOSAL, RECEIPT, REJECTION, SYMPTOM, Record
-from homeostat.store.wording import SEPARATOR, listing, number, one_line, settings, span, words
+from homeostat.core.wording import SEPARATOR, listing, number, one_line, settings, span, words
 
 _GAINS = ("observed_gain", "predicted_gain", "standard_error")
 _TOLD = {

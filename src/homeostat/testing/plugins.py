@@ -10,12 +10,16 @@ from typing import TypeVar
 
 import numpy as np
 
+from homeostat.core.actions import ALERT
+from homeostat.core.causes import OVER_PROVISIONED
 from homeostat.core.cycle import step
 from homeostat.core.events import Apply, Observed
-from homeostat.core.findings import ALERT, OVER_PROVISIONED, UNKNOWN, Diagnosis, Proposal, Symptom
+from homeostat.core.evidence import Measured, MissingMetric
+from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.guards import GuardContext
 from homeostat.core.loop_state import State
 from homeostat.core.policy import Detector, Diagnoser, Policy, Resolver
+from homeostat.core.symptoms import UNKNOWN
 from homeostat.core.validation import flaw
 from homeostat.core.view import View
 from homeostat.testing.builders import described
@@ -46,8 +50,8 @@ def check_diagnoser(diagnoser: Diagnoser, symptoms: Sequence[Symptom] = ()) -> N
     for name, view in sample_views().items():
         known = [one for one in symptoms if not one.component or one.component in view.topology]
         places = ["", *view.topology.names]
-        foreign = [Symptom(_FOREIGN, place, 0.5, {_FOREIGN: 1.0}) for place in places]
-        unknown = [Symptom(UNKNOWN, place, evidence={"detector": _FOREIGN, "missing": "all"}) for place in places]
+        foreign = [Symptom(_FOREIGN, place, 0.5, Measured({_FOREIGN: 1.0})) for place in places]
+        unknown = [Symptom(UNKNOWN, place, evidence=MissingMetric(_FOREIGN, "all")) for place in places]
         with _read_only(view, diagnoser.name, name):
             for given in ([], known, foreign, [*foreign, *known, *unknown], *([one] for one in known)):
                 _diagnoses(diagnoser, view, given, name)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from homeostat.core.findings import EXTERNAL, INCONCLUSIVE
+from homeostat.core.causes import EXTERNAL, INCONCLUSIVE
 from homeostat.core.records import ALERT, ENGINE, SYMPTOM, Record
 from homeostat.store.protocol import Placed
 from homeostat.web.stories import clipped

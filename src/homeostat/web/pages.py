@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from homeostat._version import __version__
-from homeostat.store.wording import moment, number, words
+from homeostat.core.wording import moment, number, words
 from homeostat.web import drawing
 from homeostat.web.stories import clipped
 

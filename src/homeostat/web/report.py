@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from homeostat.core.records import ACTION, BATCH, OUTCOME, Record
+from homeostat.core.wording import number, span
 from homeostat.store.present import load_present
 from homeostat.store.protocol import Store
-from homeostat.store.wording import number, span
 from homeostat.views.timeline import behind
 from homeostat.web import page_contexts, stories, summary
 from homeostat.web.pages import STATIC, page

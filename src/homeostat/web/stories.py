@@ -21,9 +21,9 @@ from homeostat.core.records import (
     SYMPTOM,
     Record,
 )
+from homeostat.core.wording import moment, one_line
 from homeostat.store import phrases
 from homeostat.store.protocol import Store
-from homeostat.store.wording import moment, one_line
 
 TELLING = (ACTION, ADVICE, REJECTION, ALERT, OPERATOR, FAILURE)
 LONGEST_TEXT = 300

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from homeostat.core.findings import REPLACE, SCALE_UP
+from homeostat.core.actions import REPLACE, SCALE_UP
 from homeostat.core.records import ACTION, BATCH, OUTCOME, RECEIPT, Record
 from homeostat.lab.bench.heal import (
     CLEAN,

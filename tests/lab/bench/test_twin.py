@@ -9,8 +9,8 @@ from typing import cast
 import numpy as np
 import pytest
 
+from homeostat.core.actions import REPLACE, SCALE_UP
 from homeostat.core.errors import HomeostatError
-from homeostat.core.findings import REPLACE, SCALE_UP
 from homeostat.lab.bench.experiments import EXPERIMENTS, TRIGGER_S, Done, Experiment, compared, scenario_of, simulated
 from homeostat.lab.bench.twin import (
     FITTED,

@@ -29,7 +29,7 @@ def test_ds2_propagates_what_the_sources_would_send() -> None:
     assert proposal.component == "count"
     assert proposal.prediction is not None
     assert proposal.prediction.gain == pytest.approx(math.log(3))
-    assert proposal.because[0].evidence["optimum"] == pytest.approx(3.0)
+    assert proposal.because[0].evidence.figures()["optimum"] == pytest.approx(3.0)
 
 
 def test_ds2_headroom_and_least_change() -> None:

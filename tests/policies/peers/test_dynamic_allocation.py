@@ -28,7 +28,7 @@ def test_dynamic_allocation_removes_executors_without_a_task_for_a_minute() -> N
     four_tasks = {name: {"run_s": [1.0] * 4} for name in ("source", "flatmap", "count")}
     trace = think_batches(spark_dynamic_allocation(), tasks=four_tasks, executors=6)
     assert wanted(trace) == {"executors.app": 4}
-    assert only(trace).because[0].evidence["idle executors"] == 2.0
+    assert only(trace).because[0].evidence.figures()["idle executors"] == 2.0
 
 
 def test_dynamic_allocation_removes_instances_that_have_no_work() -> None:

@@ -43,7 +43,7 @@ def test_flink_scales_all_vertices_for_the_load_and_its_backlog() -> None:
     tasks = {**chain(10, 10.0, rows=100.0), "count": {"rows": [500.0] * 2, "rows_out": [0.0] * 2, "run_s": [9.0] * 2}}
     trace = think(flink(), tasks, pending_rows=18_000.0, ticks=130)
     assert wanted(trace) == {"parallelism.source": 17, "parallelism.flatmap": 17, "parallelism.count": 4}
-    assert only(trace).because[0].evidence["target capacity_per_s"] == pytest.approx(169.5, abs=0.1)
+    assert only(trace).because[0].evidence.figures()["target capacity_per_s"] == pytest.approx(169.5, abs=0.1)
 
 
 def test_flink_delays_shrinking_and_never_shrinks_with_a_backlog() -> None:
@@ -68,7 +68,7 @@ def test_flink_shrinks_only_to_the_largest_size_recommended_meanwhile() -> None:
 def test_flink_can_allow_for_what_larger_sizes_gained_less() -> None:
     changed = FlinkSettings(observed_scalability=True)
     trace = think(flink(changed), chain(1, 10.0), pending_rows=18_000.0, ticks=130)
-    assert only(trace).because[0].evidence["scalability"] == 1.0
+    assert only(trace).because[0].evidence.figures()["scalability"] == 1.0
 
 
 def idle(name: str) -> Mapping[str, Columns]:

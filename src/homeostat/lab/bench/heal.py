@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Any
 
+from homeostat.core.actions import REPLACE
 from homeostat.core.errors import HomeostatError
-from homeostat.core.findings import REPLACE
 from homeostat.core.objective import Objective
 from homeostat.core.records import BATCH, ActionContent, ReceiptContent, Record, with_content
 from homeostat.lab.bench.ground import ground, machine

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from homeostat.core.findings import UNDER_PROVISIONED
+from homeostat.core.causes import UNDER_PROVISIONED
 from homeostat.core.policy import Policy
 from homeostat.core.records import DiagnosisContent, with_content
 from homeostat.policies import registry

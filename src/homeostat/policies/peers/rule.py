@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
+from homeostat.core.actions import SCALE_DOWN, SCALE_UP
 from homeostat.core.arbiter import InOrderArbiter
+from homeostat.core.causes import INCONCLUSIVE, OVER_PROVISIONED, UNDER_PROVISIONED
 from homeostat.core.configuration import Knob, Patch
-from homeostat.core.findings import (
-    INCONCLUSIVE,
-    OVER_PROVISIONED,
-    SCALE_DOWN,
-    SCALE_UP,
-    UNDER_PROVISIONED,
-    UNKNOWN,
-    Diagnosis,
-    Evidence,
-    Outcome,
-    Prediction,
-    Proposal,
-    Symptom,
-)
+from homeostat.core.evidence import Evidence, Measured, MissingMetric
+from homeostat.core.findings import Diagnosis, Outcome, Prediction, Proposal, Symptom
 from homeostat.core.guards import Bounds, KillSwitch, OneInFlight, guard_chain
 from homeostat.core.memory import ActionKey, Context, Entries, MemoryEntry
 from homeostat.core.policy import Policy
+from homeostat.core.symptoms import UNKNOWN
 from homeostat.core.trial import Trial
 from homeostat.core.view import View
 from homeostat.detectors.window_means import missing_metric
@@ -37,12 +28,25 @@ GUARDS = guard_chain(KillSwitch(), OneInFlight(), Bounds())
 _CAUSES = {TOO_SMALL: UNDER_PROVISIONED, TOO_LARGE: OVER_PROVISIONED, UNKNOWN: INCONCLUSIVE}
 
 
+@dataclass(frozen=True, slots=True)
+class WrongSize(Evidence):
+    """What a rule wants instead of what there is, and the figures that it was computed from."""
+
+    headline: ClassVar[str] = "{where} has not the size that the rule asks for"
+    now: float
+    wanted: float
+    measured: Evidence = Measured()
+
+    def summary(self) -> str:
+        return f"{self.now:.0f} now, {self.wanted:.0f} wanted"
+
+
 class Target(NamedTuple):
     """The size that the rule recommends for a unit, and the numbers it was computed from."""
 
     unit: Unit
     wanted: int
-    evidence: Evidence
+    measured: Mapping[str, float]
 
 
 class Missing(NamedTuple):
@@ -77,17 +81,17 @@ class RuleDetector:
             yield self._unknown(targets.metric, targets.component)
             return
         missing = missing_metric(view) if any(t.wanted < t.unit.now for t in targets) else ""
-        for unit, wanted, evidence in targets:
+        for unit, wanted, measured in targets:
             if wanted < unit.now and missing:
                 yield self._unknown(missing, unit.component)
             elif wanted != unit.now:
                 kind = TOO_SMALL if wanted > unit.now else TOO_LARGE
                 severity = 1.0 - min(wanted, unit.now) / max(wanted, unit.now)
-                numbers = {"now": float(unit.now), "wanted": float(wanted), **evidence}
-                yield Symptom(kind, unit.component, severity, numbers)
+                evidence = WrongSize(float(unit.now), float(wanted), Measured(measured))
+                yield Symptom(kind, unit.component, severity, evidence)
 
     def _unknown(self, missing: str, component: str) -> Symptom:
-        return Symptom(UNKNOWN, component, evidence={"detector": self.name, "missing": missing})
+        return Symptom(UNKNOWN, component, evidence=MissingMetric(self.name, missing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ class SizeResolver:
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         queries: dict[str, list[Diagnosis]] = {}
         for diagnosis in diagnoses:
-            if "wanted" in diagnosis.evidence:
+            if diagnosis.evidence.find(WrongSize) is not None:
                 queries.setdefault(view.topology[diagnosis.component].query, []).append(diagnosis)
         for mine in queries.values():
             yield _together(view, mine)
@@ -158,14 +162,15 @@ def rule_policy(rule: Rule, *, cadence_s: float, settle_s: float, window_s: floa
 
 
 def _together(view: View, diagnoses: Sequence[Diagnosis]) -> Proposal:
+    sizes = {id(d): size for d in diagnoses if (size := d.evidence.find(WrongSize)) is not None}
+
     def gain(diagnosis: Diagnosis) -> float:
-        return math.log(float(diagnosis.evidence["wanted"]) / float(diagnosis.evidence["now"]))
+        size = sizes[id(diagnosis)]
+        return math.log(size.wanted / size.now)
 
     most_first = sorted(diagnoses, key=gain, reverse=True)
     first = most_first[0]
-    values: dict[Knob, int] = {
-        view.topology[d.component].scaled_by: int(float(d.evidence["wanted"])) for d in most_first
-    }
+    values: dict[Knob, int] = {view.topology[d.component].scaled_by: int(sizes[id(d)].wanted) for d in most_first}
     touched = [first.component, *(c.name for c in view.topology if c.scaled_by in values and c.name != first.component)]
     text = ", ".join(f"{d.component} can take {math.expm1(gain(d)):+.0%}" for d in most_first)
     grows = gain(first) > 0

@@ -7,8 +7,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from homeostat.core.actions import SCALE_UP
 from homeostat.core.configuration import Patch
-from homeostat.core.findings import PENDING_SKEW, PRESSURE, SCALE_UP, Diagnosis, Prediction, Proposal, Symptom
+from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
+from homeostat.core.symptoms import PENDING_SKEW, PRESSURE
 from homeostat.core.view import View
 
 MISREAD = "misread"
@@ -22,9 +24,9 @@ class MissetDiagnoser:
     name: str = "misset"
 
     def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
-        evidence = tuple(symptom for symptom in symptoms if symptom.kind in (PRESSURE, PENDING_SKEW))
-        if evidence and view.topology.operators:
-            yield Diagnosis(MISREAD, view.topology.operators[0].name, self.probability, {}, evidence)
+        signs = tuple(symptom for symptom in symptoms if symptom.kind in (PRESSURE, PENDING_SKEW))
+        if signs and view.topology.operators:
+            yield Diagnosis(MISREAD, view.topology.operators[0].name, self.probability, symptoms=signs)
 
 
 @dataclass(frozen=True, slots=True)

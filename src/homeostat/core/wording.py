@@ -98,8 +98,8 @@ def quantity(name: str, value: JSON, levels: int = _LEVELS) -> str:
     return f"{one_line(label)} {text}{unit}"
 
 
-def listing(values: Mapping[str, JSON]) -> str:
-    return SEPARATOR.join(quantity(name, value) for name, value in values.items())
+def listing(values: Mapping[str, JSON], separator: str = SEPARATOR) -> str:
+    return separator.join(quantity(name, value) for name, value in values.items())
 
 
 def is_knob(name: str) -> bool:
@@ -114,8 +114,8 @@ def settings(values: Mapping[str, JSON], before: Mapping[str, JSON]) -> list[str
         if name == "values" and isinstance(value, dict):
             lines += settings(value, before)
         elif is_knob(name):
-            old = f"{_setting(before[name])} → " if name in before else "→ "
-            lines.append(f"{one_line(name)} {old}{_setting(value)}")
+            old = f"{knob_change(before[name])} → " if name in before else "→ "
+            lines.append(f"{one_line(name)} {old}{knob_change(value)}")
         elif name in ("retire", "workers") and isinstance(value, list):
             lines += [f"replace {words(value)}"] if value else []
         else:
@@ -123,7 +123,7 @@ def settings(values: Mapping[str, JSON], before: Mapping[str, JSON]) -> list[str
     return lines
 
 
-def _setting(value: JSON) -> str:
+def knob_change(value: JSON) -> str:
     """A knob's value in full: it is what was asked for, not a measurement."""
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:,.0f}" if value.is_integer() else f"{value:,}"

@@ -1,0 +1,15 @@
+"""The kinds of action that the loop can take, and what each is called in a sentence."""
+
+from __future__ import annotations
+
+SCALE_UP = "scale-up"
+SCALE_DOWN = "scale-down"
+SCALE_SOURCE = "scale-source"
+RETUNE = "retune"
+REPLACE = "replace"
+ADMIT_MORE = "admit-more"
+ADJUST_SKEW = "adjust-skew"
+GATHER = "gather"
+ALERT = "alert"
+REVERT = "revert"
+BY_HAND = "by-hand"

@@ -1,0 +1,268 @@
+"""What can be wrong with a streaming application: one entry says all there is to say about a cause.
+
+A plug-in declares its own with `declare` and is treated like those that ship.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from homeostat.core.actions import (
+    ADJUST_SKEW,
+    ADMIT_MORE,
+    GATHER,
+    REPLACE,
+    RETUNE,
+    SCALE_DOWN,
+    SCALE_SOURCE,
+    SCALE_UP,
+)
+from homeostat.core.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`sentence` tells it to people, with `{where}` for the place.
+
+    `fault`: something broke or became uneven. One that comes up during a trial makes the trial's verdict impossible.
+    `state_risk`: something is wrong with the state and not with the speed, so it keeps no other action from being
+    taken.
+    `harmless`: nothing has to be mended before anything else is done.
+    `mended_by`: the kinds of action that can mend it; none means that a person has to.
+    `workers_help`: whether more workers can mend it.
+    `alerts`: a person is told, because no action of the loop mends it or because it matters even while it is mended.
+    `alert_after_patience`: it is told only after it has stood for a while, because it often ends by itself.
+    `advice`: what a person can do about it.
+    """
+
+    name: str
+    sentence: str
+    title: str = "A problem was diagnosed"
+    advice: str = "`homeostat explain` shows what it was read from"
+    fault: bool = False
+    state_risk: bool = False
+    harmless: bool = False
+    mended_by: tuple[str, ...] = ()
+    workers_help: bool = False
+    alerts: bool = False
+    alert_after_patience: bool = False
+
+
+_DECLARED: dict[str, Cause] = {}
+
+
+def declare(cause: Cause) -> str:
+    """Make a cause known; returns its name, which diagnoses carry."""
+    if _DECLARED.get(cause.name, cause) != cause:
+        raise ConfigError(f"the cause {cause.name!r} is declared twice", fix="give one of them another name")
+    _DECLARED[cause.name] = cause
+    return cause.name
+
+
+def cause_of(name: str) -> Cause:
+    """The entry of a cause; one that nobody declared is taken for a problem without a remedy."""
+    return _DECLARED.get(name) or Cause(name, f"{{where}} has the problem '{name}'")
+
+
+def declared() -> tuple[Cause, ...]:
+    return tuple(_DECLARED.values())
+
+
+UNDER_PROVISIONED = declare(
+    Cause(
+        "under-provisioned",
+        "{where} has too few instances for the load",
+        title="Too few instances for the load",
+        advice="raise the parallelism, or the limit that holds it down",
+        mended_by=(SCALE_UP, RETUNE, SCALE_SOURCE),
+        workers_help=True,
+    )
+)
+OVER_PROVISIONED = declare(
+    Cause(
+        "over-provisioned",
+        "{where} has more instances than the load needs",
+        title="More instances than the load needs",
+        advice="lower the parallelism to save resources",
+        harmless=True,
+        mended_by=(SCALE_DOWN, RETUNE),
+    )
+)
+SLOW_INSTANCE = declare(
+    Cause(
+        "slow-instance",
+        "a worker of {where} is slower than its peers",
+        title="Slow instance",
+        advice="restart it on another host, and check its host for other load, throttling or failing hardware",
+        fault=True,
+        mended_by=(REPLACE,),
+    )
+)
+DATA_SKEW = declare(
+    Cause(
+        "data-skew",
+        "a few keys of {where} get most of the rows",
+        title="A few keys get most of the rows",
+        advice="spread the hot keys (write the operator with hs.keyed, or salt and merge), or choose a key with more "
+        "values",
+        fault=True,
+        mended_by=(ADJUST_SKEW,),
+    )
+)
+HASH_IMBALANCE = declare(
+    Cause(
+        "hash-imbalance",
+        "many keys of {where} fall on a few partitions",
+        title="Many keys fall on a few partitions",
+        advice="set another number of state partitions: `homeostat state rescale --preview` shows how the keys would "
+        "fall",
+        fault=True,
+        mended_by=(ADJUST_SKEW,),
+    )
+)
+SOURCE_SKEW = declare(
+    Cause(
+        "source-skew",
+        "a few partitions of the source {where} get most of the rows",
+        title="A few partitions of the source get most of the rows",
+        advice="repartition behind the source (ctx.rebalanced(rows, …)), or write to the source more evenly",
+        fault=True,
+        mended_by=(ADJUST_SKEW,),
+    )
+)
+NEEDLESS_SPREAD = declare(
+    Cause(
+        "needless-spread",
+        "the rows of {where} are spread although no key is hot",
+        title="Rows are spread although no key is hot",
+        advice="set the spread to 1: the step that adds them up costs more than it saves",
+        harmless=True,
+        mended_by=(GATHER,),
+    )
+)
+SLO_UNMET = declare(
+    Cause(
+        "slo-unmet",
+        "{where} does not meet its objective",
+        title="The objective is not met",
+        advice="raise the limit that keeps it from being met (parallelism, rows per trigger, cost), or lower the "
+        "objective",
+        mended_by=(SCALE_UP, RETUNE, SCALE_SOURCE),
+        workers_help=True,
+        alert_after_patience=True,
+        alerts=True,
+    )
+)
+SOURCE_LIMITED = declare(
+    Cause(
+        "source-limited",
+        "fewer rows arrive at {where} than the objective asks for",
+        title="Fewer rows arrive than the objective asks for",
+        advice="check what feeds the sources, or lower the objective: no action here can raise the rate",
+        alerts=True,
+    )
+)
+EXTERNAL = declare(
+    Cause(
+        "external-bound",
+        "{where} waits for something outside: its sink, or a service that it calls",
+        title="Something outside holds the application back",
+        advice="check the sink or service that it waits for: more instances would not help",
+        fault=True,
+        alerts=True,
+    )
+)
+ADMISSION_LIMITED = declare(
+    Cause(
+        "admission-limited",
+        "the limit on rows per trigger holds {where} back",
+        title="The limit on rows per trigger holds the rate down",
+        advice="raise rows_per_trigger: the batches themselves have time to spare",
+        mended_by=(ADMIT_MORE, RETUNE),
+    )
+)
+RISE_AHEAD = declare(
+    Cause(
+        "rise-ahead",
+        "{where} will soon get more rows than it can process",
+        title="More rows are forecast than can be processed",
+        advice="add instances before the load rises",
+        harmless=True,
+        mended_by=(SCALE_UP,),
+        workers_help=True,
+    )
+)
+INCONCLUSIVE = declare(
+    Cause(
+        "inconclusive",
+        "the measurements do not show what is wrong with {where}",
+        title="The measurements do not show the cause",
+        advice="check the metrics named here, then the component's own logs",
+        alert_after_patience=True,
+        alerts=True,
+    )
+)
+UNBOUNDED_STATE = declare(
+    Cause(
+        "unbounded-state",
+        "the state of {where} grows steadily and shows no sign of levelling off",
+        title="The state grows steadily and shows no sign of levelling off",
+        advice="give it a watermark, a time to live or a smaller key; if rows are meant to stay for longer than it has "
+        "run, wait",
+        state_risk=True,
+        alerts=True,
+    )
+)
+MEMORY_PRESSURE = declare(
+    Cause(
+        "memory-pressure",
+        "the state of {where} needs most of the memory that it may use",
+        title="The state needs most of the memory that it may use",
+        advice="give the executors more memory or add executors, keep less state, or limit what RocksDB may use",
+        workers_help=True,
+        alerts=True,
+    )
+)
+SLOW_RECOVERY = declare(
+    Cause(
+        "slow-recovery",
+        "a restart of {where} would replay changelogs for a long time",
+        title="A restart would replay changelogs for a long time",
+        advice="let snapshots be made more often (spark.sql.streaming.stateStore.minDeltasForSnapshot)",
+        state_risk=True,
+        alerts=True,
+    )
+)
+LATE_SNAPSHOTS = declare(
+    Cause(
+        "late-snapshots",
+        "snapshots of the state of {where} are not uploaded",
+        title="Snapshots of the state are not uploaded",
+        advice="check the executors' logs for failed uploads, and the checkpoint's storage; more maintenance threads "
+        "(spark.sql.streaming.stateStore.numStateStoreMaintenanceThreads) help where there are many partitions",
+        state_risk=True,
+        alerts=True,
+    )
+)
+DAMAGED_SNAPSHOTS = declare(
+    Cause(
+        "damaged-snapshots",
+        "a damaged snapshot of the state of {where} was skipped",
+        title="A damaged snapshot of the state was skipped",
+        advice="check the checkpoint's storage and take a savepoint: the state was rebuilt from an older snapshot",
+        state_risk=True,
+        alerts=True,
+    )
+)
+UNSCALABLE_STATE = declare(
+    Cause(
+        "unscalable-state",
+        "the number of state partitions of {where} cannot be changed",
+        title="The number of state partitions cannot be changed",
+        advice="start anew with the RocksDB provider (spark.sql.streaming.stateStore.providerClass), whose state can "
+        "be repartitioned",
+        state_risk=True,
+        alerts=True,
+    )
+)
+STATE_RISKS = frozenset(cause.name for cause in declared() if cause.state_risk)

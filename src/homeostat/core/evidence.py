@@ -1,0 +1,119 @@
+"""The figures that a symptom or a diagnosis rests on, as typed values with a sentence of their own.
+
+Decisions read fields. The words for people are made from the same fields, so that rewording them changes no decision.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
+
+from homeostat.core.wording import listing, number, span
+
+Figure = float | str
+_Evidence = TypeVar("_Evidence", bound="Evidence")
+# An alert or a log line is read at a glance: more figures than this go to `explain`.
+FIGURES_IN_A_SENTENCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Base of all evidence: a subclass declares its figures as fields whose names end in their unit.
+
+    A field that is None was not measured and is not shown. Evidence inside evidence is shown with it.
+    """
+
+    # What is wrong at `{where}`, in words; empty where the kind of the symptom says it.
+    headline: ClassVar[str] = ""
+
+    def figures(self) -> dict[str, Figure]:
+        shown: dict[str, Figure] = {}
+        for each in dataclasses.fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, Evidence):
+                shown |= value.figures()
+            elif value not in (None, ""):
+                shown[each.name] = value
+        return shown
+
+    def summary(self) -> str:
+        """The figures that matter most, in words."""
+        first = dict(list(self.figures().items())[:FIGURES_IN_A_SENTENCE])
+        return listing(first, separator=", ")
+
+    def find(self, kind: type[_Evidence]) -> _Evidence | None:
+        """This evidence, or the part of it that is of this kind."""
+        if isinstance(self, kind):
+            return self
+        parts = (getattr(self, each.name) for each in dataclasses.fields(self))
+        found = (part.find(kind) for part in parts if isinstance(part, Evidence))
+        return next((part for part in found if part is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(Evidence):
+    """Figures that are only shown: no decision reads them."""
+
+    values: Mapping[str, Figure] = field(default_factory=dict)
+
+    def figures(self) -> dict[str, Figure]:
+        return dict(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class MissingMetric(Evidence):
+    """A detector could not judge because a metric is missing."""
+
+    headline: ClassVar[str] = "cannot tell how {where} is doing"
+    detector: str
+    missing: str
+
+    def summary(self) -> str:
+        return f"the detector {self.detector} lacks {self.missing}"
+
+
+@dataclass(frozen=True, slots=True)
+class Silence(Evidence):
+    """Nothing was heard of the application for a while."""
+
+    headline: ClassVar[str] = "no measurements arrive"
+    detector: ClassVar[str] = "silence"
+    quiet_s: float
+
+    def summary(self) -> str:
+        return f"the last one came {span(round(self.quiet_s))} ago"
+
+
+@dataclass(frozen=True, slots=True)
+class StuckBatch(Evidence):
+    """A batch is seen running, but it does not end."""
+
+    headline: ClassVar[str] = "a batch does not end"
+    batch: int
+    running_s: float
+    quiet_s: float
+    tasks_done: int = 0
+    tasks: int = 0
+
+    def summary(self) -> str:
+        done = f", {number(self.tasks_done)} of {number(self.tasks)} tasks done" if self.tasks else ""
+        return f"batch {self.batch} has been running for {span(round(self.running_s))}{done}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRise(Evidence):
+    """More will arrive than can be processed, `ahead_s` from now."""
+
+    headline: ClassVar[str] = "more rows are forecast than {where} can process"
+    arrival_per_s: float
+    expected_per_s: float
+    ahead_s: float
+    limit_per_s: float
+    over_limit: float
+    forecasters: Evidence = Measured()
+
+    def summary(self) -> str:
+        expected, limit = number(round(self.expected_per_s)), number(round(self.limit_per_s))
+        return f"{expected} rows/s are forecast in {span(round(self.ahead_s))}, it can process {limit}"

@@ -1,0 +1,107 @@
+"""What the log says to people: one sentence for each record, made from its content.
+
+The sentence is written with the record, so that the terminal, the dashboard and an alert all say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from homeostat.core.causes import cause_of
+from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, Value
+from homeostat.core.events import Operator
+from homeostat.core.findings import Diagnosis, Outcome, Proposal, Symptom
+from homeostat.core.wording import knob_change, span
+
+APPLICATION = "the application"
+_VERDICTS = {
+    "helped": "{action} helped",
+    "harmful": "{action} did harm",
+    "failed": "{action} did not help",
+    "unclear": "Could not tell whether {action} helped",
+    "untestable": "{action} changed too little to be judged",
+    "confounded": "Could not tell whether {action} helped",
+    "shrunk": "{action} saved resources",
+    "superseded": "{action} was not judged",
+    "right": "{action} was right",
+    "not needed": "{action} was not needed",
+}
+
+
+def symptom_sentence(symptom: Symptom) -> str:
+    where = symptom.component or APPLICATION
+    evidence = symptom.evidence
+    headline = evidence.headline.format(where=where) if evidence.headline else f"{symptom.kind} at {where}"
+    summary = evidence.summary()
+    return f"{headline}: {summary}" if summary else headline
+
+
+def diagnosis_sentence(diagnosis: Diagnosis) -> str:
+    sentence = cause_of(diagnosis.cause).sentence.format(where=diagnosis.component or APPLICATION)
+    return f"{sentence} ({diagnosis.cause}, probability {diagnosis.probability:.2f})"
+
+
+def ended_sentence(name: str, lasted_s: float) -> str:
+    return f"{name} is over after {span(round(lasted_s))}"
+
+
+def change_sentence(proposal: Proposal) -> str:
+    """`scale-up: set executors.app to 4`."""
+    return f"{proposal.kind}: {patch_words(proposal.patch) or proposal.message}"
+
+
+def patch_words(patch: Patch) -> str:
+    parts = [set_words(knob, value) for knob, value in sorted(patch.values.items())]
+    parts += [f"replace {worker}" for worker in sorted(patch.retire)]
+    return ", ".join(parts)
+
+
+def set_words(knob: Knob, value: Value) -> str:
+    return f"set {knob} to {knob_change(value)}"
+
+
+def advice_sentence(proposal: Proposal) -> str:
+    return f"Homeostat would {change_sentence(proposal)}"
+
+
+def rejection_sentence(reason: str) -> str:
+    return f"Waiting: {reason}"
+
+
+def refusal_sentence(reason: str) -> str:
+    return f"Not done: {reason}"
+
+
+def receipt_sentence(action: str, applied: bool, detail: str = "") -> str:
+    effect = f"{action} took effect" if applied else f"{action} did not take effect"
+    return f"{effect}: {detail}" if detail and not applied else effect
+
+
+def outcome_sentence(action: str, outcome: Outcome) -> str:
+    return verdict_sentence(action, outcome.verdict, outcome.reason)
+
+
+def verdict_sentence(action: str, verdict: str, reason: str = "") -> str:
+    sentence = _VERDICTS.get(verdict, "{action}: " + verdict).format(action=action)
+    return f"{sentence}: {reason}" if reason else sentence
+
+
+def engine_sentence(values: Iterable[tuple[str, Value]], reason: str) -> str:
+    runs = ", ".join(f"{knob} {value:g}" for knob, value in values) or "nothing that can be set"
+    return f"the engine runs with {runs} ({reason})"
+
+
+def operator_sentence(event: Operator) -> str:
+    why = f" ({event.why})" if event.why else ""
+    return f"{event.by}: {event.command} {event.target}".rstrip() + why
+
+
+def failure_sentence(where: str, error: str) -> str:
+    return f"{where} failed and was left out: {error}"
+
+
+def step_words(step: Step) -> str:
+    if isinstance(step, SetLive | Restart):
+        changes = ", ".join(f"{knob} = {value:g}" for knob, value in sorted(step.values.items()))
+        return f"{'set' if isinstance(step, SetLive) else 'restart with'} {changes}"
+    return "replace " + ", ".join(sorted(step.workers))
