@@ -11,7 +11,7 @@ from homeostat.core.causes import cause_of
 from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, Value
 from homeostat.core.events import Operator
 from homeostat.core.findings import Diagnosis, Outcome, Proposal, Symptom
-from homeostat.core.wording import knob_change, span
+from homeostat.core.wording import knob_value, span
 
 APPLICATION = "the application"
 _VERDICTS = {
@@ -46,7 +46,7 @@ def ended_sentence(name: str, lasted_s: float) -> str:
 
 
 def change_sentence(proposal: Proposal) -> str:
-    """`scale-up: set executors.app to 4`."""
+    """`scale-up: executors.app = 4`."""
     return f"{proposal.kind}: {patch_words(proposal.patch) or proposal.message}"
 
 
@@ -57,7 +57,7 @@ def patch_words(patch: Patch) -> str:
 
 
 def set_words(knob: Knob, value: Value) -> str:
-    return f"set {knob} to {knob_change(value)}"
+    return f"{knob} = {knob_value(value)}"
 
 
 def advice_sentence(proposal: Proposal) -> str:

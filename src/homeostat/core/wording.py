@@ -114,8 +114,8 @@ def settings(values: Mapping[str, JSON], before: Mapping[str, JSON]) -> list[str
         if name == "values" and isinstance(value, dict):
             lines += settings(value, before)
         elif is_knob(name):
-            old = f"{knob_change(before[name])} → " if name in before else "→ "
-            lines.append(f"{one_line(name)} {old}{knob_change(value)}")
+            old = f"{knob_value(before[name])} → " if name in before else "→ "
+            lines.append(f"{one_line(name)} {old}{knob_value(value)}")
         elif name in ("retire", "workers") and isinstance(value, list):
             lines += [f"replace {words(value)}"] if value else []
         else:
@@ -123,7 +123,7 @@ def settings(values: Mapping[str, JSON], before: Mapping[str, JSON]) -> list[str
     return lines
 
 
-def knob_change(value: JSON) -> str:
+def knob_value(value: JSON) -> str:
     """A knob's value in full: it is what was asked for, not a measurement."""
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:,.0f}" if value.is_integer() else f"{value:,}"
