@@ -5,6 +5,7 @@ tests/sim/scenario/test_tables.py checks the keys of scenarios, tests/test_setti
 
 from __future__ import annotations
 
+import operator
 import re
 import shlex
 import subprocess
@@ -20,7 +21,9 @@ import pytest
 import typer
 
 from homeostat.cli.main import app, run
+from homeostat.core.errors import ConfigError
 from homeostat.core.records import CONTENTS
+from homeostat.keyed.merge_check import Merging, require_mergeable
 from homeostat.policies import registry
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.simulation import simulate
@@ -200,6 +203,13 @@ def test_every_key_of_a_record_is_documented(kind: str) -> None:
         documented |= set(re.findall(r"`(\w+)`", next(x for x in page.splitlines() if x.startswith("| `proposal` |"))))
     keys = {each.metadata.get("key", each.name) for each in fields(CONTENTS[kind])}
     assert keys - {"extra"} - documented == set()
+
+
+def test_the_page_on_keyed_state_shows_a_real_refusal() -> None:
+    with pytest.raises(ConfigError) as refused:
+        require_mergeable(Merging("", operator.add, operator.add), ("a", "b"), "keyed")
+    page = (ROOT / "docs" / "explanation" / "keyed-state.md").read_text(encoding="utf-8")
+    assert f"```\n{refused.value.line}\n```" in page
 
 
 def test_the_scenario_of_the_tutorial_runs() -> None:
