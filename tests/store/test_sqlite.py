@@ -1,4 +1,4 @@
-"""Both stores keep the contract; a log file on top of it survives crashes and refuses what it cannot use."""
+"""A log file survives crashes, is shared by processes, and refuses what it cannot use."""
 
 from __future__ import annotations
 
@@ -8,59 +8,17 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from itertools import count
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from homeostat.core.errors import StoreError
 from homeostat.core.records import Record
-from homeostat.store.codec import dump, load
-from homeostat.store.in_memory import MemoryStore
-from homeostat.store.protocol import Store
 from homeostat.store.sqlite import SqliteStore
-from homeostat.testing import STORE_CHECKS, check_store, check_survives_kill
-
-StoreFactory = Callable[[], Store]
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-def factory(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
-    numbers = count()
-    if request.param == "memory":
-        return MemoryStore
-    return lambda: SqliteStore(tmp_path / f"{next(numbers)}.sqlite")
-
-
-@pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
-def test_store_keeps_its_contract(factory: StoreFactory, check: Callable[[StoreFactory], None]) -> None:
-    check(factory)
-
-
-def test_a_store_that_forgets_is_found_out() -> None:
-    class Forgetful(MemoryStore):
-        def open_intents(self, run: str) -> list[Record]:
-            return []
-
-    with pytest.raises(AssertionError):
-        check_store(Forgetful)
-
-
-def test_what_a_detector_measured_with_numpy_is_kept_as_plain_values() -> None:
-    measured = {"rows": np.int64(3), "rate": np.float32(0.5), "late": np.bool_(True), "gap": np.float64("nan")}
-    assert repr(load(dump(measured))) == "{'rows': 3, 'rate': 0.5, 'late': True, 'gap': nan}"
-
-
-def test_text_that_no_terminal_can_print_is_spelled_out(factory: StoreFactory) -> None:
-    with closing(factory()) as store:
-        store.append("run \udc80", [Record("f-1", "failure", 1.0, "cannot read caf\udce9.csv")])
-        found = store.get("run \udc80", "f-1")
-    assert found is not None
-    assert found.text == r"cannot read caf\udce9.csv"
+from homeostat.testing import check_survives_kill
 
 
 def test_a_killed_writer_loses_nothing_that_returned_and_leaves_nothing_in_part(tmp_path: Path) -> None:
@@ -128,47 +86,6 @@ def test_only_an_intent_waits_for_the_disk(tmp_path: Path, kind: str, waits: boo
         before_commit = statements[: statements.index("COMMIT")]
         modes = [line.split()[-1] for line in before_commit if line.startswith("PRAGMA synchronous")]
         assert modes[-1] == ("FULL" if waits else "NORMAL")
-
-
-QUESTIONS: dict[str, Callable[[Store], object]] = {
-    "newest": lambda store: store.records("run", limit=50, newest_first=True),
-    "newest of some kinds": lambda store: store.records(
-        "run", kinds=("action", "alert", "outcome"), limit=50, newest_first=True
-    ),
-    "rare component": lambda store: store.records("run", component="rare", limit=50, newest_first=True),
-    "rare component and kinds": lambda store: store.records(
-        "run", kinds=("symptom", "alert"), component="rare", limit=50, newest_first=True
-    ),
-    "chain": lambda store: store.chain("run", "s-7"),
-    "one": lambda store: store.get("run", "s-7"),
-    "runs": lambda store: store.runs(),
-}
-
-
-def test_answers_take_no_more_work_when_the_log_is_twenty_times_longer(tmp_path: Path) -> None:
-    work: list[dict[str, int]] = []
-    for length in (500, 10_000):
-        with closing(SqliteStore(tmp_path / f"{length}.sqlite")) as store:
-            kinds = ("symptom", "symptom", "diagnosis", "alert")
-            store.append(
-                "run",
-                [
-                    Record(f"s-{n}", kinds[n % 4], float(n), "", "rare" if n < 10 else "count", (f"s-{n ^ 1}",))
-                    for n in range(length)
-                ],
-            )
-            work.append({name: _instructions(store, ask) for name, ask in QUESTIONS.items()})
-    short, long = work
-    assert {name: long[name] <= 1.5 * short[name] for name in QUESTIONS} == dict.fromkeys(QUESTIONS, True)
-
-
-def _instructions(store: SqliteStore, ask: Callable[[Store], object]) -> int:
-    """How many instructions of SQLite's machine an answer takes, in tens."""
-    steps = count()
-    store._connection.set_progress_handler(lambda: next(steps) < 0, 10)
-    ask(store)
-    store._connection.set_progress_handler(None, 0)
-    return next(steps) + 1
 
 
 @pytest.mark.parametrize("read_only", [False, True])

@@ -1,4 +1,4 @@
-"""What the builders make is what a plug-in sees in the loop."""
+"""The builders make what a plug-in sees in the loop."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from homeostat.core.configuration import EXECUTORS, PARALLELISM, SPREAD, Knob
+from homeostat.core.configuration import EXECUTORS, SPREAD, Knob
 from homeostat.core.objective import Objective
-from homeostat.core.policy import Policy
-from homeostat.testing import blanked, instances, observations, play, view_of
+from homeostat.testing import blanked, instances, observations, view_of
 
 TASKS = {"lines": instances(100.0, 1.0), "count": instances([60.0, 40.0], [6.0, 4.0], pending_rows=[5.0, 0.0])}
 
@@ -53,14 +52,6 @@ def test_what_was_built_cannot_be_changed() -> None:
     view = view_of(observations(2, TASKS))
     with pytest.raises(ValueError, match="read-only"):
         view.window.observations[0].tasks["count"].rows[0] = 7.0
-
-
-def test_a_policy_can_be_played() -> None:
-    view = view_of(observations(3, TASKS, arrival_per_s=10.0), values={Knob(PARALLELISM, "count"): 2})
-    played = play(Policy("nothing"), view, view.window.observations)
-    assert played.commands == ()
-    assert [record.kind for record in played.records] == ["engine"]
-    assert len(played.state.history) == 3
 
 
 def test_importing_the_builders_needs_no_test_library() -> None:

@@ -1,4 +1,4 @@
-"""What every store must do, as checks that any implementation can be held to; see `homeostat.testing`."""
+"""The contract of stores, as checks that you can run on any implementation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from itertools import count
 from multiprocessing.connection import Connection
 from time import perf_counter
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from homeostat.core.errors import StoreError
 from homeostat.core.record_json import JSON
-from homeostat.core.records import KINDS, Record
+from homeostat.core.records import KINDS, OutcomeContent, ReceiptContent, Record, SymptomContent
 from homeostat.store.in_memory import MemoryStore
 from homeostat.store.protocol import RunInfo, Store
 
@@ -27,7 +28,7 @@ _BATCH_RECORDS = 300
 
 
 def check_order_and_filters(factory: StoreFactory) -> None:
-    """Records come by time, then by insertion; every filter narrows them; the newest come first if asked."""
+    """Records are ordered by time, then by insertion. Filters narrow them, and `newest_first` turns the order round."""
     late = Record("s-3", "symptom", 30.0, "late", component="count")
     first = Record("s-1", "symptom", 10.0, "first", component="split")
     second = Record("d-1", "diagnosis", 10.0, "second", component="split", because=("s-1",))
@@ -47,7 +48,7 @@ def check_order_and_filters(factory: StoreFactory) -> None:
 
 
 def check_runs_apart(factory: StoreFactory) -> None:
-    """The same id in two runs is two records; each run is listed with its times and counts."""
+    """The same id in two runs means two records. Each run is listed with its times and counts."""
     with closing(factory()) as store:
         assert store.runs() == []
         store.save_state("only state", "mode", "observe")
@@ -67,7 +68,7 @@ def check_runs_apart(factory: StoreFactory) -> None:
 
 
 def check_following(factory: StoreFactory) -> None:
-    """Every record of every run has a place, later ones a larger one, in the order in which they were written."""
+    """Every record of every run has a position, which grows in the order of writing."""
     with closing(factory()) as store:
         assert store.position() == 0
         assert store.after(0, 10) == []
@@ -75,22 +76,22 @@ def check_following(factory: StoreFactory) -> None:
         before = store.position()
         store.append("a", [Record("x-1", "alert", 3.0, "third")])
         store.append("a", [Record("x-1", "alert", 3.0, "again")])
-        found = store.after(0, 10)
-        assert [(placed.run, placed.record.text) for placed in found] == [
+        all_placed = store.after(0, 10)
+        assert [(placed.run, placed.record.text) for placed in all_placed] == [
             ("b", "first"),
             ("b", "second"),
             ("a", "third"),
         ]
-        assert [placed.position for placed in found] == sorted({placed.position for placed in found})
-        assert store.after(before, 10) == found[2:]
-        assert store.after(0, 2) == found[:2]
-        assert store.position() == found[-1].position
+        assert [placed.position for placed in all_placed] == sorted({placed.position for placed in all_placed})
+        assert store.after(before, 10) == all_placed[2:]
+        assert store.after(0, 2) == all_placed[:2]
+        assert store.position() == all_placed[-1].position
         assert store.after(store.position(), 10) == []
 
 
 def check_same_id_once(factory: StoreFactory) -> None:
-    """An id that is already there is left as it was, and no link of the repeated record is kept."""
-    first = Record("s-1", "symptom", 1.0, "first", body={"severity": 0.5})
+    """A record with a known id changes nothing, and its links are not stored either."""
+    first = Record.of("s-1", 1.0, SymptomContent("pressure", severity=0.5), "first")
     other = Record("s-0", "symptom", 0.0, "other")
     with closing(factory()) as store:
         store.append("run", [other, first, Record("s-1", "alert", 2.0, "in the same call", because=("s-0",))])
@@ -100,7 +101,7 @@ def check_same_id_once(factory: StoreFactory) -> None:
 
 
 def check_all_or_none(factory: StoreFactory) -> None:
-    """One record that cannot be kept, wherever it stands, keeps all of its call out and nothing else."""
+    """If one record of a call cannot be stored, none of that call is. Earlier records stay."""
     good = Record("s-1", "symptom", 1.0, "good")
     timeless = Record("s-2", "symptom", math.nan, "no time")
     nameless = Record("", "symptom", 1.0, "no id")
@@ -117,7 +118,7 @@ def check_all_or_none(factory: StoreFactory) -> None:
 
 
 def check_chain(factory: StoreFactory) -> None:
-    """A chain holds every ancestor and every descendant, nothing beside, also where ids form a circle."""
+    """A chain holds every ancestor and every descendant and nothing else, even if ids form a circle."""
     records = [
         Record("s-1", "symptom", 1.0, ""),
         Record("s-2", "symptom", 1.0, ""),
@@ -148,21 +149,22 @@ def check_intents(factory: StoreFactory) -> None:
         store.append("run", actions)
         assert _ids(store.open_intents("run")) == ["a-1", "a-2", "a-3", "a-4"]
         assert store.unjudged("run") == []
-        store.append("run", [_answer("c-1", "receipt", "a-1", applied=True)])
-        store.append("run", [_answer("c-2", "receipt", "a-2", applied=False)])
-        store.append("run", [_answer("c-3", "receipt", "a-3", applied=True)])
+        store.append("run", [_receipt("c-1", "a-1")])
+        store.append("run", [_receipt("c-2", "a-2", applied=False)])
+        store.append("run", [_receipt("c-3", "a-3")])
         assert _ids(store.open_intents("run")) == ["a-4"]
         assert _ids(store.unjudged("run")) == ["a-1", "a-3"]
-        store.append("run", [_answer("o-1", "outcome", "a-1", verdict="helped")])
-        store.append("run", [_answer("x-1", "alert", "a-3"), _answer("x-2", "alert", "a-4")])
-        store.append("other", [_answer("o-3", "outcome", "a-3"), _answer("c-4", "receipt", "a-4")])
+        store.append("run", [_outcome("o-1", "a-1")])
+        alerts = [replace(_receipt("x-1", "a-3"), kind="alert"), replace(_receipt("x-2", "a-4"), kind="alert")]
+        store.append("run", alerts)
+        store.append("other", [_outcome("o-3", "a-3"), _receipt("c-4", "a-4")])
         assert _ids(store.open_intents("run")) == ["a-4"], "only a receipt of the same run closes an intent"
         assert _ids(store.unjudged("run")) == ["a-3"], "only an outcome of the same run judges an action"
         assert store.open_intents("nowhere") == store.unjudged("nowhere") == []
 
 
 def check_state(factory: StoreFactory) -> None:
-    """State is kept per run and key, the latest value wins, and what cannot be kept changes nothing."""
+    """State is stored by run and key. The latest value wins, and the store keeps a copy."""
     with closing(factory()) as store:
         assert store.load_state("run", "memory") is None
         value: JSON = {"blocked": [1, 2.5, None, True], "until_s": math.inf}
@@ -180,7 +182,7 @@ def check_state(factory: StoreFactory) -> None:
 
 
 def check_round_trip(factory: StoreFactory) -> None:
-    """Whatever a record holds is read back the same: any text, deep bodies, NaN, infinities and minus zero."""
+    """A record is read back unchanged: any text, deep bodies, NaN, infinities and minus zero."""
     from hypothesis import given, settings
     from hypothesis import strategies as st
 
@@ -198,7 +200,7 @@ def check_round_trip(factory: StoreFactory) -> None:
 
 
 def check_agrees_with_memory(factory: StoreFactory) -> None:
-    """After any appends every question has the answer that a store in memory gives."""
+    """After any appends, every query gives the same result as a store in memory."""
     from hypothesis import given, settings
     from hypothesis import strategies as st
 
@@ -232,15 +234,15 @@ STORE_CHECKS: tuple[Callable[[StoreFactory], None], ...] = (
 
 
 def check_store(factory: StoreFactory) -> None:
-    """Hold a store to its contract. `factory` gives a new, empty one each time. Needs hypothesis."""
+    """Check that a store keeps its contract. `factory` returns a new, empty store each time. Requires hypothesis."""
     for check in STORE_CHECKS:
         check(factory)
 
 
 def check_survives_kill(open_store: StoreFactory) -> None:
-    """Killed at any moment, a durable store has every append that returned, and none in part.
+    """Check that a durable store survives a kill: every append that returned is there, and no append is there in part.
 
-    `open_store` opens the same store every time, here and in another process, to which it is sent pickled.
+    `open_store` opens the same store every time, in this process and, pickled, in another.
     """
     context = multiprocessing.get_context("spawn")
     for share in (0.0, 0.3, 0.5, 0.7):  # how far into an append the writer is killed, roughly
@@ -258,9 +260,9 @@ def check_survives_kill(open_store: StoreFactory) -> None:
                     writer.kill()
         writer.join()
         with closing(open_store()) as store:
-            batches = Counter(record.body["batch"] for record in store.records(run))
-        assert returned >= 3, "the writer ended by itself"
-        assert set(batches.values()) == {_BATCH_RECORDS}, "an append is there in part"
+            batches = Counter(round(record.at_s) for record in store.records(run))
+        assert returned >= 3, "the writer ended before it was killed"
+        assert set(batches.values()) == {_BATCH_RECORDS}, "an append was stored in part"
         assert set(range(1, returned + 1)) <= set(batches), "an append that returned is missing"
 
 
@@ -269,10 +271,7 @@ def _write_without_end(open_store: StoreFactory, run: str, sender: Connection) -
     kinds = ("symptom", "action")  # both an ordinary append and one with an intent
     for batch in count(1):
         began_s = perf_counter()
-        records = [
-            Record(f"{batch}/{n}", kinds[batch % 2], float(batch), "x" * 1_000, body={"batch": batch})
-            for n in range(_BATCH_RECORDS)
-        ]
+        records = [Record(f"{batch}/{n}", kinds[batch % 2], float(batch), "x" * 1_000) for n in range(_BATCH_RECORDS)]
         store.append(run, records)
         sender.send((batch, perf_counter() - began_s))
 
@@ -293,7 +292,7 @@ def record_strategy(ids: SearchStrategy[str] | None = None) -> SearchStrategy[Re
     from hypothesis import strategies as st
 
     some_ids = ids if ids is not None else st.text(min_size=1, max_size=6)
-    answers = st.fixed_dictionaries({"action": some_ids, "applied": st.booleans()})
+    receipts = st.builds(ReceiptContent, some_ids, st.booleans()).map(ReceiptContent.to_json)
     bodies = st.dictionaries(st.text(max_size=5) | st.just("$float"), json_strategy(), max_size=3)
     return st.builds(
         Record,
@@ -303,7 +302,7 @@ def record_strategy(ids: SearchStrategy[str] | None = None) -> SearchStrategy[Re
         text=st.text(max_size=20),
         component=st.sampled_from(["", "split", "count"]) | st.text(max_size=5),
         because=st.lists(some_ids, max_size=3).map(tuple),
-        body=answers | bodies,
+        body=receipts | bodies,
     )
 
 
@@ -312,9 +311,9 @@ def _time(at_s: float) -> float:
 
 
 def _answers(store: Store) -> list[str]:
-    """What a store says to every question, as text, since NaN is not equal to itself."""
+    """The result of every query, as text, because NaN does not equal itself."""
     filters = [("symptom",), ("action", "receipt"), ("outcome", "symptom", "alert"), ()]
-    found = [
+    results = [
         store.records("run", kinds=kinds, component=component, since_s=since_s, limit=limit, newest_first=newest)
         for kinds in filters
         for component in ("", "split")
@@ -322,9 +321,9 @@ def _answers(store: Store) -> list[str]:
         for limit in (0, 2)
         for newest in (False, True)
     ]
-    found += [store.chain("run", f"x-{n}") for n in range(8)]
-    found += [store.open_intents("run"), store.unjudged("run")]
-    return [*map(repr, found), repr(store.runs())]
+    results += [store.chain("run", f"x-{n}") for n in range(8)]
+    results += [store.open_intents("run"), store.unjudged("run")]
+    return [*map(repr, results), repr(store.runs())]
 
 
 def _refuses(store: Store, records: Sequence[Record]) -> None:
@@ -332,11 +331,15 @@ def _refuses(store: Store, records: Sequence[Record]) -> None:
         store.append("run", records)
     except StoreError:
         return
-    raise AssertionError(f"these were accepted: {records}")
+    raise AssertionError(f"the store accepted records that it must refuse: {records}")
 
 
-def _answer(id: str, kind: str, action: str, **body: JSON) -> Record:
-    return Record(id, kind, 10.0, "", because=(action,), body={"action": action, **body})
+def _receipt(id: str, action: str, *, applied: bool = True) -> Record:
+    return Record.of(id, 10.0, ReceiptContent(action, applied), "", because=(action,))
+
+
+def _outcome(id: str, action: str) -> Record:
+    return Record.of(id, 10.0, OutcomeContent(action, "helped"), "", because=(action,))
 
 
 def _ids(records: Sequence[Record]) -> list[str]:
