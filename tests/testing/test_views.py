@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from homeostat.core.findings import PRESSURE
+from homeostat.core.symptoms import PRESSURE
 from homeostat.policies import registry
 from homeostat.testing.views import idle_views, partly_unknown_views, sample_views, unknown_views
 
