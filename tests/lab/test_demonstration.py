@@ -21,8 +21,8 @@ from support.demonstrations import PLAN, QUIET, SHORT, timeline
 def test_the_plan_knows_its_load_and_says_what_changes() -> None:
     assert [PLAN.load_at(at_s) for at_s in (-1.0, 0.0, 44.9, 45.0, 1e6)] == [1000, 1000, 1000, 2000, 600]
     assert [change.text for change in PLAN.load_changes] == [
-        "the load rises: 1,000 → 2,000 rows/s",
-        "the load falls: 2,000 → 600 rows/s",
+        "the load rises from 1,000 to 2,000 rows/s",
+        "the load falls from 2,000 to 600 rows/s",
     ]
 
 
@@ -80,7 +80,7 @@ def test_the_source_is_told_of_a_load_that_falls_early(tmp_path: Path) -> None:
         log.append("demo/wordcount", [Record("u-1", "outcome", 1120.0, "a-1 helped", body=verdict)])
         shown.go_on(120.0, 1000.0)
     assert [tuple(step) for step in control.read().load] == [(10.0, 10.0), (55.0, 20.0), (130.0, 6.0)]
-    assert shown.events[-1].text == "the load falls: 2,000 → 600 rows/s"
+    assert shown.events[-1].text == "the load falls from 2,000 to 600 rows/s"
 
 
 def test_in_a_comparison_the_others_get_the_load_and_the_fault_when_the_first_did() -> None:
@@ -115,5 +115,5 @@ def test_a_short_one_on_real_spark_loses_nothing_and_leaves_nothing(tmp_path: Pa
     assert result.rows > 0
     assert result.points
     assert [change.at_s for change in result.changes[:1]] == [20.0]
-    assert "turns 4 times slower" in result.changes[1].text
+    assert "becomes 4 times slower" in result.changes[1].text
     assert executor_processes(shown.about["application"]) == {}

@@ -104,12 +104,12 @@ def test_a_killed_demonstration_leaves_nothing_stopped(wait_until: WaitUntil) ->
 
 
 def test_a_factor_that_slows_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="a factor above 1, not 1"):
+    with pytest.raises(ValueError, match="factor = 1 must be above 1"):
         SlowExecutor("0", 1)
 
 
 def test_an_unknown_executor_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(LookupError, match="executor 999 does not run on this machine; running: "):
+    with pytest.raises(LookupError, match="executor 999 is not running on this machine; running: "):
         kill_executor("999", spark.sparkContext.applicationId)
 
 

@@ -66,8 +66,8 @@ def test_every_row_that_differs_is_named(tmp_path: Path) -> None:
     assert ledger.check_rows(tmp_path, PROFILE, 99) == [
         "row 98: lost",
         "row 49: came 2 times",
-        "row 97: holds another word",
-        "row 120: never given out",
+        "row 97: has another word",
+        "row 120: not in the profile",
     ]
 
 

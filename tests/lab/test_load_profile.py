@@ -112,7 +112,7 @@ def test_text_gives_the_same_profile_again(workload: WorkloadSpec) -> None:
     ["", "[]", "{}", '{"workload": {"kind": "constant", "rate": 5}}', '{"workload": {}, "colour": 1}'],
 )
 def test_other_text_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="no profile"):
+    with pytest.raises(ConfigError, match="not a profile"):
         Profile.from_json(text)
 
 

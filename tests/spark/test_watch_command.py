@@ -44,7 +44,7 @@ def test_an_event_log_of_another_application_is_refused(
     (tmp_path / "events" / "app-2").write_text("")
     ran = homeostat("watch", str(spark.sparkContext.uiWebUrl), "--event-log", tmp_path / "events")
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-    assert f"events: it holds no event log of {spark.sparkContext.applicationId}" in ran.err
+    assert f"events: the directory has no event log of {spark.sparkContext.applicationId}" in ran.err
 
 
 def test_a_job_that_spark_has_forgotten_does_not_end_the_watch(

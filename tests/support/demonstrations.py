@@ -28,7 +28,7 @@ def performance(home: Path) -> Performance:
     made.points = [point(2.0 * number) for number in range(1, 49)]
     made.points += [point(98.0, math.nan), point(100.0, 30_000, 4)]
     made.events = [
-        Record("", "change", 45.0, "the load rises: 1,000 → 2,000 rows/s"),
+        Record("", "change", 45.0, "the load rises from 1,000 to 2,000 rows/s"),
         Record("s-1", "symptom", 47.0, "pressure at scan", "scan", body={"symptom": "pressure"}),
         Record("s-2", "symptom", 47.0, "unknown (detector idle)", body={"symptom": "unknown"}),
         Record("d-1", "diagnosis", 47.0, "scan is under-provisioned (probability 0.90)", "scan"),
@@ -44,7 +44,7 @@ def timeline(title: str = "regulated by Homeostat", *, differences: tuple[str, .
         Deed("a-1", 47.0, "scale-up", "scale-up: executors.app = 4", "under-provisioned", 9.0, "helped"),
         Deed("a-2", 190.0, "scale-down", "scale-down: executors.app = 1", "over-provisioned", None, ""),
     )
-    changes = (*PLAN.load_changes[:1], Change(105.0, "executor 0 turns 4 times slower"), *PLAN.load_changes[1:])
+    changes = (*PLAN.load_changes[:1], Change(105.0, "executor 0 becomes 4 times slower"), *PLAN.load_changes[1:])
     return Timeline("demo", title, 210.0, PLAN.load, points, changes, deeds, 290_000, differences)
 
 

@@ -1,1 +1,1 @@
-"""The laboratory: an experiment source, faults, a ledger, the demonstration, the benches. No part of the product."""
+"""The laboratory: experiment source, faults, ledger, demonstration and benches. It is not part of the product."""

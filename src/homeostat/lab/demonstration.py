@@ -1,4 +1,4 @@
-"""The demonstration on real Spark: a load that rises and falls, an executor that turns slow, and what becomes of it."""
+"""The demonstration on real Spark: a load that rises and falls, an executor that becomes slow, and the reactions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from homeostat.views.timeline import Change, Deed, Point, Timeline, deeds_of, po
 
 LOG = "log.sqlite"
 CHANGE = "change"
-WORKERS, CORES = 3, 2  # room for more, and another host for one that is replaced
-# One for each executor there may be, and no more: to a small machine a task is dearer than its rows.
+WORKERS, CORES = 3, 2  # room for more executors, and another host for a replacement
+# One partition per possible executor. More would be slower: on a small machine a task costs more than its rows.
 PARTITIONS, STATE_PARTITIONS = 6, 2
-# However long the start takes on this machine, it leaves no backlog to speak of.
+# So few that even a slow start leaves no large backlog.
 WHILE_STARTING_PER_S = 100.0
-WARM_BATCHES = 4
-# Quicker than one would regulate a real application: a demonstration is short. In smaller steps, too: a small machine
-# cannot start four executors beside its work.
+WARM_BATCHES = 4  # a choice: the first batches are slower than usual, and would look like overload
+# Faster than for a real application, since a demonstration is short. Also in smaller steps: a small machine cannot
+# start four executors and work at the same time.
 SETTINGS = """\
 policy = "provisioning"
 
@@ -51,7 +51,7 @@ window = "1 min"
 patience = "30 s"
 catch_up = "3 min"
 """
-# What Spark would do by itself, with its own default times.
+# Spark's dynamic allocation with its default times.
 DYNAMIC_ALLOCATION = {
     "spark.dynamicAllocation.minExecutors": "1",
     "spark.dynamicAllocation.maxExecutors": str(WORKERS * CORES),
@@ -63,10 +63,9 @@ DYNAMIC_ALLOCATION = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Times count from when the query is up; what comes after the first change may come earlier, see `hastened`.
+    """What happens when, in seconds since the query runs. Events after the first can come earlier: see `hastened`.
 
-    `load` holds pairs (from second, rows per second): the first leaves two executors room, the second takes them longer
-    than a trigger and leaves three of them room again."""
+    `load` has pairs (second, rows per second). Two executors can handle the first load; the second needs three."""
 
     load: tuple[tuple[float, float], ...] = ((0.0, 850.0), (25.0, 1700.0), (130.0, 300.0))
     slow_at_s: float = 80.0
@@ -79,8 +78,10 @@ class Plan:
         return next((rate for from_s, rate in reversed(self.load) if from_s <= at_s), self.load[0][1])
 
     def hastened(self, deeds: Sequence[Deed], now_s: float) -> Plan:
-        """What is next comes now, if what the change before it called for has been done and judged: a quick machine
-        need not wait for what a slow one takes."""
+        """The plan with its next event moved to now, if the reaction to the event before has been judged.
+
+        A fast machine then need not wait as long as a slow one.
+        """
         answers = self._answers
         last_s = max((at_s for at_s in answers if at_s <= now_s), default=None)
         if last_s is None or not any(d.kind == answers[last_s] and d.at_s >= last_s and d.verdict for d in deeds):
@@ -99,13 +100,13 @@ class Plan:
 
     @property
     def _answers(self) -> dict[float, str]:
-        """The kind of action that each change calls for, by its time."""
+        """The kind of action that each change should cause, by its time."""
         steps = {at_s: SCALE_UP if after > before else SCALE_DOWN for (_, before), (at_s, after) in pairwise(self.load)}
         return {**steps, self.slow_at_s: REPLACE}
 
     @property
     def rows_per_trigger(self) -> int:
-        """Twice what the highest load needs: room to catch up, but no batch that takes minutes."""
+        """Twice the highest load: enough to catch up, without a batch that takes minutes."""
         return round(2 * self.trigger_s * max(rate for _, rate in self.load))
 
     @property
@@ -115,14 +116,14 @@ class Plan:
     @property
     def load_changes(self) -> list[Change]:
         return [
-            Change(at_s, f"the load {'rises' if after > before else 'falls'}: {before:,.0f} → {after:,.0f} rows/s")
+            Change(at_s, f"the load {'rises' if after > before else 'falls'} from {before:,.0f} to {after:,.0f} rows/s")
             for (_, before), (at_s, after) in pairwise(self.load)
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Who looks after the executors."""
+    """Who decides on the number of executors."""
 
     name: str
     title: str
@@ -136,7 +137,7 @@ SPARKS_OWN = Variant("demo-spark", "Spark's dynamic allocation", "observe", "spa
 
 
 class Viewer(Protocol):
-    """Draws a performance: told what is being started, then called a few times a second."""
+    """Shows a performance. `tell` gets a line about the start or the end, `look` is called a few times per second."""
 
     def tell(self, line: str) -> None: ...
 
@@ -144,8 +145,11 @@ class Viewer(Protocol):
 
 
 class Performance:
-    """One run of the plan, which afterwards says when everything came. `events` holds what changed from outside and all
-    that the loop wrote, but for batches; `about` is what the driver says of itself, once it is up."""
+    """One run of the plan. Afterwards `plan` has the times at which everything happened.
+
+    `events` has the changes from outside and all records of the loop except batches. `about` is the driver's
+    description of itself, once it runs.
+    """
 
     def __init__(self, plan: Plan, variant: Variant, home: Path, viewer: Viewer) -> None:
         self.plan, self.variant, self._viewer = plan, variant, viewer
@@ -164,11 +168,11 @@ class Performance:
 
     @property
     def elapsed_s(self) -> float | None:
-        """Since the plan began; None before that."""
+        """Seconds since the plan began; None before."""
         return None if self.began_s is None else time.time() - self.began_s
 
     def run(self) -> Timeline:
-        """Start everything, let the plan happen, stop everything; what it started is gone afterwards, come what may."""
+        """Start everything, follow the plan, and stop everything, also after an error."""
         output = self.directory / "logs" / "driver.out"
         supervisor = Supervisor(self._launch(), workers=WORKERS, cores=CORES, say=self._viewer.tell, log=output)
         try:
@@ -181,18 +185,18 @@ class Performance:
             raise KeyboardInterrupt
         if code or self.began_s is None:
             raise HomeostatError(
-                f"the driver ended with code {code}: {_last_line(output)}", where="demo", fix=f"see {output}"
+                f"the driver exited with code {code}: {_last_line(output)}", where="demo", fix=f"see {output}"
             )
         return self._timeline(self.began_s)
 
     def prepare(self) -> None:
-        """What an earlier demonstration left goes, but for the leases, which tell that nobody else is at it."""
+        """Delete the files of an earlier demonstration, except the leases, which keep two from running at once."""
         with Lease(self.directory / LEASE):
-            for left in self.directory.iterdir():
-                if left.is_dir():
-                    shutil.rmtree(left)
-                elif left.name not in (LEASE, SUPERVISOR):
-                    left.unlink()
+            for entry in self.directory.iterdir():
+                if entry.is_dir():
+                    shutil.rmtree(entry)
+                elif entry.name not in (LEASE, SUPERVISOR):
+                    entry.unlink()
         plan = self.plan
         spec = specification(
             plan.profile,
@@ -230,7 +234,7 @@ class Performance:
         self._viewer.look(self)
 
     def _begin(self) -> None:
-        """Once the query is up and warm: tell its source the load to come."""
+        """Once the query has done a few batches, pass the planned load to its source."""
         self.about = read_json(self.directory / STARTED) or {}
         self._records += self._follower.new()
         if not self.about or sum(record.kind == BATCH for record in self._records) < WARM_BATCHES:
@@ -244,7 +248,7 @@ class Performance:
         write_control(self.directory / "control" / f"{NAME}.json", load=load)
 
     def go_on(self, elapsed_s: float, began_s: float) -> None:
-        """Read what has been logged, and let happen what the plan has for this moment."""
+        """Read the log, and do what the plan has for this moment."""
         fresh = self._follower.new()
         self._records += fresh
         self.points += [point_of(r, began_s, self.plan.load_at) for r in fresh if r.kind == BATCH and r.at_s > began_s]
@@ -266,15 +270,15 @@ class Performance:
         self.events.append(Record("", CHANGE, change.at_s, change.text))
 
     def _slow_down(self, elapsed_s: float) -> None:
-        """The executor that has been there longest, of those that run now."""
-        application = self.about["application"]  # nobody else's executor
+        """Slow down the oldest running executor."""
+        application = self.about["application"]  # never an executor of another application
         running = executor_processes(application)
         if not running:
             return
         chosen = min(running, key=int)
         self._slow = SlowExecutor(chosen, self.plan.slow_factor, application)
         self._slow.start()
-        self._changed(Change(elapsed_s, f"executor {chosen} turns {self.plan.slow_factor:g} times slower"))
+        self._changed(Change(elapsed_s, f"executor {chosen} becomes {self.plan.slow_factor:g} times slower"))
 
     def _timeline(self, began_s: float) -> Timeline:
         rows = max(committed_rows(self._checkpoint), recorded_rows(self._ledger, self._checkpoint))
@@ -325,4 +329,4 @@ def perform_each(
 
 def _last_line(path: Path) -> str:
     lines = path.read_text(errors="replace").split("\n") if path.exists() else []
-    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")

@@ -1,4 +1,4 @@
-"""An experiment on real Spark: an application, a load, faults at given times, and what the loop made of it."""
+"""Runs an experiment on real Spark: an application, a load, faults at given times, and what the loop did."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN_S = 0.2
 INTERVAL_S = 0.5
-WARM_UP = 0.05
+WARM_UP = 0.05  # of the profile's load, until the query has done its first batch
+JOIN_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Something that happens so many seconds after the first batch."""
+    """Something to do `at_s` seconds after the first batch."""
 
     at_s: float
     do: Callable[[Trial], object]
@@ -43,7 +44,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """`differences` between what the sink holds and what the profile says: none, if nothing was lost or doubled."""
+    """`differences` between what the sink has and what the profile says. Empty if no row was lost or duplicated."""
 
     started_s: float
     records: tuple[Record, ...]
@@ -74,7 +75,7 @@ class TrialResult:
 
 @dataclass
 class Trial:
-    """One word count on a session that others may use before and after it."""
+    """One word count, on a session that can be used before and after it."""
 
     spark: SparkSession
     directory: Path
@@ -86,7 +87,7 @@ class Trial:
     started_s: float = 0.0
 
     def __post_init__(self) -> None:
-        """Hardly anything arrives before the start, so that neither a backlog nor the profile's time is used up."""
+        """The profile starts now, but hardly any rows arrive before the query runs: see WARM_UP."""
         self.spec = replace(self.spec, start_s=time.time())
         self.application = Application([pipeline_of(self.spec)], self.directory)
         self.store = MemoryStore()
@@ -94,7 +95,7 @@ class Trial:
         self._manager: Manager | None = None
 
     def load(self, factor: float) -> None:
-        """From now on so many times the profile arrives."""
+        """From now on, multiply the profile's load by this factor."""
         assert self.spec.start_s is not None
         add_load_step(self.application.control(NAME), time.time() - self.spec.start_s, factor)
 
@@ -112,7 +113,7 @@ class Trial:
         until: Callable[[Trial], bool] = lambda _: False,
         each: Callable[[Trial], None] = lambda _: None,
     ) -> TrialResult:
-        """For `duration_s`, or until the condition holds. Everything it started is stopped, whatever happens."""
+        """Run for `duration_s`, or until the condition holds. Afterwards everything that it started is stopped."""
         application = self.application
         application.open(self.spark)
         self.load(WARM_UP)
@@ -126,7 +127,8 @@ class Trial:
             final = application.describe(NAME).configuration
         finally:
             loop.stop()
-            loop.thread.join(30.0) if loop.thread.is_alive() else None
+            if loop.thread.is_alive():
+                loop.thread.join(JOIN_S)
             application.stop(session=False)
         return self._result(final)
 
@@ -173,5 +175,5 @@ def json_of(result: TrialResult) -> dict[str, Any]:
         "final": dict(result.final.as_json()),
         "rows": result.rows,
         "differences": list(result.differences),
-        "failures": [*result.complaints, *(r.text for r in result.of(FAILURE))],
+        "failures": [*result.complaints, *(record.text for record in result.of(FAILURE))],
     }

@@ -1,6 +1,6 @@
-"""Faults for tests and demonstrations: an executor that turns slow or dies, a sink that hangs.
+"""Faults for tests and demonstrations: an executor that becomes slow or dies, a sink that hangs.
 
-They act on the processes of this machine, so they reach executors of the embedded cluster only.
+They act on processes of this machine, so they work only with executors of the embedded cluster.
 """
 
 from __future__ import annotations
@@ -23,45 +23,46 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EXECUTOR_CLASS = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-# Time goes on for who sleeps while stopped: many times as long as a stage's wait, or it would not be as slow as said.
+# A sleep goes on while its process is stopped. The cycle is many times as long as the word count's sleep, since
+# otherwise the executor would be less slow than the factor says.
 CYCLE_S = 0.4
 LOOK_AGAIN_S = 0.05
-CYCLES_A_SEARCH = 5
+CYCLES_A_SEARCH = 5  # a choice: new Python workers are found within two seconds, and the search costs little CPU
 
 
 def executor_processes(application: str | None = None) -> dict[str, tuple[int, ...]]:
-    """The processes of each executor, by executor id: the executor itself first, then all it started.
+    """The processes of each executor, by executor id: the executor itself first, then all that it started.
 
-    Without an application's id, executors of every application on this machine; ids of two may then be the same.
+    Without an application's id, this covers all applications on this machine, whose executors may have equal ids.
     """
     import psutil
 
-    found = {}
+    processes = {}
     for process in psutil.process_iter(["cmdline"]):
         command = process.info["cmdline"] or []
         if EXECUTOR_CLASS not in command or application not in (None, _option(command, "--app-id")):
             continue
-        found[_option(command, "--executor-id")] = tuple(each.pid for each in _tree(process))
-    return found
+        processes[_option(command, "--executor-id")] = tuple(each.pid for each in _tree(process))
+    return processes
 
 
 def kill_executor(executor_id: str, application: str | None = None) -> int:
-    """Kill the executor's process without a warning, as a failing machine would; its pid."""
+    """Kill the executor's process without warning, as a failing machine would, and return its pid."""
     pid = _executor_pid(executor_id, application)
     os.kill(pid, signal.SIGKILL)
     return pid
 
 
 class SlowExecutor:
-    """While the context lasts, the executor and all it started run only 1/factor of the time.
+    """Inside the context, the executor and all processes it started run only 1/factor of the time.
 
-    A process of its own stops and continues them in short cycles. It ends with whoever started it, so that a
-    demonstration that is killed leaves nothing stopped.
+    A separate process stops and continues them in short cycles. It ends with its parent, so that nothing stays stopped
+    if a demonstration is killed.
     """
 
     def __init__(self, executor_id: str, factor: float, application: str | None = None) -> None:
         if factor <= 1:
-            raise ValueError(f"a slow executor has a factor above 1, not {factor:g}")
+            raise ValueError(f"factor = {factor:g} must be above 1")
         self.factor = factor
         self.pid = _executor_pid(executor_id, application)
         self._process: subprocess.Popen[bytes] | None = None
@@ -80,18 +81,18 @@ class SlowExecutor:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
     def stop(self) -> None:
-        """Let the executor run freely again. Safe to repeat."""
+        """Let the executor run at full speed again. Calling it twice does no harm."""
         if self._process is None:
             return
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
         self._process = None
-        _signal_all(_tree_of(self.pid), signal.SIGCONT)  # in case the other process was killed in mid-cycle
+        _signal_all(_tree_of(self.pid), signal.SIGCONT)  # that process may have been killed while it had stopped them
 
 
 def hang_while(file: Path, write: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
-    """A function for `foreachBatch` that writes as `write` does, but not as long as the file exists."""
+    """A function for `foreachBatch` that waits while the file exists and then calls `write`."""
 
     def write_later(frame: DataFrame, batch: int) -> None:
         while file.exists():
@@ -104,7 +105,7 @@ def hang_while(file: Path, write: Callable[[DataFrame, int], None]) -> Callable[
 def _executor_pid(executor_id: str, application: str | None) -> int:
     processes = executor_processes(application)
     if executor_id not in processes:
-        raise LookupError(f"executor {executor_id} does not run on this machine; running: {', '.join(processes)}")
+        raise LookupError(f"executor {executor_id} is not running on this machine; running: {', '.join(processes)}")
     return processes[executor_id][0]
 
 
@@ -113,7 +114,7 @@ def _option(command: list[str], name: str) -> str:
 
 
 def _tree(process: Process) -> list[Process]:
-    """Python workers have a process group of their own, so the group is not enough."""
+    """All descendants: Python workers have their own process group, so signalling the group is not enough."""
     import psutil
 
     with suppress(psutil.NoSuchProcess):
@@ -133,14 +134,14 @@ def _signal_all(processes: Iterable[Process], number: signal.Signals) -> None:
     import psutil
 
     for process in processes:
-        with suppress(psutil.NoSuchProcess):  # also if the pid belongs to another process by now
+        with suppress(psutil.NoSuchProcess):  # raised also if the pid belongs to another process now
             process.send_signal(number)
 
 
 def _slow_down(pid: int, factor: float, ended: Event) -> None:
-    """Stop and continue until told to end or the process is gone.
+    """Stop and continue the process tree until `ended` is set or the process is gone.
 
-    How long each phase really took sets the length of the next, so that a busy machine does not change the factor.
+    Each pause depends on how long the phases before it really took, so that a busy machine does not change the factor.
     """
     processes: list[Process] = []
     owed_s = 0.0
@@ -163,13 +164,13 @@ def _slow_down(pid: int, factor: float, ended: Event) -> None:
 
 
 def main() -> None:
-    """`python -m homeostat.lab.faults PID FACTOR`: slow a process tree down until standard input ends."""
+    """`python -m homeostat.lab.faults PID FACTOR` slows a process tree down until standard input ends."""
     pid, factor = int(sys.argv[1]), float(sys.argv[2])
     ended = Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
 
     def wait_for_parent() -> None:
-        # Not through sys.stdin: an interpreter that ends needs its lock.
+        # sys.stdin would keep a lock that the interpreter needs to exit.
         while os.read(0, 1):
             pass
         ended.set()

@@ -1,4 +1,4 @@
-"""Proof that nothing was lost or doubled: what the sink got, kept batch by batch and compared with the profile."""
+"""Keeps what the sink got, batch by batch, and compares it with the profile, to find lost or duplicated rows."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-MOST_DIFFERENCES = 20
+MOST_DIFFERENCES = 20  # a choice: enough to see a pattern, few enough to read
 
 Sink = Callable[["DataFrame", int], None]
 
 
 def write_counts(directory: str | Path) -> Sink:
-    """A sink for `foreachBatch` in update mode: keeps the columns word and count. A batch that is redone overwrites."""
+    """A sink for `foreachBatch` in update mode. It keeps the columns word and count. A repeated batch overwrites."""
     return _sink(Path(directory), ("word", "count"))
 
 
 def write_rows(directory: str | Path) -> Sink:
-    """A sink for `foreachBatch` in append mode: keeps the columns row and word. A batch that is redone overwrites."""
+    """A sink for `foreachBatch` in append mode. It keeps the columns row and word. A repeated batch overwrites."""
     return _sink(Path(directory), ("row", "word"))
 
 
 def read_counts(directory: str | Path) -> dict[str, int]:
-    """The count of each word as its last update has it."""
+    """The last count of each word."""
     counts: dict[str, int] = {}
     for table in _batches(Path(directory)):
         counts.update(zip(table["word"].to_pylist(), table["count"].to_pylist(), strict=True))
@@ -42,34 +42,34 @@ def read_counts(directory: str | Path) -> dict[str, int]:
 
 
 def check(directory: str | Path, profile: Profile, rows: int) -> list[str]:
-    """How the counts differ from those of the first `rows` rows of the profile; nothing if every row counted once."""
-    found, expected = read_counts(directory), profile.expected_counts(rows)
+    """How the counts differ from those of the first `rows` rows of the profile. Empty if every row counted once."""
+    counts, expected = read_counts(directory), profile.expected_counts(rows)
     differences = (
-        f"{word!r}: counted {found.get(word, 0)} times instead of {expected.get(word, 0)}"
-        for word in sorted(found.keys() | expected.keys())
-        if found.get(word, 0) != expected.get(word, 0)
+        f"{word!r}: counted {counts.get(word, 0)} times instead of {expected.get(word, 0)}"
+        for word in sorted(counts.keys() | expected.keys())
+        if counts.get(word, 0) != expected.get(word, 0)
     )
     return _shortened(differences)
 
 
 def check_rows(directory: str | Path, profile: Profile, rows: int) -> list[str]:
-    """Which of the first `rows` rows came never, more than once or with another word, and which are not of them."""
+    """Which of the first `rows` rows are missing, duplicated or have another word, and which rows were made up."""
     numbers, words = _rows(Path(directory))
     times = np.bincount(numbers, minlength=rows)
-    known = numbers < rows
-    wrong = numbers[known][words[known] != profile.words(0, rows)[numbers[known]]]
+    expected = numbers < rows
+    wrong = numbers[expected][words[expected] != profile.words(0, rows)[numbers[expected]]]
 
     def differences() -> Iterator[str]:
         yield from (f"row {row}: lost" for row in np.flatnonzero(times[:rows] == 0))
         yield from (f"row {row}: came {times[row]} times" for row in np.flatnonzero(times > 1))
-        yield from (f"row {row}: holds another word" for row in wrong)
-        yield from (f"row {row}: never given out" for row in np.unique(numbers[~known]))
+        yield from (f"row {row}: has another word" for row in wrong)
+        yield from (f"row {row}: not in the profile" for row in np.unique(numbers[~expected]))
 
     return _shortened(differences())
 
 
 def recorded_rows(directory: str | Path, checkpoint: str | Path) -> int:
-    """The rows of the experiment source up to the last batch that the ledger holds, committed or still open."""
+    """The rows of the experiment source up to the last batch in the ledger, committed or not."""
     return _row_after(Path(checkpoint), _last(Path(directory)))
 
 
@@ -79,10 +79,12 @@ def committed_rows(checkpoint: str | Path) -> int:
 
 
 def source_started_s(checkpoint: str | Path) -> float:
-    """When the experiment source of a query that has begun a batch gave out its first row."""
+    """When the profile of the experiment source began. The query must have started a batch."""
     batch_id = _last(Path(checkpoint) / "offsets")
     if batch_id is None:
-        raise HomeostatError("the query has not begun a batch", where=str(checkpoint))
+        raise HomeostatError(
+            "the query has not started a batch", where=str(checkpoint), fix="wait until its first batch has started"
+        )
     return float(_offset_after(Path(checkpoint), batch_id)["started_s"])
 
 
@@ -92,12 +94,14 @@ def _row_after(checkpoint: Path, batch_id: int | None) -> int:
 
 def _offset_after(checkpoint: Path, batch_id: int) -> dict[str, Any]:
     log = checkpoint / "offsets" / str(batch_id)
-    # A version, the batch's settings, then one line per source.
+    # The file has a version, the settings of the batch, then one line per source.
     for line in log.read_text(encoding="utf-8").splitlines()[2:]:
         offset: dict[str, Any] = json.loads(line)
         if "started_s" in offset:
             return offset
-    raise HomeostatError("the query does not read the source 'homeostat'", where=str(log))
+    raise HomeostatError(
+        "the query does not read from the experiment source", where=str(log), fix='use readStream.format("homeostat")'
+    )
 
 
 def _sink(directory: Path, columns: tuple[str, ...]) -> Sink:
@@ -117,7 +121,7 @@ def _batches(directory: Path) -> Iterator[pa.Table]:
     from pyarrow import parquet
 
     for batch_id in sorted(_numbered(directory)):
-        # Read as one file: a directory's name must not be taken for a column.
+        # As a single file: in a dataset, pyarrow would read a column from a directory named like `key=value`.
         yield parquet.ParquetFile(directory / f"{batch_id}.parquet").read()
 
 

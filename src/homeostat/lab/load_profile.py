@@ -1,4 +1,4 @@
-"""What the experiment source gives out: how many rows by when, and which word each row holds."""
+"""What the experiment source produces: how many rows by when, and which word each row has."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Load = tuple[tuple[float, float], ...]
 Words = NDArray[np.str_]
 
 HOT_WORD = "hot"
-NOISE_INTERVAL_S = 10.0
-# Rows are counted in blocks, so that millions of them need no more memory than this many.
+NOISE_INTERVAL_S = 10.0  # a choice: the load has another noise factor in each interval of this length
+# Rows are counted in blocks of this size, to bound the memory.
 BLOCK_ROWS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A load over time and the words in it; the same values give the same rows on every machine and every replay.
+    """A load over time and its words. Equal profiles give equal rows, on every machine and in every replay.
 
-    Words follow Zipf's law with exponent `zipf` over `keys` keys. `hot` holds pairs (from row, share): from that row
-    on, this share of the rows is one more word, "hot". After every `turn_rows` rows the words change places, so that
-    others are frequent; 0: never.
+    Words follow Zipf's law with exponent `zipf` over `keys` keys. `hot` has pairs (row, share): from that row on, this
+    share of the rows is the extra word "hot". After every `turn_rows` rows the words swap their frequencies; 0 means
+    never.
     """
 
     workload: WorkloadSpec
@@ -45,21 +45,23 @@ class Profile:
     turn_rows: int = 0
 
     def __post_init__(self) -> None:
-        _require(self.keys >= 1, f"keys = {self.keys} is not at least 1")
-        _require(self.zipf >= 0, f"zipf = {self.zipf:g} is not at least 0")
-        _require(self.turn_rows >= 0, f"turn_rows = {self.turn_rows} is not at least 0")
+        _require(self.keys >= 1, f"keys = {self.keys} must be at least 1")
+        _require(self.zipf >= 0, f"zipf = {self.zipf:g} must be at least 0")
+        _require(self.turn_rows >= 0, f"turn_rows = {self.turn_rows} must be at least 0")
         for from_row, share in self.hot:
-            _require(from_row >= 0 and 0 <= share <= 1, f"hot holds ({from_row}, {share:g})", "use a row and a share")
+            _require(
+                from_row >= 0 and 0 <= share <= 1,
+                f"hot has ({from_row}, {share:g})",
+                "use a row number and a share from 0 to 1",
+            )
         for (earlier, _), (later, _) in pairwise(self.hot):
-            _require(earlier < later, f"hot goes from row {earlier} to row {later}", "sort it by row, each row once")
+            _require(earlier < later, f"hot has row {later} after row {earlier}", "sort it by row, each row once")
         Workload(self.workload, self.seed, NOISE_INTERVAL_S)
-
-    # How many rows by when
 
     def rows_until(self, t_s: float, load: Load = ()) -> int:
         """The rows that have arrived `t_s` seconds after the start.
 
-        `load` holds pairs (from second, factor) that multiply what arrives from then on; before the first it is 1.
+        `load` has pairs (second, factor): from that second on, the load is multiplied by the factor.
         """
         steps = [(0.0, 1.0), *load]
         ends = [max(0.0, from_s) for from_s, _ in load] + [t_s]
@@ -71,7 +73,7 @@ class Profile:
         return floor(rows + 1e-6)
 
     def arrival_s(self, row: int, until_s: float, load: Load = ()) -> float:
-        """When that row arrived, to the millisecond; no later than `until_s`."""
+        """When that row arrived, to the millisecond, but at most `until_s`."""
         low, high = 0, max(0, round(until_s * 1000))
         while low < high:
             middle = (low + high) // 2
@@ -94,17 +96,15 @@ class Profile:
 
     @cached_property
     def _sums(self) -> list[float]:
-        """Rows that arrived in the first 0, 1, 2, … intervals, as far as anybody has asked."""
+        """Rows that arrived in the first 0, 1, 2, … intervals, as far as computed."""
         return [0.0]
 
-    # Which word each row holds
-
     def words(self, start: int, stop: int) -> Words:
-        """The words of the rows from `start` up to, not including, `stop`."""
+        """The words of the rows from `start` up to but not including `stop`."""
         return _vocabulary(self.keys)[self._word_numbers(start, stop)]
 
     def expected_counts(self, rows: int) -> dict[str, int]:
-        """How often each word occurs among the first `rows` rows; words that do not occur are left out."""
+        """How often each word occurs in the first `rows` rows. Words that do not occur are left out."""
         totals = np.zeros(self.keys + 1, dtype=np.int64)
         for start in range(0, rows, BLOCK_ROWS):
             numbers = self._word_numbers(start, min(rows, start + BLOCK_ROWS))
@@ -124,15 +124,13 @@ class Profile:
         return numbers
 
     def _uniform(self, purpose: str, rows: IntArray) -> Array:
-        """Numbers in [0, 1) that look random and depend on the seed, the purpose and the row alone (splitmix64)."""
+        """Pseudo-random numbers in [0, 1) that depend only on the seed, the purpose and the row (splitmix64)."""
         x = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + _salt(self.seed, purpose)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         x ^= x >> np.uint64(31)
         uniform: Array = (x >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return uniform
-
-    # As text
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -144,18 +142,18 @@ class Profile:
 
 @lru_cache(maxsize=64)
 def _read(text: str) -> Profile:
-    """The same text gives the same object, so that what it has worked out so far is kept."""
+    """Equal texts return the same object, which keeps what it has computed."""
     try:
         values = json.loads(text)
         workload = values.pop("workload")
         return Profile(
             workload=WorkloadSpec(**{**workload, **_nested(workload)}),
             hot=tuple((int(row), float(share)) for row, share in values.pop("hot", ())),
-            **_known(values),
+            **_checked_fields(values),
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConfigError(
-            f"this is no profile: {error}", where="option profile", fix="write it with Profile.to_json()"
+            f"not a profile: {error}", where="option profile", fix="use the text that Profile.to_json() returns"
         ) from error
 
 
@@ -168,22 +166,22 @@ def _nested(workload: Mapping[str, Any]) -> dict[str, Any]:
     return nested
 
 
-def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = set(values) - {field.name for field in fields(Profile)}
-    if unknown:
-        raise ValueError(f"unknown key {min(unknown)!r}")
+def _checked_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    unknown_keys = set(values) - {field.name for field in fields(Profile)}
+    if unknown_keys:
+        raise ValueError(f"unknown key {min(unknown_keys)!r}")
     return dict(values)
 
 
 def checked_load(steps: Sequence[Sequence[float]]) -> Load:
-    """Pairs (from second, factor) in order of time; anything else raises ValueError or TypeError."""
+    """Pairs (second, factor) in order of time. Anything else raises ValueError or TypeError."""
     load = tuple((float(from_s), float(factor)) for from_s, factor in steps)
     for from_s, factor in load:
         if not (0 <= from_s < float("inf") and 0 <= factor < float("inf")):
-            raise ValueError(f"the load holds ({from_s:g}, {factor:g})")
+            raise ValueError(f"the load has ({from_s:g}, {factor:g})")
     for (earlier_s, _), (later_s, _) in pairwise(load):
         if later_s <= earlier_s:
-            raise ValueError(f"the load goes from {earlier_s:g} s to {later_s:g} s")
+            raise ValueError(f"the load has {later_s:g} s after {earlier_s:g} s")
     return load
 
 
@@ -196,7 +194,7 @@ def _vocabulary(keys: int) -> Words:
 def _cumulated(keys: int, zipf: float) -> Array:
     weights: Array = np.arange(1, keys + 1, dtype=np.float64) ** -zipf
     cumulated: Array = np.cumsum(weights) / weights.sum()
-    # Rounding must not leave a gap below 1, through which a row would fall out of the vocabulary.
+    # Without this, rounding could leave the last value below 1, and a row above it would have no word.
     cumulated[-1] = 1.0
     return cumulated
 

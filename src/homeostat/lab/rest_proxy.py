@@ -1,4 +1,4 @@
-"""A proxy in front of Spark's REST API that misbehaves on demand, for tests and demonstrations."""
+"""A proxy for Spark's REST API that fails on demand, for tests and demonstrations."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-UPSTREAM_LIMIT_S = 60.0
+UPSTREAM_LIMIT_S = 60.0  # a choice: far longer than Spark takes on a busy machine
 GARBAGE = b"\x00\xff{[not JSON"
 
 
 class Behaviour(Enum):
-    """How requests are answered, from the next one on."""
+    """How the proxy answers, from the next request on."""
 
-    FAITHFUL = "as Spark answers"
-    LATE = "as Spark answers, but after a delay"
-    GARBAGE = "at once, with bytes that mean nothing"
-    HALF = "with the first half of Spark's answer, then the connection ends"
-    ERROR = "with status 500"
-    SILENT = "not at all, the connection stays open"
+    FAITHFUL = "passes on Spark's answer"
+    LATE = "passes on Spark's answer after a delay"
+    GARBAGE = "answers at once with bytes that are not JSON"
+    HALF = "sends the first half of Spark's answer and closes the connection"
+    ERROR = "answers with status 500"
+    SILENT = "does not answer and keeps the connection open"
 
 
 class Proxy:
-    """Listens on a free loopback port and passes requests on to `target`, as its behaviour says.
+    """Listens on a free loopback port and forwards requests to `target`, depending on its behaviour.
 
-    Requests under way when the behaviour changes are answered by the new one, so nothing hangs on after SILENT.
+    A request that waits when the behaviour changes is answered with the new one, so that none hangs after SILENT.
     """
 
     def __init__(self, target: str) -> None:
@@ -67,7 +67,7 @@ class Proxy:
             self._changed.notify_all()
 
     def next_behaviour(self) -> Behaviour | None:
-        """The behaviour for one request, once its time has come; None when the proxy was closed meanwhile."""
+        """Wait if needed, then return the behaviour for one request; None if the proxy was closed in the meantime."""
         with self._changed:
             self.requests += 1
             self._changed.wait_for(lambda: self._closed or self._behaviour is not Behaviour.SILENT)
@@ -76,7 +76,7 @@ class Proxy:
             return None if self._closed else self._behaviour
 
     def ask(self, path: str) -> tuple[int, str, bytes]:
-        """Status, content type and content of Spark's own answer."""
+        """Status, content type and content of Spark's answer."""
         connection = http.client.HTTPConnection(self._host, self._port, timeout=UPSTREAM_LIMIT_S)
         try:
             connection.request("GET", path)
@@ -106,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
         if behaviour is None or behaviour is Behaviour.SILENT:
             self.close_connection = True
         elif behaviour is Behaviour.ERROR:
-            self._answer(500, "text/plain", b"this proxy was told to fail")
+            self._answer(500, "text/plain", b"this proxy is set to fail")
         elif behaviour is Behaviour.GARBAGE:
             self._answer(200, "application/json", GARBAGE)
         else:
@@ -121,9 +121,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(content[: len(content) // 2] if half else content)
         except OSError:
-            half = True  # whoever asked did not wait for the answer
+            half = True  # the client did not wait for the answer
         if half:
             self.close_connection = True
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: requests come every second."""
+        """Log nothing: requests come every second."""

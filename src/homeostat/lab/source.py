@@ -1,4 +1,4 @@
-"""The streaming source `homeostat`: rows that follow a load profile, replayable, countable, with admission control."""
+"""The streaming source `homeostat`: its rows follow a load profile and can be replayed, and it limits batches."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Source", "add_load_step", "latest_row", "register", "write_control"]
 
 SCHEMA = "row LONG, word STRING, arrived TIMESTAMP"
-ROWS_PER_RECORD_BATCH = 10_000
-# The bound as Spark knows it never changes while a query runs; the real one is looked up at each trigger.
+ROWS_PER_RECORD_BATCH = 10_000  # Arrow's default in Spark
+# Spark reads the limit once per run. The real one can change, so it is applied in latestOffset at each trigger.
 ANY_BOUND = ReadMaxRows(2**62)
 
 Offset = dict[str, Any]
@@ -49,7 +49,7 @@ class Source(DataSource):
 
 
 class Rows(InputPartition):
-    """The rows from `start` to `stop`, which arrived evenly between two moments."""
+    """The rows from `start` to `stop`, which arrived evenly between `first_s` and `last_s`."""
 
     def __init__(self, start: int, stop: int, first_s: float, last_s: float) -> None:
         self.start, self.stop = start, stop
@@ -57,9 +57,9 @@ class Rows(InputPartition):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An offset is the number of rows given out so far, and when the first of them was due.
+    """An offset has the number of rows read so far and the start time of the profile.
 
-    That moment stands in the offset so that a restarted query goes on in the same profile.
+    The start time is in the offset so that a restarted query continues the same profile.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -69,7 +69,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._no_later_than_s = inf
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        # Spark asks anew at every trigger until there is a first row, and time must have gone on by then.
+        # Spark calls this at every trigger until the first row arrives: the start time must stay the same.
         if self._initial is None:
             start_s = time.time() if self._feed.start_s is None else self._feed.start_s
             self._initial = _offset(0, round(start_s, 3))
@@ -80,9 +80,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         row, started_s = start["row"], start["started_s"]
-        seen = row if self._latest is None else max(row, self._latest["row"])
-        # Neither a clock set back nor a load that rewrites the past takes rows away again.
-        latest = max(seen, self._feed.latest_row(min(time.time(), self._no_later_than_s), started_s))
+        reported = row if self._latest is None else max(row, self._latest["row"])
+        # A clock that is set back, or a load that changes the past, must not take rows away.
+        latest = max(reported, self._feed.latest_row(min(time.time(), self._no_later_than_s), started_s))
         self._latest = _offset(latest, started_s)
         if isinstance(limit, ReadAllAvailable):
             return self._latest

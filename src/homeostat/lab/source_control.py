@@ -1,4 +1,4 @@
-"""What the experiment source can be told while it runs, and how many rows it has at a given moment."""
+"""The control file that changes the experiment source while it runs, and the number of rows at a given time."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from typing import Any
 from homeostat.core.errors import ConfigError
 from homeostat.lab.load_profile import Load, Profile, checked_load
 
+_WHERE = "homeostat source"
+
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """`rows_per_trigger` is the most rows a batch takes (None: as the option says, 0: unlimited).
+    """`rows_per_trigger` limits a batch (None: the option applies, 0: no limit).
 
-    `load` holds pairs (seconds since the source's start, factor): see Profile.rows_until. `first_share` of a batch's
-    rows are in its first partition (None: as the option says, 0: as many as in the others).
+    `load` has pairs (seconds since the source's start, factor): see Profile.rows_until. `first_share` is the share of a
+    batch in its first partition (None: the option applies, 0: the same as in the others).
     """
 
     rows_per_trigger: int | None = None
@@ -31,7 +33,7 @@ class Control:
 
 
 class ControlFile:
-    """Follows a control file. As long as it is missing or garbled the last values hold."""
+    """Reads a control file. While it is missing or damaged, the last values apply."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -50,7 +52,7 @@ def write_control(
     load: Sequence[Sequence[float]] | None = None,
     first_share: float | None = None,
 ) -> None:
-    """Tell the source that follows this file; what is not given stays as it is. A reader never sees half a file."""
+    """Change values of the source that reads this file. Others stay as they are. The file is replaced at once."""
     with _changing(Path(path)) as values:
         if rows_per_trigger is not None:
             values["rows_per_trigger"] = int(rows_per_trigger) if isfinite(rows_per_trigger) else 0
@@ -61,13 +63,13 @@ def write_control(
 
 
 def forget_bound(path: str | Path) -> None:
-    """From now on the option says how many rows a batch takes."""
+    """Return to the limit in the source's options."""
     with _changing(Path(path)) as values:
         values.pop("rows_per_trigger", None)
 
 
 def add_load_step(path: str | Path, from_s: float, factor: float) -> None:
-    """Multiply the load by `factor` from that second on, and leave what was before as it was."""
+    """Multiply the load by `factor` from that second on. Earlier steps stay."""
     with _changing(Path(path)) as values:
         earlier = [step for step in values.get("load", ()) if step[0] < from_s]
         values["load"] = checked_load([*earlier, (from_s, factor)])
@@ -75,7 +77,7 @@ def add_load_step(path: str | Path, from_s: float, factor: float) -> None:
 
 @contextmanager
 def _changing(path: Path) -> Iterator[dict[str, Any]]:
-    """The file's values, to be changed in place. The lock keeps two writers from undoing each other's change."""
+    """The file's values, to be changed in place. A lock keeps two writers from overwriting each other's changes."""
     directory = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
@@ -101,7 +103,7 @@ def _values(path: Path) -> dict[str, Any]:
 def _parse(text: str) -> Control:
     values = json.loads(text)
     if not isinstance(values, dict):
-        raise ValueError("not an object")
+        raise ValueError("expected an object")
     rows = values.get("rows_per_trigger")
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 0):
         raise ValueError(f"rows_per_trigger = {rows!r}")
@@ -118,7 +120,7 @@ def _share(value: float | str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """The source's options, read and checked. Times are seconds since the epoch."""
+    """The source's options, parsed and checked. Times are seconds since the epoch."""
 
     profile: Profile
     partitions: int
@@ -129,43 +131,43 @@ class Feed:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Feed:
-        given = {name.lower(): value for name, value in options.items()}
-        if "profile" not in given:
-            raise ConfigError("the option 'profile' is missing", where="homeostat source", fix="use Profile.to_json()")
+        by_name = {name.lower(): value for name, value in options.items()}
+        if "profile" not in by_name:
+            raise ConfigError("the option 'profile' is missing", where=_WHERE, fix="set it to Profile.to_json()")
         return cls(
-            profile=Profile.from_json(given["profile"]),
-            partitions=_whole(given, "partitions", 1, at_least=1),
-            rows_per_trigger=_whole(given, "rowsPerTrigger", 0, at_least=0),
-            control=given.get("control", ""),
-            start_s=_moment(given),
-            first_share=_first_share(given),
+            profile=Profile.from_json(by_name["profile"]),
+            partitions=_whole(by_name, "partitions", 1, at_least=1),
+            rows_per_trigger=_whole(by_name, "rowsPerTrigger", 0, at_least=0),
+            control=by_name.get("control", ""),
+            start_s=_moment(by_name),
+            first_share=_first_share(by_name),
         )
 
     @property
     def bound(self) -> float:
-        """The most rows the next batch may take. What the control file says wins over the option."""
-        told = self._told.rows_per_trigger
-        return (self.rows_per_trigger if told is None else told) or inf
+        """The most rows of the next batch. The control file takes precedence over the option."""
+        limit = self._control.rows_per_trigger
+        return (self.rows_per_trigger if limit is None else limit) or inf
 
     def cut(self, first: int, rows: int) -> list[int]:
-        """Where the partitions of a batch begin and end."""
-        told, count = self._told.first_share, self.partitions
-        share = self.first_share if told is None else told
+        """The rows where the partitions of a batch begin, and where the last one ends."""
+        changed_share, count = self._control.first_share, self.partitions
+        share = self.first_share if changed_share is None else changed_share
         if share == 0 or count == 1:
             return [first + rows * number // count for number in range(count + 1)]
         own = round(share * rows)
         return [first, *(first + own + (rows - own) * number // (count - 1) for number in range(count))]
 
     def latest_row(self, now_s: float, started_s: float) -> int:
-        """The rows that have arrived by now."""
-        return self.profile.rows_until(now_s - started_s, self._told.load)
+        """How many rows have arrived at `now_s`."""
+        return self.profile.rows_until(now_s - started_s, self._control.load)
 
     def arrival_s(self, row: int, now_s: float, started_s: float) -> float:
         """When that row arrived."""
-        return started_s + self.profile.arrival_s(row, now_s - started_s, self._told.load)
+        return started_s + self.profile.arrival_s(row, now_s - started_s, self._control.load)
 
     @property
-    def _told(self) -> Control:
+    def _control(self) -> Control:
         return _followed(self.control).read()
 
 
@@ -175,9 +177,9 @@ def _followed(path: str) -> ControlFile:
 
 
 def latest_row(options: Mapping[str, str], now_s: float, started_s: float) -> int:
-    """The rows that have arrived at a source with these options, without asking Spark.
+    """How many rows have arrived at a source with these options, without asking Spark.
 
-    `started_s` stands in every offset of the source.
+    `started_s` is in every offset of the source.
     """
     return Feed.from_options(options).latest_row(now_s, started_s)
 
@@ -185,7 +187,7 @@ def latest_row(options: Mapping[str, str], now_s: float, started_s: float) -> in
 def _whole(options: Mapping[str, str], name: str, default: int, *, at_least: int) -> int:
     text = options.get(name.lower(), str(default))
     if not text.isdecimal() or int(text) < at_least:
-        raise ConfigError(f"{name} = {text!r} is not a whole number of at least {at_least}", where="homeostat source")
+        raise ConfigError(f"{name} = {text!r} must be a whole number of at least {at_least}", where=_WHERE)
     return int(text)
 
 
@@ -193,9 +195,7 @@ def _first_share(options: Mapping[str, str]) -> float:
     try:
         return _share(options.get("firstshare", "0"))
     except ValueError as error:
-        raise ConfigError(
-            f"firstShare = {options['firstshare']!r} is not between 0 and 1", where="homeostat source"
-        ) from error
+        raise ConfigError(f"firstShare = {options['firstshare']!r} must be between 0 and 1", where=_WHERE) from error
 
 
 def _moment(options: Mapping[str, str]) -> float | None:
@@ -206,5 +206,5 @@ def _moment(options: Mapping[str, str]) -> float | None:
     except ValueError:
         start_s = inf
     if not isfinite(start_s):
-        raise ConfigError(f"start = {options['start']!r} is not a number of seconds", where="homeostat source")
+        raise ConfigError(f"start = {options['start']!r} must be a number of seconds", where=_WHERE)
     return start_s

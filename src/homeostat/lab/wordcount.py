@@ -1,6 +1,6 @@
-"""The application of the demonstrations and experiments: a word count whose first stage waits for each row.
+"""The application of the demonstrations and experiments: a word count whose first stage sleeps for each row.
 
-Work that waits scales with executors on any machine; work that burns CPU would only measure how many cores it has.
+Sleeping scales with the number of executors on any machine. Using the CPU would only measure the number of cores.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NAME = "wordcount"
-# A busy machine wakes a sleeper late, by milliseconds: the fewer times, the less that changes how long rows take.
+# A busy machine ends a sleep milliseconds late. Fewer, longer sleeps make rows take the time that is meant.
 ROWS_A_WAIT = 10
-TURNS_PER_S = 20_000_000  # of an empty loop
+TURNS_PER_S = 20_000_000  # of an empty loop on a core of its own, roughly
 APP = '''\
 """Written by Homeostat: see homeostat.lab.wordcount."""
 
@@ -41,17 +41,19 @@ wordcount = application({specification!r})
 
 @dataclass(frozen=True, slots=True)
 class WordCount:
-    """`wait_ms` for each row; with `keyed` in a stage behind a hash of the words (no partial aggregation before it),
-    so that a hot word makes one task slow; with `own_state` where `hs.keyed` counts the words. `burn` works instead of
-    waiting: always the same work, about as long as the wait on a core of its own, so that whatever takes the CPU away
-    shows. `first_share` of the rows are in the first partition of the source, behind which they can be dealt anew.
-    `hang_file`: the sink waits while it exists. `start_s`: when the profile's time begins, if not with the first
-    batch."""
+    """The options of the word count.
+
+    `wait_ms` is the sleep for each row. With `keyed`, it happens after a shuffle by word without partial aggregation,
+    so that a hot word makes one task slow. With `own_state`, it happens in `hs.keyed`, which then counts the words.
+    With `burn`, the stage uses the CPU instead of sleeping, for about as long if it has a core to itself.
+    `first_share` is the share of rows in the first partition of the source; they can then be rebalanced. The sink waits
+    while `hang_file` exists. `start_s` is the start of the profile, by default the first batch.
+    """
 
     profile: str
     ledger: str
     objective: dict[str, float | None]
-    wait_ms: float = 1.1  # so long a sleep of a millisecond takes on a quiet machine: the loads were chosen for it
+    wait_ms: float = 1.1  # measured: a sleep of 1 ms takes this long on a quiet machine; the loads suit it
     keyed: bool = False
     own_state: bool = False
     burn: bool = False
@@ -70,7 +72,7 @@ def specification(profile: Profile, ledger: Path, objective: Objective | None = 
 
 
 def write_app(path: Path, spec: WordCount) -> Path:
-    """An application file that `homeostat run` can start."""
+    """Write an application file that `homeostat run` can start."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(APP.format(specification=json.dumps(asdict(spec))))
     return path
@@ -128,7 +130,7 @@ def _own_count(rows: DataFrame, spec: WordCount, ctx: Context) -> DataFrame:
 
 
 def worker(seconds: float, burn: bool = False) -> Callable[[Iterator[Pandas]], Iterator[Pandas]]:
-    """The first stage: so long for each row, on average."""
+    """The first stage, which takes `seconds` for each row on average."""
 
     def work(batches: Iterator[Pandas]) -> Iterator[Pandas]:
         spare_the_collector()

@@ -149,39 +149,11 @@ def test_the_plan_is_asked_for_until_every_exchange_was_seen_but_not_for_ever() 
     assert not own_jobs.curious
 
 
-def test_exchanges_come_in_the_order_of_the_data() -> None:
-    found = exchanges(RECORDED["twice"]["plan"])
-    assert [(exchange.by_number, exchange.hashed) for exchange in found] == [
-        (True, False),
-        (True, False),
-        (False, True),
-    ]
-
-
-def test_only_the_plan_that_runs_counts_under_adaptive_execution() -> None:
-    assert "Initial Plan" in RECORDED["stateless"]["plan"]
-    assert len(exchanges(RECORDED["stateless"]["plan"])) == 1
-
-
-def test_a_graph_from_an_event_log_is_the_same_as_the_one_spark_draws() -> None:
-    stage = batches("wordcount")[0][1]
-    assert stage.graph is not None
-    drawn = stage.graph
-    scopes = [(rdd, scope.scope, scope.name) for scope in drawn.operators for rdd in (scope.first_rdd,)]
-    read = from_scopes(scopes, drawn.reads)
-    assert (read.operators, read.reads) == (drawn.operators, drawn.reads)
-
-
 def test_a_sink_right_behind_an_exchange_is_a_sink() -> None:
     scan = from_scopes([(1, "a", "MicroBatchScan"), (2, "b", "Exchange")])
     sink = from_scopes([(3, "b", "Exchange")], reads=[2])
     assert named(NameBook("q"), [RanStage(1, 1, scan), RanStage(2, 1, sink)]) == ["scan", "sink"]
     assert (scan.feeds, sink.feeds) == (True, False)
-
-
-@pytest.mark.parametrize("dot", ["", "digraph G {", "}\n}\n}", "subgraph cluster_1 {\nlabel="])
-def test_a_graph_that_makes_no_sense_is_empty(dot: str) -> None:
-    assert read_dot(dot, "RDDOperationEdge(").operators == ()
 
 
 def spread_stages(spread: bool) -> list[RanStage]:

@@ -1,1 +1,1 @@
-"""A Spark application seen from another process: over REST and from its event log."""
+"""Watches a Spark application from another process: over REST and through its event log."""

@@ -1,4 +1,4 @@
-"""Spark's event log: an application's events in order, from one file or a rolling directory, also while it runs."""
+"""Reads Spark's event log, from one file or a rolling directory, also while the application runs."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ KINDS = (
     QUERY_PROGRESS,
     QUERY_TERMINATED,
 )
-# A log is mostly plans and starts of tasks: lines of other kinds are not even parsed.
-_WANTED = tuple(f'{{"Event":"{kind}"'.encode() for kind in KINDS)
+# Most lines of a log are plans and task starts. Lines of other kinds than KINDS are not parsed.
+_LINE_STARTS = tuple(f'{{"Event":"{kind}"'.encode() for kind in KINDS)
 _ROLLED = re.compile(r"events_(\d+)_")
 _OFFSETS = ("startOffset", "endOffset", "latestOffset")
 _UNREADABLE = (".lz4", ".lzf", ".snappy")
 
 
 class EventLog:
-    """Events of the kinds above, each once. Ask again for those that were written since.
+    """The events of KINDS, each once. Each call of `new_events` returns those written since the last call.
 
-    Of a directory of logs it takes the newest, or the newest of the application with this id.
+    In a directory with several logs, it reads the newest, or the newest of the application with this id.
     """
 
     def __init__(self, path: str | Path, application: str = "") -> None:
@@ -59,7 +59,7 @@ class EventLog:
 
     def new_events(self) -> Iterator[Event]:
         for file in _files(self._path):
-            # A file that is finished loses this suffix, not its content.
+            # Spark removes this suffix when the file is complete.
             yield from self._from_file(file, file.name.removesuffix(".inprogress"))
 
     def _from_file(self, file: Path, key: str) -> Iterator[Event]:
@@ -67,7 +67,7 @@ class EventLog:
             _skip(stream, self._read_bytes.get(key, 0))
             for line in _whole_lines(stream):
                 self._read_bytes[key] = self._read_bytes.get(key, 0) + len(line)
-                if line.startswith(_WANTED):
+                if line.startswith(_LINE_STARTS):
                     try:
                         yield json.loads(line)
                     except ValueError:
@@ -75,7 +75,7 @@ class EventLog:
 
 
 def progress_of(event: Event) -> Mapping[str, Any]:
-    """The progress in a QUERY_PROGRESS event, in the shape that Spark gives to listeners."""
+    """The progress in a QUERY_PROGRESS event, in the format that listeners get."""
     progress = dict(event["progress"])
     progress["sources"] = [
         {**source, **{name: _decoded(source.get(name)) for name in _OFFSETS}} for source in progress["sources"]
@@ -97,7 +97,7 @@ def graph_of(stage_info: Mapping[str, Any]) -> StageGraph:
 
 
 def _decoded(offset: Any) -> Any:
-    """A log holds offsets as text in JSON."""
+    """In a log, offsets are JSON inside a string."""
     try:
         return json.loads(offset) if isinstance(offset, str) else offset
     except ValueError:
@@ -108,26 +108,30 @@ def _log_in(path: Path, application: str) -> Path:
     """A file, a rolling log, or the newest one in a directory of logs."""
     if not path.exists():
         raise ConfigError(
-            "there is no such file or directory", where=str(path), fix="name a file or `spark.eventLog.dir`"
+            "no such file or directory", where=str(path), fix="pass an event log or the value of spark.eventLog.dir"
         )
     if path.is_file() or _is_rolling(path):
         return path
     logs = [entry for entry in path.iterdir() if _is_rolling(entry) or _is_log(entry)]
     if not logs:
-        raise ConfigError("it holds no event log", where=str(path), fix="set spark.eventLog.enabled in the application")
+        raise ConfigError(
+            "the directory has no event log", where=str(path), fix="set spark.eventLog.enabled in the application"
+        )
     if application:
         logs = [entry for entry in logs if _is_of(application, entry)]
         if not logs:
             raise ConfigError(
-                f"it holds no event log of {application}", where=str(path), fix="name its `spark.eventLog.dir`"
+                f"the directory has no event log of {application}",
+                where=str(path),
+                fix="pass the value of its spark.eventLog.dir",
             )
     return max(logs, key=lambda entry: entry.stat().st_mtime)
 
 
 def _is_of(application: str, log: Path) -> bool:
-    """By its name: the id in lower case, then perhaps `_<attempt>` and suffixes."""
-    name, id = log.name.removeprefix("eventlog_v2_"), application.lower()
-    return name == id or name.startswith((f"{id}_", f"{id}."))
+    """By its name: the id in lower case, optionally followed by `_<attempt>` and suffixes."""
+    name, prefix = log.name.removeprefix("eventlog_v2_"), application.lower()
+    return name == prefix or name.startswith((f"{prefix}_", f"{prefix}."))
 
 
 def _is_rolling(path: Path) -> bool:
@@ -139,7 +143,7 @@ def _is_log(path: Path) -> bool:
 
 
 def _files(path: Path) -> list[Path]:
-    """In order of time. A compacted file stands for all that came before it."""
+    """In order of time. A compacted file replaces all files before it."""
     if path.is_dir():
         numbered = sorted((int(match[1]), entry) for entry in path.iterdir() if (match := _ROLLED.match(entry.name)))
         compacted = [entry for entry in numbered if entry[1].name.endswith(".compact")][-1:]
@@ -153,9 +157,9 @@ def _opened(file: Path) -> IO[bytes]:
     name = file.name.removesuffix(".compact").removesuffix(".inprogress")
     if name.endswith(_UNREADABLE):
         raise ConfigError(
-            "Spark's own form of compression cannot be read",
+            "event logs with this compression cannot be read",
             where=str(file),
-            fix="set spark.eventLog.compress to false or spark.eventLog.compression.codec to zstd",
+            fix="set spark.eventLog.compress=false or spark.eventLog.compression.codec=zstd",
         )
     if name.endswith(".zstd"):
         import pyarrow as pa
@@ -173,12 +177,12 @@ def _skip(stream: IO[bytes], count: int) -> None:
 
 
 def _whole_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Up to the last line end: what comes after it is still being written, or was cut off."""
+    """Up to the last line end. What follows is still being written, or was cut off."""
     while True:
         try:
             line = stream.readline()
         except OSError:
-            return  # the compressed stream ends in the middle
+            return  # the compressed stream is incomplete
         if not line.endswith(b"\n"):
             return
         yield line

@@ -1,4 +1,4 @@
-"""A run of a query, put together from the events of its application's log."""
+"""Builds the record of a query's run from the event log of its application."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def record(path: str | Path) -> RecordedRun:
     recorder.take(log.new_events())
     if not recorder.progress:
         raise ConfigError(
-            "no batch of a streaming query is in it",
+            "the log has no finished batch of a streaming query",
             where=str(path),
             fix="log an application until some of its batches have ended",
         )
     run = recorder.run()
     if damaged := log.damaged_lines + recorder.damaged_events:
-        run = replace(run, notes=(*run.notes, f"damaged lines of the log were left out: {damaged}"))
+        run = replace(run, notes=(*run.notes, f"skipped {damaged} damaged lines of the log"))
     return run
 
 
 @dataclass
 class Recorder:
-    """Takes events as they come; `run` puts together what they tell so far."""
+    """Takes events in their order. `run` builds the record from the events so far."""
 
     application: str = ""
     driver_up_s: float = NAN
@@ -96,11 +96,11 @@ class Recorder:
     def run(self) -> RecordedRun:
         counts = Counter(progress.query for progress in self.progress.values())
         query = counts.most_common(1)[0][0]
-        ended = [progress for progress in self.progress.values() if progress.query == query]
+        batches_of_query = [progress for progress in self.progress.values() if progress.query == query]
         book = NameBook(query)
         batches = [
             _batch(progress, self._tasks_by_component(book, (progress.run, progress.batch)))
-            for progress in sorted(ended, key=lambda progress: progress.started_s)
+            for progress in sorted(batches_of_query, key=lambda progress: progress.started_s)
         ]
         others = sorted(set(counts) - {query})
         return RecordedRun(
@@ -111,18 +111,16 @@ class Recorder:
             executors=tuple(self.executors.values()),
             driver_up_s=self.driver_up_s,
             locality_wait_s=_duration_s(self._properties.get("spark.locality.wait", "3s")),
-            notes=(f"other queries of the application were left out: {', '.join(others)}",) if others else (),
+            notes=(f"left out the other queries of the application: {', '.join(others)}",) if others else (),
             sources=book.source_names(len(batches[-1].sources)),
         )
 
     def _tasks_by_component(self, book: NameBook, batch: BatchKey) -> dict[str, RecordedTasks]:
         ran = [self._stages[stage] for stage, key in self._batch_of.items() if key == batch and stage in self._tasks]
-        found: dict[str, list[_Task]] = {}
+        by_component: dict[str, list[_Task]] = {}
         for stage, part in book.assign(ran).items():
-            found.setdefault(part.name, []).extend(self._tasks[stage])
-        return {name: _columns(tasks) for name, tasks in found.items()}
-
-    # One event each
+            by_component.setdefault(part.name, []).extend(self._tasks[stage])
+        return {name: _columns(tasks) for name, tasks in by_component.items()}
 
     def _application_started(self, event: Event) -> None:
         self.application = str(event["App Name"])
@@ -140,15 +138,15 @@ class Recorder:
         self.executors[identity] = RecordedExecutor(identity, info["Host"], max(1, slots), event["Timestamp"] / 1000)
 
     def _executor_removed(self, event: Event) -> None:
-        if known := self.executors.get(str(event["Executor ID"])):
-            self.executors[known.id] = replace(known, removed_s=event["Timestamp"] / 1000)
+        if executor := self.executors.get(str(event["Executor ID"])):
+            self.executors[executor.id] = replace(executor, removed_s=event["Timestamp"] / 1000)
 
     def _job_started(self, event: Event) -> None:
         properties = event.get("Properties") or {}
         if "streaming.sql.batchId" in properties:
             key = (str(properties["spark.jobGroup.id"]), int(properties["streaming.sql.batchId"]))
             for stage in event["Stage IDs"]:
-                # A later job of the batch that shares the stage skips it.
+                # A later job of the batch that has the same stage skips it.
                 self._batch_of.setdefault(int(stage), key)
                 self._job_of.setdefault(int(stage), int(event["Job ID"]))
 
@@ -164,13 +162,13 @@ class Recorder:
 
     def _progressed(self, event: Event) -> None:
         progress = read_progress(event_log.progress_of(event))
-        # A batch without rows lacks stages, and one that only looked for rows has none.
+        # A batch without rows has fewer stages than others, or none.
         if sum(source.rows for source in progress.sources) > 0:
             self.progress[progress.run, progress.batch] = progress
 
 
 def _graph(stage_info: Mapping[str, Any]) -> StageGraph | None:
-    """A stage whose operators cannot be read is named by its position."""
+    """None if the operators cannot be read. The stage is then named by its position."""
     try:
         return event_log.graph_of(stage_info)
     except (KeyError, ValueError, TypeError):
@@ -215,11 +213,11 @@ def _batch(progress: Progress, tasks: Mapping[str, RecordedTasks]) -> RecordedBa
 
 
 def _components(book: NameBook) -> tuple[RecordedComponent, ...]:
-    """Each after those it reads, as stages run in that order."""
-    named = book.components(prefixed=False)
+    """Each component comes after those it reads from."""
+    components = book.components(prefixed=False)
     return tuple(
         RecordedComponent(component.name, component.inputs, component.keyed, part.stateful)
-        for component, part in zip(named, book.parts.values(), strict=True)
+        for component, part in zip(components, book.parts.values(), strict=True)
     )
 
 

@@ -1,7 +1,7 @@
-"""Any running Spark application, seen from outside: through its REST API, and its event log where there is one.
+"""Watches any running Spark application through its REST API and, if there is one, its event log.
 
-REST shows stages, tasks and executors but no streaming progress: of a batch it has the jobs, and what arrives and waits
-at the sources is unknown. An event log adds the progress and the operators.
+The REST API shows jobs, stages, tasks and executors, but no streaming progress: what arrives and waits at the sources
+is unknown. An event log adds the progress and the operators.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from homeostat.spark.sense.rest_answers import Job
 from homeostat.spark.sense.rest_client import RestClient
 from homeostat.spark.sense.sensors import Sensors
 
-_ENDED_AFTER_S = 10.0  # without a further job, where no later batch tells that one has ended
-_LIST_ANEW_S = 30.0  # without news: Spark forgets old jobs, and a number that was missed never comes
-_KEPT = 200
-ONLY_WATCHED = "the application is only watched"
+_ENDED_AFTER_S = 10.0  # a choice: the latest batch counts as ended after so long without a further job
+_LIST_ANEW_S = 30.0  # a choice: after so long without a new job, check whether a number was skipped
+_MOST_KEPT = 200  # jobs, progress reports and stage graphs. A choice: more than any recent batch needs
+ONLY_WATCHED = "Homeostat only watches this application"
 
 
 class Queries(Protocol):
-    """Where the queries of an application and their progress are learned from."""
+    """A way to find the queries of an application and their progress."""
 
     def handles(self) -> Sequence[QueryHandle]: ...
 
@@ -44,7 +44,7 @@ class Queries(Protocol):
 
 
 class RestQueries:
-    """Batches as REST shows them: from the start of their first job to the end of their last."""
+    """Batches from REST: each lasts from the start of its first job to the end of its last."""
 
     def __init__(self, rest: RestClient) -> None:
         self._rest = rest
@@ -80,24 +80,24 @@ class RestQueries:
         if job.batch is not None and job.group:
             jobs = self._runs.setdefault(job.group, {})
             jobs[job.id] = job
-            for old in sorted(jobs)[:-_KEPT]:
+            for old in sorted(jobs)[:-_MOST_KEPT]:
                 del jobs[old]
 
     def _progress(self, run: str) -> Iterator[Json]:
-        """Newest first; a batch counts once it has ended."""
+        """Of the batches that have ended, newest first."""
         batches: dict[int, list[Job]] = {}
         for job in self._runs[run].values():
             batches.setdefault(job.batch or 0, []).append(job)
         newest = max(batches, default=0)
         for batch, jobs in sorted(batches.items(), reverse=True):
             ended_s = max(job.ended_s for job in jobs)
-            done = not any(job.running for job in jobs)
-            if done and (batch < newest or time.time() - ended_s > _ENDED_AFTER_S):
+            all_ended = not any(job.running for job in jobs)
+            if all_ended and (batch < newest or time.time() - ended_s > _ENDED_AFTER_S):
                 yield _as_progress(run, batch, min(job.submitted_s for job in jobs), ended_s)
 
 
 def _as_progress(run: str, batch: int, began_s: float, ended_s: float) -> Json:
-    """What Spark would have reported, with all that REST does not show unknown."""
+    """A progress report as Spark writes it, without the values that REST does not show."""
     return {
         "id": run,
         "runId": run,
@@ -110,7 +110,7 @@ def _as_progress(run: str, batch: int, began_s: float, ended_s: float) -> Json:
 
 
 class LogQueries:
-    """Progress and operators from the event log, which Spark writes as things happen."""
+    """Progress and operators from the event log, which Spark writes while the application runs."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
@@ -121,8 +121,8 @@ class LogQueries:
         for event in self._log.new_events():
             self._take(event)
         return [
-            QueryHandle(str(kept[-1].get("name") or kept[-1]["id"]), run, recent_progress=partial(_newest_first, kept))
-            for run, kept in self._progress.items()
+            QueryHandle(_name_in(reports[-1]), run, recent_progress=partial(_newest_first, reports))
+            for run, reports in self._progress.items()
         ]
 
     def graph(self, stage: int) -> StageGraph | None:
@@ -131,20 +131,24 @@ class LogQueries:
     def _take(self, event: Json) -> None:
         if event["Event"] == QUERY_PROGRESS:
             progress = progress_of(event)
-            self._progress.setdefault(str(progress["runId"]), deque(maxlen=_KEPT)).append(progress)
+            self._progress.setdefault(str(progress["runId"]), deque(maxlen=_MOST_KEPT)).append(progress)
         elif event["Event"] == STAGE_SUBMITTED:
             info = event["Stage Info"]
             self._graphs[int(info["Stage ID"])] = graph_of(info)
-            for old in list(self._graphs)[:-_KEPT]:
+            for old in list(self._graphs)[:-_MOST_KEPT]:
                 del self._graphs[old]
 
 
-def _newest_first(kept: deque[Json]) -> Sequence[Json]:
-    return list(kept)[::-1]
+def _name_in(report: Json) -> str:
+    return str(report.get("name") or report["id"])
+
+
+def _newest_first(reports: deque[Json]) -> Sequence[Json]:
+    return list(reports)[::-1]
 
 
 class WatchedQuery:
-    """One query as an engine that can only be looked at."""
+    """One query as an engine that can be observed but not changed."""
 
     def __init__(self, application: WatchedApplication, query: str) -> None:
         self._application, self.query = application, query
@@ -168,11 +172,11 @@ class WatchedQuery:
         self.put(Receipt(command.id, self.now_s, observed, applied=False, detail=ONLY_WATCHED))
 
     def close(self) -> None:
-        """Nothing was taken hold of."""
+        """Nothing to release."""
 
 
 class WatchedApplication:
-    """Sensors without a hand in the application; what they see is sorted by query."""
+    """Sensors of an application that is not changed. Each query gets its own events."""
 
     def __init__(self, rest: RestClient, log: EventLog | None = None) -> None:
         self._queries: Queries = RestQueries(rest) if log is None else LogQueries(log)
@@ -196,7 +200,7 @@ class WatchedApplication:
         self._rest.close()
 
     def queries(self) -> list[WatchedQuery]:
-        """Those seen so far."""
+        """The queries seen so far."""
         return list(self._engines.values())
 
     def describe(self, query: str, reason: str) -> EngineChanged:
@@ -233,7 +237,7 @@ class WatchedApplication:
 
 
 def _with_rows_of_the_scan(observation: Observation, topology: Topology | None) -> Observation:
-    """REST does not say how many rows a batch took, but the tasks that read them do."""
+    """REST does not tell the rows of a batch, but its tasks tell how many they read."""
     if topology is None or not observation.flows or not math.isnan(observation.flows[0].rows):
         return observation
     sources = [part.name for part in topology.sources if part.name in observation.tasks]
