@@ -67,7 +67,7 @@ def nothing_started(directory: Path) -> bool:
         (("--set", "loop.settle=soon"), ("--set loop.settle", "soon")),
         (("--policy", "throughputt"), ("--policy", "did you mean 'throughput'?")),
         (("--policy", "latency"), ("--policy", "needs a latency or lag objective")),
-        (("--policy", "static"), ("--policy", "the peak that static is sized for is not known")),
+        (("--policy", "static"), ("--policy", "the peak load that it must be sized for")),
         (("--policy", "no.such:thing"), ("no.such:thing", "cannot import 'no.such'")),
         (("--set", 'plugins.detectors=["no.such:Thing"]'), ("no.such:Thing", "cannot import 'no.such'")),
         (("--store", "."), ("this is a directory",)),

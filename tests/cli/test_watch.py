@@ -127,7 +127,7 @@ def test_an_address_that_answers_byte_by_byte_is_given_up_too(
 
 @pytest.mark.parametrize("url", ["", "driver:4040", "ftp://driver"])
 def test_what_is_no_address_is_refused(homeostat: Homeostat, url: str) -> None:
-    one_line(homeostat("watch", url), 2, "no address")
+    one_line(homeostat("watch", url), 2, "is not a URL")
 
 
 def test_an_unknown_time_is_refused(homeostat: Homeostat) -> None:
