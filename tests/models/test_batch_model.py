@@ -12,12 +12,12 @@ import pytest
 from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, TRIGGER_S, Knob, Patch
 from homeostat.core.events import Observed
 from homeostat.core.observation import Array
+from homeostat.lab.scenario_model import from_scenario
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.model_json import from_json, to_json
 from homeostat.sim.microbatch.engine import Microbatch
 from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
-from homeostat.sim.scenario_model import from_scenario
 from homeostat.store import codec
 
 STATE = Knob(STATE_PARTITIONS, "main")

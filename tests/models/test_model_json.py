@@ -8,11 +8,11 @@ import pytest
 
 from homeostat.core.configuration import EXECUTORS_KNOB, Knob, Patch
 from homeostat.core.topology import Topology
+from homeostat.lab.scenario_model import from_scenario
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.model_json import from_json, to_json
 from homeostat.models.task_cost import Slowing
-from homeostat.sim.scenario_model import from_scenario
 from homeostat.store import codec
 from support.living import BATCHES
 

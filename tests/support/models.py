@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+from homeostat.lab.scenario_model import from_scenario
 from homeostat.models.application_model import ApplicationModel
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
-from homeostat.sim.scenario_model import from_scenario
 
 
 def scenario(duration_s: float = 600.0) -> Scenario:

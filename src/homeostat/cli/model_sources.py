@@ -56,7 +56,7 @@ def learned_model(
         return from_recording(recording, str(event_log)), load
     if scenario is not None:
         from homeostat.cli import scenario_arguments
-        from homeostat.sim.scenario_model import from_scenario
+        from homeostat.lab.scenario_model import from_scenario
 
         model = from_scenario(scenario_arguments.load_scenario(scenario))
         return model, partial(load_sources.simulated_load, scenario)

@@ -10,7 +10,7 @@ import pytest
 
 from homeostat.lab.bench import latency, models_spark
 from homeostat.lab.bench.latency import Static
-from homeostat.lab.bench.models import LEAST_TRIED
+from homeostat.lab.bench.prediction_errors import LEAST_TRIED
 from homeostat.lab.bench.twin import Setup
 from homeostat.recordings.run import RecordedBatch, RecordedExecutor, RecordedRun
 

@@ -9,9 +9,8 @@ from typing import cast
 import numpy as np
 import pytest
 
-from homeostat.core.actions import REPLACE, SCALE_UP
 from homeostat.core.errors import HomeostatError
-from homeostat.lab.bench.experiments import EXPERIMENTS, TRIGGER_S, Done, Experiment, compared, scenario_of, simulated
+from homeostat.lab.bench.experiments import TRIGGER_S
 from homeostat.lab.bench.twin import (
     FITTED,
     HELD_OUT,
@@ -41,10 +40,6 @@ WORDCOUNT = Scenario(
     workload=WorkloadSpec("constant", 1000.0),
     service_noise=Noise(0.05, 0.2),
 )
-
-
-def experiment(name: str) -> Experiment:
-    return next(each for each in EXPERIMENTS if each.name == name)
 
 
 def test_what_is_held_out_was_not_fitted() -> None:
@@ -123,37 +118,3 @@ def test_how_cold_the_simulated_executors_were_does_not_matter() -> None:
         return float(np.percentile(twin_seconds(replace(WORDCOUNT, engine=engine), Setup(2, 800.0)), 90))
 
     assert late(6.0) == pytest.approx(late(1.0), rel=0.01)
-
-
-def test_a_shorter_experiment_keeps_its_shape() -> None:
-    whole = replace(experiment("E1"), duration_s=600.0, load=((0.0, 1.0), (150.0, 0.8)))
-    short = whole.stretched(0.5)
-    assert short.duration_s == 300.0
-    assert short.load == ((0.0, 1.0), (75.0, 0.8))
-    assert replace(experiment("E3"), slow_at_s=20.0).stretched(0.5).slow_at_s == 10.0
-    assert short.rows_per_trigger == whole.rows_per_trigger
-
-
-def test_the_simulated_experiment_has_the_load_and_the_fault_of_the_real_one() -> None:
-    stepped = replace(experiment("E1"), load_per_s=1000.0, load=((0.0, 1.0), (150.0, 0.8)))
-    scenario = scenario_of(WORDCOUNT, stepped)
-    assert scenario.workload.steps == ((0.0, 1000.0), (150.0, 800.0))
-    assert scenario.faults == ()
-    assert [fault.at_s for fault in scenario_of(WORDCOUNT, experiment("E3")).faults] == [0.0]
-    alone = scenario_of(WORDCOUNT, experiment("E2"))
-    assert [component.parallelism for component in alone.components] == [1, 1]
-    assert alone.objective.throughput_per_s == experiment("E2").throughput_per_s
-
-
-def test_the_simulated_loop_heals_and_grows_in_e3_and_rests_in_e4() -> None:
-    assert {REPLACE, SCALE_UP} <= set(simulated(WORDCOUNT, experiment("E3"), seed=1).kinds)
-    assert simulated(WORDCOUNT, experiment("E4"), seed=1) == Done((), 3)
-
-
-def test_the_commonest_of_the_seeds_stands_for_the_simulator() -> None:
-    usual, rare = Done((SCALE_UP,), 5), Done((SCALE_UP, SCALE_UP), 7)
-    found = compared(experiment("E1"), Done((SCALE_UP,), 6), [usual, rare, usual])
-    assert found["same_actions"]
-    assert found["same_executors"]
-    assert found["seeds_with_the_same_actions"] == 2
-    assert not compared(experiment("E1"), rare, [usual, rare, usual])["same_actions"]

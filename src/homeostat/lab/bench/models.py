@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -18,20 +18,17 @@ from homeostat.core.configuration import (
     Patch,
 )
 from homeostat.core.events import Observed
-from homeostat.core.observation import Array
 from homeostat.lab.bench.noise import capacity_per_s
+from homeostat.lab.bench.prediction_errors import MOST_ERROR, SEED, Real, compared, summary
+from homeostat.lab.scenario_model import from_scenario
 from homeostat.models.application_model import ApplicationModel, Predicted
 from homeostat.sim.microbatch.engine import Microbatch
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
-from homeostat.sim.scenario_model import from_scenario
 
 Tell = Callable[[str], None]
 
 SIMULATOR, SPARK = "simulator", "spark"
 SIDES = (SIMULATOR, SPARK)
-MOST_ERROR = 0.10
-LEAST_TRIED = 12
-SEED = 1
 SIM_SEEDS = (101, 102, 103)
 FITTED_S, TRIED_S, REAL_S = 900.0, 400.0, 90.0
 SKIPPED = 5
@@ -131,12 +128,6 @@ def on_simulator(tell: Tell) -> dict[str, Any]:
     return {"fitted_to": base.name, **summary(lines, limit_errors), "configurations": lines}
 
 
-@dataclass(frozen=True, slots=True)
-class Real:
-    seconds: Array
-    throughput_per_s: float
-
-
 def _simulated(tried: Tried) -> Real:
     """Batches with this load and configuration, from all seeds."""
     seconds: list[float] = []
@@ -166,48 +157,9 @@ def _base_s(model: ApplicationModel, base: Tried) -> float:
     return predicted.middle
 
 
-def compared(name: str, predicted: Predicted, real: Real, off: float) -> dict[str, Any]:
-    """Predicted beside real; `off` is predicted ÷ real where the model was fitted, in the same run: the ratio to that
-    cancels what the machine did to all of it."""
-    batch = predicted.batch_s
-    assert batch is not None
-    middle = float(np.median(real.seconds))
-    return {
-        "configuration": name,
-        "batches": len(real.seconds),
-        "batch_s": dict(zip(("p10", "p50", "p90"), np.percentile(real.seconds, (10, 50, 90)).tolist(), strict=True)),
-        "predicted_s": batch.as_json(),
-        "batch_error": abs(batch.middle / middle - 1),
-        "ratio_error": abs(batch.middle / middle / off - 1),
-        "throughput_per_s": real.throughput_per_s,
-        "predicted_throughput_per_s": predicted.throughput_per_s,
-        "throughput_error": abs(predicted.throughput_per_s / real.throughput_per_s - 1),
-        "coverage": float(np.mean((real.seconds >= batch.low) & (real.seconds <= batch.high))),
-        "assumed": list(predicted.unknown),
-    }
-
-
 def _saturation(predicted: Predicted, limit: float) -> dict[str, Any]:
     return {
         "saturation_per_s": limit,
         "predicted_saturation_per_s": predicted.saturation_per_s.as_json(),
         "saturation_error": abs(predicted.saturation_per_s.middle / limit - 1),
-    }
-
-
-def summary(lines: Sequence[Mapping[str, Any]], saturation_errors: Sequence[float]) -> dict[str, Any]:
-    """Over all configurations; the largest rate may have been tried in others than those."""
-
-    def middle(key: str) -> float:
-        return float(np.median([line[key] for line in lines]))
-
-    ratio, throughput = middle("ratio_error"), middle("throughput_error")
-    return {
-        "median_batch_error": middle("batch_error"),
-        "median_ratio_error": ratio,
-        "worst_batch_error": max(line["batch_error"] for line in lines),
-        "median_throughput_error": throughput,
-        "median_saturation_error": float(np.median(saturation_errors)) if saturation_errors else None,
-        "coverage": float(np.mean([line["coverage"] for line in lines])),
-        "accepted": len(lines) >= LEAST_TRIED and max(ratio, throughput) <= MOST_ERROR,
     }

@@ -26,7 +26,7 @@ from homeostat.core.configuration import (
 from homeostat.lab.bench import latency
 from homeostat.lab.bench.ground import ground, machine
 from homeostat.lab.bench.latency import EVERY_S, PEAK_PER_S
-from homeostat.lab.bench.models import SEED, Real, compared, summary
+from homeostat.lab.bench.prediction_errors import SEED, Real, compared, summary
 from homeostat.lab.bench.twin import Setup, only, real_run
 from homeostat.lab.wordcount import NAME
 from homeostat.models.application_model import ApplicationModel

@@ -6,8 +6,8 @@ import pytest
 
 from homeostat.core.configuration import EXECUTORS_KNOB
 from homeostat.core.errors import ConfigError
+from homeostat.lab.scenario_model import from_scenario
 from homeostat.models.model_json import to_json
-from homeostat.sim.scenario_model import from_scenario
 from homeostat.store import codec
 from support.models import scenario, watched_model
 

@@ -1,0 +1,67 @@
+"""How far the models' predictions are from what was measured, in the simulator and on Spark alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from homeostat.core.observation import Array
+from homeostat.models.application_model import Predicted
+
+# The models are accepted up to this median error, over at least this many configurations that they were not fitted to.
+MOST_ERROR = 0.10
+LEAST_TRIED = 12
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """What was measured in one configuration."""
+
+    seconds: Array
+    throughput_per_s: float
+
+
+def compared(name: str, predicted: Predicted, real: Real, off: float) -> dict[str, Any]:
+    """Compares a prediction with a real run.
+
+    `off` is predicted ÷ real in the configuration that the model was fitted to, in the same session. `ratio_error` is
+    relative to that, which cancels how fast the machine happened to be.
+    """
+    batch = predicted.batch_s
+    assert batch is not None
+    middle = float(np.median(real.seconds))
+    return {
+        "configuration": name,
+        "batches": len(real.seconds),
+        "batch_s": dict(zip(("p10", "p50", "p90"), np.percentile(real.seconds, (10, 50, 90)).tolist(), strict=True)),
+        "predicted_s": batch.as_json(),
+        "batch_error": abs(batch.middle / middle - 1),
+        "ratio_error": abs(batch.middle / middle / off - 1),
+        "throughput_per_s": real.throughput_per_s,
+        "predicted_throughput_per_s": predicted.throughput_per_s,
+        "throughput_error": abs(predicted.throughput_per_s / real.throughput_per_s - 1),
+        "coverage": float(np.mean((real.seconds >= batch.low) & (real.seconds <= batch.high))),
+        "assumed": list(predicted.unknown),
+    }
+
+
+def summary(lines: Sequence[Mapping[str, Any]], saturation_errors: Sequence[float]) -> dict[str, Any]:
+    """Medians over all configurations. The largest rate may have been measured in other configurations than these."""
+
+    def middle(key: str) -> float:
+        return float(np.median([line[key] for line in lines]))
+
+    ratio, throughput = middle("ratio_error"), middle("throughput_error")
+    return {
+        "median_batch_error": middle("batch_error"),
+        "median_ratio_error": ratio,
+        "worst_batch_error": max(line["batch_error"] for line in lines),
+        "median_throughput_error": throughput,
+        "median_saturation_error": float(np.median(saturation_errors)) if saturation_errors else None,
+        "coverage": float(np.mean([line["coverage"] for line in lines])),
+        "accepted": len(lines) >= LEAST_TRIED and max(ratio, throughput) <= MOST_ERROR,
+    }

@@ -1,0 +1,69 @@
+"""How runs on Spark are turned into predictions and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from homeostat.lab.bench import models_spark
+from homeostat.lab.bench.prediction_errors import LEAST_TRIED, MOST_ERROR
+from homeostat.lab.bench.twin import Setup
+from homeostat.recordings.run import RecordedBatch, RecordedRun
+from homeostat.spark.outside.recorder import record
+from homeostat.views.recorded_model import from_recording
+from support.paths import RECORDED as LOGS
+
+RECORDED = LOGS / "wordcount.jsonl"
+
+
+def ran(setup: Setup, seconds: float, rows_per_s: float) -> list[RecordedBatch]:
+    """Six batches in this setup, each of which took so long, and all together so many rows."""
+    every_s = max(setup.trigger_s, seconds)
+    rows = rows_per_s * every_s
+    return [RecordedBatch(setup.name, n, n * every_s, seconds, rows, arrived_rows=n * rows) for n in range(6)]
+
+
+@pytest.fixture(scope="module")
+def recorded() -> RecordedRun:
+    return record(RECORDED)
+
+
+def predictions(recorded: RecordedRun, setups: Iterable[Setup], factor: float = 1.0) -> dict[str, Any]:
+    """Of runs in which every batch took as long as predicted, those that were not fitted `factor` times as long."""
+    model = from_recording(recorded, "the recorded run")
+    taken: list[RecordedBatch] = []
+    for setup in setups:
+        predicted = model.predict(models_spark.configuration(model, setup), setup.load_per_s)
+        assert predicted.batch_s is not None
+        longer = 1.0 if setup in models_spark.FITTED else factor
+        taken += ran(setup, longer * predicted.batch_s.middle, predicted.throughput_per_s)
+    runs = {setup: [setup.name] for setup in setups}
+    return models_spark.predictions(model, replace(recorded, batches=tuple(taken)), runs)
+
+
+def test_on_spark_too_the_error_of_the_largest_rate_is_told(recorded: RecordedRun) -> None:
+    found = predictions(recorded, (*models_spark.FITTED, *models_spark.HELD_OUT, *models_spark.OVERLOADED))
+    assert len(found["saturation"]) == len(models_spark.OVERLOADED)
+    errors = sorted(line["error"] for line in found["saturation"])
+    assert errors[0] <= found["median_saturation_error"] <= errors[-1]
+    assert found["accepted"]
+
+
+def test_one_setup_that_came_to_nothing_does_no_harm_and_fewer_than_twelve_prove_nothing(recorded: RecordedRun) -> None:
+    assert predictions(recorded, (*models_spark.FITTED, *models_spark.HELD_OUT[1:]))["accepted"]
+    few = predictions(recorded, (*models_spark.FITTED, *models_spark.HELD_OUT[: LEAST_TRIED - 1]))
+    assert few["median_ratio_error"] <= MOST_ERROR
+    assert not few["accepted"]
+
+
+def test_what_took_longer_than_the_ratio_to_the_fitted_ones_says_is_not_accepted(recorded: RecordedRun) -> None:
+    found = predictions(recorded, (*models_spark.FITTED, *models_spark.HELD_OUT), factor=1.25)
+    assert found["median_ratio_error"] == pytest.approx(0.2, abs=0.01)
+    assert not found["accepted"]
+
+
+def test_real_spark_is_measured_unless_one_asks_for_less(homeostat: Callable[..., Any]) -> None:
+    assert "[default: all]" in homeostat("bench", "models", "--help").out
