@@ -1,4 +1,4 @@
-"""What an exception means, in one line, without all that Spark says before and behind it."""
+"""The cause of an exception in one line, without what Spark prints around it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from homeostat.core.errors import HomeostatError
 
-_LONGEST = 300
+_LONGEST = 300  # characters: a few lines in a terminal
 _STREAM_FAILED = "terminated with exception: "
 _PYTHON_TRACE = "Traceback (most recent call last):"
 _JAVA_CAUSE = re.compile(r"(?:Exception in thread \S+ )?(.*(?:Exception|Error|Invalid|Unrecognized).*)")
@@ -15,7 +15,7 @@ _GIVEN_UP = re.compile(r"Application has been killed\. Reason: (.*)")
 
 
 def first_line(error: BaseException) -> str:
-    """The ids before the reason and the plan behind it are left out."""
+    """Leaves out the ids before the reason and the query plan after it."""
     if isinstance(error, HomeostatError):
         return error.line
     text = str(error).strip() or type(error).__name__
@@ -27,13 +27,13 @@ def first_line(error: BaseException) -> str:
     return first[:_LONGEST].rstrip(";")
 
 
-def java_reason(said: str) -> str:
-    """Why Java's process ended, from what it wrote; empty if that does not tell."""
-    found = next(filter(None, map(_JAVA_CAUSE.fullmatch, said.splitlines())), None)
-    return found[1].strip()[:_LONGEST] if found else ""
+def java_reason(output: str) -> str:
+    """Why the Java process ended, from its output; empty if the output does not say."""
+    match = next(filter(None, map(_JAVA_CAUSE.fullmatch, output.splitlines())), None)
+    return match[1].strip()[:_LONGEST] if match else ""
 
 
 def given_up(log: str) -> str:
-    """Why Spark has given up on its master, from its log: what it raises then depends on where it was. Empty if not."""
-    found = _GIVEN_UP.search(log)
-    return found[1].strip()[:_LONGEST] if found else ""
+    """Why Spark gave up on its master, from its log; empty if it did not. Its exceptions do not say so reliably."""
+    match = _GIVEN_UP.search(log)
+    return match[1].strip()[:_LONGEST] if match else ""

@@ -1,4 +1,4 @@
-"""Which release of Spark this is: what it can do depends on it."""
+"""The release of Spark, which decides what it can do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One query of a running application, as the loop sees it: an engine like any other, on the wall's clock."""
+"""One query of a running application as an engine for the loop. It runs on the wall clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FencedError(HomeostatError):
-    """Another manager has taken over; this one may no longer act."""
+    """Another manager has taken over this query. The old one may no longer act."""
 
 
 class QueryEngine:
@@ -43,7 +43,7 @@ class QueryEngine:
         self._application.apply(self.query, command)
 
     def close(self) -> None:
-        """From now on it hears nothing and may not act: what runs goes on."""
+        """Deliver no more events and refuse commands. The query keeps running."""
         self._fenced = True
 
     def put(self, event: Event) -> None:

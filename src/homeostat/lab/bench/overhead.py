@@ -21,7 +21,8 @@ from homeostat.lab.wordcount import NAME, WordCount, pipeline_of, specification
 from homeostat.runtime.attach import attach
 from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.spark.act.deadline import Deadline
-from homeostat.spark.act.managed_query import ManagedQuery, QueryError
+from homeostat.spark.act.managed_query import ManagedQuery
+from homeostat.spark.act.query_errors import QueryError
 from homeostat.spark.pipeline import Context
 from homeostat.spark.sense.progress import Progress, read_progress
 from homeostat.spark.sense.query_handle import handle_of

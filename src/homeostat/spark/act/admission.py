@@ -1,4 +1,4 @@
-"""The bound on the rows of a batch: how large it is at first, and what the sources were really told."""
+"""The limit on the rows of a batch: its first value, and the one that the sources of a query really have."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from homeostat.spark.sense.source_formats import SourceOptions, format_of
 if TYPE_CHECKING:
     from homeostat.spark.act.managed_query import ManagedQuery
 
+# For an objective without a throughput: a rate that a small cluster can process.
 UNKNOWN_RATE_PER_S = 5_000.0
 
 
@@ -24,22 +25,22 @@ def default_rows(pipeline: Pipeline, trigger_s: float) -> int:
 
 
 def written_values(pipeline: Pipeline, trigger_s: float, values: Mapping[Knob, Value]) -> dict[Knob, Value]:
-    """The trigger that a pipeline's writer was given, NaN if none is known, and the default bound that goes with it.
+    """The trigger that the pipeline's function sets on its writer (NaN if unknown), and the default limit for it.
 
-    Nothing where the trigger was known before: then the bound is one that was chosen.
+    Empty if `values` has a trigger: then its limit was chosen, too.
     """
     trigger = Knob(TRIGGER_S, pipeline.name)
     if math.isnan(trigger_s) or pipeline.trigger_s is not None or trigger in values:
         return {}
-    found: dict[Knob, Value] = {trigger: trigger_s}
+    written: dict[Knob, Value] = {trigger: trigger_s}
     if ROWS_PER_TRIGGER not in pipeline.start:
-        # As fast as possible is no time that rows could be counted for.
-        found[Knob(ROWS_PER_TRIGGER, pipeline.name)] = default_rows(pipeline, trigger_s or DEFAULT_TRIGGER_S)
-    return found
+        # A trigger of 0 (as fast as possible) says nothing about the rows of a batch.
+        written[Knob(ROWS_PER_TRIGGER, pipeline.name)] = default_rows(pipeline, trigger_s or DEFAULT_TRIGGER_S)
+    return written
 
 
 def report_bound(managed: ManagedQuery) -> None:
-    """A bound that the application sets itself is shown, so that it can be named as a cause, and is no knob."""
+    """Show a limit that the application sets itself, so that a diagnosis can name it. It is not a knob."""
     assert managed.query is not None
     knob, sources = Knob(ROWS_PER_TRIGGER, managed.name), known_sources(managed.query)
     if managed.restartable and _follow(sources, managed.values.get(knob)):
@@ -47,22 +48,21 @@ def report_bound(managed: ManagedQuery) -> None:
     bound = _bound_of(sources)
     others = {each: value for each, value in managed.values.items() if each != knob}
     managed.values = others if bound is None else {**others, knob: bound}
-    managed.own = frozenset() if bound is None else frozenset({knob})
+    managed.set_by_application = frozenset() if bound is None else frozenset({knob})
 
 
 def _follow(sources: Sequence[SourceOptions], rows: Value | None) -> bool:
-    """Whether these sources have the bound that they were given, and not one that the application sets itself."""
-    told = [_told(source) for source in sources if format_of(source.format).bound_option]
-    return rows is not None and all(bound == rows for bound in told)
+    """Whether these sources have the limit that Homeostat set, and not one that the application sets itself."""
+    limits = [_limit(source) for source in sources if format_of(source.format).bound_option]
+    return rows is not None and all(limit == rows for limit in limits)
 
 
 def _bound_of(sources: Sequence[SourceOptions]) -> int | None:
-    """The most rows that a batch of all these sources takes; None if one of them has no bound."""
-    told = [_told(source) for source in sources]
-    known = [bound for bound in told if bound is not None]
-    return sum(known) if known and len(known) == len(told) else None
+    """The most rows in a batch of all these sources together; None if one of them has no limit."""
+    limits = [limit for limit in map(_limit, sources) if limit is not None]
+    return sum(limits) if limits and len(limits) == len(sources) else None
 
 
-def _told(source: SourceOptions) -> int | None:
+def _limit(source: SourceOptions) -> int | None:
     text = source.option(format_of(source.format).bound_option)
     return int(text) if text.isdecimal() and int(text) > 0 else None

@@ -1,4 +1,4 @@
-"""What can be sensed and changed in a given Spark application, and why the rest cannot."""
+"""What Homeostat can observe and change in a given Spark application, and why it cannot do the rest."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from homeostat.spark.act.managed_query import ManagedQuery
 
 SENSING_SINCE = (3, 5)
-# Seconds until an executor is useful, and until a query is back, as seen on a small cluster.
+# Seconds until an executor is useful, and until a query is back: measured on a small cluster.
 EXECUTOR_S, RESTART_S, REPLACE_S = 10.0, 10.0, 20.0
-_MOST_EXECUTORS = 1000
-_UNLIMITED = 2**31 - 1
+_MOST_EXECUTORS = 1000  # more than one driver can coordinate well
+_UNLIMITED = 2**31 - 1  # the default of spark.dynamicAllocation.maxExecutors
 _WORDS = {
     PARALLELISM: "parallelism of named steps",
     SPREAD: "spread of hot keys",
@@ -57,8 +57,8 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where an application runs. `room` is how many executors the cluster can hold, None if nobody knows; `hands_off`
-    leaves them to Spark."""
+    """Where an application runs. `room` is how many executors the cluster can hold, None if unknown. With `hands_off`
+    Spark decides how many there are."""
 
     version: str
     master: str = ""
@@ -80,7 +80,7 @@ class Surroundings:
 
     @property
     def manager(self) -> str:
-        """Who hands out executors; empty in one process that is driver and executor at once."""
+        """The cluster manager; empty in local mode."""
         if self.master.startswith(("spark://", "local-cluster")):
             return "standalone"
         if self.master.startswith("k8s://"):
@@ -89,7 +89,7 @@ class Surroundings:
 
 
 def judge(here: Surroundings, queries: Sequence[ManagedQuery] = ()) -> Findings:
-    """What can be done here. Of a query's knobs those that it has values for are offered."""
+    """What Homeostat can do here. A query offers the knobs that it has values for."""
     knobs: dict[Knob, KnobSpec] = {}
     table = list(_sensing(here))
     steerable = _executors(here)
@@ -104,9 +104,9 @@ def judge(here: Surroundings, queries: Sequence[ManagedQuery] = ()) -> Findings:
     table.append(Finding("replace a slow executor", steerable.can, steerable.reason))
     table.append(
         Finding(
-            "keep off a bad host",
+            "avoid a bad host",
             steerable.can,
-            "only by asking for more executors than needed and keeping those elsewhere"
+            "by requesting more executors than needed and keeping those on other hosts"
             if steerable.can
             else steerable.reason,
         )
@@ -154,36 +154,39 @@ def _sensing(here: Surroundings) -> Iterator[Finding]:
     progress, rest = "progress of queries", "tasks, stages and executors"
     if here.connect:
         for what in (progress, rest):
-            yield Finding(what, False, "through Spark Connect the driver cannot be reached: `homeostat watch` its page")
+            yield Finding(what, False, "Spark Connect hides the driver; use `homeostat watch` on its web UI")
         return
-    known = here.release >= SENSING_SINCE
-    needed = ".".join(map(str, SENSING_SINCE))
-    yield Finding(progress, known, f"Spark {here.version}" + ("" if known else f", needed is {needed}"))
+    supported = here.release >= SENSING_SINCE
+    yield Finding(progress, supported, f"Spark {here.version}" if supported else _requires(SENSING_SINCE, here))
     if here.ui:
-        yield Finding(rest, known, "from the driver's REST API")
+        yield Finding(rest, supported, "from the driver's REST API")
     else:
-        yield Finding(rest, False, "the driver's REST API is off: spark.ui.enabled is false")
+        yield Finding(rest, False, "the driver's REST API is off because spark.ui.enabled is false")
+
+
+def _requires(since: tuple[int, ...], here: Surroundings) -> str:
+    return f"requires Spark {'.'.join(map(str, since))} or newer; this is {here.version}"
 
 
 def _executors(here: Surroundings) -> Finding:
     what = "executors up and down"
     if here.connect:
-        return Finding(what, False, "through Spark Connect the driver's scheduler cannot be reached")
+        return Finding(what, False, "Spark Connect hides the driver's scheduler")
     if here.release < SENSING_SINCE:
-        return Finding(what, False, f"Spark {here.version}, needed is {'.'.join(map(str, SENSING_SINCE))}")
+        return Finding(what, False, _requires(SENSING_SINCE, here))
     if not here.coarse or not here.manager:
         return Finding(what, False, f"{here.master or 'this master'} runs everything in the driver's process")
     if here.hands_off:
-        return Finding(what, False, "they are left to Spark's own dynamic allocation")
-    aside = ", in place of Spark's own dynamic allocation" if here.allocates else ""
+        return Finding(what, False, "Spark's dynamic allocation controls them")
+    aside = ", instead of Spark's dynamic allocation" if here.allocates else ""
     verified = "" if here.manager == "standalone" else ", not verified"
     return Finding(what, True, f"{here.manager}{verified}{aside}")
 
 
 def _most(here: Surroundings) -> tuple[int, str]:
-    limits = [(_MOST_EXECUTORS, "nobody knows how many the cluster can hold: growth ends where it gives no more")]
+    limits = [(_MOST_EXECUTORS, "the size of the cluster is unknown; growth ends when it grants no more executors")]
     if here.room is not None:
-        limits.append((here.room, "what the cluster's workers can hold"))
+        limits.append((here.room, "the capacity of the cluster's workers"))
     if here.cores_max is not None:
         limits.append((here.cores_max // here.executor_cores, f"spark.cores.max = {here.cores_max}"))
     if here.executors_max is not None:
@@ -192,25 +195,27 @@ def _most(here: Surroundings) -> tuple[int, str]:
 
 
 def _query(here: Surroundings, query: ManagedQuery, knobs: dict[Knob, KnobSpec]) -> Iterator[Finding]:
-    for knob in query.own:
-        words = f"{query.values[knob]:,}, as the application sets it itself: it is reported, never set"
+    for knob in query.set_by_application:
+        words = f"{query.values[knob]:,}, set by the application; Homeostat does not change it"
         yield Finding(f"{query.name}: {_WORDS[knob.kind]}", False, words)
     if not query.restartable:
-        yield Finding(f"{query.name}: all that needs a restart", False, "it was handed over running: live actions only")
+        yield Finding(f"{query.name}: changes that need a restart", False, "attached queries cannot be restarted")
         return
     state = _rescale(here, query)
     yield state
     if state.can:
         knobs[Knob(STATE_PARTITIONS, query.name)] = KnobSpec(1, 1000, live=False, apply_s=query.rescale_s)
     for kind, words in _WORDS.items():
-        if kind in {knob.kind for knob in query.own}:
+        if kind in {knob.kind for knob in query.set_by_application}:
             continue
-        mine = [knob for knob in query.values if knob.kind == kind]
+        own_knobs = [knob for knob in query.values if knob.kind == kind]
         live = kind == ROWS_PER_TRIGGER and query.listens
-        for knob in mine:
+        for knob in own_knobs:
             knobs[knob] = _spec(kind, live)
-        how = "without a restart" if live else "by a restart from the checkpoint"
-        yield Finding(f"{query.name}: {words}", bool(mine), how if mine else "the application does not ask for it")
+        how = "without a restart" if live else "with a restart from the checkpoint"
+        yield Finding(
+            f"{query.name}: {words}", bool(own_knobs), how if own_knobs else "the application does not use it"
+        )
 
 
 def _spec(kind: str, live: bool) -> KnobSpec:
@@ -223,11 +228,11 @@ def _spec(kind: str, live: bool) -> KnobSpec:
 def _rescale(here: Surroundings, query: ManagedQuery) -> Finding:
     what = f"{query.name}: state partitions"
     if here.release < rescale.SINCE:
-        return Finding(what, False, f"Spark {here.version}, needed is {'.'.join(map(str, rescale.SINCE))}")
+        return Finding(what, False, _requires(rescale.SINCE, here))
     if not here.rocksdb:
-        return Finding(what, False, "only the state of the RocksDB provider can be repartitioned")
+        return Finding(what, False, "only RocksDB state can be repartitioned")
     if not query.stateful:
-        return Finding(what, False, "it has no state, or has done no batch yet")
+        return Finding(what, False, "the query has no state, or has finished no batch yet")
     if reason := query.why_fixed(here.version):
         return Finding(what, False, reason)
-    return Finding(what, True, "by a restart from the checkpoint")
+    return Finding(what, True, "with a restart from the checkpoint")

@@ -1,4 +1,4 @@
-"""Waiting for something to be observed, but not for ever."""
+"""Waiting for a condition, but not for ever."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
 
-_POLL_S = 0.2
+_POLL_S = 0.2  # a call to the JVM takes milliseconds: five a second cost nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment of the monotonic clock until which one may wait, and an event that ends all waiting at once."""
+    """A moment of the monotonic clock until which to wait, and an event that ends all waiting at once."""
 
     at_s: float
     cancelled: Event = field(default_factory=Event)
@@ -29,7 +29,7 @@ class Deadline:
         return Deadline(min(self.at_s, time.monotonic() + seconds), self.cancelled)
 
     def wait_until(self, holds: Callable[[], bool], poll_s: float = _POLL_S) -> bool:
-        """Whether it held in time."""
+        """Wait for a condition. Returns whether it became true in time."""
         while not holds():
             if self.left_s <= 0:
                 return False

@@ -1,36 +1,89 @@
-"""Several queries share the executors of one application: they are the sum of what each of them needs."""
+"""The queries of one application share its executors: each asks for its own number, and Spark runs the sum."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from homeostat.core.configuration import EXECUTORS_KNOB, Configuration, Knob, Value
+from homeostat.core.events import Apply, Receipt
 from homeostat.core.observation import Observation
 
 
-def total(shares: Mapping[str, int]) -> int:
-    return max(1, sum(shares.values()))
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A command of one query's manager, and how many executors it asks for, for this query alone."""
+
+    query: str
+    command_id: str
+    executors: int
+
+
+class ExecutorShares:
+    """How many executors each query has, and the commands that may change that."""
+
+    def __init__(self, shares: Mapping[str, int]) -> None:
+        self._shares = dict(shares)
+        self._requests: dict[str, _Request] = {}
+
+    def as_dict(self) -> dict[str, int]:
+        return dict(self._shares)
+
+    @property
+    def total(self) -> int:
+        return _total(self._shares)
+
+    def split_evenly(self, count: int) -> None:
+        self._shares = split(count, list(self._shares))
+
+    def request(self, query: str, command: Apply) -> Apply:
+        """The same command for the whole application: with an id of its own, and the sum of all executors."""
+        executors = int(command.desired.get(EXECUTORS_KNOB, self._shares[query]))
+        id = f"{query}/{command.id}"  # the managers of two queries may use the same id
+        self._requests[id] = _Request(query, command.id, executors)
+        values = dict(command.desired.values)
+        if EXECUTORS_KNOB in values:
+            requested = {request.query: request.executors for request in list(self._requests.values())}
+            values[EXECUTORS_KNOB] = _total({**self._shares, **requested, query: executors})
+        return replace(command, id=id, desired=Configuration(values, command.desired.retired))
+
+    def answer(self, receipt: Receipt) -> tuple[str, Receipt]:
+        """The query whose command this is, and the receipt with the id that its manager knows."""
+        request = self._requests.pop(receipt.command_id)
+        if receipt.applied:
+            self._shares = {**self._shares, request.query: request.executors}
+        return request.query, replace(receipt, command_id=request.command_id)
+
+    def configuration(self, query: str, own: Mapping[Knob, Value], whole: Configuration) -> Configuration:
+        """What a query sees of the application's configuration: its own knobs, and its share of the executors."""
+        values: dict[Knob, Value] = {knob: value for knob, value in whole.values.items() if knob in own}
+        if EXECUTORS_KNOB in whole.values:
+            values[EXECUTORS_KNOB] = observed(self._shares, query, int(whole[EXECUTORS_KNOB]))
+        return Configuration(values, whole.retired)
+
+    def observation(self, query: str, whole: Observation) -> Observation:
+        """What a query sees of the workers: only its share of the slots, because fair pools give the rest to others."""
+        if len(self._shares) == 1:
+            return whole
+        share = self._shares[query] / self.total
+        return replace(whole, workers=replace(whole.workers, slots=whole.workers.slots * share))
 
 
 def split(count: int, names: Sequence[str]) -> dict[str, int]:
-    """Evenly, the first ones get what is left over; nobody gets none."""
-    each, left = divmod(max(count, len(names)), len(names))
-    return {name: each + (number < left) for number, name in enumerate(names)}
+    """Evenly, and at least one each. The first ones get the rest."""
+    each, rest = divmod(max(count, len(names)), len(names))
+    return {name: each + (number < rest) for number, name in enumerate(names)}
 
 
 def observed(shares: Mapping[str, int], query: str, alive: int) -> int:
-    """A query's part of the executors that are alive: what it wants, or less if there are fewer than all want."""
-    wanted = total(shares)
+    """A query's part of the executors that are alive: its share, or less if there are fewer than all shares."""
+    requested = _total(shares)
     if len(shares) == 1:
         return alive
-    if alive >= wanted:
+    if alive >= requested:
         return shares[query]
-    return max(1, alive * shares[query] // wanted)
+    return max(1, alive * shares[query] // requested)
 
 
-def as_seen_by(shares: Mapping[str, int], query: str, observation: Observation) -> Observation:
-    """The slots that are this query's part: in fair pools the others use the rest."""
-    if len(shares) == 1:
-        return observation
-    part = shares[query] / total(shares)
-    return replace(observation, workers=replace(observation.workers, slots=observation.workers.slots * part))
+def _total(shares: Mapping[str, int]) -> int:
+    return max(1, sum(shares.values()))

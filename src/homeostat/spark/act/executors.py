@@ -1,54 +1,48 @@
-"""The executors of an application: seen, asked for, drained and ended, without a restart."""
+"""The executors of an application: add, drain, replace and remove them without a restart."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from homeostat.core.errors import HomeostatError
 from homeostat.spark.act.deadline import Deadline
+from homeostat.spark.act.scheduler import ExecutorInfo, Scheduler
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Asked once a drain has begun: gives what tells whether the batches then under way have ended.
+# Called when a drain begins. The function that it returns tells whether the batches of that moment have ended.
 BatchEnds = Callable[[], Callable[[], bool]]
 
-_ALLOCATION_THREAD = "spark-dynamic-executor-allocation"
+# Spark's allocation thread ends within one of its rounds, which take a tenth of a second.
 _TAKE_OVER_S = 30.0
-# A worker gives a process ten seconds to end by itself.
+# A worker gives a process ten seconds to end by itself; a busy machine needs several times as long.
 _KILL_S = 60.0
-_PLACES_TRIED = 3
+# How many sizes of a request to try, each larger by one, until enough executors are on another host.
+_REQUESTS_TRIED = 3
+# Executors requested together start within a few seconds of each other.
 _TOGETHER_S = 5.0
 
 
 class ExecutorsError(HomeostatError):
-    """The cluster did not do what it was asked for; the message says how far it got."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutorInfo:
-    id: str
-    host: str
-    cores: int
-    since_s: float
+    """The cluster did not do what was requested. The message says how far it got."""
 
 
 def at_once() -> Callable[[], bool]:
-    """The end of a batch, for when none is under way."""
+    """For callers without a batch to wait for."""
     return lambda: True
 
 
 def whom_to_retire(executors: Sequence[ExecutorInfo], count: int) -> tuple[str, ...]:
-    """The newest ones of the fullest hosts, so that no host loses all of its executors without need."""
+    """The newest executors of the fullest hosts, so that no host loses all of its executors needlessly."""
     staying = list(executors)
     leaving: list[str] = []
     for _ in range(min(count, len(staying))):
         on_host = Counter(executor.host for executor in staying)
-        first = max(staying, key=lambda e: (on_host[e.host], e.since_s, _number(e.id)))
+        first = max(staying, key=lambda executor: (on_host[executor.host], executor.since_s, executor.number))
         staying.remove(first)
         leaving.append(first.id)
     return tuple(leaving)
@@ -57,101 +51,87 @@ def whom_to_retire(executors: Sequence[ExecutorInfo], count: int) -> tuple[str, 
 def hosts_to_avoid(
     leaving: Sequence[ExecutorInfo], executors: Sequence[ExecutorInfo], replaced_on: Counter[str]
 ) -> frozenset[str]:
-    """Those of the leaving ones, and one from which most were taken so far, two at least, if there is yet another."""
+    """The hosts of the leaving executors. Also a host with at least two and most of all replacements so far, unless no
+    other host is left."""
     left = frozenset(executor.host for executor in leaving)
     bad = {host for host, times in replaced_on.items() if 2 <= times > replaced_on.total() / 2}
     return left if {executor.host for executor in executors} <= left | bad else left | bad
 
 
 class Executors:
-    """Steers the number of executors through the scheduler's own calls.
-
-    A call's return value is no evidence: every change is waited for in what the scheduler has registered.
-    """
+    """Controls the number of executors. It waits for every change until the scheduler has registered it."""
 
     def __init__(self, spark: SparkSession) -> None:
-        context = spark.sparkContext
-        self._context: Any = context._jsc.sc()
-        self._jvm: Any = context._jvm
-        self._backend: Any = self._context.schedulerBackend()
+        self.scheduler = Scheduler(spark)
         self.retired: frozenset[str] = frozenset()
-        # By order: others that come or go are news.
+        # Started and ended by a command. Spark starting or losing others is news to the loop.
         self.brought: frozenset[str] = frozenset()
         self.ended: frozenset[str] = frozenset()
         self.target = 0
-        # Where the cluster gave no more when it was last asked; it may give more again one day.
+        # How many the cluster granted when it last refused to grant more. It may grant more later.
         self._ceiling: int | None = None
         self._replaced_on: Counter[str] = Counter()
         self._killed: frozenset[str] = frozenset()
-        # Drained, and what tells whether the batch that may have used them has ended.
+        # Draining executors, each with a function that tells whether the batch that may need them has ended.
         self._surplus: list[tuple[frozenset[str], Callable[[], bool]]] = []
 
     def take_over(self, count: int) -> None:
-        """Set Spark's own allocation manager aside, and hold this many executors from now on."""
-        manager = self._context.executorAllocationManager()
-        if manager.isDefined():
-            manager.get().stop()
-            if not Deadline.after(_TAKE_OVER_S).wait_until(lambda: not self._spark_allocates()):
-                raise ExecutorsError(
-                    "Spark's own dynamic allocation does not stop",
-                    fix="set spark.dynamicAllocation.enabled to false, or run with --mode observe",
-                )
+        """Stop Spark's own dynamic allocation, and keep this many executors from now on."""
+        self.scheduler.stop_dynamic_allocation()
+        if not Deadline.after(_TAKE_OVER_S).wait_until(lambda: not self.scheduler.allocates()):
+            raise ExecutorsError(
+                "Spark's dynamic allocation did not stop",
+                fix="set spark.dynamicAllocation.enabled to false, or run with --mode observe",
+            )
         self.request(count)
 
     @property
     def held(self) -> bool:
-        """Whether they are ours to count; until then they are left to Spark."""
+        """Whether Homeostat decides how many there are. Until then Spark does."""
         return self.target > 0
 
     def hold(self) -> None:
-        """Before the first change: as many as there are, unless they are held already."""
+        """Before the first change: take over as many as there are."""
         if not self.held:
             self.take_over(max(1, len(self.alive())))
 
     def alive(self) -> list[ExecutorInfo]:
-        """Those that take tasks: registered, and neither drained nor about to be killed."""
-        active = {id for id in self._registered() if self._backend.isExecutorActive(id)}
-        found = [executor for executor in self._listed() if executor.id in active]
-        return sorted(found, key=lambda executor: _number(executor.id))
+        """The executors that take tasks, oldest first."""
+        return self.scheduler.active()
 
     def ids(self) -> frozenset[str]:
         return frozenset(executor.id for executor in self.alive())
 
+    def existed_at(self, ids: frozenset[str], moment_s: float) -> frozenset[str]:
+        """Without executors that started later. After a crash Spark reuses ids, and an old command means old ones."""
+        return ids - {executor.id for executor in self.alive() if executor.since_s > moment_s}
+
     def request(self, count: int) -> None:
-        """Let the cluster manager aim at this many. It starts what is missing and kills nothing."""
-        self._context.requestTotalExecutors(count, 0, self._jvm.PythonUtils.toScalaMap({}))
+        """Aim at this many executors. Spark starts missing ones and kills none."""
+        self.scheduler.request(count)
         self.target = count
 
-    def decommission(self, ids: Iterable[str]) -> None:
-        """No new task goes to these from now on; what runs there goes on."""
-        for id in sorted(ids):
-            if self._backend.isExecutorActive(id):
-                why = self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(
-                    "retired by homeostat", self._jvm.scala.Option.empty()
-                )
-                self._backend.decommissionExecutor(id, why, False, False)
-
     def kill(self, ids: Collection[str]) -> None:
-        """Let these processes end, whatever they do; `see_them_gone` waits for it."""
-        self._backend.killExecutors(self._jvm.PythonUtils.toSeq(sorted(ids)), False, False, True)
+        """End these processes; `see_them_gone` waits for that."""
+        self.scheduler.kill(ids)
         self._killed |= frozenset(ids)
 
     def grow(self, count: int, deadline: Deadline) -> frozenset[str]:
-        """Bring up executors until there are `count`; the fresh ones' ids. What is granted stays if it is too few."""
+        """Start executors until there are `count`. Returns the new ids. If too few start, those stay."""
         before, old_target = self.ids(), self.target
         self.request(count)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             up = len(self.alive())
             self._ceiling = up
             self.request(max(old_target, min(up, count)))
-            raise ExecutorsError(f"{up} of {count} executors are up: the cluster gives no more")
+            raise ExecutorsError(f"{up} of {count} executors are up: the cluster grants no more")
         self._ceiling = None
         fresh = self.ids() - before
         self.brought |= fresh
         return fresh
 
     def shrink(self, count: int, batch_ends: BatchEnds, deadline: Deadline) -> None:
-        """Let the surplus go once nobody needs what it holds any more."""
+        """Remove surplus executors when no batch needs their data any more."""
         executors = self.alive()
         self.request(count)
         surplus = whom_to_retire(executors, len(executors) - count)
@@ -159,12 +139,12 @@ class Executors:
         self.retire(surplus, batch_ends, deadline)
 
     def retire(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline) -> None:
-        """Drain, wait for the batch that may have used them to end, kill; by force if the time is up."""
+        """Drain, wait for the end of the batch that may use them, and kill. Kill anyway when the time is up."""
         self._let_go(ids, self._drain(ids, batch_ends), deadline)
 
     def _drain(self, ids: Collection[str], batch_ends: BatchEnds) -> Callable[[], bool]:
-        """To be asked whether the batch that may have used them has ended."""
-        self.decommission(ids)
+        """Returns a function that tells whether the batch that may use them has ended."""
+        self.scheduler.decommission(ids)
         return batch_ends()
 
     def _let_go(self, ids: Collection[str], drained: Callable[[], bool], deadline: Deadline) -> None:
@@ -172,7 +152,7 @@ class Executors:
         self.see_them_gone()
 
     def _kill_once(self, drained: Callable[[], bool], ids: Collection[str], deadline: Deadline) -> None:
-        deadline.wait_until(lambda: drained() and not self._busy(ids))
+        deadline.wait_until(lambda: drained() and not self.scheduler.busy(ids))
         self.kill(ids)
 
     def end(self, ids: Collection[str]) -> None:
@@ -180,19 +160,18 @@ class Executors:
         self.see_them_gone()
 
     def see_them_gone(self) -> None:
-        """What was killed is there no more, for everybody who asks."""
+        """Wait until the killed executors are gone from the scheduler and from the REST API."""
         killed, self._killed = self._killed, frozenset()
-        if not Deadline.after(_KILL_S).wait_until(lambda: not self._known() & killed):
-            left = ", ".join(sorted(self._known() & killed))
-            raise ExecutorsError(f"executor {left} is still there {_KILL_S:g} s after it was killed")
+        if not Deadline.after(_KILL_S).wait_until(lambda: not self.scheduler.present() & killed):
+            left = ", ".join(sorted(self.scheduler.present() & killed))
+            raise ExecutorsError(f"executor {left} is still running {_KILL_S:g} s after it was killed")
 
     def replace(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline, *, full: bool) -> str:
-        """Fresh executors in place of these, on other hosts if the cluster has any; a remark if it has none.
+        """Start new executors in place of these, on other hosts if possible. Returns a warning if it was not.
 
-        Fresh ones are asked for first, unless the cluster is `full` or has given no more before. Those that leave
-        would only hold up the batches until these are there: they are drained meanwhile, and killed once they are up
-        or half of the time is over.
-        `see_them_gone` waits for their end, which takes a slow one long, while the fresh ones work already.
+        The new ones are requested first, unless the cluster is `full` or granted no more before. Meanwhile the old
+        ones drain, because they would only delay the batches. They are killed when the new ones are up, or after half
+        of the time. A slow process can take long to end: `see_them_gone` waits for that while the new ones work.
         """
         count, before = self.target, self.alive()
         leaving = [executor for executor in before if executor.id in ids]
@@ -216,23 +195,23 @@ class Executors:
         self._kill_once(drained, going, deadline)
         self.retired |= frozenset(ids)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
-            raise ExecutorsError(f"the old ones are gone and {len(self.alive())} of {count} executors are up")
+            raise ExecutorsError(f"the old executors are gone, but only {len(self.alive())} of {count} are up")
         fresh = self._besides(before)
         self.brought |= frozenset(executor.id for executor in fresh)
         if sum(executor.host not in hosts for executor in fresh) >= len(leaving):
             return ""
         again = ", ".join(sorted({executor.host for executor in fresh} & hosts))
-        return f"the cluster offered no place but {again} again. What to do: take {again} out of it, or add a host"
+        return f"the new executor is on {again} again. What to do: remove {again} from the cluster, or add another host"
 
     def _drain_surplus(self, executors: Sequence[ExecutorInfo], batch_ends: BatchEnds) -> None:
-        """They take no more tasks, and nobody waits for them to go: `trim` sees to it later."""
+        """They take no more tasks. `trim` ends them later, so that nobody waits for it."""
         if executors:
             surplus = frozenset(executor.id for executor in executors)
             self.ended |= surplus
             self._surplus.append((surplus, self._drain(surplus, batch_ends)))
 
     def trim(self, batch_ends: BatchEnds, deadline: Deadline) -> None:
-        """What came up in the wrong place, or too late for a request that was taken back, goes again."""
+        """End executors that started on the wrong host, or too late for a request that was withdrawn."""
         while self._surplus:
             self._let_go(*self._surplus.pop(), deadline)
         if late := self.late():
@@ -241,22 +220,22 @@ class Executors:
             self.retire(late, batch_ends, deadline)
 
     def staying(self) -> int:
-        """How many there are, but for those that came too late and go again."""
+        """How many there are, without those that started too late and will end."""
         return min(len(self.alive()), self.target) if self.held else len(self.alive())
 
     def late(self) -> frozenset[str]:
-        """Beyond the target: the newest, so that all is as it was before them."""
+        """Those beyond the target: the newest ones."""
         if not self.held:
             return frozenset()
-        executors = sorted(self.alive(), key=lambda executor: (executor.since_s, _number(executor.id)))
+        executors = sorted(self.alive(), key=lambda executor: (executor.since_s, executor.number))
         return frozenset(executor.id for executor in executors[self.target :])
 
     def _bring_up_elsewhere(
         self, target: int, before: Sequence[ExecutorInfo], needed: int, hosts: Collection[str], deadline: Deadline
     ) -> None:
-        """Spark cannot be told to avoid a host: ask for more than needed until enough are elsewhere.
+        """Request more than needed until enough are on other hosts, because Spark cannot avoid a host.
 
-        At once for one more where the next place is likely one of these hosts: two start in the time of one.
+        If the next one will likely be on a bad host, request one more at once: two start in the time of one.
         """
         on_host = Counter(executor.host for executor in before)
         likely = len(on_host) > 1 and min(on_host.values()) >= min(on_host[host] for host in hosts)
@@ -270,47 +249,15 @@ class Executors:
         def enough(count: int) -> bool:
             return elsewhere() or all_up(count)
 
-        for count in range(needed + int(likely), needed + _PLACES_TRIED):
+        for count in range(needed + int(likely), needed + _REQUESTS_TRIED):
             self.request(target + count)
             if not deadline.wait_until(partial(enough, count)):
                 return
             if elsewhere():
-                # Others that are a little later are better awaited than found to be too many afterwards.
+                # Wait for those that are a little later, so that they do not turn up as surplus afterwards.
                 deadline.at_most(_TOGETHER_S).wait_until(partial(all_up, count))
                 return
 
-    def _besides(self, known: Sequence[ExecutorInfo]) -> list[ExecutorInfo]:
-        ids = {executor.id for executor in known}
+    def _besides(self, others: Sequence[ExecutorInfo]) -> list[ExecutorInfo]:
+        ids = {executor.id for executor in others}
         return [executor for executor in self.alive() if executor.id not in ids]
-
-    def _registered(self) -> frozenset[str]:
-        listed = str(self._backend.getExecutorIds().mkString(","))
-        return frozenset(listed.split(",")) if listed else frozenset()
-
-    def _known(self) -> frozenset[str]:
-        """Registered with the scheduler, or still listed as alive by what the REST API shows."""
-        return self._registered() | {executor.id for executor in self._listed()}
-
-    def _listed(self) -> list[ExecutorInfo]:
-        entries = self._context.statusStore().executorList(True).iterator()
-        listed = []
-        while entries.hasNext():
-            entry = entries.next()
-            host = str(entry.hostPort()).rpartition(":")[0] or str(entry.hostPort())
-            listed.append(ExecutorInfo(entry.id(), host, entry.totalCores(), entry.addTime().getTime() / 1000))
-        return listed
-
-    def _busy(self, ids: Iterable[str]) -> bool:
-        scheduler = self._context.taskScheduler()
-        return any(scheduler.isExecutorBusy(id) for id in ids)
-
-    def _spark_allocates(self) -> bool:
-        threads = self._jvm.java.lang.Thread.getAllStackTraces().keySet().iterator()
-        while threads.hasNext():
-            if str(threads.next().getName()).startswith(_ALLOCATION_THREAD):
-                return True
-        return False
-
-
-def _number(id: str) -> int:
-    return int(id) if id.isdigit() else 0

@@ -1,7 +1,7 @@
-"""State sticks to the executors that have it: lower the locality wait until the fresh ones have worked, then restore.
+"""Spreads state onto new executors: lowers Spark's locality wait until they have worked, then restores it.
 
-A task of a stateful stage prefers the executor that holds its state, and Spark waits for a place there. New
-executors would stay idle for many batches.
+A task of a stateful stage prefers the executor that holds its state, and Spark waits for a free slot there. Without
+this, new executors stay idle for many batches.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _WAITS = ("spark.locality.wait.process", "spark.locality.wait.node", "spark.locality.wait.rack")
-_RECENT_STAGES = 8
+_RECENT_STAGES = 8  # enough for the stages of the latest batch of a few queries
 
 Worked = Callable[[frozenset[str]], frozenset[str]]
-"""Which of these executors have run tasks of the stage that takes the longest."""
+"""Which of these executors have run tasks of the slowest stage."""
 
 
 class Locality:
-    """The locality wait of the running application; each new set of tasks reads it anew."""
+    """The locality wait of the running application. Spark reads it again for each new set of tasks."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._conf: Any = spark.sparkContext._jsc.sc().conf()
@@ -43,7 +43,7 @@ class Locality:
                     self._conf.remove(key)
 
     def spread(self, fresh: frozenset[str], worked: Worked, enough: Callable[[], bool], deadline: Deadline) -> str:
-        """Until all of the fresh ones have worked, or it was `enough`; who has not, if any."""
+        """Wait until all new executors have worked, or until it is `enough`. Returns which have not, as a sentence."""
         if not fresh:
             return ""
         with self.lowered():
@@ -53,7 +53,7 @@ class Locality:
 
 
 def ran_slowest_stage(spark: SparkSession) -> Worked:
-    """What the driver's own status store tells, for where there are no sensors."""
+    """Reads the driver's status store."""
     store: Any = spark.sparkContext._jsc.sc().statusStore()
     no_quantiles = getattr(store, "stageList$default$4")()
 

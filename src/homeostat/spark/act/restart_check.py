@@ -1,4 +1,4 @@
-"""Would this application go on from that checkpoint? It is tried on a linked copy, with a sink that keeps nothing."""
+"""Checks whether an application can continue from a checkpoint, on a copy of it and with a sink that drops rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from homeostat.checkpoint.metadata import Checkpoint
 from homeostat.core.configuration import EXECUTORS, Knob
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.spark.act.deadline import Deadline
-from homeostat.spark.act.managed_query import Build, ManagedQuery, QueryError, Values
+from homeostat.spark.act.managed_query import ManagedQuery
+from homeostat.spark.act.query_errors import QueryError
+from homeostat.spark.act.query_launcher import Build, Values
 from homeostat.spark.pipeline import Context, Pipeline, built
 from homeostat.spark.sense.source_offsets import older_source
 from homeostat.spark_errors import first_line
@@ -30,7 +32,7 @@ _CLEANS = "cleanSource"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`batch` is the one that it did on the copy, None if it did none."""
+    """`batch` is the batch that ran on the copy, None if none did."""
 
     starts: bool
     batch: int | None
@@ -38,11 +40,11 @@ class Verdict:
 
 
 def try_start(spark: SparkSession, checkpoint: Checkpoint, pipeline: Pipeline, limit_s: float) -> Verdict:
-    """The state is read and checked when a batch runs, so the last one is done again on the copy."""
+    """Run the last batch again on the copy, because Spark reads and checks the state only during a batch."""
     require_sound(checkpoint)
-    with _copy(checkpoint) as copy, TemporaryDirectory(prefix="homeostat-check-") as made:
+    with _copy(checkpoint) as copy, TemporaryDirectory(prefix="homeostat-check-") as directory:
         repeated = _reopen_last_batch(copy)
-        query = _query(spark, copy, pipeline, Path(made))
+        query = _query(spark, copy, pipeline, Path(directory))
         try:
             query.start(Deadline.after(limit_s))
             return _verdict(query, repeated, limit_s)
@@ -53,27 +55,27 @@ def try_start(spark: SparkSession, checkpoint: Checkpoint, pipeline: Pipeline, l
 
 
 def open_batch_finished(spark: SparkSession, checkpoint: Checkpoint, pipeline: Pipeline, limit_s: float) -> None:
-    """Do the open batch for good, with the application's own sink, and nothing else."""
-    with TemporaryDirectory(prefix="homeostat-finish-") as made:
+    """Finish the open batch, and only that, with the application's own sink."""
+    with TemporaryDirectory(prefix="homeostat-finish-") as directory:
         query = ManagedQuery(
-            spark, pipeline.name, _builder(spark, pipeline, Path(made)), checkpoint.location, _values(pipeline)
+            spark, pipeline.name, _builder(spark, pipeline, Path(directory)), checkpoint.location, _values(pipeline)
         )
         try:
             query.finish_open_batch(Deadline.after(limit_s))
         except Exception as error:
-            raise HomeostatError(f"the open batch fails: {first_line(error)}", where=checkpoint.location) from error
+            raise HomeostatError(f"the open batch failed: {first_line(error)}", where=checkpoint.location) from error
         if checkpoint.batches().one_is_open:
-            raise HomeostatError("the open batch was not finished", where=checkpoint.location)
+            raise HomeostatError("the open batch did not finish", where=checkpoint.location)
 
 
 def _verdict(query: ManagedQuery, repeated: bool, limit_s: float) -> Verdict:
     done = query.batches()
     if done >= 0:
-        what = "that was open" if not repeated else "again"
-        return Verdict(True, done, f"it did batch {done} {what}, and {SINK} took its rows")
+        which = f"repeated batch {done}" if repeated else f"finished the open batch {done}"
+        return Verdict(True, done, f"the query {which} on a copy of the checkpoint")
     if query.active:
-        return Verdict(True, None, f"it runs, but did no batch within {limit_s:g} s: its state may not have been read")
-    return Verdict(False, None, "it ended by itself")
+        return Verdict(True, None, f"the query runs, but finished no batch within {limit_s:g} s to check its state")
+    return Verdict(False, None, "the query ended without an error")
 
 
 @contextmanager
@@ -83,7 +85,7 @@ def _copy(checkpoint: Checkpoint) -> Iterator[Checkpoint]:
     copy = Checkpoint(f"{checkpoint.location}.trial-{uuid4().hex[:8]}", files)
     try:
         for entry in files.walk(checkpoint.location):
-            with suppress(FileNotFoundError):  # too old to be kept: a query that runs removed it meanwhile
+            with suppress(FileNotFoundError):  # a running query deletes old files meanwhile
                 files.same(checkpoint.path(entry.name), copy.path(entry.name))
         yield copy
     finally:
@@ -92,7 +94,7 @@ def _copy(checkpoint: Checkpoint) -> Iterator[Checkpoint]:
 
 
 def _reopen_last_batch(copy: Checkpoint) -> bool:
-    """Whether there was need for it: an open batch is done anyway, and a repartitioning can only be done by Spark."""
+    """Returns whether it did. An open batch runs anyway, and only Spark itself can repeat a repartitioning."""
     batches = copy.batches()
     if batches.one_is_open or batches.finished < 0:
         return False
@@ -129,13 +131,13 @@ def _values(pipeline: Pipeline) -> Values:
 
 
 def _refuse_cleaning(writer: Any) -> None:
-    """A file source may be told to remove what a committed batch has read, be it on a copy or not."""
+    """Refuse a file source that deletes the files of finished batches: it would delete them for the copy, too."""
     leaves = writer._df._jdf.queryExecution().analyzed().collectLeaves().iterator()
     while leaves.hasNext():
         source = older_source(leaves.next())
         cleans = (source.option(_CLEANS) if source is not None else "") or "off"
         if cleans.lower() != "off":
             raise ConfigError(
-                f"its source has {_CLEANS} = {cleans}: a trial would remove files",
-                fix="leave the option out for the check",
+                f"the source sets {_CLEANS} = {cleans}: the check would delete files",
+                fix="remove the option for the check",
             )

@@ -1,4 +1,4 @@
-"""What a managed query does with its state while it is stopped: to other partitions, and back, and how long it took."""
+"""Moves the state of a stopped query to other partitions or back, and measures how long the query pauses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from homeostat.core.errors import HomeostatError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SAVEPOINTS = "loop-"  # those of a user are never removed
+SAVEPOINTS = "loop-"  # a user's savepoints have other names and are never deleted
 _BYTES = "rocksdbSstFileSize"
 
 
 class Move:
-    """One restart. `progress` is the last that the query reported before it: it tells how large the state is."""
+    """One restart. `progress` is the query's last report before it, which says how large the state is."""
 
     def __init__(self, spark: SparkSession, checkpoint: Checkpoint, progress: Mapping[str, Any] | None) -> None:
         self._spark, self._checkpoint = spark, checkpoint
@@ -42,7 +42,7 @@ class Move:
         self._phases_s |= self._done.phases_s
 
     def put_back(self) -> None:
-        """The state as it was, if no batch has begun since; otherwise it takes another rescale."""
+        """Restore the state if no batch has begun since. After that only another rescale can undo the move."""
         if self._done is None:
             return
         savepoint = savepoints.read(self._checkpoint, self._done.savepoint)
@@ -50,19 +50,19 @@ class Move:
             restore.restore(self._checkpoint, savepoint.name, keep=False)
 
     def settled(self) -> str:
-        """The query works: nothing will be put back any more. How long it paused, if its state was moved."""
+        """Call this when the query works. Returns how long it paused, if its state was moved."""
         if self._done is None:
             return ""
         pause = Pause(time.time(), *self._size, self._phases_s)
-        with suppress(OSError, HomeostatError):  # the query runs; what is noted for later is no reason to stop it
+        with suppress(OSError, HomeostatError):  # the query runs: a failed note must not stop it
             pause_times.record(self._checkpoint, pause)
             prune(self._checkpoint)
         parts = ", ".join(f"{name} {seconds:.1f}" for name, seconds in self._phases_s.items())
-        return f"it paused for {pause.seconds:.1f} s ({parts})"
+        return f"the query paused for {pause.seconds:.1f} s ({parts})"
 
 
 def finish(spark: SparkSession, checkpoint: Checkpoint) -> None:
-    """Whatever a crash has left half done; if that fails and was put back, the query goes on as it was."""
+    """Finish a move that a crash interrupted. If that fails and the state is restored, the query continues with it."""
     try:
         rescale.finish(spark, checkpoint)
     except rescale.RescaleError:
@@ -70,20 +70,20 @@ def finish(spark: SparkSession, checkpoint: Checkpoint) -> None:
             raise
 
 
-def foretold_s(checkpoint: Checkpoint, progress: Mapping[str, Any] | None) -> float:
-    """How long the query would pause for other state partitions."""
+def predicted_s(checkpoint: Checkpoint, progress: Mapping[str, Any] | None) -> float:
+    """How long the query would pause to change its state partitions."""
     return pause_times.predicted_s(*state_size(progress), pause_times.past_pauses(checkpoint))
 
 
 def prune(checkpoint: Checkpoint) -> None:
-    """Keep the loop's last savepoint, for a person to look at."""
-    ours = [each.name for each in savepoints.listed(checkpoint) if each.name.startswith(SAVEPOINTS)]
-    for name in ours[:-1]:
+    """Delete the loop's savepoints except the last one, which a person may want to inspect."""
+    names = [savepoint.name for savepoint in savepoints.listed(checkpoint) if savepoint.name.startswith(SAVEPOINTS)]
+    for name in names[:-1]:
         savepoints.delete(checkpoint, name)
 
 
 def state_size(progress: Mapping[str, Any] | None) -> tuple[int, int]:
-    """Rows and bytes, as far as the query tells."""
+    """Rows and bytes, as far as the query reports them."""
     operators = [] if progress is None else progress["stateOperators"]
     rows = sum(int(operator["numRowsTotal"]) for operator in operators)
     return rows, sum(int(operator["customMetrics"].get(_BYTES, 0)) for operator in operators)

@@ -1,4 +1,4 @@
-"""A Spark cluster of its own: a standalone master and workers as child processes on loopback."""
+"""A private Spark cluster: a standalone master and workers as child processes on loopback addresses."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 MASTER = "master"
 MASTER_HOST = "127.0.0.1"
-START_LIMIT_S = 120.0
+START_LIMIT_S = 120.0  # a master and four workers start in about 10 s on a quiet machine
 LOOK_AGAIN_S = 0.1
 ANSWER_LIMIT_S = 15.0  # the first request to a Spark UI can take seconds
 TAIL_LINES = 3
 INSTALL = "pip install 'homeostat[spark]'"
-# The daemons only pass messages: a small heap, and no compiler or collector threads to compete with the executors.
+# The daemons only pass messages. Without compiler and collector threads they do not compete with the executors.
 LIGHT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 LOGGING = """\
 rootLogger.level = info
@@ -44,14 +44,14 @@ appender.log.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 
 
 class ClusterError(HomeostatError):
-    """The cluster does not start, or a part of it has died."""
+    """The cluster did not start, or one of its processes died."""
 
 
 class EmbeddedCluster:
-    """One master and some workers, each worker on an address of its own so that hosts are distinct to Spark.
+    """One master and some workers. Each worker has its own address, so that Spark sees distinct hosts.
 
-    Cores and memory are what a worker declares, not what the machine has. Everything ends with `stop`, with the
-    context, and with the process that started it, even if that is killed.
+    A worker may declare more cores and memory than the machine has. All processes end with `stop`, at the end of the
+    `with` block, and with the process that started them, even if that is killed.
     """
 
     def __init__(self, directory: Path, *, workers: int = 4, cores: int = 4, memory_mb: int = 8192) -> None:
@@ -80,13 +80,13 @@ class EmbeddedCluster:
             self._start_master(environment)
             for host in self.worker_hosts:
                 self._start_worker(host, environment)
-            self._until(self._all_registered, "its workers did not register")
+            self._until(self._all_registered, "the workers did not register")
         except BaseException:
             self.stop()
             raise
 
     def stop(self) -> None:
-        """End everything and wait until it is gone. Safe to repeat."""
+        """End all processes and wait for that. Safe to repeat."""
         if self._keeper:
             self._keeper.close()
             self._keeper = None
@@ -102,14 +102,14 @@ class EmbeddedCluster:
         return state
 
     def _environment(self) -> dict[str, str]:
-        """The user's own Spark settings are about another cluster, so none of them reach this one."""
+        """Without the user's own Spark settings, which are for another cluster."""
         for host in (MASTER_HOST, *self.worker_hosts):
             _require_address(host)
         for part in ("logs", "work", "local", "conf"):
             (self.directory / part).mkdir(parents=True, exist_ok=True)
         (self.directory / "conf" / "log4j2.properties").write_text(LOGGING)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-        return kept | {
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+        return inherited | {
             "JAVA_HOME": str(find_java().home),
             "SPARK_HOME": str(spark_home()),
             "SPARK_CONF_DIR": str(self.directory / "conf"),
@@ -120,15 +120,17 @@ class EmbeddedCluster:
         }
 
     def _start_master(self, environment: Mapping[str, str]) -> None:
-        # Port 0 lets the system choose, so that no other process can take the port in between; the log tells which.
+        # With port 0 the system chooses a free port, and the log says which.
         self._start(
             MASTER,
             "org.apache.spark.deploy.master.Master",
             ["--host", MASTER_HOST, "--port", "0", "--webui-port", "0"],
             {**environment, "SPARK_LOCAL_IP": MASTER_HOST, "SPARK_PUBLIC_DNS": MASTER_HOST},
         )
-        self.master_url = self._until(lambda: self._found_in_log(r"master at (spark://\S+)"), "it did not start")
-        self.ui_url = self._until(lambda: self._found_in_log(r"MasterWebUI.* (http://\S+)"), "its page did not start")
+        self.master_url = self._until(lambda: self._logged(r"master at (spark://\S+)"), "the master did not start")
+        self.ui_url = self._until(
+            lambda: self._logged(r"MasterWebUI.* (http://\S+)"), "the master's web UI did not start"
+        )
 
     def _start_worker(self, host: str, environment: Mapping[str, str]) -> None:
         memory = f"{self.memory_mb}m"
@@ -147,16 +149,16 @@ class EmbeddedCluster:
         command = [str(spark_home() / "bin" / "spark-class"), spark_class, *arguments]
         self._keeper.start(name, command, environment=environment, directory=self.directory, log=log)
 
-    def _found_in_log(self, pattern: str) -> str:
-        found = re.search(pattern, _text(self.log(MASTER)))
-        return found[1] if found else ""
+    def _logged(self, pattern: str) -> str:
+        match = re.search(pattern, _text(self.log(MASTER)))
+        return match[1] if match else ""
 
     def _all_registered(self) -> bool:
         alive = {worker["host"] for worker in self.state()["workers"] if worker["state"] == "ALIVE"}
         return alive >= set(self.worker_hosts)
 
     def _until(self, condition: Callable[[], T], otherwise: str) -> T:
-        """Wait for a condition to be truthy; a process that dies or the time limit ends the waiting."""
+        """Wait until a condition is truthy. Raises if a process dies or the time is up."""
         deadline = time.monotonic() + START_LIMIT_S
         while not (value := condition()):
             self._require_alive()
@@ -172,36 +174,38 @@ class EmbeddedCluster:
         for name in (MASTER, *self.worker_hosts):
             code = self._keeper.code(name)
             if code is not None:
-                raise ClusterError(f"{name} ended with code {code}; {self._last_words(name)}", where="embedded cluster")
+                raise ClusterError(
+                    f"{name} exited with code {code}; {self._last_words(name)}", where="embedded cluster"
+                )
 
     def _last_words(self, name: str) -> str:
         log = self.log(name)
         tail = deque((line.strip() for line in _text(log).splitlines() if line.strip()), maxlen=TAIL_LINES)
-        return f"{log} ends with: {' / '.join(tail) or 'nothing'}"
+        return f"last lines of {log}: {' / '.join(tail) or 'none'}"
 
 
 def spark_home() -> Path:
-    """The Spark that belongs to the installed PySpark: inside its package, or the distribution it is a part of."""
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
+    """The Spark of the installed PySpark: inside its package, or the distribution that contains it."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise ConfigError("PySpark is not installed", fix=INSTALL)
-    package = Path(found.origin).parent
+    package = Path(spec.origin).parent
     for home in (package, package.parent.parent):
         if (home / "jars").is_dir():
             return home
-    raise ConfigError("the installed PySpark is a client without Spark itself", where=str(package), fix=INSTALL)
+    raise ConfigError("the installed PySpark is a client without Spark", where=str(package), fix=INSTALL)
 
 
 def _require_address(host: str) -> None:
-    """Linux has all of 127.0.0.0/8; elsewhere addresses beyond the first must be added by hand."""
+    """Linux has all of 127.0.0.0/8. On other systems you must add addresses other than 127.0.0.1 yourself."""
     try:
         with socket.create_server((host, 0)):
             pass
     except OSError as error:
         raise ConfigError(
-            f"the address {host} cannot be used here: {error.strerror}",
+            f"cannot use the address {host}: {error.strerror}",
             where="embedded cluster",
-            fix="name a cluster with --master",
+            fix="use an existing cluster with --master",
         ) from error
 
 

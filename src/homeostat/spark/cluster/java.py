@@ -1,4 +1,4 @@
-"""The Java that runs Spark: found, and checked for what Spark needs."""
+"""Finds a Java that can run Spark."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from homeostat.core.errors import ConfigError
 OLDEST_VERSION = 17
 NEEDED_MODULE = "jdk.incubator.vector"
 LOCAL_DIRECTORY = ".java"
-FIX = f"install OpenJDK {OLDEST_VERSION} or newer, on Debian and Ubuntu with `make setup`, or set JAVA_HOME to one"
-ANSWER_LIMIT_S = 60.0
+FIX = f"install OpenJDK {OLDEST_VERSION} or newer (`make setup` does on Debian and Ubuntu), or set JAVA_HOME to one"
+ANSWER_LIMIT_S = 60.0  # a JVM starts in a second; a busy machine takes many times as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Java:
 
 
 def find_java() -> Java:
-    """The first usable Java of JAVA_HOME, the PATH and the `.java` that `make setup` may have made."""
+    """The first usable Java of JAVA_HOME, the PATH and the directory `.java` that `make setup` may have created."""
     refusals = []
     for origin, home in _candidates():
         java, reason = _inspect(home)
         if java is not None:
             return java
         refusals.append(f"{origin} {home} {reason}")
-    raise ConfigError(f"Spark needs Java: {'; '.join(refusals) or 'none was found'}", fix=FIX)
+    raise ConfigError(f"Spark needs Java: {'; '.join(refusals) or 'none found'}", fix=FIX)
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
@@ -54,7 +54,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _inspect(home: Path) -> tuple[Java | None, str]:
-    """The Java at this place, or why it cannot be used."""
+    """The Java in this directory, or why Spark cannot use it."""
     command = home / "bin" / "java"
     try:
         version = _number(_answer(command, "-version"))
@@ -62,7 +62,7 @@ def _inspect(home: Path) -> tuple[Java | None, str]:
     except (OSError, subprocess.SubprocessError):
         return None, "does not run"
     if _major(version) < OLDEST_VERSION:
-        return None, f"is version {version or 'unknown'}, Spark needs {OLDEST_VERSION}"
+        return None, f"is version {version or 'unknown'}, Spark requires {OLDEST_VERSION} or newer"
     if NEEDED_MODULE not in modules:
         return None, f"lacks the module {NEEDED_MODULE}"
     return Java(home, version), ""
@@ -77,17 +77,17 @@ def _answer(command: Path, option: str) -> str:
 
 def _number(version_text: str) -> str:
     """Java before 9 called version 8 "1.8"."""
-    found = re.search(r'version "([^"]+)"', version_text)
-    return found[1].removeprefix("1.") if found else ""
+    match = re.search(r'version "([^"]+)"', version_text)
+    return match[1].removeprefix("1.") if match else ""
 
 
 def _major(version: str) -> int:
-    found = re.match(r"\d+", version)
-    return int(found[0]) if found else 0
+    match = re.match(r"\d+", version)
+    return int(match[0]) if match else 0
 
 
 def main() -> int:
-    """Print the home of the Java that would be used: for scripts."""
+    """Print the home directory of the Java to use, for scripts."""
     try:
         print(find_java().home)
     except ConfigError as error:

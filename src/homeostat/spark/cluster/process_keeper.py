@@ -1,9 +1,8 @@
-"""A small process that keeps other processes, and ends them all when whoever started it is gone.
+"""A small process that owns other processes, and ends them all when its parent is gone.
 
-It runs by its file, with the standard library alone, so that it starts at once. Its parent writes one JSON order a
-line; the end of that input, which also comes when the parent is killed, ends everything. On Linux every process that
-was started under it stays under it, whatever its own parent or process group, and if the keeper itself is killed the
-processes it started die with it.
+It runs as a script with the standard library only, so that it starts fast. Its parent writes one JSON order per line.
+When that input ends, also because the parent was killed, the keeper ends all processes. On Linux it adopts the
+descendants of its processes, whatever their parent or process group, and its processes die if the keeper is killed.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from pathlib import Path
 from threading import Condition, Thread
 from typing import Any
 
-GRACE_S = 5.0
+GRACE_S = 5.0  # a JVM needs a second or two to end by itself
 LOOK_AGAIN_S = 0.1
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 class Keeper:
-    """The parent's side: orders go out, reports about processes that ended come in."""
+    """The parent's side: sends orders, and receives reports about processes that started or ended."""
 
     def __init__(self) -> None:
         reports, reports_in = os.pipe()
@@ -38,7 +37,7 @@ class Keeper:
                 [sys.executable, "-I", __file__, str(reports_in)],
                 stdin=subprocess.PIPE,
                 pass_fds=(reports_in,),
-                start_new_session=True,  # an interrupt typed at the terminal is for the parent to act on
+                start_new_session=True,  # the parent handles an interrupt from the terminal
                 text=True,
             )
         finally:
@@ -63,7 +62,7 @@ class Keeper:
         directory: Path | None = None,
         log: Path | None = None,
     ) -> int:
-        """Start a process under a name and return its pid; without a log it writes where the parent writes."""
+        """Start a process under a name and return its pid. Without a log its output goes where the parent's goes."""
         with self._changed:
             self._pids.pop(name, None)
             self._codes.pop(name, None)
@@ -77,28 +76,28 @@ class Keeper:
         with self._changed:
             self._changed.wait_for(lambda: name in self._pids or name in self._codes or self._gone)
             if name not in self._pids:
-                raise OSError(f"{command[0]} could not be started")
+                raise OSError(f"could not start {command[0]}")
             return self._pids[name]
 
     def code(self, name: str) -> int | None:
-        """How the process ended (minus the signal's number if one ended it); None while it runs."""
+        """The exit code of the process, or minus the number of the signal that ended it; None while it runs."""
         with self._changed:
             return self._codes.get(name, -signal.SIGKILL if self._gone else None)
 
     def wait(self, name: str, timeout_s: float | None = None) -> int | None:
-        """Wait for the process to end; None if it runs on after the time limit."""
+        """Wait for the process to end. Returns None if it still runs after the time limit."""
         with self._changed:
             self._changed.wait_for(lambda: name in self._codes or self._gone, timeout_s)
         return self.code(name)
 
     def end(self, name: str) -> None:
-        """End the process and all it started, and wait until that is so."""
+        """End the process and all of its descendants, and wait for that."""
         if self.code(name) is None:
             self._order(end=name)
             self.wait(name)
 
     def close(self) -> None:
-        """End everything. Safe to repeat."""
+        """End all processes. Safe to repeat."""
         with suppress(BrokenPipeError):
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -126,7 +125,7 @@ class Keeper:
 
 
 class _Household:
-    """The keeper's side: its children by name, and everything that descends from them."""
+    """The keeper's side: its children by name, and all of their descendants."""
 
     def __init__(self, reports: int) -> None:
         self._reports = reports
@@ -139,7 +138,7 @@ class _Household:
             self.end_trees([pid for pid, child in self._children.items() if child == name])
 
     def reap(self) -> None:
-        """Take note of every child that ended, adopted ones included."""
+        """Collect and report every child that ended, including adopted ones."""
         with suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -152,7 +151,7 @@ class _Household:
         self.end_trees(_tree([os.getpid()]) - {os.getpid()})
 
     def end_trees(self, roots: Iterable[int]) -> None:
-        """First ask, then kill; a process that was stopped must be continued to hear the question."""
+        """Send SIGTERM, and SIGKILL after a while. A stopped process must be continued to receive SIGTERM."""
         doomed = _tree(roots)
         for pid in doomed:
             send_signal(pid, signal.SIGTERM)
@@ -168,11 +167,11 @@ class _Household:
             self.reap()
             doomed = _tree(doomed)
             time.sleep(LOOK_AGAIN_S / 5)
-        self.reap()  # of those that ended since the last look, the end is to be told as well
+        self.reap()  # report those that ended since the last call
         return doomed
 
     def _start(self, name: str, order: Mapping[str, Any]) -> None:
-        log = open(order["log"], "ab") if order["log"] else None  # noqa: SIM115 (the child holds it on)
+        log = open(order["log"], "ab") if order["log"] else None  # noqa: SIM115 (the child keeps it open)
         try:
             child = subprocess.Popen(
                 order["command"],
@@ -200,20 +199,20 @@ class _Household:
 
 
 def _tree(roots: Iterable[int]) -> set[int]:
-    """These processes and all their descendants, as far as they live."""
+    """These processes and all their descendants that are alive."""
     children: dict[int, list[int]] = {}
     alive = set()
     for pid, parent in _processes():
         alive.add(pid)
         children.setdefault(parent, []).append(pid)
-    found: set[int] = set()
+    tree: set[int] = set()
     left = [pid for pid in roots if pid in alive]
     while left:
         pid = left.pop()
-        if pid not in found:
-            found.add(pid)
+        if pid not in tree:
+            tree.add(pid)
             left += children.get(pid, ())
-    return found
+    return tree
 
 
 def _processes() -> Iterable[tuple[int, int]]:
@@ -248,7 +247,7 @@ def _die_with_parent() -> None:
 
 
 def _keep(reports: int) -> None:
-    """Follow the orders until they end, or until a signal asks to stop."""
+    """Follow the orders until the input ends or a signal arrives."""
     household = _Household(reports)
     wake, woken = os.pipe()
     os.set_blocking(woken, False)

@@ -1,4 +1,4 @@
-"""The Spark session that a regulated application runs in."""
+"""The Spark session of a managed application."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 FOREVER = "2147483s"
-# Stopping a query in the middle of a Python sink, Spark matches the sink's traceback with an expression that recurses
-# once a character: with the usual stack the query's thread dies of it.
+# If you stop a query in the middle of a Python sink, Spark matches the sink's traceback with a regular expression that
+# recurses once per character. With the default stack size the query's thread dies.
 DEEP_STACK = "-Xss16m"
-# Many young processes share this machine: quick compilation makes each of them warm with half of the CPU.
+# Many short-lived JVMs share this machine: quick compilation warms each of them up with half of the CPU.
 QUICK_TO_WARM = "-XX:TieredStopAtLevel=1"
 LIGHT_COLLECTOR = "-XX:+UseSerialGC"
 DRIVER_LOGGING = """\
@@ -53,7 +53,7 @@ def spark_conf(
     event_log: Path | None = None,
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Everything Spark is told; `extra` has the last word. Logs and scratch files go below `directory`."""
+    """All settings for Spark; `extra` overrides the others. Logs and scratch files go below `directory`."""
     directory = directory.resolve()
     conf = {"spark.master": master, "spark.app.name": app_name, **_general(directory), **_logging(master, directory)}
     conf |= _python(master)
@@ -63,7 +63,7 @@ def spark_conf(
         conf |= _steerable_executors(executors, executor_cores, executor_memory)
     if event_log is not None:
         event_log.mkdir(parents=True, exist_ok=True)
-        # Plain text, so that a log that is cut off can be read up to the cut.
+        # Uncompressed, so that a truncated log is readable up to the cut.
         conf |= {
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": event_log.resolve().as_uri(),
@@ -73,12 +73,12 @@ def spark_conf(
 
 
 def build_session(conf: Mapping[str, str]) -> SparkSession:
-    """Start Spark's own process with this configuration; there is one session a process."""
+    """Start Spark with these settings. A process has one session."""
     from pyspark.sql import SparkSession
 
     os.environ["JAVA_HOME"] = str(find_java().home)
-    os.environ["SPARK_HOME"] = str(spark_home())  # one left over from another installation would not fit
-    os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]  # the conf itself only counts under spark-submit
+    os.environ["SPARK_HOME"] = str(spark_home())  # a value of another installation would not match
+    os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]  # Spark reads the setting only under spark-submit
     if conf.get("spark.driver.host") == MASTER_HOST:
         os.environ["SPARK_LOCAL_IP"] = MASTER_HOST  # the only way to bind Spark's pages to loopback
     builder = SparkSession.builder
@@ -93,7 +93,7 @@ def _general(directory: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": (directory / "warehouse").as_uri(),
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         "spark.sql.streaming.numRecentProgressUpdates": "200",
-        # The sensors read a batch soon after it ended; what is older only costs the driver memory.
+        # The sensors read a batch soon after it ended. Older ones only cost the driver memory.
         "spark.ui.retainedJobs": "300",
         "spark.ui.retainedStages": "600",
         "spark.ui.retainedTasks": "20000",
@@ -101,9 +101,9 @@ def _general(directory: Path) -> dict[str, str]:
         "spark.sql.ui.retainedExecutions": "100",
         "spark.ui.port": "0",
         "spark.ui.showConsoleProgress": "false",
-        # Rows of an uneven source that are dealt to all executors would be read where most of them were written.
+        # With locality, the rows of an uneven source would be read where most were written, not on all executors.
         "spark.shuffle.reduceLocality.enabled": "false",
-        # An executor that is gone without a word is noticed within half a minute, not two.
+        # Notice a lost executor within half a minute instead of two.
         "spark.executor.heartbeatInterval": "2s",
         "spark.storage.blockManagerHeartbeatTimeoutMs": "30000",
         "spark.network.timeoutInterval": "5s",
@@ -111,13 +111,13 @@ def _general(directory: Path) -> dict[str, str]:
 
 
 def _python(master: str) -> dict[str, str]:
-    """Executors on this machine use this Python; elsewhere the user may know of another."""
+    """Executors on this machine use this Python. On other machines PYSPARK_PYTHON may name another one."""
     on_executors = sys.executable if _on_this_machine(master) else os.environ.get("PYSPARK_PYTHON", sys.executable)
     return {"spark.pyspark.python": on_executors, "spark.pyspark.driver.python": sys.executable}
 
 
 def _steerable_executors(executors: int, cores: int, memory: str) -> dict[str, str]:
-    """Dynamic allocation must be on for executors to be added and removed live, but must not act by itself."""
+    """Spark adds and removes executors at run time only with dynamic allocation on. It must not act by itself."""
     return {
         "spark.executor.cores": str(cores),
         "spark.executor.memory": memory,
@@ -140,11 +140,11 @@ def _loopback(directory: Path) -> dict[str, str]:
 
 
 def _logging(master: str, directory: Path) -> dict[str, str]:
-    """The driver logs into a file: its standard error belongs to the application."""
+    """The driver logs to a file, because its standard error belongs to the application."""
     files = directory / "conf"
     logs = directory / "logs"
-    for made in (files, logs, directory / "local"):
-        made.mkdir(parents=True, exist_ok=True)
+    for path in (files, logs, directory / "local"):
+        path.mkdir(parents=True, exist_ok=True)
     driver, executor = files / "driver-log4j2.properties", files / "executor-log4j2.properties"
     driver.write_text(DRIVER_LOGGING.format(log=logs / "driver.log"))
     small_cluster = _on_this_machine(master) and not _local(master)
@@ -158,7 +158,7 @@ def _logging(master: str, directory: Path) -> dict[str, str]:
 
 
 def _local(master: str) -> bool:
-    """One process that is driver and executor at once."""
+    """Driver and executor are one process."""
     return master == "local" or master.startswith("local[")
 
 

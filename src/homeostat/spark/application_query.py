@@ -1,0 +1,181 @@
+"""One query of an application: its pipeline, the query that runs, and the engine through which its manager acts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from homeostat.core.configuration import (
+    ROWS_PER_TRIGGER,
+    SOURCE_PARTITIONS,
+    STATE_PARTITIONS,
+    TRIGGER_S,
+    Knob,
+    Value,
+)
+from homeostat.core.errors import ConfigError
+from homeostat.core.events import Event
+from homeostat.core.observation import Balance
+from homeostat.spark.act.admission import default_rows, report_bound, written_values
+from homeostat.spark.act.deadline import Deadline
+from homeostat.spark.act.managed_query import ManagedQuery
+from homeostat.spark.pipeline import (
+    DEFAULT_TRIGGER_S,
+    Context,
+    Pipeline,
+    built,
+    running_trigger_s,
+    written_trigger_s,
+)
+from homeostat.spark.sense.declared_steps import NO_STEPS
+from homeostat.spark.sense.key_balance import read_balance
+from homeostat.spark.sense.query_handle import QueryHandle, handle_of
+from homeostat.spark.sense.source_formats import LiveBound, format_of, reset_live_bounds
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from homeostat.spark.engine import QueryEngine
+
+# Spark's own default of 200 makes tasks of milliseconds on a small cluster. Eight keep a handful of executors busy.
+DEFAULT_STATE_PARTITIONS = 8
+
+
+class ApplicationQuery:
+    """`values` are the knobs of an earlier run of the application; they replace the pipeline's own."""
+
+    def __init__(self, pipeline: Pipeline, directory: Path, values: Mapping[Knob, Value]) -> None:
+        self.pipeline = pipeline
+        self.engine: QueryEngine | None = None
+        self._directory, self._earlier_values = directory, dict(values)
+        self._managed: ManagedQuery | None = None
+        self._context: Context | None = None
+        self._handle: QueryHandle | None = None
+
+    @property
+    def name(self) -> str:
+        return self.pipeline.name
+
+    @property
+    def managed(self) -> ManagedQuery:
+        assert self._managed is not None, "open the application first"
+        return self._managed
+
+    @property
+    def control(self) -> Path:
+        """The file through which the number of rows per batch changes while the query runs."""
+        return self._directory / "control" / f"{self.name}.json"
+
+    def attach(self, spark: SparkSession, query: StreamingQuery) -> None:
+        """Use a query that somebody else started. It is never restarted."""
+        managed = ManagedQuery.attached(spark, query, self.name)
+        trigger_s = running_trigger_s(query)
+        managed.values = {} if math.isnan(trigger_s) else {Knob(TRIGGER_S, self.name): trigger_s}
+        report_bound(managed)
+        self._managed = managed
+
+    def open(self, spark: SparkSession) -> None:
+        """Prepare the query in this session, unless it is attached."""
+        if self._managed is not None:
+            return
+        self.control.parent.mkdir(parents=True, exist_ok=True)
+        reset_live_bounds(self.control)
+        checkpoint = self._directory / "checkpoints" / self.name
+
+        def build(values: Mapping[Knob, Value]) -> Any:
+            return self._build(spark, values)
+
+        values = {**first_values(self.pipeline), **self._earlier_values}
+        self._managed = ManagedQuery(spark, self.name, build, checkpoint, values, admit=self._admit)
+
+    def start(self, deadline: Deadline) -> None:
+        """Start it, and find out which knobs it really has. Does nothing if it is attached."""
+        query = self.managed
+        if not query.restartable:
+            return
+        query.start(deadline)
+        assert self._context is not None
+        query.values = self._without_useless({**query.values, **self._context.asked})
+        report_bound(query)
+        if not self._live_bounds():
+            query.listens = False
+
+    def handle(self) -> QueryHandle | None:
+        """What the sensors need of the current run; None before the first one."""
+        query = self.managed.query
+        if query is None:
+            return self._handle
+        if self._handle is None or self._handle.run_id != str(query.runId):
+            trigger_s = float(self.managed.values.get(Knob(TRIGGER_S, self.name), math.nan))
+            steps = NO_STEPS if self._context is None else self._context.steps
+            self._handle = handle_of(query, self.name, trigger_s, steps)
+        return self._handle
+
+    def is_run(self, run_id: str) -> bool:
+        return self._handle is not None and self._handle.run_id == run_id
+
+    def balance(self, spark: SparkSession) -> Balance | None:
+        """How evenly its state is spread over the partitions; None if it has no state."""
+        return read_balance(spark, self.managed.checkpoint) if self.managed.stateful else None
+
+    def put(self, event: Event) -> None:
+        """Hand an event to its manager, if it has one."""
+        if self.engine is not None:
+            self.engine.put(event)
+
+    def _build(self, spark: SparkSession, values: Mapping[Knob, Value]) -> Any:
+        context = Context(spark, self.name, values, self._directory, self.control)
+        writer = built(self.pipeline, context)
+        written = written_values(self.pipeline, written_trigger_s(writer), values)
+        if any(values.get(knob, value) != value for knob, value in written.items()):
+            context = Context(spark, self.name, {**values, **written}, self._directory, self.control)
+            writer = built(self.pipeline, context)
+        context.asked.update(written)
+        self._context = context
+        return writer
+
+    def _admit(self, rows: int) -> None:
+        for bound in self._live_bounds():
+            bound.change(self.control, rows)
+
+    def _live_bounds(self) -> list[LiveBound]:
+        assert self._context is not None
+        bounds = [format_of(name).live_bound for name in self._context.formats]
+        return [bound for bound in bounds if bound is not None]
+
+    def _without_useless(self, values: Mapping[Knob, Value]) -> dict[Knob, Value]:
+        """Without the knobs that its sources do not have, and without state partitions if it has no state."""
+        assert self._context is not None
+        formats = [format_of(name) for name in self._context.formats]
+        useless = set()
+        if not any(source_format.bound_option for source_format in formats):
+            useless.add(ROWS_PER_TRIGGER)
+        if not any(source_format.partitions_option for source_format in formats):
+            useless.add(SOURCE_PARTITIONS)
+        if not self.managed.checkpoint.has_state():
+            useless.add(STATE_PARTITIONS)
+        return {knob: value for knob, value in values.items() if knob.kind not in useless}
+
+
+def attached_pipeline(query: StreamingQuery, **fields: Any) -> Pipeline:
+    """A pipeline that stands for a running query, and cannot be built."""
+    return Pipeline(query.name or str(query.id)[:8], _cannot_build, **fields)
+
+
+def first_values(pipeline: Pipeline) -> dict[Knob, Value]:
+    """The values that a pipeline starts with if no earlier run chose others."""
+    name, start = pipeline.name, pipeline.start
+    trigger_s = DEFAULT_TRIGGER_S if pipeline.trigger_s is None else pipeline.trigger_s
+    trigger = {} if pipeline.trigger_s is None else {Knob(TRIGGER_S, name): pipeline.trigger_s}
+    return trigger | {
+        Knob(STATE_PARTITIONS, name): start.get(STATE_PARTITIONS, DEFAULT_STATE_PARTITIONS),
+        Knob(SOURCE_PARTITIONS, name): start.get(SOURCE_PARTITIONS, DEFAULT_STATE_PARTITIONS),
+        Knob(ROWS_PER_TRIGGER, name): start.get(ROWS_PER_TRIGGER, default_rows(pipeline, trigger_s)),
+    }
+
+
+def _cannot_build(context: Context) -> Any:
+    raise ConfigError("attached queries cannot be restarted")
