@@ -60,7 +60,7 @@ def test_another_state_does_not_fit(
 ) -> None:
     ran = homeostat("state", "check", checkpoint_of("counts"), app(OTHER_KEY))
     assert ran.code == 3
-    assert ran.out.startswith("the query does not start: its checkpoint")
+    assert ran.out.startswith("the query does not start: the checkpoint")
     assert "belongs to another query" in ran.out
 
 
@@ -69,7 +69,7 @@ def test_a_source_that_would_lose_files_is_not_tried(
 ) -> None:
     ran = homeostat("state", "check", checkpoint_of("counts"), app(options='.option("cleanSource", "delete")'))
     assert ran.code == 3
-    assert "its source has cleanSource = delete: a trial would remove files" in ran.out
+    assert "the source sets cleanSource = delete: the check would delete files" in ran.out
 
 
 def test_a_state_is_saved_rescaled_and_put_back(homeostat: Homeostat, checkpoint_of: CheckpointOf) -> None:

@@ -97,7 +97,10 @@ def test_a_port_that_answers_but_is_no_master(homeostat: Homeostat, app: Path) -
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         master = f"spark://127.0.0.1:{server.server_port}"
-        refused(homeostat("run", app, "--master", master), f"--master {master}: what answers there is no master")
+        refused(
+            homeostat("run", app, "--master", master),
+            f"--master {master}: the process that answers there is not a Spark master",
+        )
         server.shutdown()
         thread.join()
     assert not (app.parent / ".homeostat").exists()

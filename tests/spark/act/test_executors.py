@@ -10,13 +10,13 @@ import pytest
 
 from homeostat.spark.act.deadline import Deadline
 from homeostat.spark.act.executors import (
-    ExecutorInfo,
     Executors,
     ExecutorsError,
     at_once,
     hosts_to_avoid,
     whom_to_retire,
 )
+from homeostat.spark.act.scheduler import ExecutorInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +71,7 @@ def run_a_job(spark: SparkSession, tasks: int) -> None:
 
 
 def test_spark_itself_no_longer_allocates(executors: Executors) -> None:
-    assert not executors._spark_allocates()
+    assert not executors.scheduler.allocates()
 
 
 def test_up_and_down_and_the_number_stays(executors: Executors, spark: SparkSession) -> None:
@@ -97,7 +97,7 @@ def test_a_drained_executor_gets_no_more_tasks_but_stays_until_it_is_quiet(
     asked: list[frozenset[str]] = []
 
     def quiet() -> bool:
-        asked.append(executors._registered())
+        asked.append(executors.scheduler.registered())
         if len(asked) < 3:
             run_a_job(spark, tasks=2)
         return len(asked) >= 3
@@ -115,7 +115,7 @@ def test_a_replaced_executor_makes_way_for_one_elsewhere(executors: Executors) -
     drained_at: list[frozenset[str]] = []
 
     def batch_ends() -> Callable[[], bool]:
-        drained_at.append(executors._registered() - executors.ids())
+        drained_at.append(executors.scheduler.registered() - executors.ids())
         return lambda: True
 
     remark = executors.replace([slow.id], batch_ends, Deadline.after(LIMIT_S), full=False)
@@ -125,7 +125,7 @@ def test_a_replaced_executor_makes_way_for_one_elsewhere(executors: Executors) -
     executors.see_them_gone()
     executors.trim(at_once, Deadline.after(LIMIT_S))
     now = executors.alive()
-    assert executors._registered() == executors.ids()
+    assert executors.scheduler.registered() == executors.ids()
     assert remark == ""
     assert slow.id in executors.retired
     assert slow.id not in executors.ids()

@@ -23,9 +23,10 @@ from homeostat.core.errors import ConfigError
 from homeostat.lab import ledger, source
 from homeostat.lab.load_profile import Profile
 from homeostat.sim.scenario.spec import WorkloadSpec
-from homeostat.spark.act import managed_query
+from homeostat.spark.act import query_launcher
 from homeostat.spark.act.deadline import Deadline
-from homeostat.spark.act.managed_query import ManagedQuery, QueryError
+from homeostat.spark.act.managed_query import ManagedQuery
+from homeostat.spark.act.query_errors import QueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,7 +116,7 @@ def test_all_values_change_in_one_restart(words: Words, wait_until: WaitUntil) -
 
 def test_what_cannot_be_built_is_never_stopped_for(words: Words) -> None:
     before, values = words.query.query, words.query.values
-    with pytest.raises(QueryError, match="words: it cannot be built with these values: there is no such partition"):
+    with pytest.raises(QueryError, match="words: cannot build the query with these values: there is no such partition"):
         words.query.restart({SOURCE: CANNOT_BE_BUILT}, limit())
     assert words.query.query is before
     assert words.query.active
@@ -124,7 +125,7 @@ def test_what_cannot_be_built_is_never_stopped_for(words: Words) -> None:
 
 def test_what_does_not_come_up_is_taken_back(words: Words, wait_until: WaitUntil) -> None:
     values = words.query.values
-    with pytest.raises(QueryError, match=r"the sink is broken.*; it runs as before"):
+    with pytest.raises(QueryError, match=r"the sink is broken.*; the query runs with its old values again"):
         words.query.restart({STATE: 2, SOURCE: CANNOT_RUN}, limit())
     assert words.query.values == values
     assert words.query.active
@@ -134,7 +135,7 @@ def test_what_does_not_come_up_is_taken_back(words: Words, wait_until: WaitUntil
 
 def test_what_never_starts_leaves_the_state_as_it_was(words: Words) -> None:
     values, never = words.query.values, 7
-    with pytest.raises(QueryError, match=r"no such sink.*; it runs as before"):
+    with pytest.raises(QueryError, match=r"no such sink.*; the query runs with its old values again"):
         words.query.restart({STATE: never, SOURCE: CANNOT_START}, limit())
     assert words.query.values == values
     at = words.query.checkpoint
@@ -154,7 +155,7 @@ def test_a_failed_query_starts_again(words: Words, wait_until: WaitUntil) -> Non
     wait_until(back, "the query is back")
     said = [report for report in reports if report]
     assert len(said) == 1
-    assert said[0].startswith("it failed and starts again in 1 s: ")
+    assert said[0].startswith("the query failed and restarts in 1 s: ")
     assert "the sink is broken" in said[0]
     assert not words.differences()
 
@@ -162,11 +163,13 @@ def test_a_failed_query_starts_again(words: Words, wait_until: WaitUntil) -> Non
 def test_a_query_that_does_not_stop_is_back_as_soon_as_it_does(
     words: Words, wait_until: WaitUntil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(managed_query, "_STOP_S", 2.0)
+    monkeypatch.setattr(query_launcher, "STOP_S", 2.0)
     values, before = words.query.values, words.query.query
     words.hung.touch()
     wait_until(lambda: words.hangs, "a batch hangs in the sink")
-    with pytest.raises(QueryError, match=r"words: it does not stop: .*; as before it failed and starts again in"):
+    with pytest.raises(
+        QueryError, match=r"words: the query did not stop: .*; with its old values the query failed and restarts in"
+    ):
         words.query.restart({SOURCE: 2}, limit())
     words.hung.unlink()
 
@@ -212,7 +215,7 @@ def test_a_checkpoint_of_another_query_is_one_clear_line(words: Words, tmp_path:
         return frame.writeStream.outputMode("append").format("noop")
 
     other = ManagedQuery(words.spark, "other", distinct, tmp_path / "checkpoint", words.query.values)
-    with pytest.raises(ConfigError, match=r"query other: its checkpoint .* belongs to another query") as raised:
+    with pytest.raises(ConfigError, match=r"query other: the checkpoint .* belongs to another query") as raised:
         other.start(limit())
     assert "\n" not in raised.value.line
     assert not other.active
@@ -225,6 +228,6 @@ def test_a_query_that_was_handed_over_is_not_restarted(words: Words) -> None:
     handed_over = ManagedQuery.attached(words.spark, running)
     assert handed_over.name == "words"
     assert not handed_over.restartable
-    with pytest.raises(QueryError, match="handed over running"):
+    with pytest.raises(QueryError, match="attached queries cannot be restarted"):
         handed_over.restart({STATE: 2}, limit())
     assert running.isActive

@@ -122,7 +122,7 @@ def test_a_worker_that_dies_is_told_in_one_line(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, workers=1, memory_mb=0)
     with pytest.raises(ClusterError) as caught:
         cluster.start()
-    assert caught.value.line.startswith("embedded cluster: 127.0.0.2 ended with code 1; ")
+    assert caught.value.line.startswith("embedded cluster: 127.0.0.2 exited with code 1; ")
     assert str(cluster.log("127.0.0.2")) in caught.value.line
     assert "\n" not in caught.value.line
     assert not [
@@ -133,7 +133,7 @@ def test_a_worker_that_dies_is_told_in_one_line(tmp_path: Path) -> None:
 def test_an_address_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, workers=1)
     cluster.worker_hosts = ("192.0.2.1",)
-    with pytest.raises(ConfigError, match=r"the address 192\.0\.2\.1 cannot be used here: .* \(name a cluster"):
+    with pytest.raises(ConfigError, match=r"cannot use the address 192\.0\.2\.1: .* \(use an existing cluster"):
         cluster.start()
 
 

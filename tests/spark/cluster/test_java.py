@@ -64,15 +64,15 @@ def test_an_unusable_one_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_without_any_java_one_line_says_what_to_do() -> None:
     with pytest.raises(ConfigError) as caught:
         java.find_java()
-    assert caught.value.line == f"Spark needs Java: none was found ({java.FIX})"
+    assert caught.value.line == f"Spark needs Java: none found ({java.FIX})"
     assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize(
     ("version", "modules", "reason"),
     [
-        ("1.8.0_402", ALL_MODULES, "is version 8.0_402, Spark needs 17"),
-        ("11.0.22", ALL_MODULES, "is version 11.0.22, Spark needs 17"),
+        ("1.8.0_402", ALL_MODULES, "is version 8.0_402, Spark requires 17 or newer"),
+        ("11.0.22", ALL_MODULES, "is version 11.0.22, Spark requires 17 or newer"),
         ("17.0.15", "java.base@17", "lacks the module jdk.incubator.vector"),
     ],
 )

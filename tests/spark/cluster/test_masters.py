@@ -65,23 +65,23 @@ def test_a_real_master_is_one_and_its_workers_are_none(cluster: EmbeddedCluster)
     assert len(workers) == 3
     for worker in workers:
         reason = why_no_master(f"{worker['host']}:{worker['port']}")
-        assert reason == "a process of Spark answers there, but it is no master"
+        assert reason == "a Spark process answers there, but it is not a master"
     # The question was understood: whoever runs that master finds no complaint in its log.
     assert "InvalidClassException" not in cluster.log(MASTER).read_text()
 
 
 def test_a_web_server_is_told_from_a_master() -> None:
     with web_server() as place:
-        assert why_no_master(place) == "what answers there is no master of Spark"
+        assert why_no_master(place) == "the process that answers there is not a Spark master"
         with pytest.raises(ConfigError) as refused:
             require_master(f"spark://127.0.0.1:1,{place}")
-    line = f"--master spark://127.0.0.1:1,{place}: what answers there is no master of Spark"
-    assert refused.value.line == f"{line} (write spark://host:7077, or leave --master out)"
+    line = f"--master spark://127.0.0.1:1,{place}: the process that answers there is not a Spark master"
+    assert refused.value.line == f"{line} (write spark://host:7077, or omit --master)"
 
 
 def test_who_says_nothing_is_given_up_after_the_time_limit() -> None:
     with listener(b"", keep_open=True) as place:
-        assert "is no master of Spark: it says nothing within 0.3 s" in why_no_master(place, SHORT_S)
+        assert "is not a Spark master: no answer within 0.3 s" in why_no_master(place, SHORT_S)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_who_says_nothing_is_given_up_after_the_time_limit() -> None:
 )
 def test_what_speaks_another_language_is_no_master(said: bytes, keep_open: bool) -> None:
     with listener(said, keep_open=keep_open) as place:
-        assert why_no_master(place, SHORT_S) == "what answers there is no master of Spark"
+        assert why_no_master(place, SHORT_S) == "the process that answers there is not a Spark master"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ import sys, time
 from pathlib import Path
 from homeostat.spark.cluster.process_keeper import Keeper
 keeper = Keeper()
-print(process_keeper.pid, process_keeper.start("sleeper", ["sleep", "600"]), flush=True)
+print(keeper.pid, keeper.start("sleeper", ["sleep", "600"]), flush=True)
 time.sleep(600)
 """
 
@@ -65,7 +65,7 @@ def test_a_process_ended_by_a_signal_has_a_negative_code(kept: Keeper) -> None:
 
 
 def test_a_program_that_does_not_exist_is_an_error(kept: Keeper) -> None:
-    with pytest.raises(OSError, match="/no/such/program could not be started"):
+    with pytest.raises(OSError, match="could not start /no/such/program"):
         kept.start("nobody", ["/no/such/program"])
     assert kept.code("nobody") == 127
 
