@@ -14,7 +14,7 @@ from homeostat.lab.faults import executor_processes
 from homeostat.lab.source_control import ControlFile
 from homeostat.runtime.launch import LEASE
 from homeostat.store.sqlite import SqliteStore
-from homeostat.views.timeline import Deed, Timeline
+from homeostat.views.timeline import TakenAction, Timeline
 from support.demonstrations import PLAN, QUIET, SHORT, timeline
 
 
@@ -26,8 +26,8 @@ def test_the_plan_knows_its_load_and_says_what_changes() -> None:
     ]
 
 
-def deed(kind: str, at_s: float, verdict: str = "helped") -> Deed:
-    return Deed("a-1", at_s, kind, kind, "cause", 9.0, verdict)
+def deed(kind: str, at_s: float, verdict: str = "helped") -> TakenAction:
+    return TakenAction("a-1", at_s, kind, kind, "cause", 9.0, verdict)
 
 
 def times(plan: Plan) -> tuple[float, ...]:
@@ -52,7 +52,7 @@ def times(plan: Plan) -> tuple[float, ...]:
     ],
 )
 def test_what_is_next_comes_as_soon_as_the_answer_to_what_came_before_has_been_judged(
-    deeds: tuple[Deed, ...], now_s: float, then: tuple[float, ...]
+    deeds: tuple[TakenAction, ...], now_s: float, then: tuple[float, ...]
 ) -> None:
     assert times(PLAN.hastened(deeds, now_s)) == then
 

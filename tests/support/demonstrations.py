@@ -9,7 +9,7 @@ from pathlib import Path
 from homeostat.cli.demo_display import Silent
 from homeostat.core.records import Record
 from homeostat.lab.demonstration import REGULATED, Performance, Plan
-from homeostat.views.timeline import Change, Deed, Point, Timeline
+from homeostat.views.timeline import Change, Point, TakenAction, Timeline
 
 PLAN = Plan(load=((0.0, 1000.0), (45.0, 2000.0), (160.0, 600.0)), slow_at_s=105.0, duration_s=210.0)
 
@@ -41,8 +41,8 @@ def performance(home: Path) -> Performance:
 def timeline(title: str = "regulated by Homeostat", *, differences: tuple[str, ...] = ()) -> Timeline:
     points = tuple(point(2.0 * n, 30_000 if 46 <= 2 * n < 60 else 1000, 2 + (2 * n > 50)) for n in range(1, 106))
     deeds = (
-        Deed("a-1", 47.0, "scale-up", "scale-up: executors.app = 4", "under-provisioned", 9.0, "helped"),
-        Deed("a-2", 190.0, "scale-down", "scale-down: executors.app = 1", "over-provisioned", None, ""),
+        TakenAction("a-1", 47.0, "scale-up", "scale-up: executors.app = 4", "under-provisioned", 9.0, "helped"),
+        TakenAction("a-2", 190.0, "scale-down", "scale-down: executors.app = 1", "over-provisioned", None, ""),
     )
     changes = (*PLAN.load_changes[:1], Change(105.0, "executor 0 becomes 4 times slower"), *PLAN.load_changes[1:])
     return Timeline("demo", title, 210.0, PLAN.load, points, changes, deeds, 290_000, differences)

@@ -16,7 +16,7 @@ from homeostat.core.record_json import JSON
 from homeostat.core.records import Record
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.app import Dashboard
-from homeostat.web.connections import Patient
+from homeostat.web.connections import IdleClosingProtocol
 from homeostat.web.reader import Reader
 from homeostat.web.security import Person, Tokens
 
@@ -39,7 +39,12 @@ class Served(NamedTuple):
 def serving(log: Path, *, local: bool = True) -> Iterator[Served]:
     dashboard = Dashboard(Reader(log), TOKENS, local=local)
     config = uvicorn.Config(
-        dashboard.application(), port=0, log_level="warning", http=Patient, ws="none", timeout_graceful_shutdown=1
+        dashboard.application(),
+        port=0,
+        log_level="warning",
+        http=IdleClosingProtocol,
+        ws="none",
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

@@ -9,7 +9,7 @@ import pytest
 
 from homeostat.core.record_json import JSON
 from homeostat.core.records import Record
-from homeostat.views.timeline import Change, Point, Timeline, behind, deeds_of, point_of
+from homeostat.views.timeline import Change, Point, Timeline, actions_of, behind, points_of
 
 STARTED_S = 1.7e9
 
@@ -60,9 +60,10 @@ def test_recovery_counts_from_each_change_to_the_first_batch_that_shows_it() -> 
 
 def test_a_batch_becomes_a_point_and_what_it_does_not_tell_is_unknown() -> None:
     body: dict[str, JSON] = {"rows": 3000, "seconds": 1.5, "trigger_s": 2.0, "span_s": 2.0, "workers": 3}
-    found = point_of(Record("b-1", "batch", STARTED_S + 10, "", body=body), STARTED_S, lambda at_s: 100 * at_s)
-    assert (found.at_s, found.load_per_s, found.rate_per_s, found.executors) == (10.0, 1000.0, 1500.0, 3)
-    assert math.isnan(found.pending_rows)
+    records = [Record("b-1", "batch", STARTED_S + 10, "", body=body), Record("a-1", "action", STARTED_S + 11, "")]
+    (point,) = points_of(records, STARTED_S, lambda at_s: 100 * at_s)
+    assert (point.at_s, point.load_per_s, point.rate_per_s, point.executors) == (10.0, 1000.0, 1500.0, 3)
+    assert math.isnan(point.pending_rows)
 
 
 @pytest.mark.parametrize(("known", "took_s", "verdict"), [(1, None, ""), (2, 8.0, ""), (3, 8.0, "helped")])
@@ -72,9 +73,9 @@ def test_an_action_is_told_as_far_as_it_has_come(known: int, took_s: float | Non
         Record("c-1", "receipt", STARTED_S + 13, "", body={"action": "a-1", "applied": True}),
         Record("u-1", "outcome", STARTED_S + 30, "", body={"action": "a-1", "verdict": "helped"}),
     ]
-    (deed,) = deeds_of(records[:known], STARTED_S)
-    assert (deed.id, deed.at_s, deed.kind, deed.cause) == ("a-1", 5.0, "scale-up", "under-provisioned")
-    assert (deed.took_s, deed.verdict) == (took_s, verdict)
+    (action,) = actions_of(records[:known], STARTED_S)
+    assert (action.id, action.at_s, action.kind, action.cause) == ("a-1", 5.0, "scale-up", "under-provisioned")
+    assert (action.took_s, action.verdict) == (took_s, verdict)
 
 
 def test_an_action_without_effect_took_no_time() -> None:
@@ -82,4 +83,4 @@ def test_an_action_without_effect_took_no_time() -> None:
         Record("a-1", "action", STARTED_S, "grows", body={"kind": "scale-up"}),
         Record("c-1", "receipt", STARTED_S + 60, "", body={"action": "a-1", "applied": False}),
     ]
-    assert deeds_of(records, STARTED_S)[0].took_s is None
+    assert actions_of(records, STARTED_S)[0].took_s is None

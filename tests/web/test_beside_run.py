@@ -45,7 +45,7 @@ def test_two_runs_at_once_get_an_address_each(tmp_path: Path, monkeypatch: pytes
 
 
 def test_where_it_is_not_installed_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside_run, "NEEDED", ("no_such_module",))
+    monkeypatch.setattr(beside_run, "REQUIRED_MODULES", ("no_such_module",))
     said: list[str] = []
     with beside_run.dashboard(tmp_path / "log.sqlite", tmp_path / "out", said.append):
         pass

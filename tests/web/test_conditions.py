@@ -8,29 +8,34 @@ import pytest
 
 from homeostat.store.present import Present
 from homeostat.web.conditions import answer, conditions
+from homeostat.web.summary import RunSummary
 
-HEALTHY = {"health": "healthy", "reason": "it keeps up"}
-BEHIND = {"health": "falling behind", "reason": "many rows wait"}
-STOPPED = {"health": "not running", "reason": "no news for 3 h"}
+HEALTHY = ("healthy", "The query keeps up with the load.")
+BEHIND = ("falling behind", "Many rows wait.")
+STOPPED = ("not running", "No news for 3 h.")
 DIAGNOSED = [{"id": "d-1", "what": "under-provisioned", "component": "count"}]
+
+
+def summary_of(health: str, reason: str) -> RunSummary:
+    return RunSummary("app/q", "app", "q", health, reason, "", "", {}, 0.0, 0.0, {}, {}, (), (), (), (), ())
 
 
 @pytest.mark.parametrize(
     ("summary", "present", "told"),
     [
         (STOPPED, {}, "No news for 3 h."),
-        (HEALTHY, {"mode": "regulate"}, "Nothing needs to happen: no diagnosis stands."),
-        (BEHIND, {"mode": "regulate"}, "No diagnosis stands."),
+        (HEALTHY, {"mode": "regulate"}, "Nothing needs to happen. No problem is diagnosed."),
+        (BEHIND, {"mode": "regulate"}, "No problem is diagnosed."),
         (
             BEHIND,
             {"mode": "regulate", "symptoms": [{"id": "s-1", "what": "pressure"}]},
-            "Seen, but not yet explained: pressure.",
+            "There are symptoms without a diagnosis yet: pressure.",
         ),
-        (BEHIND, {"mode": "observe", "diagnoses": DIAGNOSED}, "Mode observe: it only watches."),
+        (BEHIND, {"mode": "observe", "diagnoses": DIAGNOSED}, "The mode is observe: Homeostat only watches."),
         (
             BEHIND,
             {"mode": "earn", "earned": 1, "diagnoses": DIAGNOSED},
-            "Mode earn: 1 of 3 pieces of advice proved right.",
+            "The mode is earn: 1 of 3 pieces of advice have proved right.",
         ),
         (BEHIND, {"mode": "regulate", "paused": "paused by alice", "diagnoses": DIAGNOSED}, "Paused by alice."),
         (
@@ -50,9 +55,10 @@ DIAGNOSED = [{"id": "d-1", "what": "under-provisioned", "component": "count"}]
         (
             BEHIND,
             {"mode": "earn", "earned": 3, "diagnoses": DIAGNOSED},
-            "Nothing stands in the way: the loop acts when a resolver proposes something.",
+            "Nothing stands in the way: the loop acts as soon as a resolver proposes something.",
         ),
     ],
 )
-def test_the_answer(summary: dict[str, str], present: dict[str, Any], told: str) -> None:
-    assert answer(summary, conditions(summary, Present.from_json(present))) == told
+def test_the_answer(summary: tuple[str, str], present: dict[str, Any], told: str) -> None:
+    about = summary_of(*summary)
+    assert answer(about, conditions(about, Present.from_json(present))) == told

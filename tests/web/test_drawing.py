@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
+from homeostat.store.present import PresentComponent, TimeMatrix
 from homeostat.web.drawing import HIGH, curve, heat, sparkline, state_of, topology
 
-LINES = {"name": "lines", "inputs": [], "busy": 0.2, "pressured": 0.0}
-SPLIT = {"name": "split", "inputs": ["lines"], "busy": 0.7, "pressured": 0.0}
-COUNT = {"name": "count", "inputs": ["split"], "busy": 0.9, "pressured": 0.3}
+LINES = PresentComponent("lines", busy=0.2, pressured=0.0)
+SPLIT = PresentComponent("split", inputs=("lines",), busy=0.7, pressured=0.0)
+COUNT = PresentComponent("count", inputs=("split",), busy=0.9, pressured=0.3)
 
 
 @pytest.mark.parametrize(
@@ -25,27 +26,27 @@ COUNT = {"name": "count", "inputs": ["split"], "busy": 0.9, "pressured": 0.3}
     ],
 )
 def test_states_of_a_component(busy: float | None, pressured: float | None, state: str) -> None:
-    assert state_of({"busy": busy, "pressured": pressured}) == state
+    assert state_of(PresentComponent("count", busy=busy, pressured=pressured)) == state
 
 
 def test_the_graph_goes_from_the_sources_on_and_points_at_the_bottleneck() -> None:
     drawn = topology([LINES, SPLIT, COUNT])
-    assert [node["x"] for node in drawn["nodes"]] == sorted({node["x"] for node in drawn["nodes"]})
-    assert [node["bottleneck"] for node in drawn["nodes"]] == [False, False, True]
+    assert [node.x for node in drawn["nodes"]] == sorted({node.x for node in drawn["nodes"]})
+    assert [node.bottleneck for node in drawn["nodes"]] == [False, False, True]
     assert len(drawn["edges"]) == 2
     assert topology([LINES])["bottleneck"] == "", "what is idle holds nobody back"
 
 
 def test_a_graph_of_nonsense_is_still_a_graph() -> None:
-    drawn = topology([{**LINES, "inputs": ["lines", "nowhere"]}, LINES])
+    drawn = topology([replace(LINES, inputs=("lines", "nowhere")), LINES])
     assert len(drawn["nodes"]) == 1
-    many = topology([{**LINES, "name": f"c{number}"} for number in range(100)])
+    many = topology([replace(LINES, name=f"c{number}") for number in range(100)])
     assert (len(many["nodes"]), many["left_out"]) == (60, 40)
 
 
-def matrix(cells: list[list[float | None]]) -> dict[str, Any]:
-    workers = [f"exec-{number}" for number in range(len(cells))]
-    return {"workers": workers, "instances": len(cells[0]), "cells": cells}
+def matrix(cells: list[list[float | None]]) -> TimeMatrix:
+    workers = tuple(f"exec-{number}" for number in range(len(cells)))
+    return TimeMatrix(workers, len(cells[0]), tuple(map(tuple, cells)))
 
 
 @pytest.mark.parametrize(
@@ -53,8 +54,8 @@ def matrix(cells: list[list[float | None]]) -> dict[str, Any]:
     [
         ([[1.0, 1.0, 1.0], [3.0, 2.0, 3.0]], "slow worker: exec-1"),
         ([[1.0, 4.0, 1.0], [1.0, 4.0, 1.0]], "hot partition: 1"),
-        ([[1.0, 1.1, 0.9], [1.0, None, 1.0]], "nothing stands out"),
-        ([[1.0, None], [None, 1.0]], "nothing stands out"),
+        ([[1.0, 1.1, 0.9], [1.0, None, 1.0]], "all instances take about the same time"),
+        ([[1.0, None], [None, 1.0]], "all instances take about the same time"),
     ],
 )
 def test_what_stands_out_is_told_in_words(cells: list[list[float | None]], finding: str) -> None:
@@ -62,7 +63,7 @@ def test_what_stands_out_is_told_in_words(cells: list[list[float | None]], findi
 
 
 def test_a_group_of_partitions_is_told_from_its_first_to_its_last() -> None:
-    grouped = matrix([[1.0, 4.0, 1.0, 1.0], [1.0, 4.0, 1.0, 1.0]]) | {"instances": 400}
+    grouped = replace(matrix([[1.0, 4.0, 1.0, 1.0], [1.0, 4.0, 1.0, 1.0]]), instances=400)
     assert heat(grouped)["finding"] == "hot partition: 100–199"
 
 

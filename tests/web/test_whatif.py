@@ -62,18 +62,18 @@ def test_a_plan_is_for_the_forecast_as_on_the_command_line_and_for_a_rate_that_i
         told = client.get("/plans.json", params=asked | {"limit": "100"}).json()
         page = client.get("/plans", params=asked).text
         steady = client.get("/plans.json", params=asked | {"rate": "1000"}).json()
-    assert told["load"].startswith("the load is forecast by")
+    assert told["load"].startswith("The load is forecast by")
     assert told["load"] in page
     assert {name: told[name] for name in ("load", "rate_per_s", "change", "best")} == {
         name: ran[name] for name in ("load", "rate_per_s", "change", "best")
     }
-    assert steady["load"] == "the load is taken to stay as it is"
+    assert steady["load"] == "The load is assumed to stay as it is."
     assert steady["rate_per_s"] == pytest.approx(1_000, rel=0.2)
     assert told["rate_per_s"] > 1.3 * steady["rate_per_s"]
 
 
 def test_without_enough_history_a_plan_says_that_the_load_is_taken_to_stay(client: httpx.Client) -> None:
-    assert asked(client, "/plans.json")["load"].startswith("the load is taken to stay as it is; a forecast is not")
+    assert asked(client, "/plans.json")["load"].startswith("The load is assumed to stay as it is; a forecast is not")
 
 
 def test_the_curve_rises_with_the_rate_and_ends_at_what_can_be_taken(client: httpx.Client) -> None:
@@ -113,10 +113,10 @@ def test_a_knob_of_a_dataflow_can_be_set(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"executors": 31}, "executors.app = 31 is outside its bounds 1 to 30"),
-        ({"set": "parallelism.nothing=3"}, "there is no knob 'parallelism.nothing'"),
-        ({"set": "parallelism.count=lots"}, "a knob is set to a whole number, as parallelism.count=8"),
-        ({"set": "parallelism.count=99999999"}, "parallelism.count can be at most 20000 here"),
+        ({"executors": 31}, "executors.app = 31 is outside its bounds 1 to 30."),
+        ({"set": "parallelism.nothing=3"}, "There is no knob 'parallelism.nothing'."),
+        ({"set": "parallelism.count=lots"}, "'set' takes whole numbers, for example parallelism.count=8."),
+        ({"set": "parallelism.count=99999999"}, "parallelism.count can be at most 20000 here."),
     ],
 )
 def test_what_the_engine_cannot_do_is_told(client: httpx.Client, given: dict[str, Any], reason: str) -> None:

@@ -148,10 +148,10 @@ def print_summary(timeline: Timeline) -> None:
     changes = [(clock(r.change.at_s), r.change.text, _recovered(r.healthy_after_s)) for r in timeline.recoveries]
     print_table(("time", "what happened", "healthy again?"), changes, right=("time",))
     out.print()
-    if timeline.deeds:
+    if timeline.actions:
         deeds = [
             (clock(d.at_s), d.id, d.text, d.cause, "-" if d.took_s is None else f"{d.took_s:.0f} s", d.verdict or "-")
-            for d in timeline.deeds
+            for d in timeline.actions
         ]
         columns = ("time", "id", "action", "because", "took", "verdict")
         print_table(columns, deeds, right=("time", "took"), fold=("action",))

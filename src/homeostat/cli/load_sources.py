@@ -54,14 +54,14 @@ def stored_load(path: Path, run: str | None) -> Load:
     from homeostat.cli.log import run_name
     from homeostat.recordings.load import Load
     from homeostat.store.sqlite import SqliteStore
-    from homeostat.views.traffic_history import arrived
+    from homeostat.views.traffic_history import arrival_history
 
     if not path.exists():
         raise ConfigError("no log found", where=str(path), fix="give a CSV file, a scenario, or a log with --store")
     store = SqliteStore(path, read_only=True)
     try:
         name = run_name(store, run, path)
-        history = arrived(store, name)
+        history = arrival_history(store, name)
     finally:
         store.close()
     load = Load(f"{name} in {path}", history.times_s, history.per_s, sources=history.sources)

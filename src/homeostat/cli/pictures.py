@@ -116,11 +116,11 @@ def _draw_run(run: Timeline, rates: Any, backlog: Any, executors: Any) -> None:
         for change in run.changes:
             panel.axvline(change.at_s, color=LOAD, linewidth=0.8, linestyle=":")
     _label_changes(rates, run)
-    for deed in run.deeds:
-        executors.axvline(deed.at_s, color=ACTION, linewidth=0.8, alpha=0.7)
+    for action in run.actions:
+        executors.axvline(action.at_s, color=ACTION, linewidth=0.8, alpha=0.7)
         executors.annotate(
-            deed.kind,
-            (deed.at_s, 0.0),
+            action.kind,
+            (action.at_s, 0.0),
             xycoords=executors.get_xaxis_transform(),
             xytext=(2, 3),
             textcoords="offset points",

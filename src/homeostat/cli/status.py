@@ -70,7 +70,7 @@ def _query_json(query: QueryState, now_s: float) -> dict[str, Any]:
         "heartbeat_s": None if query.newest_s is None else round(now_s - query.newest_s, 1),
         "batch": None if query.batch is None else dict(query.batch.body),
         "diagnoses": [{"id": record.id, "text": record.text, **record.body} for record in query.diagnoses],
-        "action": [{"id": record.id, "kind": record.kind, "text": record.text} for record in query.deed],
+        "action": [{"id": record.id, "kind": record.kind, "text": record.text} for record in query.last_action],
         "model_errors": dict(query.errors),
     }
 
@@ -112,7 +112,7 @@ def _query_lines(query: QueryState, now_s: float) -> dict[str, str]:
     return {
         "last batch": batch_line(batch) if batch is not None else "-",
         "diagnoses": "; ".join(f"{record.text} ({record.id})" for record in query.diagnoses) or "none",
-        "last action": "; ".join(f"{record.text} ({record.id})" for record in query.deed) or "none",
+        "last action": "; ".join(f"{record.text} ({record.id})" for record in query.last_action) or "none",
         "predictions": f"off by {off}" if off else "none checked yet",
         "last record": heard,
     }

@@ -24,7 +24,7 @@ from homeostat.runtime.lease import Lease
 from homeostat.runtime.supervisor import INTERRUPTED, Supervisor
 from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.views.following import Follower
-from homeostat.views.timeline import Change, Deed, Point, Timeline, deeds_of, point_of
+from homeostat.views.timeline import Change, Point, TakenAction, Timeline, actions_of, points_of
 
 LOG = "log.sqlite"
 CHANGE = "change"
@@ -77,14 +77,14 @@ class Plan:
     def load_at(self, at_s: float) -> float:
         return next((rate for from_s, rate in reversed(self.load) if from_s <= at_s), self.load[0][1])
 
-    def hastened(self, deeds: Sequence[Deed], now_s: float) -> Plan:
+    def hastened(self, actions: Sequence[TakenAction], now_s: float) -> Plan:
         """The plan with its next event moved to now, if the reaction to the event before has been judged.
 
         A fast machine then need not wait as long as a slow one.
         """
         answers = self._answers
         last_s = max((at_s for at_s in answers if at_s <= now_s), default=None)
-        if last_s is None or not any(d.kind == answers[last_s] and d.at_s >= last_s and d.verdict for d in deeds):
+        if last_s is None or not any(d.kind == answers[last_s] and d.at_s >= last_s and d.verdict for d in actions):
             return self
         next_s = min((at_s for at_s in (*answers, self.duration_s) if at_s > now_s), default=None)
 
@@ -251,7 +251,7 @@ class Performance:
         """Read the log, and do what the plan has for this moment."""
         fresh = self._follower.new()
         self._records += fresh
-        self.points += [point_of(r, began_s, self.plan.load_at) for r in fresh if r.kind == BATCH and r.at_s > began_s]
+        self.points += points_of((r for r in fresh if r.at_s > began_s), began_s, self.plan.load_at)
         self.events += [replace(r, at_s=r.at_s - began_s) for r in fresh if r.kind != BATCH]
         self._hasten(elapsed_s, began_s)
         for change in self.plan.load_changes:
@@ -261,7 +261,7 @@ class Performance:
             self._slow_down(elapsed_s)
 
     def _hasten(self, elapsed_s: float, began_s: float) -> None:
-        before, self.plan = self.plan, self.plan.hastened(deeds_of(self._records, began_s), elapsed_s)
+        before, self.plan = self.plan, self.plan.hastened(actions_of(self._records, began_s), elapsed_s)
         if self.plan.load != before.load:
             self._tell_the_source(began_s)
 
@@ -290,7 +290,7 @@ class Performance:
             self.plan.load,
             tuple(self.points),
             tuple(changes),
-            deeds_of(self._records, began_s),
+            actions_of(self._records, began_s),
             rows,
             tuple(check(self._ledger, self.plan.profile, rows)),
         )

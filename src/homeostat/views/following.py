@@ -1,4 +1,4 @@
-"""Reads the log that another process writes: every record once, soon after it was written."""
+"""Follows a log that another process writes: returns every record once, soon after it was written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from homeostat.core.records import Record
 from homeostat.store.protocol import BEGINNING_S
 from homeostat.store.sqlite import SqliteStore
 
-# A batch is written down under the time it ended, which may lie before records that are already there.
+# A batch is recorded with the time at which it ended, which may lie before records that are already there.
 OVERLAP_S = 60.0
 
 
@@ -17,21 +17,21 @@ class Follower:
     def __init__(self, log: Path, run: str) -> None:
         self._log, self._run = log, run
         self._store: SqliteStore | None = None
-        self._seen: set[str] = set()
+        self._known_ids: set[str] = set()
         self._newest_s = BEGINNING_S
 
     def new(self) -> list[Record]:
-        """What has come since the last call, by time; nothing while there is no log, or while it is locked."""
+        """The records since the last call, by time; none while there is no log or while it is locked."""
         try:
             if self._store is None:
                 if not self._log.exists():
                     return []
                 self._store = SqliteStore(self._log, read_only=True)
-            found = self._store.records(self._run, since_s=self._newest_s - OVERLAP_S)
+            records = self._store.records(self._run, since_s=self._newest_s - OVERLAP_S)
         except StoreError:
             return []
-        fresh = [record for record in found if record.id not in self._seen]
-        self._seen |= {record.id for record in fresh}
+        fresh = [record for record in records if record.id not in self._known_ids]
+        self._known_ids |= {record.id for record in fresh}
         self._newest_s = max([self._newest_s, *(record.at_s for record in fresh)])
         return fresh
 

@@ -1,4 +1,4 @@
-"""What an application is doing now, as far as its files and its log tell: read by another process, changing nothing."""
+"""What an application is doing now, read from its files and its log by another process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from homeostat.core.errors import ConfigError, StoreError
-from homeostat.core.records import ACTION, BATCH, DIAGNOSIS, OUTCOME, RECEIPT, Record
+from homeostat.core.records import (
+    ACTION,
+    BatchContent,
+    DiagnosisContent,
+    OutcomeContent,
+    ReceiptContent,
+    Record,
+    SymptomContent,
+    with_content,
+)
 from homeostat.runtime.announcement import is_running, read_announcement
 from homeostat.runtime.launch import CAPABILITIES, KNOBS, read_json
 from homeostat.store.sqlite import SqliteStore
-from homeostat.views.timeline import behind, known
+from homeostat.views.timeline import behind
 
-# Without news for longer than this and some batches, nobody knows how it is.
+# Health is unknown after this much silence plus some batches: a restart takes less, and a crash is noticed soon.
 SILENT_S = 60.0
 SILENT_BATCHES = 5.0
 HOW_TO_START = "start it with `homeostat run APP.PY`, or call hs.attach(spark) in it"
@@ -28,8 +37,8 @@ STOPPED = "not running"
 
 @dataclass(frozen=True, slots=True)
 class QueryState:
-    """One query. `diagnoses` are those that stand; `deed` is the last action with its receipt and outcome, if any;
-    `errors` how far predictions about each component have been off, in ln of the time."""
+    """One query. `diagnoses` are those that still hold; `last_action` is the last action followed by its receipt and
+    its outcome, as far as there are any; `errors` is the mean error of predictions per component, in ln of the time."""
 
     name: str
     health: str
@@ -37,7 +46,7 @@ class QueryState:
     batch: Record | None = None
     newest_s: float | None = None
     diagnoses: tuple[Record, ...] = ()
-    deed: tuple[Record, ...] = ()
+    last_action: tuple[Record, ...] = ()
     errors: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -52,11 +61,11 @@ class Overview:
 
     @property
     def health(self) -> str:
-        """That of the query that is worst off."""
+        """The worst health among the queries."""
         if not self.alive:
             return STOPPED
-        found = {query.health for query in self.queries}
-        return next((each for each in (BEHIND, UNKNOWN, HEALTHY) if each in found), UNKNOWN)
+        states = {query.health for query in self.queries}
+        return next((state for state in (BEHIND, UNKNOWN, HEALTHY) if state in states), UNKNOWN)
 
 
 def overview(directory: Path, now_s: float) -> Overview:
@@ -64,9 +73,9 @@ def overview(directory: Path, now_s: float) -> Overview:
     if about is None:
         raise ConfigError("no application was started in this directory", where=str(directory), fix=HOW_TO_START)
     alive = is_running(about)
-    kept = read_json(directory / KNOBS) or {}
-    knobs = dict(kept.get("values", {}))
-    executors = kept.get("executors", {})
+    saved_knobs = read_json(directory / KNOBS) or {}
+    knobs = dict(saved_knobs.get("values", {}))
+    executors = saved_knobs.get("executors", {})
     if executors:
         knobs["executors.app"] = sum(executors.values())
     queries = tuple(_queries(about, alive, now_s))
@@ -74,12 +83,14 @@ def overview(directory: Path, now_s: float) -> Overview:
 
 
 def query_state(name: str, records: Sequence[Record], alive: bool, now_s: float) -> QueryState:
-    """From what the log holds since the driver started."""
-    batches = [record for record in records if record.kind == BATCH]
+    """From the records since the driver started, by time."""
+    batches = list(with_content(records, BatchContent))
     newest_s = max((record.at_s for record in records), default=None)
-    batch = batches[-1] if batches else None
+    record, batch = batches[-1] if batches else (None, None)
     health, reason = (STOPPED, "") if not alive else _health(batch, newest_s, now_s)
-    return QueryState(name, health, reason, batch, newest_s, _standing(records), _last_deed(records), _errors(records))
+    return QueryState(
+        name, health, reason, record, newest_s, _standing(records), _last_action(records), _errors(records)
+    )
 
 
 def _queries(about: Mapping[str, Any], alive: bool, now_s: float) -> list[QueryState]:
@@ -97,37 +108,54 @@ def _queries(about: Mapping[str, Any], alive: bool, now_s: float) -> list[QueryS
         store.close()
 
 
-def _health(batch: Record | None, newest_s: float | None, now_s: float) -> tuple[str, str]:
+def _health(batch: BatchContent | None, newest_s: float | None, now_s: float) -> tuple[str, str]:
     if batch is None or newest_s is None:
         return UNKNOWN, "no batch has ended yet"
-    seconds, trigger_s = known(batch.body, "seconds"), known(batch.body, "trigger_s")
-    period_s = max((each for each in (seconds, trigger_s) if math.isfinite(each)), default=0.0)
-    if now_s - newest_s > SILENT_S + SILENT_BATCHES * period_s:
+    longest_s = max((each for each in (batch.seconds, batch.trigger_s) if math.isfinite(each)), default=0.0)
+    if now_s - newest_s > SILENT_S + SILENT_BATCHES * longest_s:
         return UNKNOWN, f"no news for {now_s - newest_s:.0f} s"
-    pending, arrival_per_s = known(batch.body, "pending_rows"), known(batch.body, "arrival_per_s")
-    # A dataflow has neither trigger nor batches: there it is the interval of the measurement.
-    period_s = next((each for each in (trigger_s, seconds, known(batch.body, "span_s")) if each > 0), 0.0)
-    if behind(pending, arrival_per_s, period_s):
-        return BEHIND, f"{pending:,.0f} rows wait, more than arrive in two triggers"
+    if behind(batch.pending_rows, batch.arrival_per_s, period_s(batch)):
+        return BEHIND, f"{batch.pending_rows:,.0f} rows wait, more than arrive in two triggers"
     return HEALTHY, ""
 
 
+def period_s(batch: BatchContent) -> float:
+    """The time that a batch may take. A dataflow has neither trigger nor batches: there it is the interval between two
+    measurements."""
+    return next((each for each in (batch.trigger_s, batch.seconds, batch.span_s) if each > 0), 0.0)
+
+
 def _standing(records: Sequence[Record]) -> tuple[Record, ...]:
-    over = {id for record in records if record.body.get("over") for id in record.because}
-    found = [record for record in records if record.kind == DIAGNOSIS and not record.body.get("over")]
-    return tuple(record for record in found if record.id not in over)
+    """The diagnoses that have not ended."""
+    endings = [
+        record
+        for record in records
+        if isinstance(record.content, SymptomContent | DiagnosisContent) and record.content.over
+    ]
+    ended = {id for record in endings for id in record.because}
+    return tuple(
+        record
+        for record, diagnosis in with_content(records, DiagnosisContent)
+        if not diagnosis.over and record.id not in ended
+    )
 
 
-def _last_deed(records: Sequence[Record]) -> tuple[Record, ...]:
-    actions = [record for record in records if record.kind == ACTION]
-    if not actions:
+def _last_action(records: Sequence[Record]) -> tuple[Record, ...]:
+    last = next((record for record in reversed(records) if record.kind == ACTION), None)
+    if last is None:
         return ()
-    last = actions[-1]
-    later = [r for r in records if r.kind in (RECEIPT, OUTCOME) and r.body.get("action") == last.id]
-    return (last, *later)
+    answers = [
+        record
+        for record in records
+        if isinstance(record.content, ReceiptContent | OutcomeContent) and record.content.action == last.id
+    ]
+    return (last, *answers)
 
 
 def _errors(records: Sequence[Record]) -> dict[str, float]:
     """As the newest judged action of each component left them."""
-    judged = (record for record in records if record.kind == OUTCOME and record.component)
-    return {r.component: known(r.body, "model_error") for r in judged if r.body.get("model_error") is not None}
+    return {
+        record.component: outcome.model_error
+        for record, outcome in with_content(records, OutcomeContent)
+        if record.component and not math.isnan(outcome.model_error)
+    }

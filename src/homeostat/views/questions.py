@@ -1,4 +1,4 @@
-"""Questions to the model of an application: what another configuration would do, and which one to have."""
+"""Questions to the model of an application: what would another configuration do, and which one is cheapest?"""
 
 from __future__ import annotations
 
@@ -14,64 +14,62 @@ from homeostat.models.forecast import CANDIDATES, Forecaster, forecast, regular
 from homeostat.models.planner import Plan, Refused
 from homeostat.models.planning_question import Arrivals, Candidate, Forecasted, Goal, Steady
 
-Wanted = dict[Knob, Value]
-History = tuple[Array, Array]  # moments, and the rows per second that arrived then
+KnobValues = dict[Knob, Value]
+History = tuple[Array, Array]  # times, and the rows per second that arrived at each
 
 
-def every(model: ApplicationModel, kind: str, value: Value, where: str) -> Wanted:
-    """All knobs of a kind set to it."""
-    found = {knob: value for knob in model.configuration.values if knob.kind == kind}
-    if not found:
-        raise ConfigError(f"this application has no {kind}", where=where, fix=f"it has {_known(model)}")
-    return found
+def every(model: ApplicationModel, kind: str, value: Value, where: str) -> KnobValues:
+    """Sets all knobs of a kind."""
+    values: KnobValues = {knob: value for knob in model.configuration.values if knob.kind == kind}
+    if not values:
+        raise ConfigError(f"this application has no knob for {kind}", where=where, fix=f"it has {_knob_names(model)}")
+    return values
 
 
-def partitions(model: ApplicationModel, count: int, where: str) -> Wanted:
-    """Every stage that can be cut anew, cut into so many tasks."""
-    found: Wanted = {knob: count for knob in model.partition_knobs() if knob in model.configuration.values}
-    if not found:
-        raise ConfigError("no stage of this application can be cut anew", where=where)
-    return found
+def partitions(model: ApplicationModel, count: int, where: str) -> KnobValues:
+    """Sets the number of tasks of every stage that can be repartitioned."""
+    values: KnobValues = {knob: count for knob in model.partition_knobs() if knob in model.configuration.values}
+    if not values:
+        raise ConfigError("no stage of this application can be repartitioned", where=where)
+    return values
 
 
-def single(model: ApplicationModel, name: str, value: Value, where: str) -> Wanted:
+def single(model: ApplicationModel, name: str, value: Value, where: str) -> KnobValues:
     knob = Knob.parse(name)
     if knob not in model.configuration.values:
-        raise ConfigError(f"there is no knob {name!r}", where=where, fix=f"one of {_known(model)}")
+        raise ConfigError(f"there is no knob {name!r}", where=where, fix=f"use one of {_knob_names(model)}")
     return {knob: value}
 
 
-def configured(model: ApplicationModel, wanted: Mapping[Knob, Value]) -> Configuration:
-    """The present configuration with these changes; what the engine cannot do is refused."""
-    configuration = model.configuration.patched(Patch(dict(wanted)))
+def configured(model: ApplicationModel, values: Mapping[Knob, Value]) -> Configuration:
+    """The present configuration with these changes. Raises ConfigError for what the engine cannot do."""
+    configuration = model.configuration.patched(Patch(dict(values)))
     refusal = model.capabilities.refusal(configuration)
     if refusal:
         raise ConfigError(refusal, where="the configuration")
     return configuration
 
 
-def with_objective(model: ApplicationModel, **given: float | None) -> ApplicationModel:
-    """Those of the objective's parts that are given replace the application's own."""
-    parts: Mapping[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return replace(model, objective=replace(model.objective, **parts))
+def with_objective(model: ApplicationModel, **parts: float | None) -> ApplicationModel:
+    """The model with these parts of its objective replaced; None leaves a part as it is."""
+    changes: Mapping[str, Any] = {name: value for name, value in parts.items() if value is not None}
+    return replace(model, objective=replace(model.objective, **changes))
 
 
 def coming(
     model: ApplicationModel, goal: Goal, history: History | None, further: Sequence[Forecaster] = ()
 ) -> tuple[Arrivals, str]:
-    """The load over the horizon and where that comes from: a forecast, if there is a history and it is worth using.
-
-    `further` candidates take part in it.
-    """
+    """The load over the horizon, and a sentence that says where it comes from: a forecast if the history allows one,
+    else the present load. `further` models compete in the forecast."""
     now = Steady(model.arrival_per_s, model.variation)
     if history is None:
-        return now, "the load is taken to stay as it is"
+        return now, "The load is assumed to stay as it is."
     series = regular(*history, horizon_s=goal.horizon_s)
     quantiles = (1.0 - goal.confidence, 0.5, goal.confidence)
-    made = forecast(series, goal.horizon_s, quantiles=quantiles, candidates=(*CANDIDATES, *further))
-    if not made.usable:
-        return now, f"the load is taken to stay as it is; a forecast is {made.reason}"
-    return Forecasted(now, made), f"the load is forecast by {made.champion} (MASE {made.mase:.2f})"
+    load = forecast(series, goal.horizon_s, quantiles=quantiles, candidates=(*CANDIDATES, *further))
+    if not load.usable:
+        return now, f"The load is assumed to stay as it is; a forecast is {load.reason}."
+    return Forecasted(now, load), f"The load is forecast by {load.champion} (MASE {load.mase:.2f})."
 
 
 def predicted_json(predicted: Predicted) -> dict[str, Any]:
@@ -91,34 +89,34 @@ def predicted_json(predicted: Predicted) -> dict[str, Any]:
     }
 
 
-def plan_json(model: ApplicationModel, made: Plan) -> dict[str, Any]:
+def plan_json(model: ApplicationModel, plan: Plan) -> dict[str, Any]:
     return {
         "at_s": model.at_s,
-        "rate_per_s": made.rate_per_s,
-        "confidence": made.goal.confidence,
-        "horizon_s": made.goal.horizon_s,
-        "holds": made.chosen is not None,
-        "change": {str(knob): value for knob, value in made.patch.values.items()},
+        "rate_per_s": plan.rate_per_s,
+        "confidence": plan.goal.confidence,
+        "horizon_s": plan.goal.horizon_s,
+        "holds": plan.chosen is not None,
+        "change": {str(knob): value for knob, value in plan.patch.values.items()},
         "errors": dict(model.errors),
-        "best": _candidate_json(made.best),
-        "candidates": [_candidate_json(each) for each in made.candidates],
-        "refused": [_refused_json(each) for each in made.refused],
+        "best": _candidate_json(plan.best),
+        "candidates": [_candidate_json(each) for each in plan.candidates],
+        "refused": [_refused_json(each) for each in plan.refused],
     }
 
 
-def first_candidates(made: Plan, most: int) -> tuple[Candidate, ...]:
-    """At most so many of those that were looked at; what there is now is always among them."""
-    first = made.candidates[:most]
-    present = next((each for each in made.candidates if each.configuration == made.present.configuration), None)
+def first_candidates(plan: Plan, most: int) -> tuple[Candidate, ...]:
+    """At most `most` of the candidates; the present configuration is always among them."""
+    first = plan.candidates[:most]
+    present = next((each for each in plan.candidates if each.configuration == plan.present.configuration), None)
     if present is None or any(each is present for each in first):
         return first
     return (*first[:-1], present)
 
 
-def changes(made: Plan, candidate: Candidate) -> str:
-    """What a candidate of the plan would change, in short."""
-    changed = made.present.configuration.changed(Patch(candidate.configuration.values))
-    return " ".join(f"{knob}={value:g}" for knob, value in sorted(changed.values.items())) or "as it is"
+def changes(plan: Plan, candidate: Candidate) -> str:
+    """The knobs that a candidate of the plan would change."""
+    changed = plan.present.configuration.changed(Patch(candidate.configuration.values))
+    return " ".join(f"{knob}={value:g}" for knob, value in sorted(changed.values.items())) or "no change"
 
 
 def _candidate_json(candidate: Candidate) -> dict[str, Any]:
@@ -135,9 +133,9 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
 
 def _refused_json(refused: Refused) -> dict[str, Any]:
     configuration = refused.configuration
-    wanted = None if configuration is None else dict(configuration.as_json())
-    return {"proposed_by": refused.proposer, "why": refused.why, "configuration": wanted}
+    values = None if configuration is None else dict(configuration.as_json())
+    return {"proposed_by": refused.proposer, "why": refused.why, "configuration": values}
 
 
-def _known(model: ApplicationModel) -> str:
+def _knob_names(model: ApplicationModel) -> str:
     return ", ".join(str(each) for each in sorted(model.configuration.values))

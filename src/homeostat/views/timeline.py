@@ -1,21 +1,23 @@
-"""What became of an application over time: its batches, what changed around it, what was done, how well it fared."""
+"""How an application fared over time: its batches, the changes from outside, the actions and what came of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from homeostat.core.records import ACTION, OUTCOME, RECEIPT, Record
+from homeostat.core.records import ActionContent, BatchContent, OutcomeContent, ReceiptContent, Record, with_content
 
-# Rows that wait at the end of a batch arrived while it ran, one trigger's worth; twice that has been left behind.
+# At the end of a healthy batch, one trigger's worth of rows waits: those that arrived while it ran. Twice that is too
+# many.
 LATE_TRIGGERS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One batch that ended at `at_s`: the load then, the rows taken per second since the batch before, what waits."""
+    """One batch that ended at `at_s`: the load at that time, the rows processed per second since the previous batch,
+    and the rows that wait."""
 
     at_s: float
     span_s: float
@@ -33,7 +35,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that was done to the application from outside."""
+    """A change from outside: of the load, or a fault."""
 
     at_s: float
     text: str
@@ -41,16 +43,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """`healthy_after_s` a change: 0 if it never fell behind, None if it was behind till the next one or the end, or if
-    no batch ended by then."""
+    """How long a change disturbed the application: `healthy_after_s` is 0 if it never fell behind, None if it was still
+    behind at the next change or at the end, or if no batch ended by then."""
 
     change: Change
     healthy_after_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """An action, from cause to verdict. `took_s` is None if no effect was seen, `verdict` is empty if there is none."""
+class TakenAction:
+    """An action with its cause and its verdict. `took_s` is None if no effect was observed; `verdict` is empty until
+    there is one."""
 
     id: str
     at_s: float
@@ -63,8 +66,8 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """All times count from when the query was up. `load` holds pairs (from second, rows per second); `differences` tell
-    of rows lost or doubled: none, if every one counted once."""
+    """All times are seconds since the query was up. `load` holds pairs (from second, rows per second). `differences`
+    lists rows that were lost or counted twice."""
 
     name: str
     title: str
@@ -72,7 +75,7 @@ class Timeline:
     load: tuple[tuple[float, float], ...]
     points: tuple[Point, ...]
     changes: tuple[Change, ...]
-    deeds: tuple[Deed, ...]
+    actions: tuple[TakenAction, ...]
     rows: int
     differences: tuple[str, ...]
 
@@ -90,7 +93,7 @@ class Timeline:
 
     @property
     def _spans(self) -> Iterator[tuple[Point, float]]:
-        """How long each batch stands for; nothing is known of one under way at the end but that it goes on."""
+        """How long each batch counts; after the last one, its values are assumed to hold until the end."""
         yield from ((point, point.span_s) for point in self.points)
         if self.points:
             yield self.points[-1], max(0.0, self.duration_s - self.points[-1].at_s)
@@ -129,69 +132,68 @@ class Timeline:
             ],
             "actions": [
                 {
-                    "id": deed.id,
-                    "at_s": round(deed.at_s, 1),
-                    "action": deed.text,
-                    "because": deed.cause,
-                    "took_s": None if deed.took_s is None else round(deed.took_s, 1),
-                    "verdict": deed.verdict,
+                    "id": action.id,
+                    "at_s": round(action.at_s, 1),
+                    "action": action.text,
+                    "because": action.cause,
+                    "took_s": None if action.took_s is None else round(action.took_s, 1),
+                    "verdict": action.verdict,
                 }
-                for deed in self.deeds
+                for action in self.actions
             ],
         }
 
 
 def behind(pending_rows: float, arrival_per_s: float, trigger_s: float) -> bool:
-    """Whether more waits than arrives in two triggers; what is unknown does not count."""
+    """Whether more rows wait than arrive in two triggers; False where one of them is unknown."""
     return pending_rows > LATE_TRIGGERS * trigger_s * arrival_per_s
 
 
-def point_of(record: Record, started_s: float, load: Callable[[float], float]) -> Point:
-    """From the record of a batch."""
-    at_s = record.at_s - started_s
-    span_s = known(record.body, "span_s")
+def processed_per_s(batch: BatchContent) -> float:
+    """NaN where the length of the batch is unknown."""
+    return batch.rows / batch.span_s if batch.span_s > 0 else math.nan
+
+
+def points_of(records: Iterable[Record], started_s: float, load: Callable[[float], float]) -> list[Point]:
+    """One for each batch in the records; `load` gives the rows per second at a time since the start."""
+    return [_point(record.at_s - started_s, batch, load) for record, batch in with_content(records, BatchContent)]
+
+
+def _point(at_s: float, batch: BatchContent, load: Callable[[float], float]) -> Point:
     return Point(
         at_s,
-        span_s,
+        batch.span_s,
         load(at_s),
-        known(record.body, "rows") / span_s,
-        known(record.body, "pending_rows"),
-        int(known(record.body, "workers")),
-        known(record.body, "seconds"),
-        known(record.body, "trigger_s"),
+        processed_per_s(batch),
+        batch.pending_rows,
+        batch.workers,
+        batch.seconds,
+        batch.trigger_s,
     )
 
 
-def deeds_of(records: Sequence[Record], started_s: float) -> tuple[Deed, ...]:
-    taken = {r.body["action"]: r.at_s for r in records if r.kind == RECEIPT and r.body.get("applied")}
-    verdicts = {r.body["action"]: str(r.body["verdict"]) for r in records if r.kind == OUTCOME}
+def actions_of(records: Sequence[Record], started_s: float) -> tuple[TakenAction, ...]:
+    """Every action in the records, as far as it has come."""
+    effects_s = {receipt.action: r.at_s for r, receipt in with_content(records, ReceiptContent) if receipt.applied}
+    verdicts = {outcome.action: outcome.verdict for _, outcome in with_content(records, OutcomeContent)}
     return tuple(
-        Deed(
-            action.id,
-            action.at_s - started_s,
-            str(action.body.get("kind", "")),
-            action.text,
-            str(action.body.get("cause", "")),
-            taken[action.id] - action.at_s if action.id in taken else None,
-            verdicts.get(action.id, ""),
+        TakenAction(
+            record.id,
+            record.at_s - started_s,
+            action.action_kind,
+            record.text,
+            action.cause,
+            effects_s[record.id] - record.at_s if record.id in effects_s else None,
+            verdicts.get(record.id, ""),
         )
-        for action in records
-        if action.kind == ACTION
+        for record, action in with_content(records, ActionContent)
     )
-
-
-def known(body: Mapping[str, Any], name: str) -> float:
-    """A number of a record; NaN where it says none: anyone who can write the log can write anything there."""
-    try:
-        return float(body[name])
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def _healthy_after_s(points: Sequence[Point], start_s: float, end_s: float) -> float | None:
-    seen = [point for point in points if start_s < point.at_s <= end_s]
-    late = [number for number, point in enumerate(seen) if point.behind]
-    if seen and not late:
+    between = [point for point in points if start_s < point.at_s <= end_s]
+    late = [number for number, point in enumerate(between) if point.behind]
+    if between and not late:
         return 0.0
     # Only the next batch shows that it has caught up.
-    return seen[late[-1] + 1].at_s - start_s if late and late[-1] + 1 < len(seen) else None
+    return between[late[-1] + 1].at_s - start_s if late and late[-1] + 1 < len(between) else None

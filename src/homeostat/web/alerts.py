@@ -1,4 +1,4 @@
-"""From the log to alerts that begin and end: each is told once, together with the others of its run."""
+"""Turns the log into alerts that begin and end, and into messages for a webhook."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from homeostat.core.causes import EXTERNAL, INCONCLUSIVE
-from homeostat.core.records import ALERT, ENGINE, SYMPTOM, Record
+from homeostat.core.records import AlertContent, DiagnosisContent, EngineContent, Record, SymptomContent
 from homeostat.store.protocol import Placed
-from homeostat.web.stories import clipped
 from homeostat.web.summary import CLOCK_S
+from homeostat.web.texts import clipped
 
 Shape = Literal["alertmanager", "plain"]
 SHAPES: tuple[Shape, ...] = ("alertmanager", "plain")
 MOST_ALERTS = 100
+LONGEST_LABEL = 100
+LONGEST_MESSAGE = 2_000
 _NEVER = "0001-01-01T00:00:00Z"
 _SILENCE = (INCONCLUSIVE, EXTERNAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """`diagnoses` are the ids whose end is its end."""
+    """`diagnoses` are the ids of the diagnoses that it is about: the alert ends when one of them does."""
 
     run: str
     id: str
@@ -51,64 +53,65 @@ class Alert:
 
 
 class Alerts:
-    """Which alerts stand. `changed` gives the runs about which there is something to tell, and what."""
+    """The alerts that fire now, by run. Every change is reported once by `changed`."""
 
     def __init__(self) -> None:
-        self._standing: dict[str, dict[tuple[str, str], Alert]] = {}
-        self._over: dict[str, list[Alert]] = {}
+        self._firing: dict[str, dict[tuple[str, str], Alert]] = {}
+        self._ended: dict[str, list[Alert]] = {}
         self._changed: set[str] = set()
 
     def take(self, news: Iterable[Placed]) -> None:
         for placed in news:
-            if placed.record.at_s >= CLOCK_S:  # nobody is to be woken by a simulation
+            if placed.record.at_s >= CLOCK_S:  # a simulation must not wake anybody
                 self._record(placed.run, placed.record)
 
     def changed(self) -> dict[str, list[Alert]]:
-        """Per run what stands now and what has ended since the last call."""
-        told = {run: [*self._over.pop(run, ()), *self._standing.get(run, {}).values()] for run in sorted(self._changed)}
+        """For each run that changed: the alerts that ended since the last call, then those that fire now."""
+        alerts = {
+            run: [*self._ended.pop(run, ()), *self._firing.get(run, {}).values()] for run in sorted(self._changed)
+        }
         self._changed.clear()
-        return told
+        return alerts
 
     def _record(self, run: str, record: Record) -> None:
-        standing = self._standing.setdefault(run, {})
-        if record.kind == ALERT:
-            cause = clipped(record.body.get("cause") or "alert", 100)
-            alert = Alert(
-                run,
-                record.id,
-                cause,
-                clipped(record.component, 100),
-                clipped(record.text, 2_000),
-                record.at_s,
-                record.because,
-            )
-            if alert.key not in standing and len(standing) < MOST_ALERTS:
-                standing[alert.key] = alert
+        firing = self._firing.setdefault(run, {})
+        content = record.content
+        if isinstance(content, AlertContent):
+            alert = _alert(run, record, content)
+            if alert.key not in firing and len(firing) < MOST_ALERTS:
+                firing[alert.key] = alert
                 self._changed.add(run)
             return
-        for alert in [each for each in standing.values() if _ends(record, each)]:
-            del standing[alert.key]
-            self._over.setdefault(run, []).append(replace(alert, ended_s=record.at_s))
+        for alert in [each for each in firing.values() if _ends(record, each)]:
+            del firing[alert.key]
+            self._ended.setdefault(run, []).append(replace(alert, ended_s=record.at_s))
             self._changed.add(run)
 
 
+def _alert(run: str, record: Record, content: AlertContent) -> Alert:
+    cause = clipped(content.cause or "alert", LONGEST_LABEL)
+    component, text = clipped(record.component, LONGEST_LABEL), clipped(record.text, LONGEST_MESSAGE)
+    return Alert(run, record.id, cause, component, text, record.at_s, record.because)
+
+
 def _ends(record: Record, alert: Alert) -> bool:
-    """A diagnosis that is over, observations that arrive again after a silence, or a manager that begins anew."""
-    if record.kind == ENGINE:
-        return record.body.get("reason") == "start"
-    if not record.body.get("over"):
-        return False
-    if record.kind == SYMPTOM:
-        return not record.because and alert.cause in _SILENCE
-    return bool(set(record.because) & set(alert.diagnoses))
+    """An alert ends with its diagnosis, when observations arrive again after a silence, or when a manager starts."""
+    match record.content:
+        case EngineContent(reason=reason):
+            return reason == "start"
+        case SymptomContent(over=True):
+            return not record.because and alert.cause in _SILENCE
+        case DiagnosisContent(over=True):
+            return bool(set(record.because) & set(alert.diagnoses))
+    return False
 
 
 def message(shape: Shape, run: str, alerts: list[Alert], dashboard: str) -> dict[str, Any]:
-    """Of too many the last are told: those that stand."""
-    told = alerts[-MOST_ALERTS:]
+    """If there are too many alerts, the last are sent: those that fire."""
+    sent = alerts[-MOST_ALERTS:]
     if shape == "plain":
-        return _plain(run, told)
-    return _alertmanager(run, told, dashboard) | {"truncatedAlerts": len(alerts) - len(told)}
+        return _plain(run, sent)
+    return _alertmanager(run, sent, dashboard) | {"truncatedAlerts": len(alerts) - len(sent)}
 
 
 def _status(alerts: list[Alert]) -> str:
@@ -116,7 +119,7 @@ def _status(alerts: list[Alert]) -> str:
 
 
 def _plain(run: str, alerts: list[Alert]) -> dict[str, Any]:
-    told = [
+    items = [
         {
             "status": "firing" if alert.firing else "resolved",
             "id": alert.id,
@@ -128,15 +131,15 @@ def _plain(run: str, alerts: list[Alert]) -> dict[str, Any]:
         }
         for alert in alerts
     ]
-    return {"run": run, "status": _status(alerts), "alerts": told}
+    return {"run": run, "status": _status(alerts), "alerts": items}
 
 
 def _alertmanager(run: str, alerts: list[Alert], dashboard: str) -> dict[str, Any]:
-    """Version 4 of what Alertmanager sends to a webhook."""
+    """The payload that Alertmanager sends to webhooks, version 4."""
     page = f"{dashboard}query?{urlencode({'run': run}, errors='backslashreplace')}" if dashboard else ""
     labels = [_labels(run, alert) for alert in alerts]
     annotations = [{"summary": alert.text.partition(". ")[0], "description": alert.text} for alert in alerts]
-    told = [
+    items = [
         {
             "status": "firing" if alert.firing else "resolved",
             "labels": labels[place],
@@ -157,12 +160,12 @@ def _alertmanager(run: str, alerts: list[Alert], dashboard: str) -> dict[str, An
         "commonLabels": _common(labels),
         "commonAnnotations": _common(annotations),
         "externalURL": dashboard,
-        "alerts": told,
+        "alerts": items,
     }
 
 
 def _labels(run: str, alert: Alert) -> dict[str, str]:
-    """To Alertmanager an empty label is none."""
+    """Without empty labels: Alertmanager treats them as missing."""
     labels = {"alertname": alert.cause, "run": run, "component": alert.component, "severity": "warning"}
     return {name: value for name, value in labels.items() if value}
 

@@ -1,4 +1,4 @@
-"""Answers of the last moment: twenty viewers of one page cost hardly more than one."""
+"""A short-lived cache of answers: twenty viewers of one page cost hardly more than one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MOST_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """An answer that is wanted. `position` tells how far the log goes now, None if there is none; both are asked in a
-    thread. Whoever has only heard of what was `seen` may get any answer from then on. With `keep_s` one is given out
-    for so long, whatever was written meanwhile.
+class Question:
+    """How to make an answer. `position` returns the newest position in the log, None without a log; it and `make` run
+    in a thread. A client that knows the log up to `seen` accepts any answer made since. With `keep_s`, an answer is
+    reused for that long, whatever is written to the log in the meantime.
     """
 
     key: Hashable
@@ -31,62 +31,62 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """`position` is how far the log went when it was made."""
+class _Answer:
+    """`position` is the newest position in the log when the answer was made."""
 
     until_s: float
     position: int | None
     body: Body
 
 
-class Recent:
-    """Whoever asks while an answer is being made waits for that one.
+class AnswerCache:
+    """Clients that ask while an answer is being made wait for it.
 
-    It is given out for half a second, for health depends on the clock, or for twice as long as it took to make: so a
-    page that costs much never keeps the server busy all the time.
+    An answer is reused for half a second, because health depends on the clock, or for twice the time that it took to
+    make, so that an expensive page never keeps the server busy all the time.
     """
 
     def __init__(self) -> None:
-        self._made: OrderedDict[Hashable, _Made] = OrderedDict()
-        self._making: dict[Hashable, asyncio.Task[_Made]] = {}
+        self._answers: OrderedDict[Hashable, _Answer] = OrderedDict()
+        self._in_progress: dict[Hashable, asyncio.Task[_Answer]] = {}
 
-    async def get(self, wish: Wish) -> Body:
+    async def get(self, question: Question) -> Body:
         while True:
-            made = self._fresh(wish.key)
-            if made is not None and (wish.keep_s or _heard(made, wish.seen)):
-                return made.body
-            making = self._making.get(wish.key)
-            if making is not None:
-                await asyncio.wait([making])
+            fresh = self._fresh(question.key)
+            if fresh is not None and (question.keep_s or _is_recent(fresh, question.seen)):
+                return fresh.body
+            task = self._in_progress.get(question.key)
+            if task is not None:
+                await asyncio.wait([task])
                 continue
-            making = asyncio.create_task(run_in_threadpool(_answer, wish, made))
-            self._making[wish.key] = making
-            making.add_done_callback(lambda done: self._keep(wish.key, done))
-            return (await asyncio.shield(making)).body
+            task = asyncio.create_task(run_in_threadpool(_answer, question, fresh))
+            self._in_progress[question.key] = task
+            task.add_done_callback(lambda done: self._keep(question.key, done))
+            return (await asyncio.shield(task)).body
 
-    def _fresh(self, key: Hashable) -> _Made | None:
-        made = self._made.get(key)
-        return made if made is not None and time.monotonic() < made.until_s else None
+    def _fresh(self, key: Hashable) -> _Answer | None:
+        answer = self._answers.get(key)
+        return answer if answer is not None and time.monotonic() < answer.until_s else None
 
-    def _keep(self, key: Hashable, done: asyncio.Task[_Made]) -> None:
-        self._making.pop(key, None)
-        if done.cancelled() or done.exception() is not None or done.result().position is None:
+    def _keep(self, key: Hashable, task: asyncio.Task[_Answer]) -> None:
+        self._in_progress.pop(key, None)
+        if task.cancelled() or task.exception() is not None or task.result().position is None:
             return
-        self._made[key] = done.result()
-        self._made.move_to_end(key)
-        while len(self._made) > MOST_KEPT:
-            self._made.popitem(last=False)
+        self._answers[key] = task.result()
+        self._answers.move_to_end(key)
+        while len(self._answers) > MOST_KEPT:
+            self._answers.popitem(last=False)
 
 
-def _heard(made: _Made, seen: int | None) -> bool:
-    return seen is not None and made.position is not None and made.position >= seen
+def _is_recent(answer: _Answer, seen: int | None) -> bool:
+    return seen is not None and answer.position is not None and answer.position >= seen
 
 
-def _answer(wish: Wish, before: _Made | None) -> _Made:
+def _answer(question: Question, previous: _Answer | None) -> _Answer:
     asked_s = time.monotonic()
-    position = wish.position()
-    if before is not None and before.position == position:
-        return before
-    body = Body.of(wish.make())
+    position = question.position()
+    if previous is not None and previous.position == position:
+        return previous
+    body = Body.of(question.make())
     took_s = time.monotonic() - asked_s
-    return _Made(asked_s + max(wish.keep_s, FRESH_S, 2 * took_s), position, body)
+    return _Answer(asked_s + max(question.keep_s, FRESH_S, 2 * took_s), position, body)

@@ -21,12 +21,13 @@ from starlette.staticfiles import StaticFiles
 from homeostat.core.errors import HomeostatError, NoLogError
 from homeostat.runtime.orders import order
 from homeostat.store.sqlite import SqliteStore
-from homeostat.web import page_contexts
-from homeostat.web.answer_cache import Recent, Wish
+from homeostat.web import page_answers
+from homeostat.web.answer_cache import AnswerCache, Question
 from homeostat.web.endpoints import ENDPOINTS, Endpoint, OrderBody, description
 from homeostat.web.feed import MOST_VIEWERS, Feed
 from homeostat.web.gate import Gate
 from homeostat.web.metrics import MEDIA_TYPE, exposition
+from homeostat.web.page_contexts import IndexContext, PageFrame, SignInContext
 from homeostat.web.pages import STATIC, page
 from homeostat.web.parameters import read
 from homeostat.web.reader import Reader
@@ -34,20 +35,21 @@ from homeostat.web.responses import HTML_TYPE, JSON_TYPE, Body, RefusalError, as
 from homeostat.web.security import SESSION_S, Person, Sessions, Tokens, cookie
 from homeostat.web.summary import simulated
 
-SEEN = "homeostat-seen"  # the last event that a page has heard of: it asks for an answer from then on
-MOST_COSTLY = 2  # models that are asked at once: whoever asks for a thousand predictions waits, not the others
+# A page names the last event that it received: any answer made since is new enough for it.
+SEEN = "homeostat-seen"
+# Predictions computed at once: a client that asks for a thousand of them must not block the other pages.
+MOST_COSTLY = 2
 BODY_WITHIN_S = 10.0
 Show = Callable[[Request], Awaitable[Response]]
-_EMPTY: dict[str, Any] = {"applications": [], "total": 0, "next": None}
 
 
 class Dashboard:
-    """`local` serves this machine alone, which may read without a token."""
+    """`local`: only this machine is served, and everyone on it may read without a token."""
 
     def __init__(self, reader: Reader, tokens: Tokens, *, local: bool = True) -> None:
         self._reader, self._tokens, self._local = reader, tokens, local
         self._sessions = Sessions()
-        self._recent = Recent()
+        self._cache = AnswerCache()
         self._costly = asyncio.Semaphore(MOST_COSTLY)
         self.feed: Feed | None = None
 
@@ -85,21 +87,21 @@ class Dashboard:
             with suppress(asyncio.CancelledError):
                 await following
 
-    def _answer(self, endpoint: Endpoint, request: Request) -> dict[str, Any]:
+    def _answer(self, endpoint: Endpoint, request: Request) -> Any:
         asked = read(endpoint.parameters, request.query_params.multi_items())
         try:
             return self._reader.read(lambda store: endpoint.answer(store, asked))
         except NoLogError:
             if endpoint.empty and not self._reader.path.exists():
-                return _EMPTY
+                return IndexContext()
             raise
 
     def _twin(self, endpoint: Endpoint) -> Show:
         async def show(request: Request) -> Response:
-            def made() -> bytes:
+            def body() -> bytes:
                 return as_json(self._answer(endpoint, request))
 
-            return tagged(request, await self._recently(request, endpoint, (_here(request),), made), JSON_TYPE)
+            return tagged(request, await self._cached(request, endpoint, (_here(request),), body), JSON_TYPE)
 
         return show
 
@@ -108,21 +110,21 @@ class Dashboard:
             person, here = _person(request), _here(request)
             twin = f"{endpoint.path}.json" + (f"?{request.url.query}" if request.url.query else "")
 
-            def made() -> bytes:
-                return page(endpoint.template, person=person, here=here, twin=twin, **self._answer(endpoint, request))
+            def body() -> bytes:
+                return page(endpoint.template, self._answer(endpoint, request), PageFrame(person, here, twin))
 
-            return tagged(request, await self._recently(request, endpoint, (here, person), made), HTML_TYPE)
+            return tagged(request, await self._cached(request, endpoint, (here, person), body), HTML_TYPE)
 
         return show
 
-    async def _recently(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> Body:
-        """Not made again as long as nothing has been written, or nothing that the asker has heard of."""
+    async def _cached(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> Body:
+        """From the cache while nothing new is in the log, or nothing that the client has heard of."""
         seen = _whole(request.headers.get(SEEN, ""))
-        wish = Wish(key, self._position, make, seen, endpoint.keep_s)
+        question = Question(key, self._position, make, seen, endpoint.keep_s)
         if not endpoint.keep_s:
-            return await self._recent.get(wish)
+            return await self._cache.get(question)
         async with self._costly:
-            return await self._recent.get(wish)
+            return await self._cache.get(question)
 
     def _position(self) -> int | None:
         try:
@@ -138,13 +140,13 @@ class Dashboard:
         return Response(text.encode("utf-8", "backslashreplace"), media_type=MEDIA_TYPE)
 
     async def _events(self, request: Request) -> Response:
-        asked = read(page_contexts.EVENTS, request.query_params.multi_items())
+        asked = read(page_answers.EVENTS, request.query_params.multi_items())
         if self.feed is None or self.feed.viewers >= MOST_VIEWERS:
-            raise RefusalError(503, f"{MOST_VIEWERS} viewers are connected already", "close one")
+            raise RefusalError(503, f"{MOST_VIEWERS} viewers are already connected", "close another page first")
         seen = _whole(request.headers.get("last-event-id", ""))
         after = asked["after"] or None if seen is None else seen
         kind, headers = "text/event-stream", {"cache-control": "no-store", "x-accel-buffering": "no"}
-        if request.method == "HEAD":  # it has no body, and a stream no end to wait for
+        if request.method == "HEAD":  # there is no body to stream
             return Response(media_type=kind, headers=headers)
         return StreamingResponse(self.feed.stream(asked["run"], after), media_type=kind, headers=headers)
 
@@ -157,7 +159,7 @@ class Dashboard:
             where = ".".join(map(str, first["loc"]))
             raise RefusalError(400, first["msg"], "see /openapi.json", where=where[:100]) from None
         except (ValueError, RecursionError):
-            raise RefusalError(400, "this is no JSON", "see /openapi.json") from None
+            raise RefusalError(400, "the body is not valid JSON", "see /openapi.json") from None
         id = await asyncio.to_thread(self._give, body, person)
         return Response(as_json({"id": id, "run": body.run}), 202, media_type=JSON_TYPE)
 
@@ -168,7 +170,7 @@ class Dashboard:
             try:
                 values[form["knob"]] = float(form.get("value", ""))
             except ValueError:
-                raise RefusalError(400, "the value is no number") from None
+                raise RefusalError(400, "the value must be a number") from None
         try:
             body = OrderBody(
                 run=form.get("run", ""),
@@ -183,10 +185,10 @@ class Dashboard:
         return RedirectResponse(_within(form.get("next", "/")), 303)
 
     def _give(self, body: OrderBody, person: Person) -> str:
-        """Into the log of the run, where its manager finds it within a second."""
-        info = self._reader.read(lambda store: page_contexts.known_run(store, body.run))
+        """Writes the order into the log, where the run's manager finds it within a second."""
+        info = self._reader.read(lambda store: page_answers.known_run(store, body.run))
         if simulated(info):
-            raise RefusalError(409, "this run was simulated and is over: nobody is there to obey")
+            raise RefusalError(409, "this run was simulated and has ended, so no manager can carry out the order")
         record = order(
             body.command,
             by=person.name,
@@ -203,15 +205,15 @@ class Dashboard:
         return record.id
 
     def _sign_in_page(self, request: Request) -> Response:
-        asked = {"next": _within(request.query_params.get("next", "/")), "wrong": False}
-        return Response(page("sign-in.html", person=_person(request), **asked), media_type=HTML_TYPE)
+        context = SignInContext(_within(request.query_params.get("next", "/")))
+        return Response(page("sign-in.html", context, PageFrame(_person(request))), media_type=HTML_TYPE)
 
     async def _sign_in(self, request: Request) -> Response:
         form = await _form(request)
         person = self._tokens.person(form.get("token", "").strip())
         place = _within(form.get("next", "/"))
         if person is None:
-            body = page("sign-in.html", person=None, next=place, wrong=True)
+            body = page("sign-in.html", SignInContext(place, wrong=True))
             return Response(body, 403, media_type=HTML_TYPE)
         answer = RedirectResponse(place, 303)
         answer.set_cookie(
@@ -239,7 +241,7 @@ def _person(request: Request) -> Person | None:
 def _operator(request: Request) -> Person:
     person = _person(request)
     if person is None or not person.may("operate"):
-        raise RefusalError(403, "this needs the role operate", "sign in with a token that has it")
+        raise RefusalError(403, "you need the role 'operate'", "sign in with a token that has this role")
     return person
 
 
@@ -256,7 +258,7 @@ async def _form(request: Request) -> dict[str, str]:
     try:
         return dict(parse_qsl(text, max_num_fields=20))
     except ValueError:
-        raise RefusalError(400, "this is no form of ours") from None
+        raise RefusalError(400, "The form has expired.", "Reload the page and try again.") from None
 
 
 def _here(request: Request) -> str:
@@ -268,7 +270,7 @@ def _whole(text: str) -> int | None:
 
 
 def _within(place: str) -> str:
-    """Only to a page of ours: never where a crafted link would lead."""
+    """The place if it is a page of this dashboard, else the start page: a crafted link must not lead elsewhere."""
     inside = place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
     return place if inside else "/"
 
@@ -280,7 +282,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    what = {404: "there is no such page", 405: "it cannot be asked so"}.get(error.status_code, str(error.detail))
+    what = {404: "page not found", 405: "method not allowed"}.get(error.status_code, str(error.detail))
     answer = refused(request, RefusalError(error.status_code, what))
     for name, value in (error.headers or {}).items():
         answer.headers[name] = value
@@ -288,4 +290,4 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    return refused(request, RefusalError(500, f"unexpected {type(error).__name__}", "see the server's own output"))
+    return refused(request, RefusalError(500, f"unexpected {type(error).__name__}", "see the server's output"))

@@ -1,4 +1,4 @@
-"""The dashboard in a process of its own beside a run, for as long as the run lasts."""
+"""Runs the dashboard in its own process beside a run, for as long as the run lasts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from homeostat.spark.cluster.process_keeper import Keeper
 from homeostat.web.server import LOOPBACK, PORT
 
-NEEDED = ("jinja2", "starlette", "uvicorn")
+REQUIRED_MODULES = ("jinja2", "starlette", "uvicorn")
 
 
 @contextmanager
 def dashboard(store: Path, output: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """The run does not need it: where it cannot start, that is said and the run goes on."""
+    """The run does not depend on the dashboard: if it cannot start, a message says so and the run continues."""
     keeper = None
     try:
         keeper = _started(store, output, say)
@@ -31,7 +31,7 @@ def dashboard(store: Path, output: Path, say: Callable[[str], None]) -> Iterator
 
 
 def _started(store: Path, output: Path, say: Callable[[str], None]) -> Keeper | None:
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    missing = [name for name in REQUIRED_MODULES if importlib.util.find_spec(name) is None]
     if missing:
         say(f"no dashboard: {missing[0]} is not installed (pip install 'homeostat[serve]')")
         return None
@@ -49,13 +49,13 @@ def _started(store: Path, output: Path, say: Callable[[str], None]) -> Keeper | 
 
 
 def _free_port() -> int:
-    """The usual one, so that an open page finds the next run again; any other if that is taken."""
-    for wanted in (PORT, 0):
-        with socket.socket() as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """The default port, so that an open page finds the next run too; if it is in use, any free port."""
+    for port in (PORT, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                tried.bind((LOOPBACK, wanted))
+                probe.bind((LOOPBACK, port))
             except OSError:
                 continue
-            return int(tried.getsockname()[1])
+            return int(probe.getsockname()[1])
     return PORT

@@ -1,78 +1,95 @@
-"""Why is nothing happening? Each thing that must hold before the loop acts, whether it does, and why not."""
+"""Why is nothing happening? Each thing that must hold before the loop acts, whether it holds, and why not."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 from homeostat.core.loop_state import EARN_AFTER
 from homeostat.store.present import Present
 from homeostat.views.overview import HEALTHY, STOPPED, UNKNOWN
+from homeostat.web.summary import RunSummary
+from homeostat.web.texts import as_sentence
 
-YES, NO = "yes", "no"
+YES: Literal["yes"] = "yes"
+NO: Literal["no"] = "no"
+OBSERVED, NEEDED, ALLOWED, FREE, UNHINDERED = (
+    "Observations arrive",
+    "There is something to do",
+    "The loop may act",
+    "No action is under way",
+    "Nothing holds it back",
+)
 
 
-class Condition(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`reason` is a full sentence."""
+
     name: str
-    holds: str
+    holds: Literal["yes", "no"]
     reason: str
 
 
-def conditions(summary: Mapping[str, Any], present: Present) -> list[Condition]:
-    return [_seen(summary), _needed(present), _allowed(present), _free(present), *_held_back(present)]
+def conditions(summary: RunSummary, present: Present) -> tuple[Condition, ...]:
+    return (_observed(summary), _needed(present), _allowed(present), _free(present), _unhindered(present))
 
 
-def answer(summary: Mapping[str, Any], found: list[Condition]) -> str:
-    """In one sentence: the first of them that does not hold."""
-    missing = next((condition for condition in found if condition.holds == NO), None)
+def answer(summary: RunSummary, conditions: tuple[Condition, ...]) -> str:
+    """One sentence: the reason of the first condition that does not hold."""
+    missing = next((condition for condition in conditions if condition.holds == NO), None)
     if missing is None:
-        return "Nothing stands in the way: the loop acts when a resolver proposes something."
-    if missing.name == "something to do" and summary["health"] == HEALTHY:
-        return f"Nothing needs to happen: {missing.reason}."
-    starts_with_id = missing.name == "no action under way"
-    return f"{missing.reason}." if starts_with_id else f"{missing.reason[:1].upper()}{missing.reason[1:]}."
+        return "Nothing stands in the way: the loop acts as soon as a resolver proposes something."
+    if missing.name == NEEDED and summary.health == HEALTHY:
+        return f"Nothing needs to happen. {missing.reason}"
+    return missing.reason
 
 
-def _seen(summary: Mapping[str, Any]) -> Condition:
-    seen = summary["health"] not in (STOPPED, UNKNOWN)
-    return Condition("observations arrive", YES if seen else NO, "batches are reported" if seen else summary["reason"])
+def _observed(summary: RunSummary) -> Condition:
+    if summary.health in (STOPPED, UNKNOWN):
+        return Condition(OBSERVED, NO, summary.reason)
+    return Condition(OBSERVED, YES, "Batches are reported.")
 
 
 def _needed(present: Present) -> Condition:
-    found = [f"{each.what} at {each.component or 'the application'}" for each in present.diagnoses]
-    if found:
-        return Condition("something to do", YES, "; ".join(found))
-    seen = [each.what for each in present.symptoms]
-    reason = f"seen, but not yet explained: {', '.join(seen)}" if seen else "no diagnosis stands"
-    return Condition("something to do", NO, reason)
+    if present.diagnoses:
+        places = [f"{each.component or 'the application'} is {each.what}" for each in present.diagnoses]
+        return Condition(NEEDED, YES, as_sentence("; ".join(places)))
+    if present.symptoms:
+        kinds = ", ".join(each.what for each in present.symptoms)
+        return Condition(NEEDED, NO, f"There are symptoms without a diagnosis yet: {kinds}.")
+    return Condition(NEEDED, NO, "No problem is diagnosed.")
 
 
 def _allowed(present: Present) -> Condition:
-    name, mode = "may act", present.mode
     if present.paused:
-        return Condition(name, NO, present.paused)
-    if mode == "regulate":
-        return Condition(name, YES, "mode regulate")
-    if mode == "earn":
-        earned = present.earned
-        enough = earned >= EARN_AFTER
-        return Condition(
-            name, YES if enough else NO, f"mode earn: {earned} of {EARN_AFTER} pieces of advice proved right"
-        )
-    if mode == "advise":
-        advised = [each.id for each in present.advised]
-        waiting = f"; {', '.join(advised)} waits for approval" if advised else ""
-        return Condition(name, NO, f"mode advise: it only says what it would do{waiting}")
-    return Condition(name, NO, "mode observe: it only watches" if mode == "observe" else "no manager has told its mode")
+        return Condition(ALLOWED, NO, as_sentence(present.paused))
+    if present.mode == "regulate":
+        return Condition(ALLOWED, YES, "The mode is regulate.")
+    if present.mode == "earn":
+        proved = f"{present.earned} of {EARN_AFTER} pieces of advice have proved right"
+        return Condition(ALLOWED, YES if present.earned >= EARN_AFTER else NO, f"The mode is earn: {proved}.")
+    if present.mode == "advise":
+        return Condition(ALLOWED, NO, f"The mode is advise: Homeostat only says what it would do.{_waiting(present)}")
+    if present.mode == "observe":
+        return Condition(ALLOWED, NO, "The mode is observe: Homeostat only watches.")
+    return Condition(ALLOWED, NO, "The mode is unknown: no manager has reported on this run.")
+
+
+def _waiting(present: Present) -> str:
+    ids = [each.id for each in present.advised]
+    if not ids:
+        return ""
+    return f" {', '.join(ids)} {'waits' if len(ids) == 1 else 'wait'} for your approval."
 
 
 def _free(present: Present) -> Condition:
-    active = [f"{each.id} is {each.state}" for each in present.active]
-    return Condition("no action under way", NO if active else YES, "; ".join(active) or "none is")
+    if not present.active:
+        return Condition(FREE, YES, "There is none.")
+    return Condition(FREE, NO, "; ".join(f"{each.id} is {each.state}" for each in present.active) + ".")
 
 
-def _held_back(present: Present) -> list[Condition]:
-    held = present.conditions
-    return (
-        [Condition("not held back", NO, "; ".join(held))] if held else [Condition("not held back", YES, "by nothing")]
-    )
+def _unhindered(present: Present) -> Condition:
+    if present.conditions:
+        return Condition(UNHINDERED, NO, as_sentence("; ".join(present.conditions)))
+    return Condition(UNHINDERED, YES, "No guard objected in the last cycle.")

@@ -1,10 +1,13 @@
-"""Places and shapes of the plain SVG pictures: sparklines, the topology graph, the heat map."""
+"""Positions and shapes of the SVG pictures: sparklines, curves, the topology graph, the heat map."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from homeostat.store.present import PresentComponent, TimeMatrix
 
 WIDE, HIGH = 120.0, 28.0
 NODE_WIDE, NODE_HIGH, GAP_X, GAP_Y = 230.0, 74.0, 70.0, 22.0
@@ -13,16 +16,20 @@ CURVE_WIDE, CURVE_HIGH, CURVE_LEFT, CURVE_BOTTOM = 480.0, 200.0, 62.0, 24.0
 SHADES = 6
 MOST_NODES = 60
 PRESSURED, BUSY = 0.1, 0.5
-_WELL_ABOVE = 2.5  # levels: what is higher runs along the edge, so that the rest can be seen
-_HOT = 3.0  # medians: as slow as this or slower is the darkest shade
+# The top of a chart, in multiples of the level: higher values run along the edge, so that the rest can be seen.
+_WELL_ABOVE = 2.5
+# The darkest shade starts at this multiple of the median.
+_HOT = 3.0
+# A row or column this many times as slow as the median is named in words.
+_STANDS_OUT = 1.5
 
 
 def sparkline(
     rates: Sequence[float | None], arrivals: Sequence[float | None], objective: float | None
 ) -> dict[str, Any]:
-    """The rate as a line, what arrives as another, the objective as a third, all on one scale from zero."""
-    known = [value for value in (*rates, *arrivals, objective) if value is not None and math.isfinite(value)]
-    top = max(known, default=0.0) or 1.0
+    """Process rate, input rate and objective on one scale from zero."""
+    finite = [value for value in (*rates, *arrivals, objective) if value is not None and math.isfinite(value)]
+    top = max(finite, default=0.0) or 1.0
     return {
         "wide": WIDE,
         "high": HIGH,
@@ -48,8 +55,8 @@ def curve(
     here: float | None = None,
     level: float | None = None,
 ) -> dict[str, Any]:
-    """Lines over the rate, within a band if there is one, with marks on both axes; `here` is the rate that was asked
-    for, `level` a height not to exceed."""
+    """Lines over the rate, with a band if there is one and ticks on both axes. `here` is the rate in question, `level`
+    a height that should not be exceeded."""
     every = [value for values in (*lines.values(), *(band or ()), [level]) for value in values]
     right = max(rates, default=0.0) or 1.0
     top = 1.08 * max((value for value in every if value is not None and math.isfinite(value)), default=0.0) or 1.0
@@ -60,8 +67,8 @@ def curve(
         return f"{_x(rate, right):.1f},{bottom * (1 - min(max(value / top, 0.0), 1.0)):.1f}"
 
     def points(values: Sequence[float | None]) -> list[str]:
-        known = zip(rates, values, strict=False)
-        return [at(rate, value) for rate, value in known if value is not None and math.isfinite(value)]
+        pairs = zip(rates, values, strict=False)
+        return [at(rate, value) for rate, value in pairs if value is not None and math.isfinite(value)]
 
     return {
         "wide": CURVE_WIDE,
@@ -82,52 +89,61 @@ def _x(rate: float, right: float) -> float:
 
 
 def _ticks(most: float) -> list[float]:
-    """Round numbers from zero on, three to six of them."""
+    """Three to six round numbers from zero."""
     unit = 10.0 ** math.floor(math.log10(most))
     step = next(part * unit for part in (0.2, 0.5, 1.0, 2.0) if most / (part * unit) <= 5)
     return [step * place for place in range(int(most / step) + 1)]
 
 
-def state_of(component: Mapping[str, Any]) -> str:
-    """Idle, busy or pressured, as Flink's graph has them; a batch that outlasts its trigger is pressure too."""
-    busy, pressured = component.get("busy"), component.get("pressured")
-    if busy is None and pressured is None:
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A component in the topology graph, with its upper left corner."""
+
+    component: PresentComponent
+    x: float
+    y: float
+    state: str
+    bottleneck: bool
+
+    @property
+    def middle(self) -> float:
+        return self.y + NODE_HIGH / 2
+
+
+def state_of(component: PresentComponent) -> str:
+    """Idle, busy or pressured, as in Flink's graph. A batch that outlasts its trigger is pressure too."""
+    if component.busy is None and component.pressured is None:
         return "unknown"
-    if (pressured or 0.0) > PRESSURED or (busy or 0.0) > 1.0:
+    busy, pressured = component.busy or 0.0, component.pressured or 0.0
+    if pressured > PRESSURED or busy > 1.0:
         return "pressured"
-    return "busy" if (busy or 0.0) >= BUSY else "idle"
+    return "busy" if busy >= BUSY else "idle"
 
 
-def bottleneck(components: Sequence[Mapping[str, Any]]) -> str:
+def bottleneck(components: Sequence[PresentComponent]) -> str:
     """The component that holds the others back most, or is nearest to doing so; empty if nothing is busy."""
-    ranked = [c for c in components if state_of(c) in ("busy", "pressured")]
-    worst = max(ranked, key=lambda c: (c.get("pressured") or 0.0, c.get("busy") or 0.0), default=None)
-    return str(worst["name"]) if worst is not None else ""
+    busy = [component for component in components if state_of(component) in ("busy", "pressured")]
+    worst = max(busy, key=lambda component: (component.pressured or 0.0, component.busy or 0.0), default=None)
+    return worst.name if worst is not None else ""
 
 
-def topology(components: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Nodes in columns by their distance from a source, and the edges between them."""
+def topology(components: Sequence[PresentComponent]) -> dict[str, Any]:
+    """Nodes in columns by their distance from the sources, and the edges between them."""
     shown = components[:MOST_NODES]
     depth: dict[str, int] = {}
-    for component in shown:
-        depth[component["name"]] = 1 + max((depth.get(name, -1) for name in component.get("inputs") or ()), default=-1)
     rows: dict[int, int] = {}
-    nodes: dict[str, dict[str, Any]] = {}
+    nodes: dict[str, Node] = {}
     slowest = bottleneck(shown)
     for component in shown:
-        column = depth[component["name"]]
+        name = component.name
+        column = depth[name] = 1 + max((depth.get(each, -1) for each in component.inputs), default=-1)
         row = rows[column] = rows.get(column, -1) + 1
-        nodes[component["name"]] = {
-            **component,
-            "x": column * (NODE_WIDE + GAP_X),
-            "y": row * (NODE_HIGH + GAP_Y) + 20.0,
-            "state": state_of(component),
-            "bottleneck": component["name"] == slowest,
-        }
+        x, y = column * (NODE_WIDE + GAP_X), row * (NODE_HIGH + GAP_Y) + 20.0
+        nodes[name] = Node(component, x, y, state_of(component), name == slowest)
     edges = [
-        {"x1": nodes[name]["x"] + NODE_WIDE, "y1": _middle(nodes[name]), "x2": node["x"], "y2": _middle(node)}
+        {"x1": nodes[name].x + NODE_WIDE, "y1": nodes[name].middle, "x2": node.x, "y2": node.middle}
         for node in nodes.values()
-        for name in node.get("inputs") or ()
+        for name in node.component.inputs
         if name in nodes
     ]
     return {
@@ -142,29 +158,24 @@ def topology(components: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _middle(node: Mapping[str, Any]) -> float:
-    return float(node["y"]) + NODE_HIGH / 2
-
-
-def heat(matrix: Mapping[str, Any]) -> dict[str, Any]:
-    """Cells with a shade from 0, the median or faster, to the darkest. What stands out is told in words as well."""
-    workers, rows = matrix.get("workers") or [], matrix.get("cells") or []
+def heat(matrix: TimeMatrix) -> dict[str, Any]:
+    """Cells shaded from 0 (the median or faster) to the darkest. What stands out is also said in words."""
     cells = [
-        {"x": column * CELL, "y": row * CELL, "shade": _shade(value), "value": value, "worker": workers[row]}
-        for row, values in enumerate(rows[: len(workers)])
+        {"x": column * CELL, "y": row * CELL, "shade": _shade(value), "value": value, "worker": matrix.workers[row]}
+        for row, values in enumerate(matrix.cells[: len(matrix.workers)])
         for column, value in enumerate(values)
-        if isinstance(value, int | float)
+        if value is not None
     ]
-    columns = max((len(values) for values in rows), default=0)
+    columns = max((len(values) for values in matrix.cells), default=0)
     return {
-        "workers": workers,
+        "workers": matrix.workers,
         "cells": cells,
         "cell": CELL,
         "wide": columns * CELL,
-        "high": len(workers) * CELL,
-        "instances": matrix.get("instances", columns),
-        "grouped": matrix.get("instances", columns) > columns,
-        "finding": _finding(workers, rows, matrix.get("instances", columns)),
+        "high": len(matrix.workers) * CELL,
+        "instances": matrix.instances,
+        "grouped": matrix.instances > columns,
+        "finding": _finding(matrix.workers, matrix.cells, matrix.instances),
     }
 
 
@@ -173,18 +184,18 @@ def _shade(value: float) -> int:
 
 
 def _finding(workers: Sequence[str], rows: Sequence[Sequence[float | None]], instances: int) -> str:
-    """A row or a column whose cells all stand out from the rest."""
+    """Names a row or a column whose cells stand out from the rest."""
     by_row = {name: _middling(values) for name, values in zip(workers, rows, strict=False)}
     width = max((len(values) for values in rows), default=0)
     columns = [[values[place] for values in rows if place < len(values)] for place in range(width)]
     by_column = {place: _middling(values) for place, values in enumerate(columns)}
-    slow = [name for name, value in by_row.items() if value >= 1.5 and len(by_row) > 1]
-    hot = [place for place, value in by_column.items() if value >= 1.5 and width > 1]
+    slow = [name for name, value in by_row.items() if value >= _STANDS_OUT and len(by_row) > 1]
+    hot = [place for place, value in by_column.items() if value >= _STANDS_OUT and width > 1]
     if slow and len(slow) < len(by_row):
         return f"slow worker: {', '.join(map(str, slow[:3]))}"
     if hot and len(hot) <= width // 2:
         return f"hot partition: {', '.join(_instances(place, width, instances) for place in hot[:3])}"
-    return "nothing stands out"
+    return "all instances take about the same time"
 
 
 def _instances(column: int, width: int, instances: int) -> str:
@@ -194,5 +205,5 @@ def _instances(column: int, width: int, instances: int) -> str:
 
 
 def _middling(values: Sequence[float | None]) -> float:
-    known = sorted(value for value in values if isinstance(value, int | float) and math.isfinite(value))
-    return known[len(known) // 2] if known else 0.0
+    finite = sorted(value for value in values if isinstance(value, int | float) and math.isfinite(value))
+    return finite[len(finite) // 2] if finite else 0.0

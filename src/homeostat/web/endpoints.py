@@ -1,4 +1,4 @@
-"""Every address of the API in one table: the server's routes and the OpenAPI description are both made of it."""
+"""Every address of the API in one table, from which the server's routes and the OpenAPI description are made."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from homeostat._version import __version__
 from homeostat.runtime.orders import COMMANDS, LONGEST
 from homeostat.store.protocol import Store
-from homeostat.web import page_contexts, whatif
+from homeostat.web import page_answers, whatif
 from homeostat.web.parameters import Parameter
 
-Answer = Callable[[Store, Mapping[str, Any]], dict[str, Any]]
+# An answer is a context of `page_contexts`, or a mapping where there is no page.
+Answer = Callable[[Store, Mapping[str, Any]], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`path` has a JSON twin at `path.json`; without a template both are JSON. An answer that costs much is given out
-    for `keep_s`, whatever was written meanwhile."""
+    """`path` has a JSON twin at `path.json`; without a template both are JSON. An expensive answer is cached for
+    `keep_s`, whatever is written to the log in the meantime. `empty`: without a log, the answer is an empty list."""
 
     path: str
     summary: str
@@ -34,41 +35,45 @@ class Endpoint:
 ENDPOINTS = (
     Endpoint(
         "/index",
-        "Every run, the newest first, with its health",
-        page_contexts.INDEX,
-        page_contexts.index,
+        "List all runs with their health, the newest first",
+        page_answers.INDEX,
+        page_answers.index,
         "index.html",
         empty=True,
     ),
     Endpoint(
         "/query",
-        "One run: health, conditions, topology, decisions",
-        page_contexts.QUERY,
-        page_contexts.query,
+        "Show one run: health, conditions, topology and decisions",
+        page_answers.QUERY,
+        page_answers.query,
         "query.html",
     ),
-    Endpoint("/series", "Its batches as columns, and its actions", page_contexts.SERIES, page_contexts.charts),
+    Endpoint("/series", "Return the batches of a run as columns", page_answers.SERIES, page_answers.charts),
     Endpoint(
         "/stories",
-        "Its decisions, each from symptom to outcome",
-        page_contexts.STORIES,
-        page_contexts.told,
+        "List the decisions of a run, each from symptom to outcome",
+        page_answers.STORIES,
+        page_answers.decisions,
         "stories.html",
     ),
-    Endpoint("/log", "Its records, the newest first", page_contexts.LOG, page_contexts.log, "log.html"),
+    Endpoint("/log", "List the records of a run, the newest first", page_answers.LOG, page_answers.log, "log.html"),
     Endpoint(
-        "/record", "One record, explained, with its chain", page_contexts.RECORD, page_contexts.record, "record.html"
+        "/record",
+        "Explain one record, with the records behind it",
+        page_answers.RECORD,
+        page_answers.record,
+        "record.html",
     ),
     Endpoint(
         "/models/traffic",
-        "What will arrive, with an interval",
-        page_contexts.TRAFFIC,
-        page_contexts.traffic,
+        "Forecast the input rate, with an interval",
+        page_answers.TRAFFIC,
+        page_answers.traffic,
         keep_s=60.0,
     ),
     Endpoint(
         "/models/performance",
-        "What a rate and a configuration would do, with the curve over the rate",
+        "Predict what another rate or configuration would do",
         whatif.PERFORMANCE,
         whatif.performance,
         "performance.html",
@@ -76,7 +81,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "/plans",
-        "The cheapest configuration that holds the objective, and why the others lost",
+        "Find the cheapest configuration that holds the objective",
         whatif.PLANS,
         whatif.plans,
         "plans.html",
@@ -86,15 +91,19 @@ ENDPOINTS = (
 
 
 class OrderBody(BaseModel):
-    """A person's order to the loop that regulates a run."""
+    """An order to the manager of a run."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    run: str = Field(min_length=1, max_length=LONGEST, description="the run")
-    command: str = Field(description="what to do", json_schema_extra={"enum": list(COMMANDS)})
-    target: str = Field("", max_length=LONGEST, description="the advice, the action or the resolver meant")
-    why: str = Field("", max_length=LONGEST, description="the reason, for the log")
-    values: dict[str, float] = Field(default_factory=dict, max_length=20, description="knobs to apply")
+    run: str = Field(min_length=1, max_length=LONGEST, description="name of the run")
+    command: str = Field(description="the command", json_schema_extra={"enum": list(COMMANDS)})
+    target: str = Field(
+        "",
+        max_length=LONGEST,
+        description="id of the advice or action, or name of the resolver",
+    )
+    why: str = Field("", max_length=LONGEST, description="why you give the order; it is kept in the log")
+    values: dict[str, float] = Field(default_factory=dict, max_length=20, description="knobs to set, by name")
 
 
 _ERROR = {
@@ -117,7 +126,7 @@ _EVENT = {
     "type": "object",
     "required": ["id", "event", "data"],
     "properties": {
-        "id": {"type": "string", "description": "its place in the log"},
+        "id": {"type": "string", "description": "position of the record in the log"},
         "event": {"enum": ["record", "reset"]},
         "data": {"type": "string", "contentMediaType": "application/json"},
     },
@@ -126,14 +135,14 @@ _EVENT = {
 
 def _refusals(*statuses: int) -> dict[str, Any]:
     words = {
-        400: "It cannot be asked so.",
-        401: "A token is needed.",
-        403: "It is not allowed.",
-        404: "There is no such thing.",
-        408: "It was not complete in time.",
-        409: "Nobody regulates this run now.",
-        413: "It is too large.",
-        503: "The log cannot be read now.",
+        400: "The request is invalid.",
+        401: "A token is required.",
+        403: "You do not have permission.",
+        404: "Not found.",
+        408: "The request was not complete in time.",
+        409: "No manager can carry out the order.",
+        413: "The request is too large.",
+        503: "The log cannot be read at the moment.",
     }
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     return {str(status): {"description": words[status], "content": content} for status in statuses}
@@ -157,7 +166,7 @@ def _get(endpoint: Endpoint) -> dict[str, Any]:
             "parameters": [_asked(parameter) for parameter in endpoint.parameters],
             "responses": {
                 "200": answered,
-                "304": {"description": "It is as it was."},
+                "304": {"description": "Nothing has changed."},
                 **_refusals(400, 401, 403, 404, 503),
             },
         }
@@ -169,17 +178,17 @@ def _events() -> dict[str, Any]:
         "name": "Last-Event-ID",
         "in": "header",
         "required": False,
-        "description": "the last event seen, as a browser sends it that connects again; counts more than `after`",
+        "description": "id of the last event received, as browsers send it when they reconnect; overrides `after`",
         "schema": {"type": "string"},
     }
     return {
         "get": {
-            "summary": "News of the log as server-sent events, without end",
-            "parameters": [*(_asked(parameter) for parameter in page_contexts.EVENTS), seen],
+            "summary": "Stream new records as server-sent events",
+            "parameters": [*(_asked(parameter) for parameter in page_answers.EVENTS), seen],
             "responses": {
                 "200": {
-                    "description": "Events `record`, each a line of the log with its place as id, and `reset` for "
-                    "whoever missed too much and should read anew.",
+                    "description": "An event `record` for each new record, with its position in the log as id. "
+                    "An event `reset` means that you missed too many records and should load everything again.",
                     "content": {"text/event-stream": {"schema": _EVENT}},
                 },
                 **_refusals(400, 401, 403, 503),
@@ -196,7 +205,7 @@ def description() -> dict[str, Any]:
         "info": {
             "title": "Homeostat",
             "version": __version__,
-            "description": "What Homeostat sees, thinks and does, read from its log; and orders to it.",
+            "description": "What Homeostat observes, decides and does, read from its log. You can also give it orders.",
         },
         "components": {
             "schemas": {"Error": _ERROR, "Order": order},
@@ -208,16 +217,16 @@ def description() -> dict[str, Any]:
             "/events": _events(),
             "/metrics": {
                 "get": {
-                    "summary": "The newest numbers of every run for Prometheus",
+                    "summary": "Return the newest numbers of every run for Prometheus",
                     "responses": {
-                        "200": {"description": "Prometheus' text format", "content": text},
+                        "200": {"description": "Prometheus text format", "content": text},
                         **_refusals(401, 403, 503),
                     },
                 }
             },
             "/orders.json": {
                 "post": {
-                    "summary": "Give an order; needs the role operate",
+                    "summary": "Give an order to a manager (requires the role operate)",
                     "security": [{"token": []}],
                     "requestBody": {
                         "required": True,
@@ -225,7 +234,7 @@ def description() -> dict[str, Any]:
                     },
                     "responses": {
                         "202": {
-                            "description": "It is in the log; its answer will be there too.",
+                            "description": "The order is in the log. The manager writes its answer there too.",
                             "content": {"application/json": {"schema": {"type": "object"}}},
                         },
                         **_refusals(400, 401, 403, 404, 408, 409, 413, 503),

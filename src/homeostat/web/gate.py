@@ -1,4 +1,4 @@
-"""What stands before the pages: every request passes here, and every answer leaves with the same headers."""
+"""Checks every request before it reaches the pages, and adds the security headers to every answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANYONE = Person("anyone on this machine", "read")
 
 
 class Gate:
-    """`local`: only this machine is served, and whoever is on it may read. Otherwise every request needs a token."""
+    """`local`: only this machine is served, and everyone on it may read. Otherwise every request needs a token."""
 
     def __init__(self, app: ASGIApp, tokens: Tokens, sessions: Sessions, *, local: bool) -> None:
         self._app, self._tokens, self._sessions, self._local = app, tokens, sessions, local
@@ -48,18 +48,30 @@ class Gate:
         headers, method = request.headers, request.scope["method"]
         path = request.url.path
         if self._local and not own_host(headers.get("host", "")):
-            return refused(request, RefusalError(403, "this server answers only under this machine's own name"))
+            return refused(
+                request,
+                RefusalError(
+                    403, "the Host header does not name this machine", "open the dashboard as http://127.0.0.1"
+                ),
+            )
         if method not in ("GET", "HEAD"):
             if not same_origin(headers, request.url.scheme):
-                return refused(request, RefusalError(403, "changes are taken only from the dashboard's own pages"))
+                return refused(
+                    request,
+                    RefusalError(
+                        403, "the request comes from another site", "use the dashboard's own pages or send a token"
+                    ),
+                )
             if _too_large(headers):
-                return refused(request, RefusalError(413, f"a request may have {LARGEST_BODY} bytes"))
+                return refused(request, RefusalError(413, f"the request is larger than {LARGEST_BODY} bytes"))
         person = self._person(request)
         request.state.person = person or (ANYONE if self._local else None)
         if person is None and not self._local and not path.startswith(OPEN):
             if method == "GET" and "text/html" in headers.get("accept", ""):
                 return RedirectResponse(f"/sign-in?next={quote(path + '?' + request.url.query)}", 303)
-            return refused(request, RefusalError(401, "a token is needed", "send it as: Authorization: Bearer TOKEN"))
+            return refused(
+                request, RefusalError(401, "a token is required", "send the header Authorization: Bearer TOKEN")
+            )
         return None
 
     def _person(self, request: HTTPConnection) -> Person | None:
@@ -75,15 +87,15 @@ def _too_large(headers: Headers) -> bool:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """A body that says nothing of its length is cut off as well."""
-    seen = 0
+    """Limits a body without a Content-Length too."""
+    received_bytes = 0
 
     async def bounded() -> Message:
-        nonlocal seen
+        nonlocal received_bytes
         message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > LARGEST_BODY:
-            raise RefusalError(413, f"a request may have {LARGEST_BODY} bytes")
+        received_bytes += len(message.get("body", b""))
+        if received_bytes > LARGEST_BODY:
+            raise RefusalError(413, f"the request is larger than {LARGEST_BODY} bytes")
         return message
 
     return bounded

@@ -1,8 +1,9 @@
-"""Pages from templates. Whatever comes from the log is text: the templates escape all of it."""
+"""Renders pages from templates. Everything that comes from the log is text: the templates escape it."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from homeostat._version import __version__
 from homeostat.core.wording import moment, number, words
 from homeostat.web import drawing
-from homeostat.web.stories import clipped
+from homeostat.web.page_contexts import PageFrame
+from homeostat.web.texts import as_sentence, clipped
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
@@ -22,22 +24,23 @@ _FAR_OFF = 5.0
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "moment": moment,
         "number": _number,
         "seconds": _seconds,
         "off": _off,
         "words": words,
+        "sentence": as_sentence,
         "clipped": clipped,
     }
-    made.globals |= {
+    environment.globals |= {
         "version": __version__,
         "link": link,
         "sparkline": drawing.sparkline,
@@ -45,27 +48,33 @@ def _environment() -> Environment:
         "heat": drawing.heat,
         "plotted": drawing.curve,
     }
-    return made
+    return environment
 
 
-def page(template: str, **values: Any) -> bytes:
-    return _environment().get_template(template).render(**values).encode("utf-8", "backslashreplace")
+def page(template: str, context: Any, frame: PageFrame | None = None) -> bytes:
+    """`context` is an instance of the template's class in `page_contexts.TEMPLATES`."""
+    names = {**_fields(frame or PageFrame()), **_fields(context)}
+    return _environment().get_template(template).render(names).encode("utf-8", "backslashreplace")
+
+
+def _fields(context: Any) -> dict[str, Any]:
+    return {each.name: getattr(context, each.name) for each in fields(context)}
 
 
 def warm() -> None:
-    """Read every template now, not while the first viewer waits."""
+    """Compiles every template now, so that the first viewer does not wait for it."""
     for name in _environment().list_templates():
         _environment().get_template(name)
 
 
 def link(path: str, **asked: object) -> str:
-    """An address within the dashboard; any run name is safe in it."""
-    given = {name: value for name, value in asked.items() if value not in ("", None)}
-    return f"{path}?{urlencode(given, errors='backslashreplace')}" if given else path
+    """An address within the dashboard. Any run name is safe in it."""
+    parameters = {name: value for name, value in asked.items() if value not in ("", None)}
+    return f"{path}?{urlencode(parameters, errors='backslashreplace')}" if parameters else path
 
 
 def _off(error: float) -> str:
-    """An error in ln of what was predicted."""
+    """A prediction error in ln of the time, as a percentage."""
     return f"{math.expm1(min(error, _FAR_OFF)):.0%}"
 
 

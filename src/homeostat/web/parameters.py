@@ -1,4 +1,4 @@
-"""What can be asked, checked by the same words that the OpenAPI description gives for it."""
+"""Parameters of a query string, checked by the same schema that the OpenAPI description shows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homeostat.web.responses import RefusalError
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """Of a query string. `schema` is JSON schema: string (maxLength, enum), integer or number (minimum, maximum)."""
+    """`schema` is JSON schema: string (maxLength, enum), integer or number (minimum, maximum)."""
 
     name: str
     schema: Mapping[str, Any]
@@ -22,22 +22,26 @@ class Parameter:
     def read(self, text: str | None) -> Any:
         if text is None:
             if self.required:
-                raise RefusalError(400, f"{self.name!r} is missing", self.meaning)
+                raise RefusalError(400, f"the parameter {self.name!r} is missing", self.meaning)
             return self.schema.get("default")
         if self.schema["type"] == "integer":
             return self._whole(text)
         if self.schema["type"] == "number":
             return self._number(text)
         if len(text) < self.schema.get("minLength", 0) or len(text) > self.schema["maxLength"]:
-            raise RefusalError(400, f"{self.name!r} has {len(text)} characters", f"at most {self.schema['maxLength']}")
+            raise RefusalError(
+                400, f"{self.name!r} has {len(text)} characters", f"use at most {self.schema['maxLength']}"
+            )
         if "enum" in self.schema and text not in self.schema["enum"]:
-            raise RefusalError(400, f"{self.name!r} cannot be that", f"one of {', '.join(self.schema['enum'])}")
+            raise RefusalError(
+                400, f"{self.name!r} has an unknown value", f"use one of {', '.join(filter(None, self.schema['enum']))}"
+            )
         return text
 
     def _whole(self, text: str) -> int:
         low, high = self.schema["minimum"], self.schema["maximum"]
         if not (text.isascii() and text.isdigit() and len(text) < 12 and low <= int(text) <= high):
-            raise RefusalError(400, f"{self.name!r} is no whole number from {low} to {high}")
+            raise RefusalError(400, f"{self.name!r} must be a whole number from {low} to {high}")
         return int(text)
 
     def _number(self, text: str) -> float:
@@ -48,7 +52,7 @@ class Parameter:
         except ValueError:
             value = math.nan
         if not low <= value <= high:
-            raise RefusalError(400, f"{self.name!r} is no number from {low:g} to {high:g}")
+            raise RefusalError(400, f"{self.name!r} must be a number from {low:g} to {high:g}")
         return value
 
 
@@ -71,14 +75,16 @@ def choice(name: str, meaning: str, options: Sequence[str], default: str) -> Par
     return Parameter(name, {"type": "string", "enum": list(options), "default": default, "maxLength": longest}, meaning)
 
 
-def read(parameters: Sequence[Parameter], given: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Every value; what is unknown or given twice is refused."""
+def read(parameters: Sequence[Parameter], query: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The value of every parameter. Raises RefusalError for one that is unknown or occurs twice."""
     values: dict[str, str] = {}
     names = [parameter.name for parameter in parameters]
-    for name, value in given:
+    for name, value in query:
         if name not in names:
-            raise RefusalError(400, f"there is no parameter {name[:50]!r}", f"there are {', '.join(names) or 'none'}")
+            raise RefusalError(
+                400, f"unknown parameter {name[:50]!r}", f"use one of {', '.join(names)}" if names else ""
+            )
         if name in values:
-            raise RefusalError(400, f"{name!r} is given twice")
+            raise RefusalError(400, f"the parameter {name!r} occurs twice")
         values[name] = value
     return {parameter.name: parameter.read(values.get(parameter.name)) for parameter in parameters}

@@ -1,4 +1,4 @@
-"""The log, read by the threads of a server: each has a connection of its own, and none ever writes."""
+"""The log as the threads of the server read it: each has its own connection, and none writes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _Result = TypeVar("_Result")
 
 
 class Reader:
-    """A log that need not be there yet: whoever starts before the first run sees an empty one."""
+    """The log may not exist yet: a server that starts before the first run shows an empty list."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._mine = threading.local()
+        self._thread_local = threading.local()
 
     def read(self, question: Callable[[Store], _Result]) -> _Result:
-        """The answer; after an error, or where another file has taken its place, the file is opened anew."""
-        store: SqliteStore | None = getattr(self._mine, "store", None)
-        if store is None or self._file() != self._mine.file:
+        """Answers a question. The file is opened again after an error, or when another file has replaced it."""
+        store: SqliteStore | None = getattr(self._thread_local, "store", None)
+        if store is None or self._file() != self._thread_local.file:
             self._close()
-            self._mine.file = self._file()
-            store = self._mine.store = SqliteStore(self.path, read_only=True)
+            self._thread_local.file = self._file()
+            store = self._thread_local.store = SqliteStore(self.path, read_only=True)
         try:
             return question(store)
         except StoreError:
@@ -36,13 +36,13 @@ class Reader:
 
     def _file(self) -> tuple[int, int] | None:
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def _close(self) -> None:
-        store: SqliteStore | None = getattr(self._mine, "store", None)
-        self._mine.store = None
+        store: SqliteStore | None = getattr(self._thread_local, "store", None)
+        self._thread_local.store = None
         if store is not None:
             store.close()

@@ -8,97 +8,93 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-from homeostat.core.records import ACTION, BATCH, OUTCOME, Record
+from homeostat.core.records import ACTION, BATCH, OUTCOME, BatchContent, OutcomeContent, Record, with_content
 from homeostat.core.wording import number, span
 from homeostat.store.present import load_present
 from homeostat.store.protocol import Store
-from homeostat.views.timeline import behind
-from homeostat.web import page_contexts, stories, summary
+from homeostat.views.overview import period_s
+from homeostat.views.timeline import behind, processed_per_s
+from homeostat.web import page_answers, stories, summary
+from homeostat.web.page_contexts import ReportContext
 from homeostat.web.pages import STATIC, page
 from homeostat.web.responses import as_json
-from homeostat.web.series import MOST_BATCHES, row
+from homeostat.web.series import MOST_BATCHES, contents, row
+from homeostat.web.texts import clipped
 
 MOST_STORIES = 200
-# A batch that takes in a little less than the objective's rows is noise, not a breach.
+MOST_POINTS = 1_000
+MOST_VERDICTS = 10
+# A batch that processes a little less than the objective's rows is noise, not a breach.
 NEARLY = 0.95
-Holds = Callable[[Mapping[str, float]], bool]
+Holds = Callable[[BatchContent], bool]
 
 
 def report(store: Store, run: str) -> bytes:
-    """Of a run that the log has; RefusalError if it has not."""
-    info = page_contexts.known_run(store, run)
-    about = summary.summary(store, info, time.time())
-    shown = page_contexts.charts(store, {"run": run, "last": "all", "points": 1_000})
+    """The report of a run. Raises RefusalError if the log does not have the run."""
+    info = page_answers.known_run(store, run)
+    about = summary.summarise(store, info, time.time())
+    series = page_answers.charts(store, {"run": run, "last": "all", "points": MOST_POINTS})
     batches = store.records(run, kinds=(BATCH,), limit=MOST_BATCHES, newest_first=True)[::-1]
     styles = [_file("uPlot.min.css"), _file("style.css")]
     scripts = [_file("uPlot.iife.min.js"), _file("app.js")]
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src {_hashes(scripts)}",
-            f"style-src {_hashes(styles)}",
-        )
-    )
-    return page(
-        "report.html",
+    sources = ("default-src 'none'", f"script-src {_hashes(scripts)}", f"style-src {_hashes(styles)}")
+    context = ReportContext(
         about=about,
-        present=load_present(store, run).to_json(),
-        facts=facts(batches, store.records(run, kinds=(ACTION, OUTCOME)), about["objective"]),
-        stories=stories.stories(store, run, 0, MOST_STORIES)["stories"],
-        # Within a script only an end of that script could do harm.
-        series=as_json(shown).decode().replace("<", "\\u003c"),
+        present=load_present(store, run),
+        facts=facts(contents(batches), store.records(run, kinds=(ACTION, OUTCOME)), about.objective),
+        stories=stories.stories(store, run, 0, MOST_STORIES).stories,
+        # Inside a script element, only a closing tag could do harm.
+        series=as_json(series).decode().replace("<", "\\u003c"),
         styles=styles,
         scripts=scripts,
-        policy=policy,
+        policy="; ".join(sources),
     )
+    return page("report.html", context)
 
 
-def facts(batches: Sequence[Record], acts: Sequence[Record], objective: Mapping[str, Any]) -> dict[str, str]:
-    """The run in a few numbers, each in words."""
-    rows = [row(batch.body) for batch in batches]
-    total_s = sum(_counted(each["span_s"]) for each in rows)
-    verdicts = Counter(stories.clipped(act.body.get("verdict", ""), 40) for act in acts if act.kind == OUTCOME)
-    taken = sum(_counted(each["rows"]) for each in rows)
-    told = {
-        "Time covered": f"{span(total_s)} in {len(rows):,} batches",
-        "Rows processed": number(round(taken) if math.isfinite(taken) else taken),
-        "Kept up": _share(rows, _keeps_up, total_s),
+def facts(
+    batches: Sequence[BatchContent], decisions: Sequence[Record], objective: Mapping[str, float]
+) -> dict[str, str]:
+    """The run in a few numbers, each in words. `decisions` are its actions and outcomes."""
+    total_s = sum(_counted(batch.span_s) for batch in batches)
+    verdicts = Counter(clipped(outcome.verdict, 40) for _, outcome in with_content(decisions, OutcomeContent))
+    rows = sum(_counted(batch.rows) for batch in batches)
+    workers_s = sum(_counted(batch.workers) * _counted(batch.span_s) for batch in batches)
+    kept = {f"Objective: {name}": _share(batches, holds, total_s) for name, holds in _objectives(objective).items()}
+    return {
+        "Time covered": f"{span(total_s)} in {len(batches):,} batches",
+        "Rows processed": number(round(rows) if math.isfinite(rows) else rows),
+        "Kept up with the load": _share(batches, _keeps_up, total_s),
+        **kept,
+        "Cost": f"{number(workers_s / 3600)} worker hours",
+        "Actions": str(sum(record.kind == ACTION for record in decisions)),
+        "Outcomes": ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common(MOST_VERDICTS)) or "none",
     }
-    told |= {
-        f"Objective of {name} kept": _share(rows, holds, total_s) for name, holds in _objectives(objective).items()
-    }
-    workers_s = sum(_counted(each["workers"]) * _counted(each["span_s"]) for each in rows)
-    told["Cost"] = f"{number(workers_s / 3600)} worker hours"
-    told["Actions"] = str(sum(act.kind == ACTION for act in acts))
-    told["Verdicts"] = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common(10)) or "none"
-    return told
 
 
-def _objectives(objective: Mapping[str, Any]) -> dict[str, Holds]:
-    """Each part of it, and whether a batch holds it."""
-    found: dict[str, Holds] = {}
+def _objectives(objective: Mapping[str, float]) -> dict[str, Holds]:
+    """Each part of the objective, and whether a batch holds it."""
+    parts: dict[str, Holds] = {}
     if per_s := objective.get("throughput_per_s"):
-        found[f"{number(per_s)} rows/s"] = lambda each: (
-            each["process_per_s"] >= NEARLY * min(per_s, _counted(each["arrival_per_s"]) or per_s)
+        parts[f"at least {number(per_s)} rows/s"] = lambda batch: (
+            processed_per_s(batch) >= NEARLY * min(per_s, _counted(batch.arrival_per_s) or per_s)
         )
     if lag_s := objective.get("lag_s"):
-        found[f"{span(lag_s)} lag"] = lambda each: each["lag_s"] <= lag_s
+        parts[f"lag of at most {span(lag_s)}"] = lambda batch: row(batch)["lag_s"] <= lag_s
     if latency_s := objective.get("latency_p95_s"):
-        found[f"{span(latency_s)} latency for 95 %"] = lambda each: each["latency_p95_s"] <= latency_s
+        parts[f"p95 latency of at most {span(latency_s)}"] = lambda batch: row(batch)["latency_p95_s"] <= latency_s
     if limit := objective.get("cost_limit"):
-        found[f"{number(limit)} workers at most"] = lambda each: each["workers"] <= limit
-    return found
+        parts[f"at most {number(limit)} workers"] = lambda batch: batch.workers <= limit
+    return parts
 
 
-def _keeps_up(each: Mapping[str, float]) -> bool:
-    period_s = next((value for value in (each["trigger_s"], each["seconds"], each["span_s"]) if value > 0), 0.0)
-    return not behind(each["pending_rows"], each["arrival_per_s"], period_s)
+def _keeps_up(batch: BatchContent) -> bool:
+    return not behind(batch.pending_rows, batch.arrival_per_s, period_s(batch))
 
 
-def _share(rows: Sequence[Mapping[str, float]], holds: Holds, total_s: float) -> str:
-    good_s = sum(_counted(each["span_s"]) for each in rows if holds(each))
+def _share(batches: Sequence[BatchContent], holds: Holds, total_s: float) -> str:
+    good_s = sum(_counted(batch.span_s) for batch in batches if holds(batch))
     return f"{100 * good_s / total_s:.1f} % of the time" if total_s > 0 else "unknown"
 
 

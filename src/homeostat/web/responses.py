@@ -1,4 +1,4 @@
-"""Answers in the two forms that every page has, HTML and JSON, and refusals in the form that was asked for."""
+"""Answers as HTML or JSON, and refusals in the form that the client asked for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -24,7 +24,7 @@ _LEVELS = 60
 
 
 class RefusalError(HomeostatError):
-    """An answer other than what was asked for, with its HTTP status."""
+    """A request that cannot be answered, with its HTTP status."""
 
     def __init__(self, status: int, what: str, fix: str = "", where: str = "") -> None:
         self.status = status
@@ -32,11 +32,14 @@ class RefusalError(HomeostatError):
 
 
 def plain(value: object, levels: int = _LEVELS) -> Any:
-    """As JSON has it: NaN and infinities are null, tuples lists, lone surrogates spelled out, what is too deep null."""
+    """The value as JSON allows it: dataclasses become objects, tuples lists, lone surrogates escapes; NaN, infinities
+    and what is nested too deeply become null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name), levels - 1) for each in fields(value)} if levels else None
     if isinstance(value, Mapping | Sequence) and not levels:
         return None
     if isinstance(value, Mapping):
@@ -52,7 +55,7 @@ def as_json(value: object) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is sent, plain and packed, and its tag: made once, however many ask for it."""
+    """The bytes to send, plain and compressed, and their tag: made once, however many clients ask for them."""
 
     plain: bytes
     packed: bytes
@@ -65,11 +68,11 @@ class Body:
 
 
 def tagged(request: HTTPConnection, body: Body, media_type: str) -> Response:
-    """With an ETag; a client that has the very same already gets only that word."""
+    """With an ETag; a client that already has this version gets 304 and no body."""
     vary = "cookie, authorization, accept-encoding"
     headers = {"etag": body.etag, "cache-control": "no-cache", "vary": vary}
-    known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
-    if "*" in known or body.etag.removeprefix("W/") in known:
+    client_tags = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
+    if "*" in client_tags or body.etag.removeprefix("W/") in client_tags:
         return Response(status_code=304, headers=headers)
     if body.packed and "gzip" in request.headers.get("accept-encoding", ""):
         return Response(body.packed, headers=headers | {"content-encoding": "gzip"}, media_type=media_type)
@@ -96,9 +99,10 @@ def refused(request: HTTPConnection, error: HomeostatError) -> Response:
     status = status_of(error)
     headers = {"www-authenticate": "Bearer"} if status == 401 else {}
     if wants_page(request):
+        from homeostat.web.page_contexts import ErrorContext
         from homeostat.web.pages import page
 
-        body, kind = page("error.html", status=status, error=error, person=None), HTML_TYPE
+        body, kind = page("error.html", ErrorContext(status, error)), HTML_TYPE
     else:
         body, kind = as_json(error_body(status, error)), JSON_TYPE
     return Response(body, status, headers=headers | {"cache-control": "no-store"}, media_type=kind)

@@ -1,4 +1,4 @@
-"""Who may do what: tokens and roles, sessions, and the checks that every request passes first."""
+"""Who may do what: tokens and roles, sessions, and the checks of every request."""
 
 from __future__ import annotations
 
@@ -57,50 +57,48 @@ class Tokens:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"the tokens cannot be read: {type(error).__name__}", where=str(path)) from error
         if readable:
-            raise ConfigError("others may read the tokens", where=str(path), fix=f"chmod 600 {path}")
+            raise ConfigError("other users can read the tokens", where=str(path), fix=f"chmod 600 {path}")
         people: dict[str, Person] = {}
         for number, line in enumerate(lines, 1):
             if line.strip() and not line.startswith("#"):
                 token, person = _person(line.split(), f"{path}:{number}")
                 people[token] = person
         if not people:
-            raise ConfigError("there is no token in it", where=str(path), fix="write lines of: ROLE NAME TOKEN")
+            raise ConfigError("the file has no tokens", where=str(path), fix="add lines of the form ROLE NAME TOKEN")
         return cls(people)
 
     def person(self, token: str) -> Person | None:
-        """Every token is compared, in constant time, so that the answer's time tells nothing."""
-        given, found = token.encode(), None
-        for known, person in self._people.items():
-            if hmac.compare_digest(known.encode(), given):
-                found = person
-        return found
+        """Compares every token in constant time, so that the time to answer reveals nothing."""
+        token_bytes, owner = token.encode(), None
+        for own_token, person in self._people.items():
+            if hmac.compare_digest(own_token.encode(), token_bytes):
+                owner = person
+        return owner
 
 
 def _person(words: list[str], where: str) -> tuple[str, Person]:
     role = next((role for role in ROLES if words[0] == role), None)
     if len(words) != 3 or role is None:
-        raise ConfigError(
-            "this is no token", where=where, fix=f"write: ROLE NAME TOKEN, with ROLE {' or '.join(ROLES)}"
-        )
+        raise ConfigError("not a token", where=where, fix=f"write ROLE NAME TOKEN, where ROLE is {' or '.join(ROLES)}")
     if len(words[2]) < SHORTEST_TOKEN:
-        raise ConfigError("the token is too short", where=where, fix=f"at least {SHORTEST_TOKEN} characters")
+        raise ConfigError("the token is too short", where=where, fix=f"use at least {SHORTEST_TOKEN} characters")
     return words[2], Person(words[1], role)
 
 
 def own_tokens(path: Path, name: str) -> Tokens:
-    """Tokens for this machine: made once, in a file that only its owner can read."""
+    """Tokens for this machine, created once in a file that only its owner can read."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as made:
-            made.write(f"operate {name} {secrets.token_urlsafe(24)}\n")
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(f"operate {name} {secrets.token_urlsafe(24)}\n")
     except OSError:
         if not path.is_file():
-            return Tokens({})  # nowhere to tell anyone a token: then nobody operates
+            return Tokens({})  # a token that cannot be written down cannot be used
     return Tokens.load(path)
 
 
 class Sessions:
-    """Of browsers that signed in with a token, which is never sent back to them."""
+    """Sessions of browsers that signed in with a token. The token itself is never sent back."""
 
     def __init__(self) -> None:
         self._people: OrderedDict[str, tuple[Person, float]] = OrderedDict()
@@ -121,7 +119,7 @@ class Sessions:
 
 
 def cookie(host: str) -> str:
-    """Browsers know no ports: without one in the name, two dashboards on a machine would sign each other out."""
+    """Cookies ignore ports: without the port in the name, two dashboards on a machine would sign each other out."""
     port = host.rpartition(":")[2]
     return f"homeostat-{port}" if port.isdigit() else "homeostat"
 
@@ -134,13 +132,13 @@ def loopback(host: str) -> bool:
 
 
 def own_host(header: str) -> bool:
-    """Whether a Host header names this machine itself: another name may be a page's attempt to get at it."""
+    """Whether a Host header names this machine: another name may be a foreign page that rebinds its own name."""
     host, colon, port = header.rpartition(":")
     return loopback(host if colon and port.isdigit() else header)
 
 
 def same_origin(headers: Mapping[str, str], scheme: str) -> bool:
-    """Whether a change was asked for by our own page, or by a program that names its token itself."""
+    """Whether a change was requested by a page of this dashboard, or by a program that sends its own token."""
     origin = headers.get("origin")
     if origin is not None:
         return origin.partition("://")[2] == headers.get("host") and origin.partition("://")[0] in (scheme, "https")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from homeostat.core.records import ACTION, BATCH, Record
+from homeostat.core.records import ACTION, BATCH, BatchContent, Record, with_content
 from homeostat.detectors.slo_violation import lag_of, latency_of
 from homeostat.store.protocol import Store
-from homeostat.views.timeline import known
+from homeostat.views.timeline import processed_per_s
 
 MOST_POINTS = 600
 # A week of batches every ten seconds is more than a picture shows; the newest are read.
 MOST_BATCHES = 25_000
+MOST_ACTIONS = 500
 PHASES = ("latestOffset", "walCommit", "queryPlanning", "getBatch", "addBatch", "commitOffsets", "commitBatch")
+MOST_OTHER_PHASES = 5
+# Charts that are shown only where the objective names them.
+OBJECTIVE_COLUMNS = ("lag_s", "latency_p95_s")
 _MEANS = ("arrival_per_s", "process_per_s")
 _SUMS = ("rows",)
 _PEAKS = (
@@ -27,73 +31,100 @@ _PEAKS = (
     "workers",
     "trigger_s",
 )
-
-# Shown of a run whose objective names them.
-WANTED = ("lag_s", "latency_p95_s")
+_NUMBERS = (*_MEANS, *_SUMS, *_PEAKS, *OBJECTIVE_COLUMNS)
 
 Columns = dict[str, list[float | None]]
+Row = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionMark:
+    """An action as the charts mark it."""
+
+    id: str
+    at_s: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Columns of equal length, `at_s` among them, and every action in that time."""
+
+    run: str
+    columns: Columns
+    actions: tuple[ActionMark, ...]
 
 
 def series(
-    store: Store, run: str, last_s: float = math.inf, points: int = MOST_POINTS, wanted: Sequence[str] = ()
-) -> dict[str, Any]:
-    """What happened in the last so many seconds of the run, and every action in that time."""
+    store: Store, run: str, last_s: float = math.inf, points: int = MOST_POINTS, extra: Sequence[str] = ()
+) -> Series:
+    """The last `last_s` seconds of the run in at most `points` points, with the `extra` columns."""
     newest = store.records(run, kinds=(BATCH,), limit=1, newest_first=True)
-    ended_s = newest[0].at_s if newest else 0.0
-    since_s = ended_s - last_s
+    since_s = (newest[0].at_s if newest else 0.0) - last_s
     batches = store.records(run, kinds=(BATCH,), since_s=since_s, limit=MOST_BATCHES, newest_first=True)[::-1]
-    actions = store.records(run, kinds=(ACTION,), since_s=since_s, limit=500, newest_first=True)[::-1]
-    return {
-        "run": run,
-        "columns": columns(batches, points, wanted),
-        "actions": [{"id": action.id, "at_s": action.at_s, "text": action.text[:200]} for action in actions],
-    }
+    actions = store.records(run, kinds=(ACTION,), since_s=since_s, limit=MOST_ACTIONS, newest_first=True)[::-1]
+    marks = tuple(ActionMark(action.id, action.at_s, action.text[:200]) for action in actions)
+    return Series(run, columns(batches, points, extra), marks)
 
 
-def columns(batches: Sequence[Record], points: int = MOST_POINTS, wanted: Sequence[str] = ()) -> Columns:
-    """Batches in groups of equal size: rows are added up, rates averaged, of all else the largest is shown."""
-    size = max(1, math.ceil(len(batches) / max(points, 1)))
-    rows = [row(batch.body) for batch in batches]
-    phases = [phase for phase in PHASES if any(phase in each for each in rows)]
-    phases += sorted({name for each in rows for name in each} - {*PHASES, *_MEANS, *_SUMS, *_PEAKS, *WANTED, "span_s"})[
-        :5
-    ]
-    names = [*_MEANS, *_SUMS, *_PEAKS, *wanted, *phases]
-    table: Columns = {"at_s": [batch.at_s for batch in batches[size - 1 :: size]]}
+def columns(batches: Sequence[Record], points: int = MOST_POINTS, extra: Sequence[str] = ()) -> Columns:
+    """Batches in groups of equal size: rows are added up, rates averaged; of every other column the largest counts."""
+    times_s, rows = [batch.at_s for batch in batches], [row(batch) for batch in contents(batches)]
+    size = max(1, math.ceil(len(rows) / max(points, 1)))
     groups = [rows[start : start + size] for start in range(0, len(rows), size)]
-    if len(batches) % size:
-        table["at_s"].append(batches[-1].at_s)
-    for name in names:
+    table: Columns = {"at_s": list(times_s[size - 1 :: size])}
+    if len(rows) % size:
+        table["at_s"].append(times_s[-1])
+    for name in (*_MEANS, *_SUMS, *_PEAKS, *extra, *_phases(rows)):
         column = [_together(name, [each.get(name, math.nan) for each in group]) for group in groups]
         if any(value is not None for value in column):
             table[name] = column
     return table
 
 
-def rates(batches: Sequence[Record]) -> tuple[list[float | None], list[float | None]]:
-    """What was processed and what arrived, batch by batch: all that a sparkline shows."""
-    found = [(_per_s(batch.body), known(batch.body, "arrival_per_s")) for batch in batches]
-    return [_rounded(processed) for processed, _ in found], [_rounded(arrived) for _, arrived in found]
+def contents(records: Iterable[Record]) -> list[BatchContent]:
+    return [batch for _, batch in with_content(records, BatchContent)]
 
 
-def latest(batch: Record) -> dict[str, float | None]:
-    found = row(batch.body)
-    return {"at_s": batch.at_s} | {name: _rounded(found[name]) for name in (*_MEANS, *_SUMS, *_PEAKS, *WANTED)}
+def rates(batches: Sequence[BatchContent]) -> tuple[list[float | None], list[float | None]]:
+    """The process rate and the input rate of each batch, for a sparkline."""
+    processed = [_rounded(processed_per_s(batch)) for batch in batches]
+    return processed, [_rounded(batch.arrival_per_s) for batch in batches]
 
 
-def row(body: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of one batch; NaN for what is not known."""
-    found = {name: known(body, name) for name in ("arrival_per_s", "rows", "span_s", *_PEAKS)}
-    found["process_per_s"] = _per_s(body)
-    found["lag_s"] = lag_of(found["pending_rows"], found["arrival_per_s"])
-    found["latency_p95_s"] = latency_of(found["seconds"], found["trigger_s"], found["lag_s"])
-    phases = body.get("phases_s")
-    return found | ({name: known(phases, name) for name in phases} if isinstance(phases, dict) else {})
+def latest(at_s: float, batch: BatchContent) -> dict[str, float | None]:
+    """The newest value of each column."""
+    numbers = row(batch)
+    return {"at_s": at_s} | {name: _rounded(numbers[name]) for name in _NUMBERS}
 
 
-def _per_s(body: Mapping[str, Any]) -> float:
-    span_s = known(body, "span_s")
-    return known(body, "rows") / span_s if span_s > 0 else math.nan
+def row(batch: BatchContent) -> dict[str, float]:
+    """The numbers of one batch and the seconds of its phases; NaN for what is not known."""
+    lag_s = lag_of(batch.pending_rows, batch.arrival_per_s)
+    numbers = {
+        "arrival_per_s": batch.arrival_per_s,
+        "process_per_s": processed_per_s(batch),
+        "rows": batch.rows,
+        "span_s": batch.span_s,
+        "seconds": batch.seconds,
+        "pending_rows": batch.pending_rows,
+        "watermark_gap_s": batch.watermark_gap_s,
+        "state_rows": batch.state_rows,
+        "state_bytes": batch.state_bytes,
+        "executors": float(batch.executors),
+        "workers": float(batch.workers),
+        "trigger_s": batch.trigger_s,
+        "lag_s": lag_s,
+        "latency_p95_s": latency_of(batch.seconds, batch.trigger_s, lag_s),
+    }
+    return {**batch.phases_s, **numbers}
+
+
+def _phases(rows: Sequence[Row]) -> list[str]:
+    """Spark's phases in Spark's order, then a few that this version does not know."""
+    names = {name for each in rows for name in each}
+    others = sorted(names - {*PHASES, *_NUMBERS, "span_s"})
+    return [*(phase for phase in PHASES if phase in names), *others[:MOST_OTHER_PHASES]]
 
 
 def _rounded(value: float) -> float | None:
@@ -105,9 +136,5 @@ def _together(name: str, values: Sequence[float]) -> float | None:
     if not finite:
         return None
     if name in _SUMS:
-        together = sum(finite)
-    elif name in _MEANS:
-        together = sum(finite) / len(finite)
-    else:
-        together = max(finite)
-    return _rounded(together)
+        return _rounded(sum(finite))
+    return _rounded(sum(finite) / len(finite) if name in _MEANS else max(finite))

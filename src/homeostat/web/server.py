@@ -1,4 +1,4 @@
-"""The server process: an address, a log, and who may see it."""
+"""The server process: where it listens, which log it shows, and to whom."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NICE = 10
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """`tokens` is a file; without one, only this machine is served. `proxied`: another server does TLS before us."""
+    """`tokens` is a file; without one, only this machine is served. `proxied`: a proxy does TLS."""
 
     store: Path
     host: str = LOOPBACK
@@ -48,7 +48,7 @@ class Serving:
     def check(self) -> None:
         if (self.certificate is None) != (self.key is None):
             raise ConfigError(
-                "TLS needs both files", where="--tls-cert, --tls-key", fix="name a certificate and its key"
+                "TLS needs a certificate and a key", where="--tls-cert, --tls-key", fix="give both options"
             )
         if self.certificate is not None and self.key is not None:
             _require_pair(self.certificate, self.key)
@@ -56,21 +56,21 @@ class Serving:
             return
         if self.tokens is None:
             raise ConfigError(
-                "others could read and nobody would be asked", where=f"--host {self.host}", fix="name --tokens FILE"
+                "anyone on the network could read the log", where=f"--host {self.host}", fix="add --tokens FILE"
             )
         if self.certificate is None and not self.proxied:
-            fix = "name --tls-cert and --tls-key, or say --behind-proxy if a proxy does TLS"
-            raise ConfigError("tokens would cross the network in the clear", where=f"--host {self.host}", fix=fix)
+            fix = "add --tls-cert and --tls-key, or --behind-proxy if a proxy does TLS"
+            raise ConfigError("tokens would be sent unencrypted", where=f"--host {self.host}", fix=fix)
 
 
 def serve(serving: Serving, say: Callable[[str], None]) -> None:
-    """Until interrupted, and behind everything else on this machine: a run comes before its viewers."""
+    """Serves until interrupted, at a low priority: the run matters more than its viewers."""
     serving.check()
     try:
         import uvicorn
 
         from homeostat.web.app import Dashboard
-        from homeostat.web.connections import Patient
+        from homeostat.web.connections import IdleClosingProtocol
         from homeostat.web.pages import warm
         from homeostat.web.reader import Reader
         from homeostat.web.webhook import Notifier
@@ -97,10 +97,10 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
         timeout_graceful_shutdown=1,
         ssl_certfile=serving.certificate,
         ssl_keyfile=serving.key,
-        http=Patient,
+        http=IdleClosingProtocol,
         ws="none",
     )
-    config.load()  # all that is needed for an answer, before anyone is told where to ask
+    config.load()  # load everything before the address is printed, so that the first request is answered
     say(f"dashboard at {address}")
     if serving.tokens is None:
         say(f"to operate, sign in with the token in {own}")
@@ -116,11 +116,11 @@ def _require_pair(certificate: Path, key: Path) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
     except OSError as error:
         where = f"--tls-cert {certificate}, --tls-key {key}"
-        raise ConfigError(f"they are no certificate and its key: {error.strerror or error}", where=where) from error
+        raise ConfigError(f"not a certificate and its key: {error.strerror or error}", where=where) from error
 
 
 def own_file() -> Path:
-    """One for all logs of this person on this machine, and not beside a log, which may be shared."""
+    """One file for all logs of this user. It is not kept beside a log, because a log may be shared."""
     return user_state() / "tokens"
 
 
@@ -135,7 +135,7 @@ def _listen(serving: Serving) -> socket.socket:
         listening.close()
         where = f"{serving.host}:{serving.port}"
         raise ConfigError(
-            f"cannot listen: {error.strerror}", where=where, fix="name another --port, 0 for any"
+            f"cannot listen: {error.strerror}", where=where, fix="choose another --port, or 0 for any free one"
         ) from error
     return listening
 

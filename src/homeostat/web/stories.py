@@ -1,10 +1,10 @@
-"""Decisions as stories: what was seen, what it was taken for, what was done about it, and what came of it."""
+"""Decisions as stories: what was wrong, what was done about it, and what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from homeostat.core.records import (
     ACTION,
@@ -19,14 +19,21 @@ from homeostat.core.records import (
     RECEIPT,
     REJECTION,
     SYMPTOM,
+    ActionContent,
+    AdviceContent,
+    DiagnosisContent,
+    OutcomeContent,
+    ProposalContent,
     Record,
+    SymptomContent,
 )
-from homeostat.core.wording import moment, one_line
+from homeostat.core.wording import moment
 from homeostat.store import phrases
 from homeostat.store.protocol import Store
+from homeostat.web.texts import clipped
 
 TELLING = (ACTION, ADVICE, REJECTION, ALERT, OPERATOR, FAILURE)
-LONGEST_TEXT = 300
+LONGEST_DETAIL = 1_000
 MOST_STEPS = 12
 MOST_ORDERS = 5
 _STAGES = {
@@ -44,77 +51,135 @@ _STAGES = {
 }
 
 
-def stories(store: Store, run: str, offset: int, limit: int) -> dict[str, Any]:
-    """One page of them, the newest first."""
-    found = store.records(run, kinds=TELLING, limit=offset + limit + 1, newest_first=True)
-    page = found[offset : offset + limit]
-    return {
-        "stories": [story(store, run, record) for record in page],
-        "next": offset + limit if len(found) > offset + limit else None,
-    }
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """A record as a line of a list. `text` is one sentence; every text is clipped and safe to show."""
+
+    id: str
+    kind: str
+    stage: str
+    at_s: float
+    when: str
+    component: str
+    text: str
 
 
-def story(store: Store, run: str, told: Record) -> dict[str, Any]:
-    chain = store.chain(run, told.id)
-    ahead = [record for record in chain if not record.body.get("over")]
-    steps = [_step(record) for record in ahead[:MOST_STEPS]]
-    verdict = next((str(r.body.get("verdict", "")) for r in chain if r.kind == OUTCOME), "")
-    return {
-        **line(told),
-        "verdict": clipped(verdict),
-        "steps": steps,
-        "left_out": max(0, len(ahead) - MOST_STEPS),
-    }
+@dataclass(frozen=True, slots=True)
+class StoryStep(RecordLine):
+    """One record of a decision with the figures behind it."""
+
+    details: tuple[str, ...]
+    probability: float | None
 
 
-def unanswered(store: Store, run: str) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Story(RecordLine):
+    """A decision. `problem` says what was wrong, `text` what was done, `result` what came of it; the first and the
+    last are empty where there is nothing to say. `steps` are all records behind it, from symptom to outcome."""
+
+    problem: str
+    result: str
+    verdict: str
+    steps: tuple[StoryStep, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoryPage:
+    """`next` is the offset of the next page, None at the end."""
+
+    stories: tuple[Story, ...]
+    next: int | None
+
+
+def stories(store: Store, run: str, offset: int, limit: int) -> StoryPage:
+    """One page of decisions, the newest first."""
+    after = offset + limit
+    records = store.records(run, kinds=TELLING, limit=after + 1, newest_first=True)
+    page = tuple(story(store, run, record) for record in records[offset:after])
+    return StoryPage(page, after if len(records) > after else None)
+
+
+def story(store: Store, run: str, focus: Record) -> Story:
+    chain = [record for record in store.chain(run, focus.id) if not _is_ending(record)]
+    outcome = next((record for record in chain if record.kind == OUTCOME), None)
+    verdict = outcome.content_as(OutcomeContent) if outcome is not None else None
+    return Story(
+        *_columns(focus),
+        _problem(focus, chain),
+        line(outcome).text if outcome is not None else _pending(focus, chain),
+        clipped(verdict.verdict) if verdict is not None else "",
+        tuple(_step(record) for record in chain[:MOST_STEPS]),
+        max(0, len(chain) - MOST_STEPS),
+    )
+
+
+def unanswered(store: Store, run: str) -> tuple[RecordLine, ...]:
     """The newest orders that no manager has taken up."""
     orders = store.records(run, kinds=(ORDER,), limit=MOST_ORDERS, newest_first=True)
-    return [line(order) for order in orders if len(store.chain(run, order.id)) == 1]
+    return tuple(line(order) for order in orders if len(store.chain(run, order.id)) == 1)
 
 
-def line(record: Record) -> dict[str, Any]:
-    """A record as a line of a list: safe to show, however it was written."""
-    return {
-        "id": clipped(record.id),
-        "kind": clipped(record.kind),
-        "stage": _STAGES.get(record.kind, clipped(record.kind)),
-        "at_s": record.at_s,
-        "when": moment(record.at_s),
-        "component": clipped(record.component),
-        "text": clipped(record.text) or clipped(phrases.headline(record)),
-    }
+def line(record: Record) -> RecordLine:
+    return RecordLine(*_columns(record))
 
 
-def whole(record: Record) -> dict[str, Any]:
-    """A record with everything there is in it."""
-    return {each.name: getattr(record, each.name) for each in fields(record)}
+def _columns(record: Record) -> tuple[str, str, str, float, str, str, str]:
+    """The fields of a RecordLine."""
+    return (
+        clipped(record.id),
+        clipped(record.kind),
+        _STAGES.get(record.kind, clipped(record.kind)),
+        record.at_s,
+        moment(record.at_s),
+        clipped(record.component),
+        clipped(record.text) or clipped(phrases.headline(record)),
+    )
 
 
-def clipped(text: object, longest: int = LONGEST_TEXT) -> str:
-    shown = one_line(str(text)[: 4 * longest])
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+def _problem(focus: Record, chain: Sequence[Record]) -> str:
+    """The diagnosis behind the decision; without one, the symptom."""
+    earlier = [record for record in chain if record.at_s <= focus.at_s and record.id != focus.id]
+    for kind in (DIAGNOSIS, SYMPTOM):
+        of_kind = [record for record in earlier if record.kind == kind]
+        if of_kind:
+            return line(of_kind[-1]).text
+    return ""
 
 
-def _step(record: Record) -> dict[str, Any]:
-    return line(record) | {
-        "details": [clipped(each, 1_000) for each in _details(record) if each],
-        "probability": _probability(record.body),
-    }
+def _pending(focus: Record, chain: Sequence[Record]) -> str:
+    if focus.kind != ACTION:
+        return ""
+    receipt = next((record for record in chain if record.kind == RECEIPT), None)
+    return line(receipt).text if receipt is not None else "No effect has been observed yet."
+
+
+def _is_ending(record: Record) -> bool:
+    content = record.content
+    return isinstance(content, SymptomContent | DiagnosisContent) and content.over
+
+
+def _step(record: Record) -> StoryStep:
+    details = tuple(clipped(each, LONGEST_DETAIL) for each in _details(record) if each)
+    return StoryStep(*_columns(record), details, _probability(record))
+
+
+_DETAILS: dict[str, Callable[[Record], list[str]]] = {
+    SYMPTOM: phrases.evidence,
+    DIAGNOSIS: phrases.evidence,
+    OUTCOME: phrases.judgement,
+    REJECTION: lambda record: [phrases.reason(record)],
+}
 
 
 def _details(record: Record) -> list[str]:
-    if record.kind in (SYMPTOM, DIAGNOSIS):
-        return phrases.evidence(record)
-    if record.kind == OUTCOME:
-        return phrases.judgement(record)
     if record.kind in (ACTION, PROPOSAL, ADVICE):
         return [phrases.prediction(record), *phrases.steps(record), *phrases.rest(record)]
-    if record.kind in (REJECTION,):
-        return [phrases.reason(record)]
-    return phrases.rest(record)
+    return _DETAILS.get(record.kind, phrases.rest)(record)
 
 
-def _probability(body: Mapping[str, Any]) -> float | None:
-    value = body.get("probability")
-    return float(value) if isinstance(value, int | float) and 0 <= value <= 1 else None
+def _probability(record: Record) -> float | None:
+    content = record.content
+    if not isinstance(content, DiagnosisContent | ProposalContent | AdviceContent | ActionContent):
+        return None
+    return content.probability if 0 <= content.probability <= 1 and math.isfinite(content.probability) else None

@@ -1,71 +1,97 @@
-"""How each run in the log is doing: health, the reason for it, and its latest numbers."""
+"""How each run in the log is doing: its health, the reason for it, and its latest numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from homeostat.core.errors import StoreError
 from homeostat.core.records import BATCH, Record
-from homeostat.store.present import load_present
+from homeostat.store.present import PresentAction, StandingFinding, load_present
 from homeostat.store.protocol import RunInfo, Store
-from homeostat.views.overview import BEHIND, HEALTHY, STOPPED, UNKNOWN, query_state
-from homeostat.web.series import latest, rates
+from homeostat.views.overview import HEALTHY, STOPPED, UNKNOWN, query_state
+from homeostat.web.series import contents, latest, rates
+from homeostat.web.texts import as_sentence
 
 SPARKLINE_POINTS = 40
+# A run without news for this long has ended: even a slow restart takes less.
 GONE_S = 600.0
-CLOCK_S = 1e9  # below it a clock is a simulated one, which stands still when the run is over
+# An earlier time (2001) is that of a simulated clock, which stands still when the run is over.
+CLOCK_S = 1e9
 
 
-def runs(store: Store, now_s: float, offset: int, limit: int) -> dict[str, Any]:
-    """One page of the runs, the newest first, by application."""
-    infos = store.runs()[::-1]
-    shown = [summary(store, info, now_s) for info in infos[offset : offset + limit]]
-    applications: dict[str, list[dict[str, Any]]] = {}
-    for each in shown:
-        applications.setdefault(each["application"], []).append(each)
-    more = offset + limit < len(infos)
-    return {
-        "applications": [{"name": name, "queries": queries} for name, queries in applications.items()],
-        "total": len(infos),
-        "next": offset + limit if more else None,
-    }
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One run. `reason` explains `health`. `latest` holds the newest value of each chart's column, `rates` and
+    `arrivals` the newest process and input rates. `objective` holds only what is set, `counts` the records by kind."""
+
+    run: str
+    application: str
+    query: str
+    health: str
+    reason: str
+    mode: str
+    paused: str
+    objective: Mapping[str, float]
+    started_s: float
+    last_s: float
+    counts: Mapping[str, int]
+    latest: Mapping[str, float | None]
+    rates: Sequence[float | None]
+    arrivals: Sequence[float | None]
+    diagnoses: tuple[StandingFinding, ...]
+    advised: tuple[PresentAction, ...]
+    active: tuple[PresentAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationRuns:
+    name: str
+    queries: list[RunSummary] = field(default_factory=list)
+
+
+def by_application(summaries: Sequence[RunSummary]) -> tuple[ApplicationRuns, ...]:
+    applications: dict[str, ApplicationRuns] = {}
+    for summary in summaries:
+        name = summary.application
+        applications.setdefault(name, ApplicationRuns(name)).queries.append(summary)
+    return tuple(applications.values())
 
 
 def info(store: Store, run: str) -> RunInfo | None:
     return next((each for each in store.runs() if each.name == run), None)
 
 
-def summary(store: Store, info: RunInfo, now_s: float) -> dict[str, Any]:
+def summarise(store: Store, info: RunInfo, now_s: float) -> RunSummary:
     application, _, query = info.name.partition("/")
-    now = load_present(store, info.name)
+    present = load_present(store, info.name)
     try:
         batches = store.records(info.name, kinds=(BATCH,), limit=SPARKLINE_POINTS, newest_first=True)[::-1]
-        state, reason = _health(batches, info, now_s)
-    except StoreError as error:  # one run that cannot be read hides no other
-        batches, state, reason = [], UNKNOWN, error.what
-    processed, arrived = rates(batches)
-    return {
-        "run": info.name,
-        "application": application,
-        "query": query or application,
-        "health": state,
-        "reason": reason,
-        "mode": now.mode,
-        "paused": now.paused,
-        "objective": now.objective,
-        "started_s": info.started_s,
-        "last_s": info.last_s,
-        "counts": dict(info.counts),
-        "latest": latest(batches[-1]) if batches else {},
-        "rates": processed,
-        "arrivals": arrived,
-        "diagnoses": [asdict(each) for each in now.diagnoses],
-        "advised": [asdict(each) for each in now.advised],
-        "active": [asdict(each) for each in now.active],
-    }
+        health, reason = _health(batches, info, now_s)
+    except StoreError as error:  # a run that cannot be read must not hide the others
+        batches, health, reason = [], UNKNOWN, error.what
+    numbers = contents(batches)
+    processed, arrived = rates(numbers)
+    return RunSummary(
+        run=info.name,
+        application=application,
+        query=query or application,
+        health=health,
+        reason=reason,
+        mode=present.mode,
+        paused=present.paused,
+        objective=present.objective,
+        started_s=info.started_s,
+        last_s=info.last_s,
+        counts=dict(info.counts),
+        latest=latest(batches[-1].at_s, numbers[-1]) if numbers else {},
+        rates=processed,
+        arrivals=arrived,
+        diagnoses=present.diagnoses,
+        advised=present.advised,
+        active=present.active,
+    )
 
 
 def simulated(info: RunInfo) -> bool:
@@ -73,17 +99,17 @@ def simulated(info: RunInfo) -> bool:
 
 
 def _health(batches: Sequence[Record], info: RunInfo, now_s: float) -> tuple[str, str]:
-    over = simulated(info)
+    ended = simulated(info)
     quiet_s = now_s - info.last_s
-    if not over and quiet_s > GONE_S:
-        return STOPPED, f"no news for {_span(quiet_s)}"
-    state = query_state(info.name, batches, alive=True, now_s=info.last_s if over else now_s)
-    told = {HEALTHY: "it keeps up", BEHIND: state.reason, UNKNOWN: state.reason}[state.health]
-    return state.health, f"{told} (at the end of a simulated run)" if over else told
+    if not ended and quiet_s > GONE_S:
+        return STOPPED, f"No news for {_span(quiet_s)}."
+    state = query_state(info.name, batches, alive=True, now_s=info.last_s if ended else now_s)
+    reason = "The query keeps up with the load." if state.health == HEALTHY else as_sentence(state.reason)
+    return state.health, f"{reason} (End of a simulated run.)" if ended else reason
 
 
 def _span(seconds: float) -> str:
-    for unit, length in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
-        if seconds >= length:
-            return f"{math.floor(seconds / length)} {unit}"
+    for unit, length_s in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= length_s:
+            return f"{math.floor(seconds / length_s)} {unit}"
     return f"{seconds:.0f} s"

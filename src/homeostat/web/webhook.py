@@ -1,4 +1,4 @@
-"""Sends alerts to a webhook from a thread of its own: whatever the receiver does, nobody waits for it."""
+"""Sends alerts to a webhook from its own thread, so that a slow receiver delays nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PAGE = 500
 
 
 class Notifier:
-    """What a run's alerts are is told anew until the receiver has taken it; what changes meanwhile goes with it."""
+    """Sends a run's alerts again until the receiver accepts them; changes in the meantime are sent with them."""
 
     def __init__(
         self,
@@ -70,24 +70,24 @@ class Notifier:
             self._waiting[run] = _joined(self._waiting.get(run, []), alerts)
 
     def _begin(self, store: Store) -> int:
-        """What stood before us may still stand: every run is gone through from the last start of its manager."""
+        """Alerts from before this process started may still fire: reads every run from its manager's last start."""
         position = store.position()
         for info in store.runs():
             start = store.records(info.name, kinds=(ENGINE,), limit=1, newest_first=True)
             since_s = start[0].at_s if start else BEGINNING_S
-            found = store.records(info.name, kinds=(ALERT, DIAGNOSIS, SYMPTOM), since_s=since_s)
-            self._alerts.take(Placed(0, info.name, record) for record in found)
+            records = store.records(info.name, kinds=(ALERT, DIAGNOSIS, SYMPTOM), since_s=since_s)
+            self._alerts.take(Placed(0, info.name, record) for record in records)
         return position
 
     def _send(self) -> bool:
-        """Whether nothing waits any more. One message that is refused does not keep the others back."""
+        """Whether everything was sent. One message that is refused does not hold back the others."""
         for run in list(self._waiting):
             try:
                 self._post(as_json(message(self._shape, run, self._waiting[run], self._dashboard)))
             except (OSError, HTTPException) as error:
                 code = error.code if isinstance(error, urllib.error.HTTPError) else None
                 how = f" with HTTP {code}" if code is not None else ""
-                self._say(f"the webhook at {self._host} failed{how} ({type(error).__name__}); trying again later")
+                self._say(f"the webhook at {self._host} failed{how} ({type(error).__name__}); will retry")
                 if code is None:
                     return False
             else:
@@ -102,15 +102,17 @@ class Notifier:
 
 
 def _joined(before: list[Alert], after: list[Alert]) -> list[Alert]:
-    """An end that could not be told yet must not be lost when more happens."""
-    known = {alert.key for alert in after}
-    ended = [alert for alert in before if not alert.firing and alert.key not in known]
+    """Keeps ends that could not be sent yet."""
+    changed = {alert.key for alert in after}
+    ended = [alert for alert in before if not alert.firing and alert.key not in changed]
     return [*ended[-MOST_ALERTS:], *after]
 
 
 def _checked(url: str) -> str:
-    """The host, for messages: the rest of a webhook's address is often a secret."""
+    """The host of the address, for messages: the rest of a webhook's address is often a secret."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError("this is no address", where="--webhook", fix="write one such as https://host/hook")
+        raise ConfigError(
+            "not an http or https address", where="--webhook", fix="use an address such as https://host/hook"
+        )
     return parts.hostname

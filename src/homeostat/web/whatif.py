@@ -1,164 +1,204 @@
-"""What another rate or configuration would do, and which one to have: the questions of `whatif` and `plan`."""
+"""The what-if and plan pages: what would another rate or configuration do, and which one is cheapest?"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from homeostat.core.configuration import EXECUTORS, EXECUTORS_KNOB, Configuration, Knob
 from homeostat.core.errors import ConfigError
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
+from homeostat.core.records import BATCH
 from homeostat.models.application_model import ApplicationModel, Predicted
 from homeostat.models.batch_replay import BatchModel
+from homeostat.models.model_json import MODEL_KEY
 from homeostat.models.planner import plan
 from homeostat.models.planning_question import Goal
+from homeostat.store.present import load_present
 from homeostat.store.protocol import Store
 from homeostat.views import questions
 from homeostat.views.traffic_history import traffic
-from homeostat.web.page_contexts import RUN, known_run
+from homeostat.web.page_answers import RUN, Asked, known_run
+from homeostat.web.page_contexts import PerformanceContext, PlansContext, Slider
 from homeostat.web.parameters import choice, number, text, whole
+from homeostat.web.series import contents
+from homeostat.web.texts import as_sentence
 
 HORIZONS_S = {"15 min": 900.0, "30 min": 1_800.0, "1 h": 3_600.0, "6 h": 21_600.0, "1 d": 86_400.0}
 MOST_ROWS_PER_S = 1e9
-# A model is replayed task by task and slot by slot: whatever a log says, no answer takes more than this.
+# A model is replayed task by task and slot by slot. These bounds keep any answer short, whatever a log says.
 MOST_EXECUTORS = 5_000
 MOST_PARTITIONS = 20_000
 MOST_SLIDERS = 12
 CURVE_POINTS = 16
+# The rate slider ends at this multiple of the present load or of the largest rate, so that saturation can be seen.
+RATE_SLIDER_FACTOR = 2.5
 
 PERFORMANCE = (
     RUN,
-    number("rate", "rows per second; the present load if left out", 0, MOST_ROWS_PER_S),
-    whole("executors", "so many; as many as there are if left out", 1, MOST_EXECUTORS),
-    whole("partitions", "tasks of every stage that can be cut anew", 1, MOST_PARTITIONS),
-    text("set", "any knobs, as parallelism.count=8,parallelism.split=4"),
+    number("rate", "rows per second; by default the present load", 0, MOST_ROWS_PER_S),
+    whole("executors", "number of executors; by default as many as now", 1, MOST_EXECUTORS),
+    whole("partitions", "number of tasks of every stage that can be repartitioned", 1, MOST_PARTITIONS),
+    text("set", "values of any knobs, for example parallelism.count=8,parallelism.split=4"),
 )
 PLANS = (
     RUN,
-    number("rate", "rows per second that stay; a forecast, or the present load, if left out", 0, MOST_ROWS_PER_S),
-    whole("confidence", "how sure it shall be that the objective holds, in per cent", 50, 99, 90),
-    choice("horizon", "for how long it shall hold", tuple(HORIZONS_S), "30 min"),
-    number("throughput", "rows per second to take at least; the application's own objective if left out", 0, 1e9),
-    number("latency", "seconds within which 95 % of the rows shall be committed", 0, 1e6),
-    number("lag", "seconds that it may be behind", 0, 1e6),
-    number("cost", "instances that may be paid for", 0, 1e6),
-    whole("offset", "how many candidates to leave out", 0, 5_000, 0),
-    whole("limit", "candidates on a page", 1, 100, 20),
+    number("rate", "constant rate in rows per second; by default a forecast or the present load", 0, MOST_ROWS_PER_S),
+    whole("confidence", "how sure the plan must be that the objective holds, in per cent", 50, 99, 90),
+    choice("horizon", "for how long the objective must hold", tuple(HORIZONS_S), "30 min"),
+    number("throughput", "least rows per second to process; by default the application's objective", 0, 1e9),
+    number("latency", "seconds within which 95 % of the rows must be committed", 0, 1e6),
+    number("lag", "largest lag in seconds", 0, 1e6),
+    number("cost", "largest number of instances", 0, 1e6),
+    whole("offset", "how many candidates to skip", 0, 5_000, 0),
+    whole("limit", "most candidates to return", 1, 100, 20),
 )
-Asked = Mapping[str, Any]
-# A model that another program wrote into the log, or a later version, may be anything at all.
-_ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MemoryError)
+DAMAGED = "The model in the log is damaged. A running manager replaces it within a minute."
+# A model that another program or a later version wrote may be anything at all.
+_DAMAGED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MemoryError)
+_Context = TypeVar("_Context", PerformanceContext, PlansContext)
 
 
-def performance(store: Store, asked: Asked) -> dict[str, Any]:
-    """Now and then, and both over every rate; `reason` says what is wrong where there is no answer."""
-
-    def told(model: ApplicationModel) -> dict[str, Any]:
-        now = model.predict(model.configuration, model.arrival_per_s)
-        sliders = _sliders(model, now, asked)
-        try:
-            configuration = questions.configured(model, _wanted(model, asked))
-        except ConfigError as error:
-            return {"usable": False, "reason": error.what, "sliders": sliders}
-        then = model.predict(configuration, model.arrival_per_s if asked["rate"] is None else asked["rate"])
-        return {
-            "at_s": float(model.at_s),
-            "sliders": sliders,
-            "now": questions.predicted_json(now),
-            "then": questions.predicted_json(then),
-            "curve": _curves(model, configuration, sliders[0]["high"]),
-            "errors": {str(name): float(error) for name, error in model.errors.items()},
-        }
-
-    return _answered(store, asked, told)
+def performance(store: Store, asked: Asked) -> PerformanceContext:
+    """The prediction for now and for the question, and both over every rate."""
+    return _answered(store, asked, PerformanceContext, lambda run, model: _performance(run, model, asked))
 
 
-def plans(store: Store, asked: Asked) -> dict[str, Any]:
+def plans(store: Store, asked: Asked) -> PlansContext:
     """The cheapest configuration that holds the objective, and why the others lost, a page of them at a time."""
-
-    def told(model: ApplicationModel) -> dict[str, Any]:
-        aimed = questions.with_objective(
-            model,
-            throughput_per_s=asked["throughput"],
-            latency_p95_s=asked["latency"],
-            lag_s=asked["lag"],
-            cost_limit=asked["cost"],
-        )
-        history = None
-        if asked["rate"] is None:
-            history = traffic(store, asked["run"])
-        else:
-            aimed = replace(aimed, arrival_per_s=asked["rate"])
-        goal = Goal(asked["confidence"] / 100, HORIZONS_S[asked["horizon"]])
-        arrivals, load = questions.coming(aimed, goal, history)
-        made = questions.plan_json(aimed, plan(aimed, arrivals=arrivals, goal=goal))
-        after = asked["offset"] + asked["limit"]
-        return made | {
-            "load": load,
-            "at_s": float(model.at_s),
-            "asked": {name: value for name, value in asked.items() if value is not None},
-            "present": dict(model.configuration.as_json()),
-            "candidates": made["candidates"][asked["offset"] : after],
-            "total": len(made["candidates"]),
-            "next": after if after < len(made["candidates"]) else None,
-        }
-
-    return _answered(store, asked, told)
+    return _answered(store, asked, PlansContext, lambda run, model: _plans(run, model, store, asked))
 
 
-def _answered(store: Store, asked: Asked, told: Callable[[ApplicationModel], dict[str, Any]]) -> dict[str, Any]:
+def _answered(
+    store: Store, asked: Asked, context: type[_Context], answer: Callable[[str, ApplicationModel], _Context]
+) -> _Context:
     from homeostat.views.stored_model import from_store
 
-    info = known_run(store, asked["run"])
-    found: dict[str, Any] = {"run": info.name, "usable": True, "reason": ""}
+    run = known_run(store, asked["run"]).name
+    if store.load_state(run, MODEL_KEY) is None:
+        return context(run, usable=False, reason=missing_model(store, run))
     try:
-        return found | told(from_store(store, info.name, "the log"))
+        model = from_store(store, run, "the log")
+    except ConfigError:
+        return context(run, usable=False, reason="The model in the log was written by another version of Homeostat.")
+    except _DAMAGED:
+        return context(run, usable=False, reason=DAMAGED)
+    try:
+        return answer(run, model)
     except ConfigError as error:
-        return found | {"usable": False, "reason": f"{error.what}: {error.fix}"}
-    except _ODD:
-        return found | {"usable": False, "reason": "the model in the log makes no sense here"}
+        return context(run, usable=False, reason=as_sentence(error.what))
+    except _DAMAGED:
+        return context(run, usable=False, reason=DAMAGED)
 
 
-def _wanted(model: ApplicationModel, asked: Asked) -> questions.Wanted:
-    wanted: questions.Wanted = {}
+def missing_model(store: Store, run: str) -> str:
+    """Why the log has no model of the run yet, in one sentence."""
+    present = load_present(store, run)
+    if not present.mode:
+        return "No manager has reported on this run."
+    batches = contents(store.records(run, kinds=(BATCH,), limit=LEAST_OBSERVATIONS, newest_first=True))
+    with_rows = sum(batch.rows > 0 for batch in batches)
+    if with_rows < LEAST_OBSERVATIONS:
+        return f"The model needs {LEAST_OBSERVATIONS} batches with rows and has seen {with_rows}."
+    waiting = next((action.id for action in present.active if action.state == "under way"), None)
+    if waiting is not None:
+        return f"The model waits until {waiting} has taken effect."
+    if not any(math.isfinite(batch.arrival_per_s) for batch in batches):
+        return "The rate at which rows arrive is unknown."
+    return "The manager has not fitted a model yet; it tries once a minute."
+
+
+def _performance(run: str, model: ApplicationModel, asked: Asked) -> PerformanceContext:
+    now = model.predict(model.configuration, model.arrival_per_s)
+    sliders = _sliders(model, now, asked)
+    try:
+        configuration = questions.configured(model, _values(model, asked))
+    except ConfigError as error:
+        return PerformanceContext(run, usable=False, reason=as_sentence(error.what), sliders=sliders)
+    then = model.predict(configuration, model.arrival_per_s if asked["rate"] is None else asked["rate"])
+    return PerformanceContext(
+        run=run,
+        at_s=float(model.at_s),
+        sliders=sliders,
+        now=questions.predicted_json(now),
+        then=questions.predicted_json(then),
+        curve=_curves(model, configuration, sliders[0].high),
+        errors={str(name): float(error) for name, error in model.errors.items()},
+    )
+
+
+def _plans(run: str, model: ApplicationModel, store: Store, asked: Asked) -> PlansContext:
+    model = questions.with_objective(
+        model,
+        throughput_per_s=asked["throughput"],
+        latency_p95_s=asked["latency"],
+        lag_s=asked["lag"],
+        cost_limit=asked["cost"],
+    )
+    history = None
+    if asked["rate"] is None:
+        history = traffic(store, asked["run"])
+    else:
+        model = replace(model, arrival_per_s=asked["rate"])
+    goal = Goal(asked["confidence"] / 100, HORIZONS_S[asked["horizon"]])
+    arrivals, load = questions.coming(model, goal, history)
+    answer = questions.plan_json(model, plan(model, arrivals=arrivals, goal=goal))
+    candidates, after = answer["candidates"], asked["offset"] + asked["limit"]
+    page = {
+        "at_s": float(model.at_s),
+        "load": load,
+        "asked": {name: value for name, value in asked.items() if value is not None},
+        "present": dict(model.configuration.as_json()),
+        "candidates": candidates[asked["offset"] : after],
+        "total": len(candidates),
+        "next": after if after < len(candidates) else None,
+    }
+    return PlansContext(run=run, **{**answer, **page})
+
+
+def _values(model: ApplicationModel, asked: Asked) -> questions.KnobValues:
+    """The knobs that the question sets."""
+    values: questions.KnobValues = {}
     for each in filter(None, asked["set"].split(",")):
         name, _, value = each.rpartition("=")
         if not (value.isascii() and value.isdigit() and len(value) < 12):
-            raise ConfigError("a knob is set to a whole number, as parallelism.count=8", where="set")
-        wanted |= questions.single(model, name.strip(), int(value), "set")
+            raise ConfigError("'set' takes whole numbers, for example parallelism.count=8", where="set")
+        values |= questions.single(model, name.strip(), int(value), "set")
     if asked["executors"] is not None:
-        wanted |= questions.every(model, EXECUTORS, asked["executors"], "executors")
+        values |= questions.every(model, EXECUTORS, asked["executors"], "executors")
     if asked["partitions"] is not None:
-        wanted |= questions.partitions(model, asked["partitions"], "partitions")
-    large = next((knob for knob, value in wanted.items() if value > MOST_PARTITIONS), None)
+        values |= questions.partitions(model, asked["partitions"], "partitions")
+    large = next((knob for knob, value in values.items() if value > MOST_PARTITIONS), None)
     if large is not None:
         raise ConfigError(f"{large} can be at most {MOST_PARTITIONS} here", where="set")
-    return wanted
+    return values
 
 
-def _sliders(model: ApplicationModel, now: Predicted, asked: Asked) -> list[dict[str, Any]]:
-    """What can be moved and how far: the rate first, then executors and partitions, or the instances of a dataflow."""
+def _sliders(model: ApplicationModel, now: Predicted, asked: Asked) -> tuple[Slider, ...]:
+    """The rate first, then executors and partitions, or the instances of each component of a dataflow."""
     values, knobs = model.configuration.values, model.capabilities.knobs
     arrival, top = model.arrival_per_s, now.saturation_per_s.middle
-    most = _round_up(min(2.5 * max(arrival, top if math.isfinite(top) else 0.0, 1.0), MOST_ROWS_PER_S))
-    found = [_slider("rate", "Rate", (0, most), arrival, asked["rate"]) | {"unit": "rows/s", "step": "any"}]
+    largest = RATE_SLIDER_FACTOR * max(arrival, top if math.isfinite(top) else 0.0, 1.0)
+    limits: tuple[float, float] = (0, _round_up(min(largest, MOST_ROWS_PER_S)))
+    sliders = [_slider("rate", "Rate", limits, arrival, asked["rate"], unit="rows/s", step="any")]
     if EXECUTORS_KNOB in values and EXECUTORS_KNOB in knobs:
         limits, count = _limits(model, (EXECUTORS_KNOB,), MOST_EXECUTORS)
-        found.append(_slider("executors", "Executors", limits, count, asked["executors"]))
-    cut = tuple(knob for knob in model.partition_knobs() if knob in values)
-    if cut:
-        limits, count = _limits(model, cut, MOST_PARTITIONS)
-        found.append(_slider("partitions", "Partitions of every stage", limits, count, asked["partitions"]))
+        sliders.append(_slider("executors", "Executors", limits, count, asked["executors"]))
+    partition_knobs = tuple(knob for knob in model.partition_knobs() if knob in values)
+    if partition_knobs:
+        limits, count = _limits(model, partition_knobs, MOST_PARTITIONS)
+        sliders.append(_slider("partitions", "Partitions of every stage", limits, count, asked["partitions"]))
     own = {c.scaled_by for c in model.topology if c.scaled_by != EXECUTORS_KNOB and c.scaled_by in values}
     for knob in sorted(own)[:MOST_SLIDERS]:
         limits, count = _limits(model, (knob,), MOST_PARTITIONS)
-        found.append(_slider(str(knob), f"Instances of {knob.scope}", limits, count, None) | {"knob": True})
-    return found
+        sliders.append(_slider(str(knob), f"Instances of {knob.scope}", limits, count, None, knob=True))
+    return tuple(sliders)
 
 
 def _limits(model: ApplicationModel, knobs: Sequence[Knob], most: int) -> tuple[tuple[int, int], int]:
-    """Up to four times what there is, within what every one of the knobs can be."""
+    """From the least to four times the present value, within the bounds of every one of the knobs."""
     count = max(int(model.configuration[each]) for each in knobs)
     specs = [model.capabilities.knobs[each] for each in knobs if each in model.capabilities.knobs]
     low = max((int(spec.minimum) for spec in specs), default=1)
@@ -166,15 +206,16 @@ def _limits(model: ApplicationModel, knobs: Sequence[Knob], most: int) -> tuple[
     return (max(1, low), max(high, count)), count
 
 
-def _slider(name: str, label: str, limits: tuple[float, float], now: float, asked: float | None) -> dict[str, Any]:
+def _slider(
+    name: str, label: str, limits: tuple[float, float], now: float, asked: float | None, **differs: Any
+) -> Slider:
     low, high = limits
     value = now if asked is None else asked
-    numbers = {"low": low, "high": max(high, value), "now": now, "value": value}
-    return {"name": name, "label": label, "unit": "", "step": 1, "knob": False, **numbers}
+    return Slider(name, label, low, max(high, value), now, value, **differs)
 
 
 def _curves(model: ApplicationModel, configuration: Configuration, most_per_s: float) -> dict[str, Any]:
-    """Both configurations over the same rates, from nothing to the most that can be asked."""
+    """Both configurations over the same rates, from zero to the end of the slider."""
     rates = [most_per_s * place / CURVE_POINTS for place in range(CURVE_POINTS + 1)]
     now = [model.predict(model.configuration, rate) for rate in rates]
     same = configuration == model.configuration
@@ -183,16 +224,16 @@ def _curves(model: ApplicationModel, configuration: Configuration, most_per_s: f
     return {"rate_per_s": rates, "trigger_s": trigger_s, "now": _columns(now), "then": _columns(then)}
 
 
-def _columns(found: Sequence[Predicted]) -> dict[str, Any]:
-    """Where more arrives than is taken, batches grow longer and longer: no duration is theirs."""
-    batches = [each.batch_s.as_json() if each.batch_s is not None and each.stable else {} for each in found]
+def _columns(predictions: Sequence[Predicted]) -> dict[str, Any]:
+    """Where more rows arrive than can be processed, batches grow without end and have no duration."""
+    batches = [each.batch_s.as_json() if each.batch_s is not None and each.stable else {} for each in predictions]
     return {
-        "throughput_per_s": [each.throughput_per_s for each in found],
+        "throughput_per_s": [each.throughput_per_s for each in predictions],
         "batch_s": {name: [batch.get(name) for batch in batches] for name in ("p10", "p50", "p90")},
     }
 
 
 def _round_up(value: float) -> float:
-    """To two digits."""
+    """To two significant digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(value / unit) * unit

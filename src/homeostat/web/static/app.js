@@ -1,16 +1,19 @@
 "use strict";
 (() => {
   const PHASES = ["latestOffset", "walCommit", "queryPlanning", "getBatch", "addBatch", "commitOffsets", "commitBatch"];
-  const STEPS_S = [1, 5, 10, 30, 60, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400, 604800];
+  const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400, 604800];
+  const DAY_S = 86400;
+  // No label of the time axis is wider than this, so that no two of them overlap.
+  const LABEL_PX = 76;
   const REFUSED_MS = 3000;
   const holder = document.getElementById("charts");
   const plots = [];
   let current = null;
   let seen = "";
   let actions = [];
-  let forecast = { asked: "", madeMs: 0, told: null };
+  let forecast = { address: "", askedMs: 0, answer: null };
 
-  // With the last event that was heard of: the server need not make an answer anew that is from after it.
+  // Names the last event that this page received: any answer that the server has made since is new enough.
   const ask = (address) => fetch(address, { headers: { accept: "text/html", ...(seen && { "homeostat-seen": seen }) } });
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -18,43 +21,70 @@
     if (value === null || value === undefined) return "unknown";
     return new Intl.NumberFormat("en", { maximumSignificantDigits: 4, notation: Math.abs(value) >= 1e5 ? "compact" : "standard" }).format(value);
   };
+  const two = (value) => String(value).padStart(2, "0");
   const span = (seconds) => {
     const whole = Math.round(seconds);
-    const two = (value) => String(value).padStart(2, "0");
     return `${Math.floor(whole / 3600)}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
   };
+  const dateOf = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  const timeOf = (at, seconds) => `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
 
-  // Every action is a marker on every chart, with its id at the top.
+  // Times of day, with the date below the first label and below each label that begins a new day.
+  const clockLabels = (_, ticks, __, ___, stepS) => {
+    let day = "";
+    return ticks.map((tick) => {
+      const at = new Date(tick * 1000);
+      const date = dateOf(at);
+      if (stepS >= DAY_S) return date.slice(5);
+      const label = timeOf(at, stepS < 60);
+      const shown = date === day ? label : `${label}\n${date}`;
+      day = date;
+      return shown;
+    });
+  };
+
+  // Every action is marked on every chart, with its id at the top where there is room for it.
   const markers = {
     hooks: {
       draw: (plot) => {
         const pen = plot.ctx;
+        const { left, top, width, height } = plot.bbox;
+        let freeFrom = left;
         pen.save();
         pen.strokeStyle = pen.fillStyle = colour("--mark");
         pen.textAlign = "left";
         pen.font = `${11 * devicePixelRatio}px system-ui`;
         for (const action of actions) {
           const x = Math.round(plot.valToPos(action.at_s, "x", true));
-          if (x < plot.bbox.left || x > plot.bbox.left + plot.bbox.width) continue;
+          if (x < left || x > left + width) continue;
           pen.beginPath();
           pen.setLineDash([4, 3]);
-          pen.moveTo(x, plot.bbox.top);
-          pen.lineTo(x, plot.bbox.top + plot.bbox.height);
+          pen.moveTo(x, top);
+          pen.lineTo(x, top + height);
           pen.stroke();
-          pen.fillText(action.id, x + 3, plot.bbox.top + 11 * devicePixelRatio);
+          const wide = pen.measureText(action.id).width + 6 * devicePixelRatio;
+          const start = x + wide > left + width ? x - wide : x + 3 * devicePixelRatio;
+          if (start < freeFrom) continue;
+          pen.fillText(action.id, start, top + 11 * devicePixelRatio);
+          freeFrom = start + wide;
         }
         pen.restore();
       },
     },
   };
 
-  // Phases lie on top of each other; the highest is drawn first, so that each leaves only its own part to be seen.
+  // The legend shows the time under the cursor, and only while there is one.
+  const hover = {
+    hooks: { setCursor: (plot) => plot.root.classList.toggle("hovered", plot.cursor.left >= 0) },
+  };
+
+  // Phases are stacked; the highest is drawn first, so that only its own part of each stays visible.
+  const shade = (phase, place) => `--phase-${(PHASES.includes(phase) ? PHASES.indexOf(phase) : PHASES.length + place) % 8}`;
   const stacked = (phases, table) => {
-    const shades = ["--mark", "--good", "--unsure", "--arrival", "--bad"];
     let below = table.at_s.map(() => 0);
     return phases.map((key, place) => {
       below = below.map((height, at) => height + (table[key][at] ?? 0));
-      return [key, below, shades[place % shades.length], false, table[key]];
+      return [key, below, shade(key, place), false, table[key]];
     }).reverse();
   };
 
@@ -63,30 +93,30 @@
     const flat = (value) => at.map(() => value);
     if (name === "seconds") {
       const phases = Object.keys(table).filter((key) => PHASES.includes(key) || /Batch|Offset|Commit|Planning/.test(key));
-      const total = [["duration", table.seconds, "--rate"]];
-      if (table.trigger_s) total.push(["trigger", table.trigger_s, "--objective", true]);
+      const total = [["Batch duration", table.seconds, "--rate"]];
+      if (table.trigger_s) total.push(["Trigger interval", table.trigger_s, "--objective", true]);
       return stacked(phases, table).concat(total);
     }
-    const found = [[title, table[name], "--rate"]];
-    const wanted = objective.throughput_per_s;
-    if (objective[name]) found.push(["objective", flat(objective[name]), "--objective", true]);
-    if (wanted && (name === "process_per_s" || name === "arrival_per_s")) found.push(["objective", flat(wanted), "--objective", true]);
-    if (name === "process_per_s" && table.arrival_per_s) found.push(["input rate", table.arrival_per_s, "--arrival", true]);
-    if (name === "workers" && table.executors?.some((wanted) => wanted > 0)) found.push(["executors wanted", table.executors, "--objective", true]);
-    return found;
+    const shown = [[title, table[name], "--rate"]];
+    const target = objective.throughput_per_s;
+    if (objective[name]) shown.push(["Objective", flat(objective[name]), "--objective", true]);
+    if (target && (name === "process_per_s" || name === "arrival_per_s")) shown.push(["Objective", flat(target), "--objective", true]);
+    if (name === "process_per_s" && table.arrival_per_s) shown.push(["Input rate", table.arrival_per_s, "--arrival", true]);
+    if (name === "workers" && table.executors?.some((count) => count > 0)) shown.push(["Executors requested", table.executors, "--objective", true]);
+    return shown;
   };
 
   // The input rate goes on into the future: the expected rate, between the edges of its interval.
   const ahead = (all, at) => {
-    const steps = forecast.told.forecast.map((step) => ({ at: forecast.told.made_at_s + step.ahead_s, ...step })).filter((step) => step.at > at.at(-1));
+    const steps = forecast.answer.forecast.map((step) => ({ at: forecast.answer.made_at_s + step.ahead_s, ...step })).filter((step) => step.at > at.at(-1));
     const later = (name) => at.map(() => null).concat(steps.map((step) => step[name]));
-    const longer = all.map(([label, values, ...rest]) => [label, values.concat(steps.map(() => (label === "objective" ? values[0] : null))), ...rest]);
-    return [at.concat(steps.map((step) => step.at)), longer.concat([["forecast", later("expected"), "--mark", true], ["low", later("low"), "--band"], ["high", later("high"), "--band"]])];
+    const longer = all.map(([label, values, ...rest]) => [label, values.concat(steps.map(() => (label === "Objective" ? values[0] : null))), ...rest]);
+    return [at.concat(steps.map((step) => step.at)), longer.concat([["Forecast", later("expected"), "--mark", true], ["Low", later("low"), "--band"], ["High", later("high"), "--band"]])];
   };
 
   const note = (figure) => {
-    const told = forecast.told;
-    figure.querySelector(".note").textContent = !told ? "" : told.usable ? `forecast by ${told.champion}: ${told.reason}` : `no forecast: ${told.reason.replace("not usable: ", "")}`;
+    const answer = forecast.answer;
+    figure.querySelector(".note").textContent = !answer ? "" : answer.usable ? `Forecast by ${answer.champion}: ${answer.reason}.` : `No forecast: ${answer.reason.replace("not usable: ", "")}.`;
   };
 
   const draw = (figure, shown) => {
@@ -95,29 +125,29 @@
     figure.hidden = !table[name];
     if (figure.hidden) return;
     const title = figure.querySelector("figcaption").firstChild.textContent.trim();
-    const known = lines(name, title, table, shown.objective);
-    const foreseen = name === "arrival_per_s" && forecast.told?.usable;
-    const [at, all] = foreseen ? ahead(known, table.at_s) : [table.at_s, known];
+    const measured = lines(name, title, table, shown.objective);
+    const foreseen = name === "arrival_per_s" && forecast.answer?.usable;
+    const [at, all] = foreseen ? ahead(measured, table.at_s) : [table.at_s, measured];
     const data = [at, ...all.map((line) => line[1])];
     if (name === "arrival_per_s") note(figure);
     const target = figure.querySelector(".plot");
     const last = table[name].findLast((value) => value !== null);
     figure.querySelector(".latest").textContent = brief(last);
     target.setAttribute("role", "img");
-    target.setAttribute("aria-label", `${title}: ${brief(last)} ${figure.dataset.unit} at the end, ${shown.actions.length} actions marked`);
+    target.setAttribute("aria-label", `${title}: ${brief(last)} ${figure.dataset.unit} at the end, ${shown.actions.length} ${shown.actions.length === 1 ? "action" : "actions"} marked`);
     target.replaceChildren();
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
-    const when = shown.simulated ? { values: (_, ticks) => ticks.map(span), incrs: STEPS_S } : {};
+    const when = shown.simulated ? { values: (_, ticks) => ticks.map(span), incrs: STEPS_S } : { values: clockLabels };
     const options = {
       width: Math.max(280, figure.clientWidth - 18),
       height: 190,
-      plugins: [markers],
+      plugins: [markers, hover],
       bands: foreseen ? [{ series: [all.length, all.length - 1], fill: colour("--band") }] : [],
       cursor: { sync: { key: "time" } },
       scales: { x: { time: !shown.simulated }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.08] } },
-      axes: [{ ...axis, ...when }, { ...axis, size: 62, values: (_, ticks) => ticks.map(brief) }],
+      axes: [{ ...axis, ...when, space: LABEL_PX }, { ...axis, size: 62, values: (_, ticks) => ticks.map(brief) }],
       series: [
-        { label: "time", value: (_, at) => (at === null ? "" : shown.simulated ? span(at) : new Date(at * 1000).toLocaleString()) },
+        { label: "at", value: (_, at) => (at === null ? "" : shown.simulated ? span(at) : `${dateOf(new Date(at * 1000))} ${timeOf(new Date(at * 1000), true)}`) },
         ...all.map(([label, , stroke, dashed, own]) => ({
           label, stroke: colour(stroke), width: 1.5, dash: dashed ? [5, 4] : undefined, points: { show: false },
           fill: own ? colour(stroke) : undefined,
@@ -125,6 +155,7 @@
         })),
       ],
     };
+    target.classList.toggle("single", all.length === 1);
     plots.push(new uPlot(options, data, target));
   };
 
@@ -135,45 +166,45 @@
     holder.querySelectorAll(".chart").forEach((figure) => draw(figure, shown));
     holder.dataset.drawn = String(shown.columns.at_s.length);
     holder.dataset.actions = String(actions.length);
-    holder.dataset.forecast = String(forecast.told?.usable ?? "");
+    holder.dataset.forecast = String(forecast.answer?.usable ?? "");
   };
 
-  // As far ahead as a quarter of what is known, and not more than once a minute.
+  // At most a quarter of the history ahead, and at most once a minute.
   const foresee = async (table) => {
     const spanS = table.at_s.at(-1) - table.at_s[0];
     const horizon = spanS >= 4 * 86400 ? "1 d" : spanS >= 86400 ? "6 h" : spanS >= 4 * 3600 ? "1 h" : "15 min";
-    const asked = `/models/traffic.json?${new URLSearchParams({ run: holder.dataset.run, horizon })}`;
-    if (!table.arrival_per_s || asked === forecast.asked && Date.now() - forecast.madeMs < 60000) return false;
-    forecast = { ...forecast, asked, madeMs: Date.now() };
-    const answer = await fetch(asked);
-    if (answer.ok) forecast.told = await answer.json();
-    return answer.ok;
+    const address = `/models/traffic.json?${new URLSearchParams({ run: holder.dataset.run, horizon })}`;
+    if (!table.arrival_per_s || address === forecast.address && Date.now() - forecast.askedMs < 60000) return false;
+    forecast = { ...forecast, address, askedMs: Date.now() };
+    const response = await fetch(address);
+    if (response.ok) forecast.answer = await response.json();
+    return response.ok;
   };
 
   const chart = async () => {
     if (!holder) return;
     const embedded = document.getElementById("series");
     if (embedded) return drawAll(JSON.parse(embedded.textContent));
-    const asked = new URLSearchParams({ run: holder.dataset.run, last: holder.dataset.last });
-    const answer = await ask(`/series.json?${asked}`);
-    if (!answer.ok) return;
-    const shown = await answer.json();
+    const query = new URLSearchParams({ run: holder.dataset.run, last: holder.dataset.last });
+    const response = await ask(`/series.json?${query}`);
+    if (!response.ok) return;
+    const shown = await response.json();
     drawAll(shown);
-    foresee(shown.columns).then((told) => told && drawAll(current)).catch(() => {});
+    foresee(shown.columns).then((changed) => changed && drawAll(current)).catch(() => {});
   };
 
-  // Where the keyboard was: the very same thing, or what stands in its place within the same named part.
-  const REACHED = "a, button, summary, select, [tabindex]";
+  // Where the keyboard focus was: the same element, or the one in its place within the same part of the page.
+  const FOCUSABLE = "a, button, summary, select, [tabindex]";
   const place = (part) => {
     const focused = document.activeElement;
     if (!part.contains(focused)) return () => null;
     const named = focused.closest("[id]").id;
-    const inside = () => [...document.getElementById(named)?.querySelectorAll(REACHED) ?? []];
+    const inside = () => [...document.getElementById(named)?.querySelectorAll(FOCUSABLE) ?? []];
     const at = inside().indexOf(focused);
     return () => inside().find((each) => each.isEqualNode(focused)) ?? inside()[at];
   };
 
-  // The server renders; a page that has changed is taken over part by part, and what the reader opened stays open.
+  // The server renders. Changed parts of the page are replaced, and what the reader opened stays open.
   const refresh = async () => {
     const answer = await ask(location.href);
     if (!answer.ok) return;
@@ -192,7 +223,7 @@
     await chart();
   };
 
-  // A page that takes long is asked for less often, and never twice at once.
+  // A slow page is loaded less often, and never twice at the same time.
   let due = false;
   let busy = false;
   let tookMs = 0;
@@ -211,10 +242,10 @@
     due = true;
   };
 
-  const heard = (event) => {
+  const received = (event) => {
     seen = event.lastEventId;
-    const told = JSON.parse(event.data);
-    if (["action", "alert", "advice", "outcome"].includes(told.kind)) document.getElementById("news").textContent = `${told.stage}: ${told.text}`;
+    const record = JSON.parse(event.data);
+    if (["action", "alert", "advice", "outcome"].includes(record.kind)) document.getElementById("news").textContent = `${record.stage}: ${record.text}`;
     soon();
   };
 
@@ -224,21 +255,21 @@
     if (!state || !document.querySelector("[data-live]")) return;
     let source = null;
     let again = 0;
-    // What happened between the page and its stream, or while there was none, is read when the stream is there. A
-    // browser tries again by itself after a lost connection, but not after a refusal.
+    // The page is loaded again when the stream opens, because records may have been missed before. A browser reconnects
+    // by itself after a lost connection, but not after a refusal.
     const open = () => {
       clearTimeout(again);
       source = new EventSource(run ? `/events?${new URLSearchParams({ run })}` : "/events");
-      source.onopen = () => { state.textContent = "live"; soon(); };
+      source.onopen = () => { state.textContent = "Live"; soon(); };
       source.onerror = () => {
-        state.textContent = "connection lost, trying again";
+        state.textContent = "Connection lost, trying again";
         if (source.readyState === EventSource.CLOSED) again = setTimeout(open, REFUSED_MS);
       };
-      source.addEventListener("reset", heard);
-      source.addEventListener("record", heard);
+      source.addEventListener("reset", received);
+      source.addEventListener("record", received);
     };
     open();
-    // A browser has few connections to one server: a page that nobody looks at leaves its own to the others.
+    // A browser allows few connections to one server, so a hidden page closes its own.
     document.addEventListener("visibilitychange", () => {
       clearTimeout(again);
       source.close();

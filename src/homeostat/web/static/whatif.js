@@ -3,8 +3,8 @@
   const place = document.getElementById("whatif");
   if (!place) return;
 
-  // The server predicts and draws; parts of its answer are taken over.
-  const taken = async (address, ...ids) => {
+  // The server predicts and draws. Parts of its answer replace those of this page.
+  const load = async (address, ...ids) => {
     const answer = await fetch(address, { headers: { accept: "text/html" } });
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -13,17 +13,17 @@
 
   const shown = (slider) => `${Math.round(slider.value).toLocaleString("en")} ${slider.dataset.unit}`.trim();
 
-  // Only what was moved is asked about: the rest is as it is.
+  // Asks only about the sliders that were moved; everything else stays as it is.
   const address = (form) => {
-    const asked = new URLSearchParams({ run: form.elements.run.value });
+    const query = new URLSearchParams({ run: form.elements.run.value });
     const moved = [...form.querySelectorAll("input[type=range]")].filter((slider) => Number(slider.value) !== Number(slider.dataset.now));
-    moved.filter((slider) => slider.name).forEach((slider) => asked.set(slider.name, slider.value));
+    moved.filter((slider) => slider.name).forEach((slider) => query.set(slider.name, slider.value));
     const knobs = moved.filter((slider) => slider.dataset.knob).map((slider) => `${slider.dataset.knob}=${slider.value}`);
-    if (knobs.length) asked.set("set", knobs.join(","));
-    return `${form.getAttribute("action")}?${asked}`;
+    if (knobs.length) query.set("set", knobs.join(","));
+    return `${form.getAttribute("action")}?${query}`;
   };
 
-  // One question at a time; whatever was moved meanwhile is asked when it is answered.
+  // One question at a time. If a slider moves in the meantime, the next question follows the answer.
   let busy = false;
   let due = false;
   const ask = async (form) => {
@@ -32,7 +32,7 @@
     busy = true;
     while (due) {
       due = false;
-      await taken(address(form), "foretold", "predicted").catch(() => {});
+      await load(address(form), "foretold", "predicted").catch(() => {});
     }
     busy = false;
   };
@@ -41,11 +41,11 @@
     const form = place.querySelector("form");
     if (!form) return;
     const sliders = [...form.querySelectorAll("input[type=range]")];
-    const tell = () => sliders.forEach((slider) => {
+    const showValues = () => sliders.forEach((slider) => {
       slider.nextElementSibling.textContent = shown(slider);
       slider.setAttribute("aria-valuetext", shown(slider));
     });
-    const moved = () => { tell(); ask(form); };
+    const moved = () => { showValues(); ask(form); };
     form.classList.add("live");
     form.addEventListener("input", moved);
     form.addEventListener("submit", (event) => { event.preventDefault(); moved(); });
@@ -54,11 +54,11 @@
       sliders.forEach((slider) => { slider.value = slider.dataset.now; });
       moved();
     });
-    tell();
+    showValues();
   };
 
   const begin = async () => {
-    if (place.dataset.from) await taken(place.dataset.from, "whatif").catch(() => {});
+    if (place.dataset.from) await load(place.dataset.from, "whatif").catch(() => {});
     wire();
   };
   begin();

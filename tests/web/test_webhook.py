@@ -151,7 +151,7 @@ def test_a_receiver_that_fails_is_tried_again_and_nothing_is_lost(
         statuses = told(receiver.next())
     assert statuses == [("under-provisioned", "resolved")]
     sending.stop()
-    assert said[0] == "the webhook at 127.0.0.1 failed with HTTP 500 (HTTPError); trying again later"
+    assert said[0] == "the webhook at 127.0.0.1 failed with HTTP 500 (HTTPError); will retry"
     assert "secret" not in "".join(said)
 
 
@@ -218,5 +218,5 @@ def test_nobody_is_woken_by_a_simulation(store: SqliteStore, receiver: Receiver,
 
 @pytest.mark.parametrize("url", ["", "file:///etc/passwd", "http://", "ftp://host/x"])
 def test_what_is_no_address_is_refused(store: SqliteStore, url: str) -> None:
-    with pytest.raises(ConfigError, match="this is no address"):
+    with pytest.raises(ConfigError, match="not an http or https address"):
         Notifier(Reader(store.path), url, "plain", "", print)
