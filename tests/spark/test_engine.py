@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 
-from homeostat.core.configuration import Configuration
-from homeostat.core.events import Apply, Failure
-from homeostat.spark.application import Application
+from homeostat.core.configuration import Capabilities, Configuration
+from homeostat.core.events import Apply, EngineChanged, Failure
+from homeostat.core.topology import Topology
 from homeostat.spark.engine import FencedError, QueryEngine
 
 COMMAND = Apply("a-1", 0.0, Configuration(), (), 60.0)
@@ -21,13 +19,16 @@ class Applied:
     def __init__(self) -> None:
         self.commands: list[tuple[str, Apply]] = []
 
+    def describe(self, query: str, reason: str = "start") -> EngineChanged:
+        return EngineChanged(Topology(()), Configuration(), Capabilities(), 0.0, reason)
+
     def apply(self, query: str, command: Apply) -> None:
         self.commands.append((query, command))
 
 
 def test_commands_and_events_pass_while_the_engine_is_open() -> None:
     application = Applied()
-    engine = QueryEngine(cast(Application, application), "words")
+    engine = QueryEngine(application, "words")
     engine.apply(COMMAND)
     engine.put(EVENT)
     assert application.commands == [("words", COMMAND)]
@@ -37,7 +38,7 @@ def test_commands_and_events_pass_while_the_engine_is_open() -> None:
 
 def test_after_another_manager_took_over_nothing_passes() -> None:
     application = Applied()
-    engine = QueryEngine(cast(Application, application), "words")
+    engine = QueryEngine(application, "words")
     engine.close()
     engine.put(EVENT)
     with pytest.raises(FencedError, match="words: another manager has taken over this query"):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Apply, EngineChanged, Event
 from homeostat.spark.event_inbox import Inbox
 
-if TYPE_CHECKING:
-    from homeostat.spark.application import Application
+
+class Host(Protocol):
+    """The application that the query belongs to."""
+
+    def describe(self, query: str, reason: str = "start") -> EngineChanged: ...
+
+    def apply(self, query: str, command: Apply) -> None: ...
 
 
 class FencedError(HomeostatError):
@@ -19,8 +24,8 @@ class FencedError(HomeostatError):
 
 
 class QueryEngine:
-    def __init__(self, application: Application, query: str) -> None:
-        self._application, self.query = application, query
+    def __init__(self, host: Host, query: str) -> None:
+        self._host, self.query = host, query
         self._inbox = Inbox()
         self._fenced = False
 
@@ -29,7 +34,7 @@ class QueryEngine:
         return time.time()
 
     def describe(self) -> EngineChanged:
-        return self._application.describe(self.query)
+        return self._host.describe(self.query)
 
     def wait(self, until_s: float) -> Sequence[Event]:
         return self._inbox.wait(until_s)
@@ -40,7 +45,7 @@ class QueryEngine:
 
     def apply(self, command: Apply) -> None:
         self.require_ours()
-        self._application.apply(self.query, command)
+        self._host.apply(self.query, command)
 
     def close(self) -> None:
         """Deliver no more events and refuse commands. The query keeps running."""
