@@ -1,0 +1,74 @@
+"""Batches that ended and idle triggers, as observations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from homeostat.core.events import Event, Observed
+from homeostat.core.observation import Observation
+from homeostat.spark.sense.ended_batches import EndedBatches, IdleTrigger
+from homeostat.spark.sense.executor_watch import ExecutorWatch
+from homeostat.spark.sense.guarded_work import GuardedWork
+from homeostat.spark.sense.known_queries import QueryBook
+from homeostat.spark.sense.query_handle import QueryHandle
+from homeostat.spark.sense.rest_answers import moment_s
+from homeostat.spark.sense.rest_client import RestClient
+from homeostat.spark.sense.source_formats import SourceOptions
+from homeostat.spark.sense.stage_reader import StageReader
+from support.rest_server import progress
+
+BEFORE_S = moment_s("2026-11-15T05:00:00Z")
+NOBODY = "http://127.0.0.1:1"  # the REST API is never asked: it is not known to answer
+
+
+class Batches:
+    """One query, with what Spark remembers of it."""
+
+    def __init__(self, *sources: SourceOptions, since_s: float = BEFORE_S) -> None:
+        self.remembered: list[Any] = []
+        self.events: list[Event] = []
+        handle = QueryHandle("words", "run-1", 5.0, lambda: self.remembered[::-1], sources=sources)
+        rest = RestClient(NOBODY)
+        book = QueryBook(lambda: [handle], lambda reason: None)
+        guard = GuardedWork(self.events.append, lambda: 0.0)
+        executors = ExecutorWatch(rest, lambda: 0.0, lambda gone, new: None, tuple)
+        stages = StageReader(rest, book, executors, guard, None)
+        self.ended = EndedBatches(
+            book, stages, executors, guard, lambda query, topology, tasks: None, self.events.append, since_s
+        )
+
+    @property
+    def observations(self) -> list[Observation]:
+        return [event.observation for event in self.events if isinstance(event, Observed)]
+
+
+def test_batches_that_the_listener_missed_come_first_and_each_comes_once() -> None:
+    batches = Batches()
+    batches.remembered = [progress(number, at=f"05:01:{10 * number}") for number in (1, 2, 3)]
+    batches.ended.progressed(progress(4, at="05:01:40"))
+    batches.ended.progressed(progress(4, at="05:01:40"))
+    batches.ended.catch_up()
+    assert [each.batch for each in batches.observations] == [1, 2, 3, 4]
+    assert [each.span_s for each in batches.observations] == [2.0, 10.0, 10.0, 10.0]
+    assert batches.observations[-1].flows[0].arrival_per_s == 10.0
+
+
+def test_batches_from_before_the_start_and_of_other_queries_are_left_out() -> None:
+    batches = Batches(since_s=moment_s("2026-11-15T05:01:30Z"))
+    batches.remembered = [progress(1, at="05:01:10"), progress(2, at="05:01:32")]
+    batches.ended.catch_up()
+    batches.ended.progressed(progress(9, run="of another query"))
+    assert [each.batch for each in batches.observations] == [2]
+
+
+def test_an_idle_trigger_means_that_nothing_arrived_unless_rows_are_held_back() -> None:
+    at_s = moment_s("2026-11-15T05:01:40Z")
+    for source, rate in ((SourceOptions("kafka"), 0.0), (SourceOptions("kafka", {"minOffsetsPerTrigger": "9"}), None)):
+        batches = Batches(source)
+        batches.ended.progressed(progress(0, at="05:01:30"))
+        batches.ended.idled(IdleTrigger("run-1", at_s))
+        idle = batches.observations[-1]
+        assert (idle.run, idle.span_s, idle.flows[0].rows) == ("run-1/idle", 8.0, 0.0)
+        arrival = idle.flows[0].arrival_per_s
+        assert math.isnan(arrival) if rate is None else arrival == rate
