@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from homeostat.lab.bench import control
 
 
+@pytest.mark.slow
 def test_every_number_is_there_and_consistent() -> None:
     told: list[str] = []
     result = control.measure(sizes=(20, 40), steps=20, repeats=1, tell=told.append)

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Homeostat = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_config_check_and_show(homeostat: Homeostat, tmp_path: Path) -> None:
     (tmp_path / "homeostat.toml").write_text("[guards]\nlargest_change = 3.0\n")
     ran = homeostat("config", "check", "homeostat.toml")

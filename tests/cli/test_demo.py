@@ -23,6 +23,7 @@ from support.paths import ROOT
 Homeostat = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_off_a_terminal_it_tells_the_story_in_lines(homeostat: Homeostat, tmp_path: Path) -> None:
     ran = homeostat("demo", "--engine", "sim")
     assert ran.code == 0
@@ -39,6 +40,7 @@ def test_off_a_terminal_it_tells_the_story_in_lines(homeostat: Homeostat, tmp_pa
     assert (tmp_path / "out" / "demo.svg").read_text().startswith("<?xml")
 
 
+@pytest.mark.slow
 def test_the_default_policy_is_healthy_sooner_and_cheaper_than_the_papers(homeostat: Homeostat) -> None:
     ours, paper, static = homeostat("demo", "--engine", "sim", "--json").json
     assert (ours["policy"], paper["policy"], static["policy"]) == ("provisioning", "provisioning.paper", "static")
@@ -49,6 +51,7 @@ def test_the_default_policy_is_healthy_sooner_and_cheaper_than_the_papers(homeos
     assert not static["converged"]
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_is_drawn_and_leaves_the_terminal_as_it_was(scenario: Path, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "homeostat.cli.main", "demo", "--engine", "sim"]

@@ -53,6 +53,7 @@ def test_the_summary_tells_what_happened_what_was_done_and_that_no_row_is_missin
     assert "WRONG: 'word-1': counted 3 times" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_three_runs_stand_beside_each_other(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     runs = [timeline(), timeline("not regulated"), timeline("Spark's dynamic allocation")]
     print_comparison(runs)

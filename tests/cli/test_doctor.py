@@ -14,6 +14,7 @@ from homeostat.cli import doctor
 Homeostat = Callable[..., Any]
 
 
+@pytest.mark.spark
 def test_it_looks_for_all_that_spark_needs(homeostat: Homeostat) -> None:
     ran = homeostat("doctor")
     assert ran.code == 0, ran.out
@@ -49,6 +50,7 @@ def test_an_address_that_cannot_be_used_is_told(homeostat: Homeostat, monkeypatc
     assert "--master" in ran.out
 
 
+@pytest.mark.spark
 def test_it_tells_what_can_be_done_for_an_application(homeostat: Homeostat, tmp_path: Path) -> None:
     place = tmp_path / ".homeostat" / "clicks"
     place.mkdir(parents=True)
@@ -65,6 +67,7 @@ def test_it_tells_what_can_be_done_for_an_application(homeostat: Homeostat, tmp_
     assert "no application was started in this directory" in refused.err
 
 
+@pytest.mark.spark
 def test_doctor_finds_this_machine_fit(homeostat: Homeostat) -> None:
     ran = homeostat("doctor")
     assert ran.code == 0

@@ -69,6 +69,7 @@ def test_too_short_a_history_is_no_error(homeostat: Homeostat, trace: Path) -> N
     assert " of history, but there is only 10 d" in ran.out
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn(homeostat: Homeostat, trace: Path) -> None:
     ran = homeostat("forecast", trace, "--at", "9 d", "--picture", "out/load.svg")
     assert ran.code == 0
@@ -95,6 +96,7 @@ def test_a_forecaster_of_ones_own_takes_part(homeostat: Homeostat, trace: Path) 
     assert "own_forecaster_here:np: the plug-in has no method 'ahead', which all forecasters need" in refused.err
 
 
+@pytest.mark.slow
 def test_a_forecaster_of_ones_own_takes_part_in_the_bench_and_by_the_configuration(
     homeostat: Homeostat, trace: Path
 ) -> None:
@@ -132,6 +134,7 @@ def test_what_cannot_be_forecast_is_refused(
     assert ran.out == ""
 
 
+@pytest.mark.slow
 def test_the_bench_compares_with_all_that_is_simpler(homeostat: Homeostat, trace: Path) -> None:
     call = ("bench", "forecast", "--trace", trace, "--origins", "4", "--horizon", "1 h")
     told = homeostat(*call, "--horizon", "6 h", "--json").json

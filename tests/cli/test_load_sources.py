@@ -36,6 +36,7 @@ def two_sources(number: int) -> Record:
     return replace(plain, body={"arrival_per_s": clicks + orders, "span_s": 10.0, "arrivals_per_s": apart})
 
 
+@pytest.mark.slow
 def test_of_several_sources_each_has_its_champion_and_one_can_be_chosen(homeostat: Homeostat) -> None:
     store = SqliteStore("log.sqlite")
     store.append("count", [batch(number) for number in range(100)])
@@ -114,6 +115,7 @@ def batch(number: int) -> Record:
     return Record(f"b-{number}", BATCH, at_s, "a batch", body={"arrival_per_s": arrival, "span_s": 10.0})
 
 
+@pytest.mark.slow
 def test_the_load_of_an_application_is_forecast_from_its_log(homeostat: Homeostat) -> None:
     store = SqliteStore("log.sqlite")
     store.append("count", [batch(number) for number in range(1500)])

@@ -29,6 +29,7 @@ def logged(homeostat: Homeostat, log_file: Path, tmp_path: Path) -> Homeostat:
     return homeostat
 
 
+@pytest.mark.slow
 def test_the_log_of_the_newest_run_is_found_by_itself(logged: Homeostat) -> None:
     ran = logged("log", "--last", 0)
     assert ran.code == 0

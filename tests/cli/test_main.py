@@ -49,6 +49,7 @@ sys.exit(f"imported {heavy}" if heavy else 0)
     assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.slow
 def test_the_real_program_keeps_data_and_messages_apart(scenario: Path, tmp_path: Path) -> None:
     ran = program("sim", "run", str(scenario), "--store", "log.sqlite", "--json", cwd=tmp_path)
     assert ran.returncode == 0
@@ -60,6 +61,7 @@ def test_the_real_program_keeps_data_and_messages_apart(scenario: Path, tmp_path
     assert refused.stderr.startswith("homeostat: there is no scenario 'E77'")
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error_message(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*PROGRAM, "sim", "list"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -70,6 +72,7 @@ def test_a_reader_that_leaves_early_is_no_error_message(tmp_path: Path) -> None:
         assert running.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_cleanly(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*PROGRAM, "demo", "--engine", "sim", "--scenario", "E4", "--no-live"],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from support.paths import RECORDED as LOGS
 
 Homeostat = Callable[..., Any]
@@ -13,6 +15,7 @@ Homeostat = Callable[..., Any]
 RECORDED = LOGS / "wordcount.jsonl"
 
 
+@pytest.mark.slow
 def test_the_log_of_a_run_can_be_asked(homeostat: Homeostat) -> None:
     assert homeostat("sim", "run", "E7", "--store", "e7.sqlite").code == 0
     ran = homeostat("whatif", "--store", "e7.sqlite", "--set", "parallelism.count=10", "--json")

@@ -69,6 +69,7 @@ class Seer:
 """
 
 
+@pytest.mark.slow
 def test_schedulers_and_forecasters_of_ones_own_take_part_in_a_plan(homeostat: Homeostat, batches: Path) -> None:
     Path("own_planning.py").write_text(OWN, encoding="utf-8")
     wave = 'kind = "diurnal"\nnight = "500 /s"\npeak = "1500 /s"\nperiod = "1 h"\n'
@@ -103,6 +104,7 @@ def test_a_plan_from_an_event_log_looks_at_what_arrived_in_it(homeostat: Homeost
     )
 
 
+@pytest.mark.slow
 def test_a_plan_is_drawn_with_the_verdict_of_each_candidate(
     homeostat: Homeostat, batches: Path, scenario: Path, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def nothing_started(directory: Path) -> bool:
     return not (directory / ".homeostat").exists() and not (directory / "homeostat.sqlite").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -106,12 +107,14 @@ def test_a_port_that_answers_but_is_no_master(homeostat: Homeostat, app: Path) -
     assert not (app.parent / ".homeostat").exists()
 
 
+@pytest.mark.slow
 def test_yarn_without_its_settings(homeostat: Homeostat, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
     refused(homeostat("run", app, "--master", "yarn"), "--master yarn", "set HADOOP_CONF_DIR or YARN_CONF_DIR")
 
 
+@pytest.mark.slow
 def test_a_log_that_cannot_be_written_is_one_line(homeostat: Homeostat, app: Path) -> None:
     ran = homeostat("run", app, "--store", app / "log.sqlite", "--no-dashboard")
     assert (ran.code, ran.out) == (1, "")
@@ -120,6 +123,7 @@ def test_a_log_that_cannot_be_written_is_one_line(homeostat: Homeostat, app: Pat
     assert not (app.parent / ".homeostat").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -159,6 +163,7 @@ def test_a_setting_of_the_file_that_is_wrong_is_told_with_its_line(homeostat: Ho
     refused(homeostat("run", app), "homeostat.toml:4", "settle")
 
 
+@pytest.mark.slow
 def test_a_directory_that_cannot_be_made_is_one_line(homeostat: Homeostat, app: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     inside = tmp_path / "file" / "kept"

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from homeostat.sim.scenario import catalogue
 from support.paths import RECORDED as LOGS
 
@@ -38,6 +40,7 @@ def test_list_names_every_shipped_scenario(homeostat: Homeostat) -> None:
     assert all(entry["title"] for entry in listed)
 
 
+@pytest.mark.slow
 def test_a_run_has_the_promised_json_keys(homeostat: Homeostat, scenario: Path) -> None:
     ran = homeostat("sim", "run", scenario, "--json")
     assert ran.code == 0
@@ -54,6 +57,7 @@ def test_a_run_has_the_promised_json_keys(homeostat: Homeostat, scenario: Path) 
     assert first["parallelism"]["count"] >= 4
 
 
+@pytest.mark.slow
 def test_the_same_seed_is_the_same_run_and_another_is_not(homeostat: Homeostat, scenario: Path) -> None:
     scenario.write_text(scenario.read_text().replace('kind = "steps"', 'kind = "steps"\nnoise = { sigma = 0.1 }'))
     first = homeostat("sim", "run", scenario, "--seed", 7, "--json")
@@ -86,6 +90,7 @@ def test_a_run_that_only_advises_tells_its_advice(homeostat: Homeostat, scenario
     assert "because of under-provisioned at count" in " ".join(ran.out.split())
 
 
+@pytest.mark.slow
 def test_an_unhealthy_end_is_exit_code_3(homeostat: Homeostat, scenario: Path) -> None:
     ran = homeostat("sim", "run", scenario, "--mode", "observe")
     assert ran.code == 3
@@ -97,6 +102,7 @@ def test_an_unhealthy_end_is_exit_code_3(homeostat: Homeostat, scenario: Path) -
     assert ran.json["steps"] == 0
 
 
+@pytest.mark.slow
 def test_settings_change_the_run(homeostat: Homeostat, scenario: Path) -> None:
     scenario.write_text(scenario.read_text().replace("200 /s", "900 /s"))
     wide = homeostat("sim", "run", scenario, "--set", "guards.largest_change=20", "--json").json
@@ -106,6 +112,7 @@ def test_settings_change_the_run(homeostat: Homeostat, scenario: Path) -> None:
     assert wide["slo_violation_s"] < narrow["slo_violation_s"]
 
 
+@pytest.mark.slow
 def test_compare_has_a_line_for_each_policy(homeostat: Homeostat, scenario: Path) -> None:
     policies = ["provisioning", "provisioning.paper", "static"]
     options = [word for policy in policies for word in ("--policy", policy)]

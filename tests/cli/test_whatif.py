@@ -39,12 +39,14 @@ def test_too_few_executors_are_unhealthy_and_json_has_the_numbers(homeostat: Hom
     assert set(then["critical_path_s"]) == {"driver", "lines", "count"}
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn(homeostat: Homeostat, batches: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="drawing requires matplotlib")
     assert homeostat("whatif", "--scenario", batches, "--picture", tmp_path / "p.svg").code == 0
     assert "executors" in (tmp_path / "p.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

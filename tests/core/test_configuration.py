@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def test_a_configuration_survives_being_written_down(configuration: Configuratio
     assert Configuration.from_json(configuration.as_json(), configuration.retired) == configuration
 
 
+@pytest.mark.slow
 @given(configurations, configurations, st.sets(st.sampled_from(KNOBS)), st.sets(st.sampled_from(KNOBS)))
 def test_the_steps_lead_from_what_runs_to_what_is_wanted_as_far_as_the_engine_can(
     observed: Configuration, desired: Configuration, live: set[Knob], slow: set[Knob]

@@ -55,6 +55,7 @@ def within_bounds(actions: Sequence[Apply], view: View) -> None:
         assert view.capabilities.cost(action.desired) <= max(11.0, paid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ACTING)
 @settings(max_examples=10)
 @given(data=st.data())
@@ -66,6 +67,7 @@ def test_no_plan_is_outside_its_bounds_whatever_is_measured(name: str, data: st.
     assert played.texts("failure") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ACTING)
 @settings(max_examples=20)
 @given(observed=garbage(("lines", "split", "count")))

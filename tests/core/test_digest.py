@@ -92,6 +92,7 @@ def test_of_several_sources_one_unknown_makes_the_sum_unknown() -> None:
     assert math.isnan(digest(replace(observed, flows=()), 1).rows), "no source at all is unknown, not zero"
 
 
+@pytest.mark.slow
 @given(garbage(("lines", "split"), most=3))
 def test_every_number_left_over_from_garbage_makes_sense(observed: tuple[Observation, ...]) -> None:
     for observation in observed:

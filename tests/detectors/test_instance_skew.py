@@ -313,6 +313,7 @@ def named_in(scenario: Scenario, seed: int) -> list[tuple[float, tuple[str, ...]
     return [(at_s, symptom.workers) for at_s, symptoms in moments for symptom in symptoms]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [201, 202, 203])
 def test_stragglers_by_chance_make_no_executor_slow(seed: int) -> None:
     assert named_in(STRAGGLING, seed) == []

@@ -118,6 +118,7 @@ def alarms_in_calm() -> tuple[str, ...]:
     return tuple(found)
 
 
+@pytest.mark.slow
 def test_noise_alone_is_hardly_ever_pressure() -> None:
     assert alarms_in_calm().count(PRESSURE) <= 2
 

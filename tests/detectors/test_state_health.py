@@ -122,6 +122,7 @@ def test_a_state_of_which_nothing_is_known_is_not_healthy(detector: Detector, co
     assert symptom.evidence.figures()["detector"] == detector.name
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.01, 0.4), st.floats(0.0, 0.95), st.sampled_from([1, 20, HOUR, 4 * HOUR]))
 def test_a_healthy_state_with_noise_has_no_symptoms(seed: int, sigma: float, phi: float, count: int) -> None:
@@ -164,6 +165,7 @@ def test_state_that_grows_steadily_is_found_and_it_is_said_when_it_will_have_dou
     assert 0.5 < symptom.severity < 1.0
 
 
+@pytest.mark.slow
 def test_growth_that_began_an_hour_ago_is_found_though_the_state_was_steady_before() -> None:
     rows = np.concatenate([np.full(4 * HOUR, 100_000.0), 100_000.0 + 500.0 * np.arange(int(1.2 * HOUR))])
 
@@ -191,6 +193,7 @@ def windows(count: int) -> Array:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "load_per_s"),
     [
@@ -208,6 +211,7 @@ def test_other_states_do_not_grow_without_bound(rows: Array, load_per_s: Numbers
     assert found(StateGrowthDetector(), batches(len(rows), rows=rows, load_per_s=load_per_s)) == []
 
 
+@pytest.mark.slow
 def test_a_state_that_follows_a_load_of_the_morning_with_delay_is_not_growing() -> None:
     """The load doubles within an hour and stays; the state, of the last two hours, needs two more to get there."""
     count = 5 * HOUR

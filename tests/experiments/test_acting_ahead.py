@@ -19,6 +19,8 @@ from homeostat.policies import registry
 from homeostat.sim.simulation import RunResult, simulate
 from homeostat.store.in_memory import MemoryStore
 
+pytestmark = pytest.mark.slow
+
 MINUTES = 90
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from homeostat.policies import registry
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.simulation import RunResult, simulate
 from homeostat.store.in_memory import MemoryStore
+
+pytestmark = pytest.mark.slow
 
 HEAD = """
 title = "awkward"

@@ -17,6 +17,8 @@ from homeostat.sim.scenario.wrong_threshold import MISREAD, MissetDiagnoser, Tru
 from homeostat.sim.simulation import RunResult, Taken, simulate
 from homeostat.store.in_memory import MemoryStore
 
+pytestmark = pytest.mark.slow
+
 PAPER = "provisioning.paper"
 
 

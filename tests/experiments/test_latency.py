@@ -22,6 +22,8 @@ from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Sc
 from homeostat.sim.simulation import RunResult, SimulatedEngine, simulate
 from homeostat.store.in_memory import MemoryStore
 
+pytestmark = pytest.mark.slow
+
 WANTED_S = 12.0
 EXECUTORS = 3
 SETTINGS = {"guards": {"cooldown_shrink": "2 min", "confirm": "2 min"}}

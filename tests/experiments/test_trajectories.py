@@ -9,6 +9,8 @@ import pytest
 
 from support.reference_runs import recorded, trajectory
 
+pytestmark = pytest.mark.slow
+
 # A simulated day takes a minute or two of one core; all of them are compared in `make soak`.
 LONG = ("E4", "E4-microbatch")
 QUICK = [("E1", "provisioning", 1), ("E3", "provisioning.paper", 1), ("E6-microbatch", "provisioning", 1)]

@@ -27,6 +27,8 @@ from homeostat.sim.scenario.spec import (
 from homeostat.sim.simulation import RunResult, simulate
 from homeostat.store.in_memory import MemoryStore
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {"guards": {"cooldown": "30 s"}}
 
 

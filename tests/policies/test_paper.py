@@ -326,6 +326,7 @@ def test_settings_that_make_no_sense_are_refused_by_name(changed: dict[str, floa
         PaperSettings(**changed)
 
 
+@pytest.mark.slow
 def test_e7_climbs_one_stage_at_a_time_and_then_rests() -> None:
     fenced = run("E7", provisioning_paper())
     assert path(fenced, "flatmap", "count") == [(1, 2), (5, 2), (5, 10), (10, 10), (10, 20)]
@@ -335,6 +336,7 @@ def test_e7_climbs_one_stage_at_a_time_and_then_rests() -> None:
     assert {taken.because.split()[0] for taken in fenced.trajectory} == {"under-provisioned"}
 
 
+@pytest.mark.slow
 def test_e1_shrinks_and_grows_with_the_load_and_ends_without_pressure() -> None:
     result = run("E1", provisioning_paper())
     kinds = [taken.action.partition(":")[0] for taken in result.trajectory]
@@ -344,6 +346,7 @@ def test_e1_shrinks_and_grows_with_the_load_and_ends_without_pressure() -> None:
     assert result.healthy_since_s is not None
 
 
+@pytest.mark.slow
 def test_e2_reaches_its_objective_sources_first() -> None:
     result = run("E2", throughput_paper())
     assert result.trajectory[0].action == "scale-source: parallelism.spout = 20"
@@ -358,6 +361,7 @@ def test_e3_heals_both_problems_the_slow_instance_first() -> None:
     assert result.healthy_since_s is not None
 
 
+@pytest.mark.slow
 def test_e5_a_misread_instance_is_blacklisted_once_and_the_next_diagnosis_heals() -> None:
     result = run("E5", provisioning_paper(PaperSettings(rate_skew=1.02)))
     first_hour = [taken for taken in result.trajectory if taken.time_s < 4000]

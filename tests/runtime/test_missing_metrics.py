@@ -40,6 +40,7 @@ def run(engine: str, policy: str, *faults: FaultSpec, duration_s: float = 2 * GA
     return simulate(idle(engine, *faults, duration_s=duration_s), registry.build(policy))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["dataflow", "microbatch"])
 @pytest.mark.parametrize("policy", ["provisioning", "provisioning.paper", "ds2", "hpa"])
 @pytest.mark.parametrize(("kind", "share"), [("metric-gap", 0.1), ("metric-gap", 1.0), ("garbage-metrics", 0.3)])
@@ -47,6 +48,7 @@ def test_nothing_shrinks_during_a_gap(engine: str, policy: str, kind: FaultKind,
     assert run(engine, policy, FaultSpec(kind, share=share), duration_s=GAP_S).trajectory == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["dataflow", "microbatch"])
 @pytest.mark.parametrize("policy", ["provisioning", "provisioning.paper", "ds2", "hpa"])
 def test_what_is_idle_is_given_back_as_soon_as_all_is_seen(engine: str, policy: str) -> None:

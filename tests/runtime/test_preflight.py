@@ -95,6 +95,7 @@ def test_an_objective_of_the_settings_wins(tmp_path: Path) -> None:
         preflight.check(launch(tmp_path, THROUGHPUT, policy="throughput", objective={"lag": "30 s"}))
 
 
+@pytest.mark.slow
 def test_checked_in_a_process_of_its_own(tmp_path: Path) -> None:
     wanted = launch(tmp_path, THROUGHPUT)
     check = [sys.executable, "-m", "homeostat.runtime.preflight", wanted.to_json()]

@@ -189,6 +189,7 @@ def moments(calls: Sequence[str]) -> list[int]:
     return [number for number in range(intent - 2, outcome + 2) if not idle(number)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "trouble"), CASES)
 def test_killed_at_any_moment_around_an_action_it_is_in_effect_exactly_once(
     engine: str, trouble: str, tmp_path: Path

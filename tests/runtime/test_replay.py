@@ -108,6 +108,7 @@ def replayed(policy: str, steps: Sequence[Step]) -> tuple[tuple[Command, ...], t
     return tuple(commands), tuple(records)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_same_events_give_the_same_commands_and_the_same_log(policy: str, engine: str) -> None:
@@ -123,6 +124,7 @@ def orders(commands: Sequence[Command]) -> list[tuple[object, ...]]:
     return [(c.at_s, c.desired, c.steps) if isinstance(c, Apply) else (c.at_s, c.message) for c in commands]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("engine", ENGINES)
 @settings(max_examples=2)

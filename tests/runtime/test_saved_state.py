@@ -38,6 +38,7 @@ entries = st.builds(
 counters = st.dictionaries(st.text("abc", min_size=1), st.integers(0, 99))
 
 
+@pytest.mark.slow
 @given(st.lists(entries, max_size=4), st.integers(0, 9), st.text(max_size=5), counters)
 def test_what_is_remembered_survives_being_written_down(
     memory: list[MemoryEntry], earned: int, paused: str, counted: dict[str, int]

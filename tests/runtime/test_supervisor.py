@@ -108,6 +108,7 @@ def test_a_driver_that_never_came_up_and_says_why_is_not_tried_again(stage: Stag
     assert stage.said == []
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_is_started_again_up_or_not(stage: Stage) -> None:
     running = stage.supervisor("up killed", "killed", "2", "up 0")
     assert running.run() == 0
@@ -123,6 +124,7 @@ def test_one_killed_before_it_was_ever_up_is_started_again(stage: Stage) -> None
     assert stage.supervisor("killed", "up 0").run() == 0
 
 
+@pytest.mark.slow
 def test_one_that_dies_too_often_is_given_up(stage: Stage) -> None:
     with pytest.raises(DriverError, match="the driver died 6 times within 10 minutes, last with code -9"):
         stage.supervisor("up killed").run()
@@ -197,6 +199,7 @@ def test_a_second_supervisor_is_refused_before_it_starts_anything(stage: Stage) 
     assert not (stage.directory / "lives").exists()
 
 
+@pytest.mark.slow
 def test_a_supervisor_that_is_killed_takes_all_with_it(stage: Stage, until: Until) -> None:
     stage.supervisor("child up waits")
     launch = Launch("app.py", "local[1]", str(stage.directory))

@@ -24,6 +24,7 @@ def factory(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
     return lambda: SqliteStore(tmp_path / f"{next(numbers)}.sqlite")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
 def test_store_keeps_its_contract(factory: StoreFactory, check: Callable[[StoreFactory], None]) -> None:
     check(factory)

@@ -21,6 +21,7 @@ from homeostat.store.sqlite import SqliteStore
 from homeostat.testing import check_survives_kill
 
 
+@pytest.mark.slow
 def test_a_killed_writer_loses_nothing_that_returned_and_leaves_nothing_in_part(tmp_path: Path) -> None:
     check_survives_kill(partial(SqliteStore, tmp_path / "log.sqlite"))
 

@@ -25,6 +25,7 @@ from homeostat.testing import (
 from homeostat.testing.plugins import shrinks_when_idle
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", registry.names())
 def test_every_policy_and_all_its_parts_keep_their_contract(name: str) -> None:
     check_policy(registry.build(name, scenario_peak_per_s=400.0))

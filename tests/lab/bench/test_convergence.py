@@ -7,6 +7,8 @@ import pytest
 from homeostat.lab.bench.convergence import QUERIES, STARTS, Run, one, summary
 from homeostat.sim.scenario import catalogue
 
+pytestmark = pytest.mark.slow
+
 
 def test_e7_takes_one_step_to_the_known_minimum() -> None:
     run = one(catalogue.load("E7"), "provisioning")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from homeostat.lab.bench.dashboard import measure, write_history
 from homeostat.store.sqlite import SqliteStore
+
+pytestmark = pytest.mark.slow
 
 
 def test_it_times_every_view_and_the_loop_with_dashboards_and_without() -> None:

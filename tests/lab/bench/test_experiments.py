@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from homeostat.core.actions import REPLACE, SCALE_UP
 from homeostat.lab.bench.experiments import EXPERIMENTS, TRIGGER_S, Done, Experiment, compared, scenario_of, simulated
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+
+pytestmark = pytest.mark.slow
 
 # About what is fitted to the word count: a millisecond a row, and half a second for the driver.
 WORDCOUNT = Scenario(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from homeostat.lab.bench import models
+
+pytestmark = pytest.mark.slow
 
 
 def test_configurations_never_seen_are_predicted_within_ten_per_cent_and_the_intervals_are_honest() -> None:

@@ -16,6 +16,8 @@ from homeostat.spark.outside.recorder import record
 from homeostat.views.recorded_model import from_recording
 from support.paths import RECORDED as LOGS
 
+pytestmark = pytest.mark.slow
+
 RECORDED = LOGS / "wordcount.jsonl"
 
 

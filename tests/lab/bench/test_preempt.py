@@ -11,6 +11,8 @@ from homeostat.core.errors import ConfigError
 from homeostat.lab.bench import preempt
 from homeostat.recordings.load import Load
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_made_up_load_has_days_spikes_and_a_history() -> None:
     case = preempt.made_up(days=1)

@@ -12,6 +12,8 @@ import pytest
 from homeostat.core.records import ACTION, BATCH, OUTCOME, RECEIPT, Record
 from homeostat.lab.bench import skew
 
+pytestmark = pytest.mark.slow
+
 
 def measured(*exponents: float) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = skew.measure(engines=("simulator",), exponents=exponents, tell=lambda _: None)[

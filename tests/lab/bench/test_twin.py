@@ -27,6 +27,8 @@ from homeostat.recordings.run import RecordedBatch, RecordedRun
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 # About what is fitted to the word count: a millisecond a row, and half a second for the driver.
 WORDCOUNT = Scenario(
     name="wordcount",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from homeostat.policies.peers import (
     spark_dynamic_allocation,
 )
@@ -11,6 +13,7 @@ from support.one_thought import Columns, only, think, think_batches, wanted
 from support.trajectories import run
 
 
+@pytest.mark.slow
 def test_dynamic_allocation_knows_no_rates_and_leaves_a_dataflow_as_it_is() -> None:
     assert run("E7", spark_dynamic_allocation()).trajectory == ()
 

@@ -105,6 +105,7 @@ def fitted(known: RecordedRun) -> Scenario:
     return fit(known).scenario
 
 
+@pytest.mark.slow
 def test_a_simulated_run_gives_its_costs_back(fitted: Scenario) -> None:
     scan, count = fitted.components
     assert (scan.kind, scan.inputs, scan.parallelism) == ("source", (), 6)
@@ -151,12 +152,14 @@ def test_executors_that_begin_with_few_rows_are_not_taken_for_many_times_slower(
     assert engine.warm_up == pytest.approx(2.0, rel=0.25)
 
 
+@pytest.mark.slow
 def test_noise_is_as_large_as_it_was(fitted: Scenario) -> None:
     quiet = fit(recorded(replace(KNOWN, service_noise=Noise()))).scenario.service_noise
     loud = fit(recorded(replace(KNOWN, service_noise=Noise(0.3, 0.0)))).scenario.service_noise
     assert quiet.sigma < 0.02 < fitted.service_noise.sigma < 0.2 < loud.sigma < 0.45
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [Noise(0.03, 0.6), Noise(0.15, 0.0)])
 def test_four_of_five_batches_lie_between_the_simulated_percentiles(noise: Noise) -> None:
     """Also where each run lies at a level of its own."""
@@ -168,6 +171,7 @@ def test_four_of_five_batches_lie_between_the_simulated_percentiles(noise: Noise
         assert fit(each).agreement.coverage == pytest.approx(0.8, abs=0.07)
 
 
+@pytest.mark.slow
 def test_runs_at_levels_of_their_own_are_not_taken_for_noise() -> None:
     """A policy must not see the spread between runs as one within: it would keep room for it.
 
@@ -182,6 +186,7 @@ def test_runs_at_levels_of_their_own_are_not_taken_for_noise() -> None:
     assert float(np.log(levels).std()) < several.engine.run_sigma < 0.2
 
 
+@pytest.mark.slow
 def test_a_run_that_was_disturbed_says_little_of_the_noise_of_others() -> None:
     quiet = in_runs(recorded(QUIET), (1.0, 1.0, 1.0, 1.0))
     hit = [_slowed(b, 1.5) if b.run == "run-2" and b.number % 5 < 2 else b for b in quiet.batches]
@@ -225,6 +230,7 @@ def _slowed(batch: RecordedBatch, factor: float) -> RecordedBatch:
     return replace(batch, seconds=factor * batch.seconds, tasks=tasks)
 
 
+@pytest.mark.slow
 def test_what_crowding_costs_is_found_again() -> None:
     """From runs with few and with many executors; the rows of a task vary within each."""
     dearer = tuple(replace(component, crowding=0.75) for component in COMPONENTS)
@@ -244,6 +250,7 @@ def test_what_crowding_costs_is_found_again() -> None:
             assert fitted_s == pytest.approx(expected, rel=0.12)
 
 
+@pytest.mark.slow
 def test_stragglers_are_told_from_noise() -> None:
     engine = replace(ENGINE, straggler_share=0.04, straggler_factor=4.0)
     found = fit(recorded(replace(KNOWN, engine=engine))).scenario.engine

@@ -355,6 +355,7 @@ FAULTS = st.lists(
 ).map(tuple)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(COMMANDS, FAULTS, st.integers(0, 5))
 def test_no_row_is_lost_or_taken_twice(
