@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(params=["local", "hadoop"])
+@pytest.fixture(params=["local", pytest.param("hadoop", marks=pytest.mark.local_spark)])
 def files(request: pytest.FixtureRequest) -> Files:
     return LocalFiles() if request.param == "local" else HadoopFiles(request.getfixturevalue("spark"))
 
