@@ -164,6 +164,7 @@ def printed_by(call: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_TRANSCRIPTS, ids=lambda page: page.name)
 def test_pages_show_what_the_program_prints(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -212,6 +213,7 @@ def test_the_page_on_keyed_state_shows_a_real_refusal() -> None:
     assert f"```\n{refused.value.line}\n```" in page
 
 
+@pytest.mark.slow
 def test_the_scenario_of_the_tutorial_runs() -> None:
     page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^```toml\n(name = .*?)^```", page, re.M | re.S)
