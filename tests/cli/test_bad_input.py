@@ -64,8 +64,8 @@ def with_trace(scenario: Path, rows: str) -> Path:
     ("rows", "words"),
     [
         ("", ("load.csv", "empty")),
-        ("timestamp,value\n", ("load.csv", "two rows")),
-        ("timestamp,value\n0,100\n", ("load.csv", "two rows")),
+        ("timestamp,value\n", ("load.csv", "two different timestamps")),
+        ("timestamp,value\n0,100\n", ("load.csv", "two different timestamps")),
         ("time,load\n0,100\n60,100\n", ("load.csv:1", "timestamp and value", "time, load")),
         ("timestamp,value\n0,100\n60,-5\n", ("load.csv:3", "negative")),
         ("timestamp,value\n0,100\n60,lots\n", ("load.csv:3", "lots")),
@@ -149,7 +149,7 @@ def test_a_directory_is_no_trace(homeostat: Homeostat, scenario: Path) -> None:
 
 def test_static_needs_a_load_to_be_sized_for(homeostat: Homeostat, scenario: Path) -> None:
     ran = homeostat("sim", "run", with_trace(scenario, "timestamp,value\n0,0\n3600,0\n"), "--policy", "static")
-    refused(ran, "homeostat: static is sized for the peak of the load, which is 0 rows/s here")
+    refused(ran, "the policy static is sized for the peak load, which is 0 rows/s here")
 
 
 def test_a_policy_that_cannot_pursue_the_objective_is_refused(homeostat: Homeostat, scenario: Path) -> None:

@@ -128,7 +128,7 @@ def test_the_load_of_an_application_is_forecast_from_its_log(homeostat: Homeosta
         number = 1500 + line["ahead_s"] / 10
         assert line["expected"] == pytest.approx(1000 + 500 * math.sin(number / 360 * 2 * math.pi), rel=0.1)
     refused = homeostat("forecast", "--store", "log.sqlite", "--run", "other")
-    assert (refused.code, "there is no run 'other'" in refused.err) == (2, True)
+    assert (refused.code, "the log has no run 'other'" in refused.err) == (2, True)
 
 
 WANDERED = np.cumsum(np.random.default_rng(1).normal(0.0, 0.01, 1600)).tolist()
