@@ -206,8 +206,8 @@ def test_show_tells_each_value_as_one_would_write_it_and_its_origin(folder: Path
         ),
         (
             '[guards]\ncooldown = "10 min"',
-            "homeostat.toml:1: shrinking would cool down for less time than growing "
-            "(make cooldown_shrink at least cooldown)",
+            "homeostat.toml:1: 'cooldown_shrink' must not be shorter than 'cooldown' "
+            "(raise cooldown_shrink, or lower cooldown)",
         ),
     ],
 )
@@ -265,8 +265,8 @@ def test_all_mistakes_of_a_file_are_told_at_once(folder: Path) -> None:
         ),
         (
             {"HOMEOSTAT_GUARDS_COOLDOWN": "10 min"},
-            "HOMEOSTAT_GUARDS_COOLDOWN: shrinking would cool down for less time than growing "
-            "(make cooldown_shrink at least cooldown)",
+            "HOMEOSTAT_GUARDS_COOLDOWN: 'cooldown_shrink' must not be shorter than 'cooldown' "
+            "(raise cooldown_shrink, or lower cooldown)",
         ),
     ],
 )

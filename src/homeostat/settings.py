@@ -16,7 +16,7 @@ Factor = Annotated[float, Field(gt=1)]
 
 
 class GuardSettings(Table):
-    """What the loop may do at most, and how fast."""
+    """How much the loop may change, and how fast."""
 
     largest_change: Factor = Field(
         default=5.0, description="largest factor by which a knob grows in one step, except tasks and spreads"
@@ -36,9 +36,9 @@ class GuardSettings(Table):
     def _shrinking_waits(self) -> GuardSettings:
         if self.cooldown_shrink < self.cooldown:
             raise ContradictionError(
-                "shrinking would cool down for less time than growing",
+                "'cooldown_shrink' must not be shorter than 'cooldown'",
                 "cooldown_shrink",
-                fix="make cooldown_shrink at least cooldown",
+                fix="raise cooldown_shrink, or lower cooldown",
             )
         return self
 
@@ -110,7 +110,7 @@ class PaperSettings(Table):
         default=120.0, description="length of the window over which measurements are averaged"
     )
     fence: bool = Field(default=True, description="limit the growth of a step to a factor of five")
-    noise_filter: Share = Field(default=0.02, description="back-pressure below this share is noise")
+    noise_filter: Share = Field(default=0.02, description="share of back-pressure below which it counts as noise")
     rate_skew: Factor = Field(
         default=1.5, description="ratio of the largest to the smallest processing rate that counts as skew"
     )
@@ -129,7 +129,7 @@ class PaperSettings(Table):
     def _window_within_settling(self) -> PaperSettings:
         if self.window > self.settle:
             raise ContradictionError(
-                "the window reaches back to before the last action", "window", fix="make window at most settle"
+                "'window' must not be longer than 'settle'", "window", fix="lower window, or raise settle"
             )
         return self
 

@@ -12,9 +12,10 @@ import pytest
 from homeostat.core.policy import Policy
 from homeostat.core.records import Record
 from homeostat.policies import registry
+from homeostat.sim.referee import AppliedAction
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.scenario.wrong_threshold import MISREAD, MissetDiagnoser, TrustingResolver
-from homeostat.sim.simulation import RunResult, Taken, simulate
+from homeostat.sim.simulation import RunResult, simulate
 from homeostat.store.in_memory import MemoryStore
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ def path(result: RunResult, *components: str) -> list[tuple[float, ...]]:
     return [tuple(taken.parallelism[name] for name in components) for taken in result.trajectory]
 
 
-def at(result: RunResult, time_s: float) -> list[Taken]:
+def at(result: RunResult, time_s: float) -> list[AppliedAction]:
     return [taken for taken in result.trajectory if taken.time_s >= time_s]
 
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeostat.policies import registry
+from homeostat.sim.referee import parallelism_json
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
-from homeostat.sim.simulation import RunResult, build_engine, parallelism_json, simulate
+from homeostat.sim.simulation import RunResult, build_engine, simulate
 
 HOUR_S = 3600.0
 SETTLED_S = 3000.0

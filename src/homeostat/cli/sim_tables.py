@@ -43,7 +43,7 @@ def print_run(scenario: Scenario, result: RunResult) -> None:
 
 
 def _message(record: Record) -> str:
-    from homeostat.sim.simulation import because
+    from homeostat.sim.referee import because
 
     line = f"{clock(record.at_s)}  {record.kind}: {record.text}"
     return f"{line}, because of {because(record)}" if record.kind == "advice" else line
@@ -65,7 +65,8 @@ def parallelism_text(parallelism: Mapping[str, int | float]) -> str:
 
 
 def _at_start(scenario: Scenario) -> dict[str, int | float]:
-    from homeostat.sim.simulation import build_engine, parallelism_json
+    from homeostat.sim.referee import parallelism_json
+    from homeostat.sim.simulation import build_engine
 
     return parallelism_json(build_engine(scenario).describe().configuration)
 
