@@ -1,0 +1,45 @@
+"""The word count of the experiments."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+from homeostat.core.objective import Objective
+from homeostat.lab.load_profile import Profile
+from homeostat.lab.wordcount import NAME, application, specification, worker, write_app
+from homeostat.sim.scenario.spec import WorkloadSpec
+from homeostat.spark.pipeline import Pipeline
+
+PROFILE = Profile(WorkloadSpec("constant", rate_per_s=100.0), keys=5)
+
+
+def test_the_written_application_is_the_specified_pipeline(tmp_path: Path) -> None:
+    wanted = Objective(throughput_per_s=500.0)
+    spec = specification(PROFILE, tmp_path / "ledger", wanted, executors=3, rows_per_trigger=900, trigger_s=4.0)
+    pipeline = runpy.run_path(str(write_app(tmp_path / "apps" / "words.py", spec)))["wordcount"]
+    assert isinstance(pipeline, Pipeline)
+    assert (pipeline.name, pipeline.objective, pipeline.trigger_s) == (NAME, wanted, 4.0)
+    assert pipeline.start == {
+        "executors": 3,
+        "source_partitions": 8,
+        "state_partitions": 4,
+        "rows_per_trigger": 900,
+    }
+
+
+def test_without_a_bound_the_default_of_homeostat_applies(tmp_path: Path) -> None:
+    import json
+    from dataclasses import asdict
+
+    pipeline = application(json.dumps(asdict(specification(PROFILE, tmp_path))))
+    assert "rows_per_trigger" not in pipeline.start
+
+
+def test_the_worker_passes_on_every_word_in_order() -> None:
+    import pandas as pd
+
+    words = pd.DataFrame({"word": [f"word-{number}" for number in range(25)], "row": range(25)})
+    (result,) = worker(0.0)(iter([words]))
+    assert list(result.columns) == ["word"]
+    assert result["word"].tolist() == words["word"].tolist()
