@@ -1,145 +1,78 @@
-"""The model is fitted to a simulated application, which shares no code with it, and tried where it was not fitted."""
+"""How long batches took: a fixed part, and stages whose tasks ran in waves."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
 
-import numpy as np
 import pytest
 
-from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, TRIGGER_S, Knob, Patch
-from homeostat.core.events import Observed
-from homeostat.core.observation import Array
-from homeostat.lab.scenario_model import from_scenario
-from homeostat.models.application_model import ApplicationModel
-from homeostat.models.batch_replay import BatchModel
-from homeostat.models.model_json import from_json, to_json
-from homeostat.sim.microbatch.engine import Microbatch
-from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
-from homeostat.store import codec
-
-STATE = Knob(STATE_PARTITIONS, "main")
-TRIGGER = Knob(TRIGGER_S, "main")
-
-
-def scenario(
-    rate_per_s: float = 2_000.0,
-    *,
-    executors: int = 6,
-    partitions: int = 24,
-    trigger_s: float = 10.0,
-    noise: float = 0.05,
-    varied: bool = True,
-    faults: tuple[FaultSpec, ...] = (),
-    zipf: float = 0.0,
-) -> Scenario:
-    """Words are split and counted: a second of work for 500 lines, and for 1,000 keys of the state."""
-    steps = ((0.0, rate_per_s), (200.0, 1.3 * rate_per_s), (400.0, 0.8 * rate_per_s)) if varied else ()
-    return Scenario(
-        name="words",
-        title="words",
-        engine=MicrobatchSpec(trigger_s=trigger_s, executors=executors, locality_wait_s=0.0),
-        duration_s=600.0,
-        components=(
-            ComponentSpec("lines", "source", parallelism=partitions, rate_per_s=5_000.0, selectivity=3.0),
-            ComponentSpec(
-                "count",
-                inputs=("lines",),
-                parallelism=partitions,
-                rate_per_s=3_000.0,
-                key_s=0.0004,
-                keyed=True,
-                keys=20_000,
-                stateful=True,
-                task_s=0.05,
-                zipf=zipf,
-            ),
-        ),
-        workload=WorkloadSpec("steps" if varied else "constant", rate_per_s, steps=steps, noise=Noise(0.05, 0.3)),
-        service_noise=Noise(noise, 0.3),
-        faults=faults,
-    )
-
-
-@cache
-def fitted() -> ApplicationModel:
-    return from_scenario(scenario())
-
-
-def real_seconds(made: Scenario, seeds: tuple[int, ...] = (7, 8)) -> Array:
-    quiet = replace(made, workload=replace(made.workload, noise=Noise()))
-    events = [event for seed in seeds for event in Microbatch(quiet, seed).wait(300.0)]
-    return np.array([e.observation.flows[0].seconds for e in events if isinstance(e, Observed)][5:])
-
-
-ELSEWHERE = (
-    (2_000.0, 6, 24, 10.0),
-    (2_000.0, 10, 24, 10.0),
-    (1_200.0, 4, 24, 10.0),
-    (3_500.0, 12, 24, 10.0),
-    (2_000.0, 8, 48, 10.0),
-    (2_000.0, 8, 16, 10.0),
-    (1_500.0, 6, 24, 5.0),
-    (2_500.0, 12, 36, 20.0),
+from homeostat.core.view import View
+from homeostat.models.batch_model import batch_time
+from homeostat.models.capacity import (
+    loads,
 )
+from homeostat.models.model_fitting import batch_model
+from homeostat.testing import instances, observations, view_of
 
 
-def test_batches_take_as_long_as_predicted_in_configurations_never_seen() -> None:
-    """The simulator keeps state where it was, which the model knows nothing of: not every one is as close."""
-    errors = []
-    for rate_per_s, executors, partitions, trigger_s in ELSEWHERE:
-        model = fitted()
-        cut = dict.fromkeys(model.partition_knobs(), partitions)
-        then = model.configuration.patched(Patch({**cut, EXECUTORS_KNOB: executors, TRIGGER: trigger_s}))
-        predicted = model.predict(then, rate_per_s).batch_s
-        assert predicted is not None
-        made = scenario(rate_per_s, executors=executors, partitions=partitions, trigger_s=trigger_s, varied=False)
-        errors.append(abs(predicted.middle / float(np.median(real_seconds(made))) - 1))
-    assert float(np.median(errors)) <= 0.1
-    assert max(errors) <= 0.2
+def sixty_partitions(executors: int) -> View:
+    """Six seconds of one-second tasks in as many waves as the slots ask for, and two seconds beside them."""
+    waves = math.ceil(60 / executors)
+    tasks = {"lines": instances([100.0] * 4, 0.1, finish_s=0.1), "count": instances([10.0] * 60, 1.0, finish_s=waves)}
+    flow = {"arrival_per_s": 60.0, "rows": 600.0, "seconds": waves + 2.1, "trigger_s": 10.0}
+    return view_of(observations(8, tasks, executors=executors, **flow))
 
 
-def test_the_cost_of_state_is_told_from_that_of_rows() -> None:
-    performance = fitted().performance
-    assert isinstance(performance, BatchModel)
-    count = next(stage for stage in performance.stages if stage.name == "count")
-    assert count.keys.keys == pytest.approx(20_000, rel=0.1)
-    assert count.rows_per_row == pytest.approx(3.0)
-    assert count.cost.slowing is None
+def replayed(view: View, executors: int, **partitions: int) -> float:
+    """Seconds of a batch like the latest ones, with so many executors and other partitions where they are named."""
+    model = batch_model(view)
+    assert model is not None
+    return model.plain_s(view.current[-1].rows, replace(model.setup, executors=executors, partitions=partitions))
 
 
-def test_a_slow_executor_is_kept_apart_from_what_tasks_cost() -> None:
-    fault = FaultSpec("slow-instance", at_s=0.0, component="app", instance=0, factor=3.0)
-    performance = from_scenario(scenario(1_200.0, faults=(fault,))).performance
-    healthy = from_scenario(scenario(1_200.0)).performance
-    assert isinstance(performance, BatchModel)
-    assert isinstance(healthy, BatchModel)
-    assert len(performance.slow) == 1
-    assert performance.slow[0] == pytest.approx(3.0, rel=0.2)
-    assert healthy.slow == ()
-    setup = replace(healthy.setup, executors=12)
-    cured = replace(performance, slow=())
-    assert cured.expected_s(9_600, setup) == pytest.approx(healthy.expected_s(9_600, setup), rel=0.15)
+@pytest.mark.parametrize(("slots", "waves"), [(10, 6), (11, 6), (12, 5), (20, 3), (30, 2)])
+def test_a_batch_runs_in_waves(slots: int, waves: int) -> None:
+    """Predicted from ten slots: an eleventh wins nothing, a twelfth saves a wave."""
+    now = batch_time(sixty_partitions(10))
+    assert now is not None
+
+    assert (now.bottleneck, now.stages["count"].partitions, now.slots) == ("count", 60, 10.0)
+    assert now.fixed_s == pytest.approx(2.0)
+    assert now.seconds == pytest.approx(8.1)
+    assert replayed(sixty_partitions(10), slots) == pytest.approx(2.0 + 0.1 + waves)
+    assert replayed(sixty_partitions(10), slots) == pytest.approx(replayed(sixty_partitions(slots), slots), abs=0.1)
 
 
-def test_a_model_survives_being_written_down() -> None:
-    model = fitted()
-    again = from_json(codec.load(codec.dump(to_json(model))))
-    assert again is not None
-    then = model.configuration.patched(Patch({EXECUTORS_KNOB: 9}))
-    first, second = (m.predict(then, 2_500.0) for m in (model, again))
-    assert first.batch_s is not None
-    assert second.batch_s is not None
-    assert second.batch_s.middle == pytest.approx(first.batch_s.middle, rel=1e-3)
-    assert second.unknown == first.unknown
+def test_a_batch_is_never_shorter_than_its_longest_tasks() -> None:
+    tasks = {"lines": instances([100.0] * 4, 0.1, finish_s=0.1), "count": instances([10.0] * 8, 1.0, finish_s=2.0)}
+    flow = {"arrival_per_s": 8.0, "rows": 80.0, "seconds": 4.1, "trigger_s": 10.0}
+    assert replayed(view_of(observations(8, tasks, executors=4, **flow)), 4_000) == pytest.approx(2.0 + 1.1)
 
 
-def test_what_arrives_and_what_waits_are_part_of_the_model() -> None:
-    model = fitted()
-    assert model.arrival_per_s == pytest.approx(1_600.0, rel=0.1)
-    assert model.backlog_rows == 0.0
-    behind = from_scenario(scenario(9_000.0, varied=False))
-    assert behind.backlog_rows > 100_000
-    assert math.isinf(behind.catch_up_s(behind.configuration, 9_000.0, behind.backlog_rows))
+def test_more_partitions_make_shorter_tasks() -> None:
+    """One task on one of four slots: slots alone win nothing, eight partitions on them do."""
+    tasks = {"lines": instances([100.0], 0.1, finish_s=0.1), "count": instances([80.0], 8.0, finish_s=8.0)}
+    flow = {"arrival_per_s": 8.0, "rows": 80.0, "seconds": 10.1, "trigger_s": 10.0}
+    view = view_of(observations(8, tasks, executors=1, **flow))
+
+    assert replayed(view, 4) == pytest.approx(replayed(view, 1))
+    # Two waves of a second each, and the 20 ms that a task is taken to cost where its rows never varied.
+    assert replayed(view, 4, count=8) == pytest.approx(2.0 + 0.1 + 2.0 + 7 / 8 * 2 * 0.02)
+
+
+def test_more_partitions_do_not_cool_a_hot_key() -> None:
+    tasks = {"count": instances([10.0, 10.0, 10.0, 90.0], [1.0, 1.0, 1.0, 9.0], finish_s=9.0)}
+    flow = {"arrival_per_s": 12.0, "rows": 120.0, "seconds": 11.0, "trigger_s": 10.0}
+    view = view_of(observations(8, tasks, executors=4, **flow))
+
+    # Of its 90 rows ten are like those of the others, and are shared with more of them.
+    assert replayed(view, 4) == pytest.approx(11.0)
+    assert replayed(view, 8, count=16) == pytest.approx(2.0 + 8.0 + 1.0 / 4)
+
+
+def test_empty_batches_tell_no_batch_time() -> None:
+    view = view_of(observations(6, {}, executors=2, arrival_per_s=0.0, rows=0.0, seconds=0.1, trigger_s=10.0))
+
+    assert batch_time(view) is None
+    assert not any(load.known for load in loads(view).values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
-from homeostat.models.forecast import CANDIDATES, Forecast, Forecaster, Series, forecast, forecasts, regular
-from homeostat.models.forecast.baselines import NAIVE, LastValue, rolled
+from homeostat.models.forecast import CANDIDATES, Forecast, Series, forecast, forecasts, regular
+from homeostat.models.forecast.baselines import NAIVE, LastValue
 from homeostat.models.forecast.daily_profile import Profile
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
+
 MONDAY_S = 1_600_041_600.0
 
 
@@ -169,48 +170,6 @@ def test_a_plug_in_takes_part_and_gets_its_intervals() -> None:
     made = forecast(whole.until(14 * 144), 6 * HOUR_S, candidates=[*CANDIDATES, Oracle(whole)])
     assert made.champion == "oracle"
     assert made.mase == pytest.approx(0.0, abs=1e-9)
-
-
-class Broken:
-    name = "broken"
-
-    def ahead(self, history: Series, steps: int) -> Array:
-        raise ValueError("no idea")
-
-
-class TooShort:
-    name = "too short"
-
-    def ahead(self, history: Series, steps: int) -> Array:
-        return np.ones(1)
-
-
-def test_a_plug_in_that_fails_is_left_out_and_told() -> None:
-    made = forecast(history_of(9), HOUR_S, candidates=[Broken(), TooShort()])
-    assert made.champion == "last value"
-    broken, too_short = made.repairs
-    assert broken == "broken failed and is left out: ValueError: no idea"
-    assert too_short.startswith("too short failed and is left out: ValueError")
-
-
-def test_a_gap_where_it_would_be_tested_is_told() -> None:
-    times_s, per_s = days_of_load(10)
-    kept = (times_s < times_s[0] + 6 * DAY_S) | (times_s >= times_s[-1])
-    made = forecast(regular(times_s[kept], per_s[kept], horizon_s=HOUR_S), HOUR_S)
-    assert made.reason == "not usable: the newest part of the history, which would test the forecast, is unknown"
-
-
-@pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda each: each.name)
-def test_no_candidate_looks_ahead(candidate: Forecaster) -> None:
-    """Whatever comes after an origin, it says the same; and alone at that moment, it says the same again."""
-    history = history_of(20)
-    origins = [16 * 144, 17 * 144 + 77, 19 * 144]
-    said = rolled(candidate, history, origins, 300)
-    for number, origin in enumerate(origins):
-        later = history.values.copy()
-        later[origin:] = 1e6
-        poisoned = rolled(candidate, replace(history, values=later), origins, 300)
-        assert poisoned[number] == pytest.approx(said[number])
 
 
 def test_the_same_history_gives_the_same_forecast() -> None:
