@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from homeostat.core.evidence_limits import LEAST_KNOWN
 from homeostat.core.observation import (
     NAN,
     Array,
@@ -22,7 +23,6 @@ from homeostat.core.stats import median
 
 _COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s", "worker")
 _STATE_NUMBERS = tuple(each.name for each in fields(StateSample) if each.type == "float")
-_LEAST_KNOWN = 0.5  # share of instances that must have been measured to speak for their component
 _LARGEST = 1e12  # rows, or rows per second: above it a number is garbage
 _MOST_BYTES = 1e18
 _SMALLEST = 1e-9  # rows, seconds or rows per second: below it there is nothing
@@ -177,7 +177,7 @@ def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> 
     needed_s = arrived[working] / rates if rates.size and rates.all() else run_s
     busiest_s = float(needed_s.max()) if seen.any() else NAN
     arrived_rows = float(arrived.sum()) if seen.any() else NAN
-    measured = known >= _LEAST_KNOWN and arrived_rows > 0 and busiest_s > 0
+    measured = known >= LEAST_KNOWN and arrived_rows > 0 and busiest_s > 0
     return ComponentDigest(
         instances=sample.instances,
         known=known,

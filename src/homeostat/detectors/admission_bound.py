@@ -10,6 +10,7 @@ import numpy as np
 
 from homeostat.core.configuration import ROWS_PER_TRIGGER
 from homeostat.core.evidence import Evidence
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
 from homeostat.core.symptoms import ADMISSION_BOUND
 from homeostat.core.view import View
@@ -40,8 +41,8 @@ class AdmissionDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         bound = sum(value for knob, value in view.configuration.values.items() if knob.kind == ROWS_PER_TRIGGER)
-        digests = view.current[-max(3, self.sensitivity.least) :]
-        if bound <= 0 or len(digests) < 3:
+        digests = view.current[-max(LEAST_OBSERVATIONS, self.sensitivity.least) :]
+        if bound <= 0 or len(digests) < LEAST_OBSERVATIONS:
             return
         rows, seconds, trigger_s, pending, arrival = (
             np.array([getattr(d, name) for d in digests])

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
 from homeostat.core.symptoms import GROWING_BACKLOG, UNKNOWN
 from homeostat.core.view import View
@@ -41,7 +42,7 @@ class GrowingBacklogDetector:
         pending = np.array([d.pending_rows for d in digests])
         if len(pending) < 4:
             return
-        if not np.isfinite(pending[-3:]).any():
+        if not np.isfinite(pending[-LEAST_OBSERVATIONS:]).any():
             yield Symptom(UNKNOWN, evidence=MissingMetric(self.name, "pending rows"))
             return
         known = pending[np.isfinite(pending)]

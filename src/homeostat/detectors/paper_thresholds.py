@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.evidence_limits import LEAST_KNOWN
 from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median
@@ -22,7 +23,6 @@ from homeostat.core.symptoms import GROWING_BACKLOG, IDLE, PENDING_SKEW, PRESSUR
 from homeostat.core.topology import Topology
 from homeostat.core.view import View, Window
 from homeostat.detectors.window_means import (
-    LEAST_KNOWN,
     batch_pressure,
     instance_means,
     longest_stage,

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
 from homeostat.core.symptoms import PRESSURE, UNKNOWN
 from homeostat.core.view import View
@@ -134,9 +135,11 @@ class PressureDetector:
 
     def _backlog(self, view: View, load: Load) -> Symptom | None:
         """The load would fit, but what waits at the sources since some mishap would take too long to work off."""
-        pending, arrival = view.flow("pending_rows", last=3), level(view.flow("arrival_per_s"))
+        pending, arrival = view.flow("pending_rows", last=LEAST_OBSERVATIONS), level(view.flow("arrival_per_s"))
         room = load.capacity_per_s / level(load.offered_per_s)
-        if len(pending) < 3 or not (np.isfinite(pending).all() and arrival > 0 and 0 < room < math.inf):
+        if len(pending) < LEAST_OBSERVATIONS or not (
+            np.isfinite(pending).all() and arrival > 0 and 0 < room < math.inf
+        ):
             return None
         waiting_s = float(pending.min()) / arrival
         if waiting_s < _BACKLOG_S or waiting_s <= (room - 1.0) * self.longest_s:
@@ -149,7 +152,7 @@ class PressureDetector:
 
     def _held_back(self, view: View, component: str) -> float:
         """Share of the load that was refused all through the last observations; NaN where nothing tells."""
-        shares = view.column(component, "pressured", last=max(3, self.sensitivity.least))
+        shares = view.column(component, "pressured", last=max(LEAST_OBSERVATIONS, self.sensitivity.least))
         finite = shares[np.isfinite(shares)]
         if len(finite) < self.sensitivity.least:
             return math.nan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.models.partition_sizes import UNEVEN_RATIO
 
 
@@ -22,4 +23,4 @@ class Sensitivity:
     floor: float = 0.05
     outlier: float = 4.0
     ratio: float = UNEVEN_RATIO
-    least: int = 3
+    least: int = LEAST_OBSERVATIONS

@@ -11,6 +11,7 @@ import numpy as np
 
 from homeostat.core.digest import Digest
 from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, Array
 from homeostat.core.symptoms import SLO_VIOLATION, UNKNOWN
@@ -63,12 +64,12 @@ class SloDetector:
     def _judge(self, excess: Array, known: Array, what: str, wanted: float) -> Iterator[Symptom]:
         if len(excess) < self.sensitivity.least:
             return
-        if not known[-3:].any():
+        if not known[-LEAST_OBSERVATIONS:].any():
             yield Symptom(UNKNOWN, evidence=MissingMetric(self.name, what))
             return
         logs = np.log(excess[known.astype(bool)]) - self.tolerance
         sums = cusum(whitened(logs, fit(logs), self.sensitivity.floor), 0.0)
-        recent = float(np.median(logs[-3:]))
+        recent = float(np.median(logs[-LEAST_OBSERVATIONS:]))
         if sums[-1] >= self.sensitivity.alarm and recent > 0:
             ratio = math.exp(recent)
             got = wanted / ratio if what == THROUGHPUT else wanted * ratio

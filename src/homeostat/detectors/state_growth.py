@@ -11,6 +11,7 @@ import numpy as np
 
 from homeostat.core.digest import Digest
 from homeostat.core.evidence import Evidence
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
 from homeostat.core.observation import Array
 from homeostat.core.stats import median, spread
@@ -67,7 +68,7 @@ class StateGrowthDetector:
             "rows": (np.array([one.state.rows for one in seen]), last_s / self.doubles_within_s),
             "bytes": (np.array([_bytes(one) for one in seen]), _LEAST_BYTES_GROWN),
         }
-        if not any(np.isfinite(values[-3:]).any() for values, _ in measures.values()):
+        if not any(np.isfinite(values[-LEAST_OBSERVATIONS:]).any() for values, _ in measures.values()):
             return unknown(self.name, "rows and bytes of the state")
         if watched_s < last_s or (_will_let_go(seen) and watched_s < self.patience_s):
             return None

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from homeostat.core.digest import Digest
 from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, StateSample
 from homeostat.core.symptoms import FIXED_STATE, LONG_REPLAY, SNAPSHOT_LAG, SNAPSHOT_REPAIRED, STATE_MEMORY, UNKNOWN
@@ -16,7 +17,6 @@ from homeostat.core.view import View
 from homeostat.models.batch_model import slots_of, waves_of
 
 ROCKSDB = "rocksdb"
-_SEEN = 3
 # Where the settings of the store are not known: what Spark has unless it is told otherwise.
 _VERSIONS_PER_SNAPSHOT = 10.0
 _MAINTENANCE_S = 60.0
@@ -104,7 +104,9 @@ class StateMemoryDetector:
     name: str = STATE_MEMORY
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        yield from worst([s for name, seen in operators(view).items() if (s := self._judge(name, seen[-_SEEN:]))])
+        yield from worst(
+            [s for name, seen in operators(view).items() if (s := self._judge(name, seen[-LEAST_OBSERVATIONS:]))]
+        )
 
     def _judge(self, operator: str, seen: Sequence[Seen]) -> Symptom | None:
         used = [_memory_share(one.state) for one in seen]
@@ -124,7 +126,7 @@ class StateMemoryDetector:
 
 
 def _always(shares: Sequence[float], least: float) -> bool:
-    return len(shares) == _SEEN and all(share >= least for share in shares)
+    return len(shares) == LEAST_OBSERVATIONS and all(share >= least for share in shares)
 
 
 def _memory_share(state: StateSample) -> float:

@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 
 from homeostat.core.digest import Digest
+from homeostat.core.evidence_limits import LEAST_KNOWN
 from homeostat.core.observation import NAN, Array, Observation
 from homeostat.core.topology import Topology
 from homeostat.core.view import View, Window
 
-LEAST_KNOWN = 0.5
 _MOST_SEEN = 0.6
 _WAITING_BATCHES = 2.0
 _DATAFLOW_COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
 from homeostat.core.observation import Array
 from homeostat.core.view import View
@@ -11,7 +12,6 @@ from homeostat.detectors.instance_skew import typically
 from homeostat.models.capacity import arrived_rows
 
 _SURE, _HARDLY = 0.95, 0.05
-_SEEN = 3
 _ALIKE = 1.5
 _EMPTY = 0.05
 _MANY_EMPTY = 0.25
@@ -26,10 +26,10 @@ def by_hash(view: View, component: str, symptom: Symptom) -> float:
     Otherwise only the shape of the rows tells: a hot key makes one partition large and leaves none empty. Where rows
     are added up before they come to a partition, no key is hot there any more.
     """
-    rows = typically(arrived_rows(view.window, component, _SEEN), 1)
+    rows = typically(arrived_rows(view.window, component, LEAST_OBSERVATIONS), 1)
     if len(rows) < 2 or not np.isfinite(rows).all() or rows.max() <= rows.mean():
         return _HARDLY
-    loads = view.key_loads(component)[-_SEEN:]
+    loads = view.key_loads(component)[-LEAST_OBSERVATIONS:]
     if loads and not _added_up_before(view, component):
         return _by_hot_keys(rows, float(np.median([load.hot_share(len(rows)) for load in loads])))
     keys = view.balance.imbalance.get(len(rows)) if view.balance is not None else None
@@ -41,7 +41,7 @@ def by_hash(view: View, component: str, symptom: Symptom) -> float:
 
 def largest_key(view: View, component: str) -> tuple[float | None, str]:
     """The share of the rows that the largest key has, and its name; None and "" where keys are not watched."""
-    loads = view.key_loads(component)[-_SEEN:]
+    loads = view.key_loads(component)[-LEAST_OBSERVATIONS:]
     if not loads:
         return None, ""
     return float(np.median([load.share for load in loads])), loads[-1].key

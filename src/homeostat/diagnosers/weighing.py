@@ -23,6 +23,7 @@ from homeostat.core.causes import (
     UNDER_PROVISIONED,
 )
 from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.stats import median
 from homeostat.core.symptoms import (
@@ -49,7 +50,6 @@ from homeostat.diagnosers.uneven_keys import by_hash, largest_key
 from homeostat.models.capacity import Load, level, loads
 
 _ALMOST_IDLE = 0.2
-_SEEN = 3
 _LEAST_LAG = 1.15
 # How many times slower than its peers, over three observations, to be rather slow than not.
 _TELLING, _TELLING_PRESSED = 1.8, 1.5
@@ -197,8 +197,8 @@ def _slow(found: dict[str, Symptom]) -> float:
     if slow is not None and slow.capacity_without_it_per_s is not None:
         return 0.75
     # The longer it lasts, the smaller the difference that tells.
-    lasting = _SEEN if slow is None or slow.observations_in_a_row is None else slow.observations_in_a_row
-    middle = _TELLING_PRESSED if PRESSURE in found else 1.0 + (_TELLING - 1.0) * _SEEN / lasting
+    lasting = LEAST_OBSERVATIONS if slow is None or slow.observations_in_a_row is None else slow.observations_in_a_row
+    middle = _TELLING_PRESSED if PRESSURE in found else 1.0 + (_TELLING - 1.0) * LEAST_OBSERVATIONS / lasting
     return sureness(_times_peers(symptom, slow), middle, 0.4)
 
 
@@ -209,9 +209,9 @@ def _lagging(view: View, load: Load | None, name: str, found: dict[str, Symptom]
         return None
     if not _offered_per_s(found[PRESSURE], math.inf) * load.imbalance <= load.even_per_s:
         return None
-    window = view.window.last(_SEEN)
+    window = view.window.last(LEAST_OBSERVATIONS)
     rows, run_s = window.tasks(name, "rows").sum(axis=0), window.tasks(name, "run_s").sum(axis=0)
-    if len(window) < _SEEN or len(rows) < 2 or not (rows > 0).all() or not np.isfinite(run_s).all():
+    if len(window) < LEAST_OBSERVATIONS or len(rows) < 2 or not (rows > 0).all() or not np.isfinite(run_s).all():
         return None
     per_row = run_s / rows
     worst = int(per_row.argmax())
@@ -256,8 +256,8 @@ def _held_up(view: View, name: str, found: dict[str, Symptom]) -> float:
     """It holds its senders back though it hardly works: it waits for something outside."""
     if PRESSURE not in found or view.micro_batch:
         return 0.05
-    busiest = view.column(name, "busiest_s", last=3)
-    span = view.flow("span_s", last=3)
+    busiest = view.column(name, "busiest_s", last=LEAST_OBSERVATIONS)
+    span = view.flow("span_s", last=LEAST_OBSERVATIONS)
     known = len(busiest) > 0 and bool(np.isfinite(busiest).all()) and bool((span > 0).all())
     if not known or view.topology.downstream(name):
         return 0.05

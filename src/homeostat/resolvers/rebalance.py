@@ -13,12 +13,12 @@ from homeostat.core.actions import ADJUST_SKEW
 from homeostat.core.alerting import alert_about
 from homeostat.core.causes import HASH_IMBALANCE
 from homeostat.core.configuration import Knob, KnobSpec, Patch
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.detectors.instance_skew import typically
 from homeostat.models.batch_model import BatchTime, StageTime, batch_time, waves_of
 
-_SEEN = 3  # batches: before them the keys may have fallen otherwise
 _LEAST_GAIN = 0.05
 _AS_GOOD = 1.03
 _MOST_TIMES = 4
@@ -40,7 +40,7 @@ class RebalanceResolver:
         uneven = [diagnosis for diagnosis in diagnoses if diagnosis.cause == HASH_IMBALANCE]
         if not uneven or (view.balance is not None and not view.balance.imbalance):
             return
-        batch = batch_time(view, _SEEN)
+        batch = batch_time(view, LEAST_OBSERVATIONS)
         for diagnosis in uneven:
             if batch is None or diagnosis.component not in batch.stages:
                 continue
@@ -90,7 +90,7 @@ class Costs(NamedTuple):
 
 def _costs(view: View, component: str) -> Costs:
     """A line through time over rows: tasks as uneven as these tell well what an empty one costs."""
-    window = view.window.last(_SEEN)
+    window = view.window.last(LEAST_OBSERVATIONS)
     rows, run_s = window.tasks(component, "rows"), window.tasks(component, "run_s")
     known = np.isfinite(rows) & np.isfinite(run_s)
     if not known.any() or float(rows[known].sum()) <= 0:

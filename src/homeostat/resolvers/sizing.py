@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from homeostat.core.configuration import Knob
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.view import View
 from homeostat.detectors.idle import IdleEvidence
@@ -119,7 +120,7 @@ def since_onset(diagnoses: Sequence[Diagnosis], most: int) -> int:
     """Over how many observations the load has been what it is now, as far as its detector could tell."""
     symptoms = [symptom for diagnosis in diagnoses for symptom in diagnosis.symptoms]
     counts = [count for symptom in symptoms if (count := _observations_since_onset(symptom)) is not None]
-    return int(min(max(min(counts), 3), most)) if counts else RECENT
+    return int(min(max(min(counts), LEAST_OBSERVATIONS), most)) if counts else RECENT
 
 
 def _observations_since_onset(symptom: Symptom) -> float | None:

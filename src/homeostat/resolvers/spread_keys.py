@@ -12,12 +12,12 @@ from homeostat.core.actions import ADJUST_SKEW, GATHER
 from homeostat.core.alerting import alert_about
 from homeostat.core.causes import DATA_SKEW, HASH_IMBALANCE, NEEDLESS_SPREAD, SOURCE_SKEW
 from homeostat.core.configuration import Knob, Patch
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.models.batch_model import RECENT, batch_time, waves_of
 from homeostat.models.capacity import arrived_rows, speed_up
 
-_SEEN = 3  # batches: before them another key may have been hot
 _LEAST_GAIN = 0.05
 _COST = 0.05
 _PAUSE_WEIGHT = 1.0 / 3000.0
@@ -49,7 +49,7 @@ class AdjustSkewResolver:
                 yield alert_about(diagnosis, component.unspread)
 
     def _dealt(self, view: View, diagnosis: Diagnosis, knob: Knob) -> Proposal | None:
-        batch = batch_time(view, _SEEN)
+        batch = batch_time(view, LEAST_OBSERVATIONS)
         if batch is None or diagnosis.component not in batch.stages:
             return None
         wanted = int(min(max(2.0, batch.slots), view.spec(knob).maximum))
