@@ -63,9 +63,7 @@ def test_a_plug_in_is_named_by_module_and_name(path: str) -> None:
 
 
 def test_shrinking_never_cools_down_for_less_time_than_growing() -> None:
-    with pytest.raises(
-        ConfigError, match=r"guards\.cooldown_shrink: .* must not be shorter .* lower cooldown"
-    ):
+    with pytest.raises(ConfigError, match=r"guards\.cooldown_shrink: .* must not be shorter .* lower cooldown"):
         settings.read({"guards": {"cooldown": "10 min", "cooldown_shrink": "5 min"}})
     assert settings.read({"guards": {"cooldown": "5 min", "cooldown_shrink": "5 min"}}).guards.cooldown == 300.0
 

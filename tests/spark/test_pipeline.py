@@ -29,7 +29,7 @@ def test_a_context_records_the_knobs_and_steps_that_the_function_asks_for() -> N
     assert ctx.parallelism("split") == DEFAULT_PARALLELISM
     assert ctx.spread("count").instances == 4
     assert ctx.steps == DeclaredSteps(("split", "count-combine"), spreads=("count",))
-    assert ctx.asked == {Knob(PARALLELISM, "words/split"): DEFAULT_PARALLELISM, SPREAD_KNOB: 4}
+    assert ctx.knob_values == {Knob(PARALLELISM, "words/split"): DEFAULT_PARALLELISM, SPREAD_KNOB: 4}
 
 
 @pytest.mark.parametrize("name", ["", "a/b"])

@@ -275,10 +275,10 @@ class Performance:
         running = executor_processes(application)
         if not running:
             return
-        chosen = min(running, key=int)
-        self._slow = SlowExecutor(chosen, self.plan.slow_factor, application)
+        victim = min(running, key=int)
+        self._slow = SlowExecutor(victim, self.plan.slow_factor, application)
         self._slow.start()
-        self._changed(Change(elapsed_s, f"executor {chosen} becomes {self.plan.slow_factor:g} times slower"))
+        self._changed(Change(elapsed_s, f"executor {victim} becomes {self.plan.slow_factor:g} times slower"))
 
     def _timeline(self, began_s: float) -> Timeline:
         rows = max(committed_rows(self._checkpoint), recorded_rows(self._ledger, self._checkpoint))

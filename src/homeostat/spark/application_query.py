@@ -98,7 +98,7 @@ class ApplicationQuery:
             return
         query.start(deadline)
         assert self._context is not None
-        query.values = self._without_useless({**query.values, **self._context.asked})
+        query.values = self._without_useless({**query.values, **self._context.knob_values})
         report_bound(query)
         if not self._live_bounds():
             query.listens = False
@@ -133,7 +133,7 @@ class ApplicationQuery:
         if any(values.get(knob, value) != value for knob, value in written.items()):
             context = Context(spark, self.name, {**values, **written}, self._directory, self.control)
             writer = built(self.pipeline, context)
-        context.asked.update(written)
+        context.knob_values.update(written)
         self._context = context
         return writer
 

@@ -70,7 +70,7 @@ class Context:
         self.spark, self.directory = spark, directory
         self._query, self._values, self._control = query, values, control
         self.steps = DeclaredSteps()
-        self.asked: dict[Knob, Value] = {}
+        self.knob_values: dict[Knob, Value] = {}
         self.formats: list[str] = []
 
     def read_stream(self, format: str) -> DataStreamReader:
@@ -88,17 +88,17 @@ class Context:
     def parallelism(self, name: str, start: int = DEFAULT_PARALLELISM) -> int:
         """The number of partitions of the step with this name: `df.repartition(ctx.parallelism("split"))`."""
         self.steps = self.steps.with_repartition(name)
-        return self._asked_for(PARALLELISM, name, start)
+        return self._value_of(PARALLELISM, name, start)
 
     def spread(self, name: str, start: int = 1) -> Spread:
         """How far the hot keys of the step with this name are spread: `hs.keyed(…, spread=ctx.spread("count"))`."""
-        spread = Spread(self._asked_for(SPREAD, name, start), name)
+        spread = Spread(self._value_of(SPREAD, name, start), name)
         self.steps = self.steps.with_spread(name, spread.instances)
         return spread
 
     def rebalanced(self, rows: DataFrame, name: str, start: int = 1) -> DataFrame:
         """The rows of a source, dealt to more instances if its partitions are uneven. Call it right after `load()`."""
-        instances = self._asked_for(SPREAD, name, start)
+        instances = self._value_of(SPREAD, name, start)
         self.steps = self.steps.with_rebalance(name, instances)
         return rows if instances == 1 else rows.repartition(instances)
 
@@ -110,11 +110,11 @@ class Context:
         self.steps = self.steps.with_watch(name)
         return watched(rows, name, (key,) if isinstance(key, str) else tuple(key))
 
-    def _asked_for(self, kind: str, name: str, start: int) -> int:
+    def _value_of(self, kind: str, name: str, start: int) -> int:
         self._check_name(name)
         knob = Knob.of_step(kind, self._query, name)
-        self.asked[knob] = int(self._values.get(knob, start))
-        return int(self.asked[knob])
+        self.knob_values[knob] = int(self._values.get(knob, start))
+        return int(self.knob_values[knob])
 
     def _check_name(self, name: str) -> None:
         if not name or "/" in name:

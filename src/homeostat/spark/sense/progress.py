@@ -115,8 +115,8 @@ def arrived_rows(sources: Sequence[SourceOptions], progress: Progress, at_s: flo
     if len(sources) != len(progress.sources):
         return (NAN,) * len(progress.sources)
     return tuple(
-        latest_row(source, SourcePosition(read.offset, read.latest, progress.started_s), at_s)
-        for source, read in zip(sources, progress.sources, strict=True)
+        latest_row(source, SourcePosition(end.offset, end.latest, progress.started_s), at_s)
+        for source, end in zip(sources, progress.sources, strict=True)
     )
 
 

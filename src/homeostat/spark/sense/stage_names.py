@@ -257,9 +257,9 @@ class NameBook:
 
     def _from_sources_on(self) -> list[NamedStage]:
         ordered: dict[str, NamedStage] = {}
-        left = dict(self.parts)
-        while ready := [signature for signature, part in left.items() if ordered.keys() >= set(part.inputs)]:
-            ordered |= {signature: left.pop(signature) for signature in ready}
+        remaining = dict(self.parts)
+        while ready := [signature for signature, part in remaining.items() if ordered.keys() >= set(part.inputs)]:
+            ordered |= {signature: remaining.pop(signature) for signature in ready}
         return list(ordered.values())
 
     def _exchange_before(self, graph: StageGraph | None) -> Exchange | None:
