@@ -88,7 +88,7 @@ def test_the_graph_names_states_and_the_heat_map_workers(page: Page) -> None:
     expect(page.locator(".graph .node.busy .name")).to_have_text("count")
     expect(page.locator(".graph .node.busy .pointed")).to_have_text("▼ bottleneck")
     expect(page.locator(".graph .node.idle .name")).to_have_text("lines")
-    expect(page.locator(".heat figcaption").last).to_contain_text("count: nothing stands out")
+    expect(page.locator(".heat figcaption").last).to_contain_text("count: all instances take about the same time")
 
 
 def test_a_decision_opens_to_the_numbers_behind_it_by_keyboard(page: Page) -> None:
@@ -99,14 +99,14 @@ def test_a_decision_opens_to_the_numbers_behind_it_by_keyboard(page: Page) -> No
     story = page.locator("details.kind-action").last
     for word in ("symptom", "diagnosis", "proposal", "action", "effect", "outcome"):
         expect(story.locator("li > .stage").get_by_text(word, exact=True)).not_to_have_count(0)
-    expect(story).to_contain_text("probability")
+    expect(story).to_contain_text("% probable")
     expect(story).to_contain_text("observed gain")
 
 
 def test_what_happens_appears_within_two_seconds_and_what_was_open_stays_open(page: Page, words: Living) -> None:
     page.goto(QUERY)
     drawn(page)
-    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#live")).to_have_text("Live")
     page.locator("details.kind-action summary").last.click()
     before = int(page.locator("#charts").get_attribute("data-drawn") or "0")
     words.step()
@@ -129,15 +129,15 @@ def test_a_stream_that_was_refused_is_asked_for_again(browser: Browser, served: 
     page = browser.new_page(base_url=served.url)
     page.route("**/events*", lambda route: route.fulfill(status=503), times=1)
     page.goto(QUERY)
-    expect(page.locator("#live")).to_have_text("connection lost, trying again", timeout=PATIENT_MS)
-    expect(page.locator("#live")).to_have_text("live", timeout=PATIENT_MS)
+    expect(page.locator("#live")).to_have_text("Connection lost, trying again", timeout=PATIENT_MS)
+    expect(page.locator("#live")).to_have_text("Live", timeout=PATIENT_MS)
     page.close()
 
 
 def test_the_keyboard_stays_where_it_was_when_the_page_changes(page: Page, words: Living) -> None:
     page.goto(QUERY)
     drawn(page)
-    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#live")).to_have_text("Live")
     page.locator("details.kind-action summary").last.click()
     link_inside = page.locator("details.kind-action[open] li a").last
     link_inside.focus()
@@ -155,11 +155,11 @@ def test_an_operator_applies_and_the_action_appears_within_two_seconds(page: Pag
     page.get_by_label("Knob").select_option("parallelism.count")
     page.get_by_label("Value").fill("9")
     page.get_by_label("Why", exact=True).nth(1).fill("a test")
-    page.get_by_role("button", name="Apply by hand").click()
-    expect(page.locator("#live")).to_have_text("live")
+    page.get_by_role("button", name="Set by hand").click()
+    expect(page.locator("#live")).to_have_text("Live")
     words.step()
     told = page.locator("details.kind-action summary").first
-    expect(told).to_contain_text("by-hand: parallelism.count = 9", timeout=SOON_MS)
+    expect(told).to_contain_text("By-hand: parallelism.count", timeout=SOON_MS)
     expect(page.locator("#news")).to_contain_text("by-hand", timeout=SOON_MS)
 
 
@@ -167,11 +167,11 @@ def test_pause_and_resume_show_who_and_why(page: Page, words: Living) -> None:
     sign_in(page)
     page.get_by_label("Why", exact=True).first.fill("<b>deploying</b>")
     page.get_by_role("button", name="Pause regulation").click()
-    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#live")).to_have_text("Live")
     words.step()
     expect(page.locator("#standing")).to_contain_text("paused by alice: <b>deploying</b>", timeout=SOON_MS)
     page.get_by_role("button", name="Resume").click()
-    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#live")).to_have_text("Live")
     words.step()
     expect(page.locator("#standing")).not_to_contain_text("paused", timeout=SOON_MS)
 
@@ -181,10 +181,10 @@ def test_a_resolver_is_run_by_hand_where_the_loop_only_advises(page: Page, advis
     page.goto(link("/query", run=advised.run))
     page.get_by_label("Resolver").select_option("scale-up")
     page.get_by_role("button", name="Run it now").click()
-    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#live")).to_have_text("Live")
     advised.step()
     told = page.locator("details.kind-action summary").first
-    expect(told).to_contain_text("scale-up: parallelism.count =", timeout=SOON_MS)
+    expect(told).to_contain_text("Scale-up: parallelism.count", timeout=SOON_MS)
 
 
 def test_a_week_of_history_goes_on_into_a_forecast(browser: Browser, tmp_path: Path) -> None:
@@ -203,21 +203,21 @@ def test_a_slider_is_moved_by_keyboard_and_the_prediction_follows(page: Page) ->
     page.goto(link("/query", run="app/batches"))
     rate, executors = (page.get_by_role("slider", name=name) for name in ("Rate", "Executors"))
     told = page.locator("#foretold")
-    expect(told).to_contain_text("it would keep up")
+    expect(told).to_contain_text("the query would keep up")
     expect(executors).to_have_attribute("aria-valuetext", "4")
     now = told.inner_text()
     rate.focus()
     page.keyboard.press("End")
-    expect(told).to_contain_text("it would fall behind")
+    expect(told).to_contain_text("the query would fall further and further behind")
     executors.focus()
     page.keyboard.press("End")
     expect(executors).to_have_attribute("aria-valuetext", "16")
-    expect(told).to_contain_text("it would keep up")
+    expect(told).to_contain_text("the query would keep up")
     expect(page.get_by_role("row", name="executors.app 4 16")).to_be_visible()
-    expect(page.get_by_role("img", name="Batch duration over the rate")).to_be_visible()
+    expect(page.get_by_role("img", name="Batch duration by input rate")).to_be_visible()
     for line in page.locator("#predicted polyline").all():
         assert len((line.get_attribute("points") or "").split()) > 5
-    page.get_by_role("link", name="As it is now").click()
+    page.get_by_role("link", name="Reset to the present").click()
     expect(told).to_have_text(now)
 
 
@@ -227,7 +227,7 @@ def test_the_plan_names_the_change_and_why_others_lost(page: Page) -> None:
     page.get_by_role("link", name="The cheapest configuration for this rate").click()
     expect(page.locator(".answer")).to_contain_text("Change executors.app 4 →")
     verdicts = page.get_by_role("row").locator("td:last-child")
-    expect(verdicts.first).to_have_text("chosen")
+    expect(verdicts.first).to_have_text("Chosen")
     expect(verdicts.filter(has_text="rows/s")).not_to_have_count(0)
 
 

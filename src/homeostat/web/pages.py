@@ -23,15 +23,16 @@ _FAR_OFF = 5.0
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Templates with their filters and functions."""
+    jinja = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    jinja.filters |= {
         "moment": moment,
         "number": _number,
         "seconds": _seconds,
@@ -40,7 +41,7 @@ def _environment() -> Environment:
         "sentence": as_sentence,
         "clipped": clipped,
     }
-    environment.globals |= {
+    jinja.globals |= {
         "version": __version__,
         "link": link,
         "sparkline": drawing.sparkline,
@@ -48,13 +49,13 @@ def _environment() -> Environment:
         "heat": drawing.heat,
         "plotted": drawing.curve,
     }
-    return environment
+    return jinja
 
 
 def page(template: str, context: Any, frame: PageFrame | None = None) -> bytes:
     """`context` is an instance of the template's class in `page_contexts.TEMPLATES`."""
     names = {**_fields(frame or PageFrame()), **_fields(context)}
-    return _environment().get_template(template).render(names).encode("utf-8", "backslashreplace")
+    return environment().get_template(template).render(names).encode("utf-8", "backslashreplace")
 
 
 def _fields(context: Any) -> dict[str, Any]:
@@ -63,8 +64,8 @@ def _fields(context: Any) -> dict[str, Any]:
 
 def warm() -> None:
     """Compiles every template now, so that the first viewer does not wait for it."""
-    for name in _environment().list_templates():
-        _environment().get_template(name)
+    for name in environment().list_templates():
+        environment().get_template(name)
 
 
 def link(path: str, **asked: object) -> str:

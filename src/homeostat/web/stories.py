@@ -27,10 +27,10 @@ from homeostat.core.records import (
     Record,
     SymptomContent,
 )
-from homeostat.core.wording import moment
+from homeostat.core.wording import moment, settings
 from homeostat.store import phrases
 from homeostat.store.protocol import Store
-from homeostat.web.texts import clipped
+from homeostat.web.texts import as_sentence, clipped
 
 TELLING = (ACTION, ADVICE, REJECTION, ALERT, OPERATOR, FAILURE)
 LONGEST_DETAIL = 1_000
@@ -74,10 +74,11 @@ class StoryStep(RecordLine):
 
 @dataclass(frozen=True, slots=True)
 class Story(RecordLine):
-    """A decision. `problem` says what was wrong, `text` what was done, `result` what came of it; the first and the
+    """A decision. `problem` says what was wrong, `done` what was done, `result` what came of it; the first and the
     last are empty where there is nothing to say. `steps` are all records behind it, from symptom to outcome."""
 
     problem: str
+    done: str
     result: str
     verdict: str
     steps: tuple[StoryStep, ...]
@@ -107,7 +108,8 @@ def story(store: Store, run: str, focus: Record) -> Story:
     return Story(
         *_columns(focus),
         _problem(focus, chain),
-        line(outcome).text if outcome is not None else _pending(focus, chain),
+        _done(focus),
+        _sentence(outcome) if outcome is not None else _pending(focus, chain),
         clipped(verdict.verdict) if verdict is not None else "",
         tuple(_step(record) for record in chain[:MOST_STEPS]),
         max(0, len(chain) - MOST_STEPS),
@@ -143,15 +145,34 @@ def _problem(focus: Record, chain: Sequence[Record]) -> str:
     for kind in (DIAGNOSIS, SYMPTOM):
         of_kind = [record for record in earlier if record.kind == kind]
         if of_kind:
-            return line(of_kind[-1]).text
+            return _sentence(of_kind[-1])
     return ""
+
+
+def _done(focus: Record) -> str:
+    """An action with its settings before and after; of any other record its own sentence."""
+    action = focus.content_as(ActionContent)
+    changes = settings(dict(action.patch), dict(action.previous)) if action is not None else []
+    if action is None or not changes:
+        return _sentence(focus)
+    replaced = [f"replace {worker}" for worker in action.retire]
+    return as_sentence(clipped(f"{action.action_kind}: {', '.join([*changes, *replaced])}"))
 
 
 def _pending(focus: Record, chain: Sequence[Record]) -> str:
     if focus.kind != ACTION:
         return ""
     receipt = next((record for record in chain if record.kind == RECEIPT), None)
-    return line(receipt).text if receipt is not None else "No effect has been observed yet."
+    if receipt is None:
+        return "No effect has been observed yet."
+    return f"{_sentence(receipt)} It has not been judged yet."
+
+
+def _sentence(record: Record) -> str:
+    """A name of a person or a component at the start keeps its own letters."""
+    text = line(record).text
+    named = record.kind == OPERATOR or (record.component and text.startswith(record.component))
+    return f"{text.rstrip('.')}." if named else as_sentence(text)
 
 
 def _is_ending(record: Record) -> bool:
