@@ -120,8 +120,8 @@ class Stranger(Plain):
     ("broken", "why"),
     [
         (Raises(), "plain raised IndexError"),
-        (Forgetful(), "says something else the second time"),
-        (Meddles(), "plain changed what it may only read"),
+        (Forgetful(), "gives another result the second time"),
+        (Meddles(), "plain changed the view, which it may only read"),
         (Overdoes(), "its severity 2.0 is not between 0 and 1"),
         (Invents(), "there is no component 'elsewhere'"),
         (Optimist(), "plain claims idle"),

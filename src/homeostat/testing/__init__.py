@@ -1,6 +1,6 @@
-"""For tests of your own parts: builders of what a plug-in sees, and checks that it keeps its contract.
+"""Helps you test your own plug-ins: builders of the views they see, and checks of their contracts.
 
-The checks raise AssertionError and need no particular test runner; `check_store` needs hypothesis.
+The checks raise AssertionError and work with any test runner. `check_store` requires hypothesis.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a plug-in sees, from a few numbers."""
+"""Builds the views that a plug-in sees from a few numbers."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def instances(
     finish_s: Numbers | None = None,
     worker: Sequence[int] | None = None,
 ) -> TaskSample:
-    """One component's instances: a number for all of them, or one for each.
+    """The instances of one component. Each argument is one number for all of them, or one for each.
 
-    Rows go out as they come in unless `rows_out` says otherwise. With `finish_s` they are the tasks of a batch, which
-    have neither queue nor back-pressure.
+    By default as many rows go out as come in. With `finish_s` the instances are tasks of a batch, which have neither a
+    queue nor back-pressure.
     """
     columns = [rows, run_s, rows if rows_out is None else rows_out, pending_rows, pressured_s]
     columns.append(NAN if finish_s is None else finish_s)
@@ -71,14 +71,14 @@ def observations(
     start_s: float = 0.0,
     **flow: Series,
 ) -> tuple[Observation, ...]:
-    """`count` measurements in a row of components that read from each other in the order given, the source first.
+    """`count` measurements of a chain of components, given in order with the source first.
 
     `tasks` is the same each time, or a function of the number of the measurement. `flow` sets what is known of the
     source, once or for each measurement: `arrival_per_s`, `rows`, `pending_rows` (0 unless given), `seconds`,
     `trigger_s` and the other fields of FlowSample. With `executors` the instances share these as workers; else each
     has its own.
     """
-    made = []
+    measurements = []
     for number in range(count):
         now = tasks(number) if callable(tasks) else tasks
         numbers = {name: float(np.broadcast_to(series, (count,))[number]) for name, series in flow.items()}
@@ -87,7 +87,7 @@ def observations(
         if "rows" not in numbers:
             numbers["rows"] = float(now[source].rows.sum()) if source in now else NAN
         placed, workers = _workers(now, executors, slots)
-        made.append(
+        measurements.append(
             Observation(
                 at_s=start_s + (number + 1) * span_s,
                 span_s=span_s,
@@ -97,7 +97,7 @@ def observations(
                 workers=workers,
             )
         )
-    return tuple(made)
+    return tuple(measurements)
 
 
 def view_of(
@@ -109,10 +109,10 @@ def view_of(
     objective: Objective | None = None,
     now_s: float | None = None,
 ) -> View:
-    """The view of these measurements, all of them made in the present configuration.
+    """The view of these measurements. All of them belong to the present configuration.
 
-    Components read from each other in a row, the first one is the source, unless a topology is given. `values` are
-    added to the configuration that the measurements show.
+    Unless you give a topology, the components form a chain that begins with the source. `values` are added to the
+    configuration that the measurements show.
     """
     cleaned = tuple(clean(observation) for observation in observed)
     before: Sequence[Observation | None] = [None, *cleaned]
@@ -132,15 +132,18 @@ def view_of(
 
 
 def described(view: View, at_s: float = 0.0) -> EngineChanged:
-    """The event by which the loop hears of the engine that this view shows."""
+    """The event that describes the engine of this view to the loop."""
     return EngineChanged(view.topology, view.configuration, view.capabilities, at_s)
 
 
 def blanked(
     observed: Sequence[Observation], *columns: str, component: str = "", last: int | None = None
 ) -> tuple[Observation, ...]:
-    """The same measurements with some unknown: these columns of instances or source (all of them if none are named),
-    of one component or all, in the `last` so many or all."""
+    """The same measurements with some values unknown (NaN).
+
+    `columns` names the columns of instances or sources, by default all of them; `component` limits this to one
+    component, and `last` to the last so many measurements.
+    """
     first = 0 if last is None else max(0, len(observed) - last)
     return tuple(
         _blank(observation, columns, component) if number >= first else observation
@@ -209,7 +212,7 @@ def _configuration(shape: Topology, observed: Sequence[Observation], values: Map
 
 
 def _capabilities(configuration: Configuration) -> Capabilities:
-    """Up to 100 of everything; what counts as an instance costs one."""
+    """Every knob goes up to 100. An instance or executor costs one."""
     paid = (PARALLELISM, EXECUTORS)
     knobs = {
         knob: KnobSpec(1, 100, live=knob.kind != PARALLELISM, apply_s=30.0, cost=1.0 if knob.kind in paid else 0.0)

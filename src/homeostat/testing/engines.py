@@ -1,4 +1,4 @@
-"""What every engine must do, as checks that any implementation can be held to."""
+"""The contract of engines, as checks that you can run on any implementation."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _PIECES_S = (0.5, 3.7, 10.0, 41.0)
 
 
 def check_describes_itself(factory: EngineFactory) -> None:
-    """It says what it runs and what it can do; every knob has a value within its bounds."""
+    """The engine describes what it runs and what can be changed. Every knob has a value within its bounds."""
     engine = factory()
-    told = engine.describe()
-    assert told.topology.components, "there are no components"
-    assert told.capabilities.knobs, "there is no knob"
-    for knob, spec in told.capabilities.knobs.items():
-        assert knob in told.configuration.values, f"{knob} has no value"
-        assert spec.minimum <= told.configuration[knob] <= spec.maximum, f"{knob} is out of its bounds"
-    for component in told.topology:
-        assert component.scaled_by in told.capabilities.knobs, f"{component.name} cannot be scaled"
+    description = engine.describe()
+    assert description.topology.components, "the engine has no components"
+    assert description.capabilities.knobs, "the engine has no knob"
+    for knob, spec in description.capabilities.knobs.items():
+        assert knob in description.configuration.values, f"{knob} has no value"
+        assert spec.minimum <= description.configuration[knob] <= spec.maximum, f"{knob} is out of its bounds"
+    for component in description.topology:
+        assert component.scaled_by in description.capabilities.knobs, f"{component.name} cannot be scaled"
     engine.close()
 
 
 def check_time(factory: EngineFactory) -> None:
-    """Time passes as asked, and events come in the order in which they happened."""
+    """`wait` lets the requested time pass and returns events in the order in which they happened."""
     engine = factory()
     last_s = engine.now_s
     for until_s in np.cumsum(_PIECES_S * 3):
@@ -41,34 +41,36 @@ def check_time(factory: EngineFactory) -> None:
         assert engine.now_s >= until_s, f"it did not wait until {until_s}"
         times = [time_s(event) for event in events]
         assert times == sorted(times), "the events are not in order"
-        assert all(last_s <= at_s <= engine.now_s for at_s in times), "an event is not of the time that was waited for"
+        assert all(last_s <= at_s <= engine.now_s for at_s in times), "an event happened outside the time of the wait"
         last_s = engine.now_s
     engine.close()
 
 
 def check_observations(factory: EngineFactory) -> None:
-    """Every observation is told once, its columns belong together, and it is about what is there."""
+    """Every observation is reported once, its columns have equal lengths, and it names only known components."""
     engine = factory()
-    told = engine.describe()
+    description = engine.describe()
     observed = seen(engine.wait(_WATCHED_S))
-    assert observed, f"nothing was observed within {_WATCHED_S:g} s"
+    assert observed, f"no observation within {_WATCHED_S:g} s"
     keys = [(observation.run, observation.batch) for observation in observed]
-    assert keys == sorted(set(keys)), "the same observation came twice, or an older one later"
+    assert keys == sorted(set(keys)), "an observation came twice or out of order"
     for observation in observed:
         assert observation.span_s > 0
-        assert {flow.source for flow in observation.flows} <= {c.name for c in told.topology.sources}
-        assert set(observation.tasks) <= set(told.topology.names)
+        assert {flow.source for flow in observation.flows} <= {c.name for c in description.topology.sources}
+        assert set(observation.tasks) <= set(description.topology.names)
         workers = observation.workers
         assert len(workers.ids) == len(workers.hosts) == len(workers.slots) == len(workers.alive)
         for name, sample in observation.tasks.items():
             lengths = {len(getattr(sample, column)) for column in _COLUMNS}
             assert len(lengths) == 1, f"the columns of {name} differ in length"
-            assert ((sample.worker >= -1) & (sample.worker < len(workers.ids))).all(), f"{name} runs on nobody"
+            assert ((sample.worker >= -1) & (sample.worker < len(workers.ids))).all(), (
+                f"an instance of {name} runs on an unknown worker"
+            )
     engine.close()
 
 
 def check_waiting_in_pieces(factory: EngineFactory) -> None:
-    """A wait that is cut in pieces gives the same events: how often one looks changes nothing."""
+    """Many short waits return the same events as one long wait."""
     whole, pieces = factory(), factory()
     command = _grow(whole, "a-1")
     at_once: list[Event] = []
@@ -86,23 +88,23 @@ def check_waiting_in_pieces(factory: EngineFactory) -> None:
 
 
 def check_applies(factory: EngineFactory) -> None:
-    """A command takes effect and its receipt shows it. The same again, or by another name, changes nothing more."""
+    """A command takes effect and its receipt shows it. The same command again, under any id, changes nothing."""
     engine = factory()
     engine.wait(_WATCHED_S)
     command = _grow(engine, "a-1")
     receipt = applied(engine, command)
     assert receipt.applied, receipt.detail
-    assert _as_desired(receipt.configuration, command), "the receipt does not show what was asked for"
+    assert _as_desired(receipt.configuration, command), "the receipt does not show the desired configuration"
     assert engine.describe().configuration == receipt.configuration
     for again in (command, _same(engine, "a-2")):
         answer = applied(engine, again)
-        assert answer.applied, "what already is was not acknowledged"
+        assert answer.applied, "a command that changes nothing was not acknowledged"
         assert answer.configuration == receipt.configuration == engine.describe().configuration
     engine.close()
 
 
 def check_repeats_while_under_way(factory: EngineFactory) -> None:
-    """A command that is given again before it took effect is carried out once."""
+    """A command that is repeated before it took effect is carried out once."""
     once, twice = factory(), factory()
     for engine in (once, twice):
         engine.wait(_WATCHED_S)
@@ -110,8 +112,8 @@ def check_repeats_while_under_way(factory: EngineFactory) -> None:
     for engine in (once, twice, twice):
         engine.apply(command)
     first, second = _receipts(once, "a-1"), _receipts(twice, "a-1")
-    assert first, "it was not acknowledged"
-    assert second, "it was not acknowledged when it was given twice"
+    assert first, "the command was not acknowledged"
+    assert second, "the repeated command was not acknowledged"
     assert (first[0].at_s, first[0].configuration) == (second[0].at_s, second[0].configuration)
     assert once.describe().configuration == twice.describe().configuration
     once.close()
@@ -119,7 +121,7 @@ def check_repeats_while_under_way(factory: EngineFactory) -> None:
 
 
 def check_refuses(factory: EngineFactory) -> None:
-    """What is out of bounds is refused with a reason, and nothing changes."""
+    """A value out of bounds is refused with a reason, and nothing changes."""
     engine = factory()
     engine.wait(_WATCHED_S)
     before = engine.describe()
@@ -134,7 +136,7 @@ def check_refuses(factory: EngineFactory) -> None:
 
 
 def check_time_limit(factory: EngineFactory) -> None:
-    """A command that cannot be done in time is answered at its time limit with what runs then."""
+    """A command that cannot finish in time is answered at its time limit with the configuration of that moment."""
     engine = factory()
     engine.wait(_WATCHED_S)
     slow = _slow_knob(engine.describe().capabilities)
@@ -151,11 +153,11 @@ def check_time_limit(factory: EngineFactory) -> None:
 
 
 def check_replaces(factory: EngineFactory) -> None:
-    """A worker that is to go is gone and stays gone; one that is not there is no work at all."""
+    """A retired worker is replaced and does not come back. Retiring an unknown worker takes no time."""
     engine = factory()
     observed = seen(engine.wait(_WATCHED_S))
-    told = engine.describe()
-    if not told.capabilities.can_replace:
+    description = engine.describe()
+    if not description.capabilities.can_replace:
         return
     victim = observed[-1].workers.ids[0]
     count = len(observed[-1].workers.ids)
@@ -165,11 +167,11 @@ def check_replaces(factory: EngineFactory) -> None:
         asked_s = engine.now_s
         receipt = applied(engine, command)
         assert receipt.applied, receipt.detail
-        assert worker in receipt.configuration.retired, "the receipt does not show the worker gone"
-        assert number == 0 or receipt.at_s <= asked_s + 1e-6, "there was nothing to do, and it took time"
+        assert worker in receipt.configuration.retired, "the receipt does not list the worker as retired"
+        assert number == 0 or receipt.at_s <= asked_s + 1e-6, "a command that changes nothing took time"
         workers = seen(engine.wait(engine.now_s + _WATCHED_S))[-1].workers.ids
-        assert victim not in workers, "it is still there"
-        assert len(workers) == count, "it was not replaced by exactly one"
+        assert victim not in workers, "the retired worker is still there"
+        assert len(workers) == count, "the worker was not replaced by exactly one other"
     engine.close()
 
 
@@ -187,7 +189,7 @@ ENGINE_CHECKS: tuple[Callable[[EngineFactory], None], ...] = (
 
 
 def check_engine(factory: EngineFactory) -> None:
-    """Hold an engine to its contract. `factory` gives a new one each time, which behaves like the one before."""
+    """Check that an engine keeps its contract. `factory` returns a new engine each time, and all behave alike."""
     for check in ENGINE_CHECKS:
         check(factory)
 
@@ -195,7 +197,7 @@ def check_engine(factory: EngineFactory) -> None:
 def time_s(event: Event) -> float:
     if isinstance(event, Observed):
         return event.observation.at_s
-    assert not isinstance(event, Operator), "an engine is no person"
+    assert not isinstance(event, Operator), "an engine must not send operator commands"
     return event.at_s
 
 
@@ -204,7 +206,7 @@ def seen(events: Iterable[Event]) -> list[Observation]:
 
 
 def applied(engine: Engine, command: Apply) -> Receipt:
-    """Give a command and wait for its receipt."""
+    """Apply a command and wait for its receipt."""
     engine.apply(command)
     limit_s = engine.now_s + command.time_limit_s + _WATCHED_S
     while True:
@@ -221,21 +223,25 @@ def _receipts(engine: Engine, id: str) -> list[Receipt]:
 
 def _grow(engine: Engine, id: str) -> Apply:
     """One more of everything that scales a component."""
-    told = engine.describe()
-    knobs = {component.scaled_by for component in told.topology}
-    values = {knob: _more(told.configuration[knob], told.capabilities.knobs[knob]) for knob in sorted(knobs)}
-    assert any(told.configuration[knob] != value for knob, value in values.items()), "nothing can grow"
-    return _command(id, told, values, engine.now_s)
+    description = engine.describe()
+    knobs = {component.scaled_by for component in description.topology}
+    values = {
+        knob: _more(description.configuration[knob], description.capabilities.knobs[knob]) for knob in sorted(knobs)
+    }
+    assert any(description.configuration[knob] != value for knob, value in values.items()), "no knob can grow"
+    return _command(id, description, values, engine.now_s)
 
 
 def _same(engine: Engine, id: str) -> Apply:
-    told = engine.describe()
-    return _command(id, told, {}, engine.now_s)
+    description = engine.describe()
+    return _command(id, description, {}, engine.now_s)
 
 
-def _command(id: str, told: EngineChanged, values: dict[Knob, Value], now_s: float, limit_s: float = _LIMIT_S) -> Apply:
-    desired = told.configuration.patched(Patch(values))
-    return Apply(id, now_s, desired, diff(told.configuration, desired, told.capabilities), limit_s)
+def _command(
+    id: str, description: EngineChanged, values: dict[Knob, Value], now_s: float, limit_s: float = _LIMIT_S
+) -> Apply:
+    desired = description.configuration.patched(Patch(values))
+    return Apply(id, now_s, desired, diff(description.configuration, desired, description.capabilities), limit_s)
 
 
 def _more(value: Value, spec: KnobSpec) -> Value:
@@ -252,6 +258,6 @@ def _as_desired(observed: Configuration, command: Apply) -> bool:
 
 
 def _text(event: Event) -> str:
-    """An event as text, arrays in full: NaN is not equal to itself."""
+    """An event as text with whole arrays, because NaN does not equal itself."""
     with np.printoptions(threshold=np.iinfo(np.int64).max, floatmode="unique", nanstr="nan"):
         return repr(event)

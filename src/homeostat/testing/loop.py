@@ -1,4 +1,4 @@
-"""The loop on measurements that were made up: what would a policy do?"""
+"""Runs the loop on made-up measurements: what would a policy do?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from homeostat.testing.builders import described
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What the loop did and wrote down, and the state that it was left in."""
+    """The commands and records of the loop, and its last state."""
 
     commands: tuple[Command, ...]
     records: tuple[Record, ...]
@@ -41,10 +41,10 @@ def play(
     extra: Mapping[int, Sequence[Event]] | None = None,
     acknowledge: bool = True,
 ) -> Played:
-    """One step for each measurement, on the engine that a view shows.
+    """Runs one step for each measurement, on the engine of a view.
 
     Every command takes effect at once and is acknowledged before the next measurement, unless `acknowledge` is False.
-    `extra` events come along with the measurement of that number. With a `state` the loop goes on from there.
+    `extra` holds more events by the number of the measurement. With a `state` the loop continues from there.
     """
     events: list[Event] = []
     if state is None:

@@ -1,4 +1,4 @@
-"""The contracts of detectors, diagnosers, resolvers and policies, as checks that any of them can be held to."""
+"""The contracts of detectors, diagnosers, resolvers and policies, as checks that you can run on your own."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _Finding = TypeVar("_Finding", Symptom, Diagnosis, Proposal)
 
 
 def check_detector(detector: Detector) -> None:
-    """Hold a detector to its contract.
+    """Check that a detector keeps its contract.
 
-    It gets along with every view, changes none of them, says the same each time, and yields only symptoms that the
-    loop can use. Where no metric is known it can only say so.
+    It handles every view, changes none of them, gives the same result each time, and yields only valid symptoms. Where
+    no metric is known it yields only `unknown`.
     """
     for name, view in sample_views().items():
         with _read_only(view, detector.name, name):
@@ -43,9 +43,10 @@ def check_detector(detector: Detector) -> None:
 
 
 def check_diagnoser(diagnoser: Diagnoser, symptoms: Sequence[Symptom] = ()) -> None:
-    """Hold a diagnoser to its contract; `symptoms` are some that it understands, at components named split or count.
+    """Check that a diagnoser keeps its contract.
 
-    As for a detector; and it leaves alone what it does not know, and takes a missing metric for no cause to shrink.
+    `symptoms` are some that it understands, at components named split or count. Beside what holds for a detector, it
+    ignores symptoms that it does not know, and never shrinks because a metric is missing.
     """
     for name, view in sample_views().items():
         known = [one for one in symptoms if not one.component or one.component in view.topology]
@@ -61,9 +62,10 @@ def check_diagnoser(diagnoser: Diagnoser, symptoms: Sequence[Symptom] = ()) -> N
 
 
 def check_resolver(resolver: Resolver, diagnoses: Sequence[Diagnosis] = ()) -> None:
-    """Hold a resolver to its contract; `diagnoses` are some that it understands, at components named split or count.
+    """Check that a resolver keeps its contract.
 
-    As for a detector; and it leaves alone what it does not know, and proposes nothing when there is no diagnosis.
+    `diagnoses` are some that it understands, at components named split or count. Beside what holds for a detector, it
+    ignores diagnoses that it does not know, and proposes nothing without a diagnosis.
     """
     for name, view in sample_views().items():
         known = [one for one in diagnoses if not one.component or one.component in view.topology]
@@ -76,9 +78,9 @@ def check_resolver(resolver: Resolver, diagnoses: Sequence[Diagnosis] = ()) -> N
 
 
 def check_policy(policy: Policy) -> None:
-    """Hold a policy, and every part of it, to the contract. Parts are given what the parts before them found.
+    """Check that a policy and all its parts keep their contracts. Each part gets the results of the parts before it.
 
-    The whole never plans outside the bounds, and would take nothing away while a metric is missing.
+    The policy never plans outside the bounds, and never shrinks while a metric is missing.
     """
     for name, view in sample_views().items():
         with _read_only(view, policy.name, name):
@@ -92,7 +94,7 @@ def check_policy(policy: Policy) -> None:
 
 
 def shrinks_when_idle(policy: Policy) -> bool:
-    """Whether the policy wants less where less would do and all is known: else the check above says little."""
+    """Whether the policy shrinks an idle application of which all is known. If not, `check_policy` says little."""
     return all(shrinking(policy, view, name) for name, view in idle_views().items())
 
 
@@ -102,14 +104,14 @@ def shrinking(policy: Policy, view: View, name: str) -> list[Proposal]:
 
 
 def chain(policy: Policy, view: View, name: str) -> list[Proposal]:
-    """What the policy proposes about a view, every part of it checked on the way."""
+    """The proposals of the policy for a view. Every part is checked on the way."""
     symptoms = [found for detector in policy.detectors for found in _symptoms(detector, view, name)]
     diagnoses = [found for diagnoser in policy.diagnosers for found in _diagnoses(diagnoser, view, symptoms, name)]
     return [found for resolver in policy.resolvers for found in _proposals(resolver, view, diagnoses, name)]
 
 
 def _regulate(policy: Policy, view: View, name: str) -> None:
-    """The policy in the loop, on the measurements of a view, one after the other."""
+    """Runs the policy in the loop on the measurements of a view, one after the other."""
     state = State(mode="regulate", objective=view.objective)
     state, _, _ = step(policy, state, [described(view)], 0.0)
     for observation in view.window.observations:
@@ -157,7 +159,7 @@ def _checked(
         found, again = list(call()), list(call())
     except Exception as error:
         raise AssertionError(f"{part} raised {type(error).__name__}: {error} ({name})") from error
-    assert repr(found) == repr(again), f"{part} says something else the second time ({name})"
+    assert repr(found) == repr(again), f"{part} gives another result the second time ({name})"
     for finding in found:
         wrong = flaw(finding, kind, view.topology)
         assert not wrong, f"{part}: {wrong} ({name})"
@@ -168,11 +170,11 @@ def _checked(
 def _read_only(view: View, part: str, name: str) -> Iterator[None]:
     before = _fingerprint(view)
     yield
-    assert _fingerprint(view) == before, f"{part} changed what it may only read ({name})"
+    assert _fingerprint(view) == before, f"{part} changed the view, which it may only read ({name})"
 
 
 def _fingerprint(value: object) -> object:
-    """All that could be changed in a value, as something that can be compared."""
+    """Everything that could change in a value, in a form that can be compared."""
     if isinstance(value, np.ndarray):
         return value.tobytes()
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for measurements that are missing, wrong or absurd. Needs hypothesis."""
+"""Hypothesis strategies for measurements that are missing, wrong or absurd. Requires hypothesis."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STATES = st.builds(
 
 
 def garbage(components: Sequence[str], most: int = 12) -> st.SearchStrategy[tuple[Observation, ...]]:
-    """Measurements of which nothing can be said: any number anywhere, unknown components, ragged columns."""
+    """Measurements that mean nothing: any number anywhere, unknown components, columns of unequal length."""
     names = st.sampled_from([*components, "stranger"])
     tasks = st.dictionaries(names, _task_samples(), max_size=len(components) + 1)
     flows = st.lists(st.builds(_flow, names, st.lists(_NUMBERS, min_size=7, max_size=7)), max_size=2).map(tuple)
@@ -47,7 +47,7 @@ def garbage(components: Sequence[str], most: int = 12) -> st.SearchStrategy[tupl
 def damaged(
     draw: st.DrawFn, observed: Sequence[Observation], *, wrong: bool = False, drop: bool = True
 ) -> tuple[Observation, ...]:
-    """The same measurements with some of them lost: columns, instances, ticks; with `wrong`, some absurd instead."""
+    """The same measurements with columns, instances or whole ticks lost; with `wrong`, with absurd values instead."""
     columns = draw(st.sets(st.sampled_from(sorted({*TASK_COLUMNS, *FLOW_COLUMNS})), min_size=1))
     ticks = draw(st.sets(st.integers(0, len(observed) - 1), min_size=1))
     instance = draw(st.none() | st.integers(0, 3))

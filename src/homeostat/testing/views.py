@@ -1,4 +1,4 @@
-"""Views that every plug-in must get along with: healthy and sick applications, and measurements that are hardly any."""
+"""Views that every plug-in must handle: healthy and sick applications, and measurements with little in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from homeostat.testing.builders import TASK_COLUMNS, blanked, instances, observa
 
 _SPAN_S = 10.0
 _GARBAGE = (-1.0, -1e300, 1e300, np.inf, -np.inf, NAN)
-_WANTED = Objective(throughput_per_s=500.0, lag_s=5.0, cost_limit=6.0)
+_OBJECTIVE = Objective(throughput_per_s=500.0, lag_s=5.0, cost_limit=6.0)
 _SHRUNK_BY = {
     "idle": ("rows", "run_s", "arrival_per_s", "pending_rows", "pressured_s"),
     "idle batches": ("rows", "run_s", "finish_s", "seconds", "arrival_per_s", "pending_rows"),
@@ -26,13 +26,13 @@ _SHRUNK_BY = {
 
 @cache
 def sample_views() -> Mapping[str, View]:
-    """By name: a dataflow or micro-batches with components named lines, split and count, in all kinds of trouble."""
-    seen = _measurements()
-    views = {name: view_of(observed) for name, observed in seen.items()}
+    """Views by name: dataflows and micro-batches with components lines, split and count, in all kinds of trouble."""
+    measurements = _measurements()
+    views = {name: view_of(observed) for name, observed in measurements.items()}
     for name in ("overloaded", "overloaded batches", "garbage"):
-        views[f"{name}, with objectives"] = view_of(seen[name], objective=_WANTED)
+        views[f"{name}, with objectives"] = view_of(measurements[name], objective=_OBJECTIVE)
     shape = views["overloaded"].topology
-    strange = [replace(o, tasks={"stranger": o.tasks["split"]}) for o in seen["overloaded"]]
+    strange = [replace(o, tasks={"stranger": o.tasks["split"]}) for o in measurements["overloaded"]]
     views["only unknown components"] = view_of(strange, topology=shape)
     views["before the first observation"] = view_of((), topology=shape)
     views["without components"] = view_of((), topology=Topology(()))
@@ -41,13 +41,13 @@ def sample_views() -> Mapping[str, View]:
 
 @cache
 def idle_views() -> Mapping[str, View]:
-    """Less would do, and all of it is known."""
+    """Idle applications of which every metric is known."""
     return {name: view_of(_measurements()[name]) for name in _SHRUNK_BY}
 
 
 @cache
 def unknown_views() -> Mapping[str, View]:
-    """Nothing is known but that time passes."""
+    """Applications of which no metric is known."""
     views = {}
     for name in _SHRUNK_BY:
         observed, shape = _measurements()[name], view_of(_measurements()[name]).topology
@@ -60,7 +60,7 @@ def unknown_views() -> Mapping[str, View]:
 
 @cache
 def partly_unknown_views() -> Mapping[str, View]:
-    """Something could be given back, if it were not for a metric that was missing lately."""
+    """Idle applications of which one metric was missing lately, so that nothing may be taken away."""
     views = {}
     for name, columns in _SHRUNK_BY.items():
         observed = _measurements()[name]
@@ -120,7 +120,7 @@ def _chain(
     pressured_s: float = 0.0,
     pending: float | Sequence[float] = 0.0,
 ) -> tuple[Observation, ...]:
-    """A source, a stage whose instances did (rows, run_s), and one behind it. `pending` grows by so much a second."""
+    """A source, a stage whose instances processed (rows, run_s), and one behind it. `pending` is rows per second."""
     rows, run_s = [taken for taken, _ in split], [busy for _, busy in split]
     behind = [sum(rows) / 2.0] * 2
 
@@ -178,7 +178,7 @@ def _lost(observed: Sequence[Observation]) -> tuple[Observation, ...]:
 
 
 def _damaged(observed: Sequence[Observation], nonsense: Sequence[float]) -> tuple[Observation, ...]:
-    """Every other number is replaced, another half of them each time."""
+    """Replaces every other number, a different half each time."""
     rng = np.random.default_rng(7)
 
     def task(sample: TaskSample) -> TaskSample:
