@@ -100,7 +100,7 @@ def test_a_plan_from_an_event_log_looks_at_what_arrived_in_it(homeostat: Homeost
     told = homeostat("plan", "--event-log", RECORDED, "--json").json["load"]
     assert "needs 1.04 h of history" in told
     assert homeostat("plan", "--event-log", RECORDED, "--rate", "100", "--json").json["load"] == (
-        "the load is taken to stay as it is"
+        "The load is assumed to stay as it is."
     )
 
 
@@ -113,7 +113,7 @@ def test_a_plan_is_drawn_with_the_verdict_of_each_candidate(
     options = ("--scenario", batches, "--rate", "3k", "--latency", "60 s")
     assert homeostat("plan", *options, "--picture", picture).code == 0
     drawn = picture.read_text(encoding="utf-8")
-    for words in ("as it is", "executors.app=", "chosen", "also meets the objective, but costs", "p95 latency in s"):
+    for words in ("no change", "executors.app=", "chosen", "also meets the objective, but costs", "p95 latency in s"):
         assert words in drawn
     dataflow = homeostat("plan", "--scenario", scenario, "--rate", "90", "--picture", picture)
     assert "Picture:" in dataflow.err
