@@ -1,92 +1,19 @@
-"""Which actions count as needless, by what was true in the run."""
+"""A simulated run is summed up by what really happened in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-
-import pytest
-
-from homeostat.core.actions import SCALE_UP
-from homeostat.core.configuration import PARALLELISM, Knob, Patch
-from homeostat.core.findings import Diagnosis, Proposal, Symptom
-from homeostat.core.policy import Policy
-from homeostat.core.view import View
-from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, FaultSpec, Noise, Scenario, WorkloadSpec
-from homeostat.sim.simulation import simulate
-
-AT_S = 300.0
+from homeostat.sim.simulation import build_engine, interval_s, simulate
+from homeostat.views.watched_model import WATCHING
+from support.models import scenario
 
 
-@dataclass(frozen=True)
-class GrowsOnce:
-    """Grows a component at a given time, whatever it sees."""
-
-    component: str
-    to: int
-    name: str = "grows-once"
-
-    def detect(self, view: View) -> Iterable[Symptom]:
-        return [Symptom("wish", self.component)] if view.now_s >= AT_S else []
-
-    def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterable[Diagnosis]:
-        return [Diagnosis("wish", s.component, 0.9) for s in symptoms]
-
-    def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterable[Proposal]:
-        knob = Knob(PARALLELISM, self.component)
-        if view.configuration[knob] < self.to:
-            for diagnosis in diagnoses:
-                yield Proposal(SCALE_UP, (diagnosis,), Patch({knob: self.to}), self.component)
+def test_a_run_that_nobody_changes_has_no_actions_and_reports_its_health_and_cost() -> None:
+    result = simulate(scenario(), WATCHING, mode="observe").as_json()
+    assert (result["steps"], result["trajectory"], result["converged"]) == (0, [], True)
+    assert result["instance_seconds"] >= result["oracle_instance_seconds"] > 0
+    assert result["final_parallelism"]["executors"] == 2
 
 
-def needless(load_per_s: float, *faults: FaultSpec, sigma: float = 0.0, component: str = "count") -> list[bool]:
-    """Growing from four instances, which take 400 /s."""
-    scenario = Scenario(
-        "steady",
-        "",
-        DataflowSpec(),
-        900.0,
-        (
-            ComponentSpec("lines", "source", rate_per_s=10_000.0),
-            ComponentSpec("split", inputs=("lines",), parallelism=4, rate_per_s=100.0),
-            ComponentSpec("count", inputs=("split",), parallelism=4, rate_per_s=100.0, keyed=True, keys=100_000),
-        ),
-        WorkloadSpec(rate_per_s=load_per_s, noise=Noise(sigma)),
-        faults=faults,
-    )
-    grows = GrowsOnce(component, 8)
-    result = simulate(scenario, Policy("grows", (grows,), (grows,), (grows,)))
-    return [taken.needless for taken in result.trajectory]
-
-
-def test_a_growth_is_needless_where_the_load_fits_already() -> None:
-    assert needless(200.0, component="split") == [True]
-
-
-def test_a_growth_of_what_is_too_small_is_not() -> None:
-    assert needless(600.0, component="split") == [False]
-
-
-def test_room_for_the_upswings_of_noise_is_not_needless() -> None:
-    assert needless(340.0, component="split") == [True]
-    assert needless(340.0, sigma=0.15, component="split") == [False]
-    assert needless(100.0, sigma=0.15, component="split") == [True]
-
-
-@pytest.mark.parametrize(
-    ("fault", "excused"),
-    [
-        (FaultSpec("slow-instance", component="count", factor=4.0), True),
-        (FaultSpec("slow-instance", component="split", factor=4.0), False),
-        (FaultSpec("hot-key", component="count", share=0.6), True),
-        (FaultSpec("stuck-sink"), True),
-        (FaultSpec("metric-gap", share=0.1), False),
-        (FaultSpec("garbage-metrics", component="count", share=0.1), False),
-    ],
-)
-def test_only_a_fault_that_takes_capacity_from_what_grows_is_an_excuse(fault: FaultSpec, excused: bool) -> None:
-    assert needless(200.0, replace(fault, at_s=60.0)) == [not excused]
-
-
-def test_a_fault_that_is_over_is_no_excuse() -> None:
-    assert needless(200.0, FaultSpec("hot-key", at_s=60.0, until_s=120.0, component="count", share=0.6)) == [True]
+def test_the_interval_of_a_micro_batch_scenario_is_its_trigger() -> None:
+    assert interval_s(scenario()) == 10.0
+    assert build_engine(scenario()).now_s == 0.0
