@@ -30,15 +30,14 @@ def launcher(local_spark: SparkSession, tmp_path: Path) -> QueryLauncher:
 
 
 def test_a_single_trigger_ends_by_itself_with_the_partitions_of_the_query(
-    launcher: QueryLauncher, local_spark: SparkSession
+    launcher: QueryLauncher, local_spark: SparkSession, tmp_path: Path
 ) -> None:
     before = local_spark.conf.get(PARTITIONS, None)
     query = launcher.start_once(VALUES)
     assert query.name == "counts"
     assert query.awaitTermination(120)
-    progress: Any = query.lastProgress
-    if progress is not None and progress["stateOperators"]:
-        assert progress["stateOperators"][0]["numShufflePartitions"] == 3
+    batch = (tmp_path / "checkpoint" / "offsets" / "0").read_text()
+    assert '"spark.sql.shuffle.partitions":"3"' in batch
     assert local_spark.conf.get(PARTITIONS, None) == before, "other queries of the session keep their setting"
     launcher.stop(query)
 
