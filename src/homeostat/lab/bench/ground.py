@@ -1,4 +1,4 @@
-"""Where measurements on real Spark take place: a cluster and a session of their own, gone afterwards."""
+"""A temporary Spark cluster and session for measurements."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ UP_S = 180.0
 
 @dataclass(frozen=True)
 class Ground:
-    """Everything that is left behind goes below `directory`."""
+    """A session on the cluster. All files go below `directory`, which is removed at the end."""
 
     spark: SparkSession
     directory: Path
 
     def set_executors(self, count: int) -> None:
-        """Returns once there are so many, neither more nor fewer."""
+        """Adds or removes executors and returns once there are exactly so many."""
         executors = Executors(self.spark)
         executors.take_over(count)
         deadline = Deadline.after(UP_S)
@@ -42,7 +42,7 @@ class Ground:
 
 @contextmanager
 def ground(name: str, executors: int, *, event_log: Path | None = None, most: int | None = None) -> Iterator[Ground]:
-    """With so many executors of one core, and never more than `most` if that is given."""
+    """Starts a cluster with so many executors of one core, and never more than `most`."""
     with TemporaryDirectory(prefix="homeostat-bench-") as made:
         directory = Path(made)
         with EmbeddedCluster(directory / "cluster", workers=WORKERS, cores=CORES) as cluster:
@@ -64,5 +64,5 @@ def ground(name: str, executors: int, *, event_log: Path | None = None, most: in
 
 
 def machine() -> dict[str, Any]:
-    """What else a reader must know to judge the numbers."""
+    """Facts about the machine that a reader needs to judge the numbers."""
     return {"cores": os.cpu_count(), "load_average": [round(load, 1) for load in os.getloadavg()]}

@@ -1,4 +1,4 @@
-"""Are slow executors replaced, how soon, and are healthy ones left alone? Many times over, on one application."""
+"""Measures whether slow executors are replaced, how soon, and whether healthy ones are left alone."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Batches that ended from the moment the executor turned slow until it was decided to replace it, and until it was
-    replaced; None if that did not happen."""
+    """How many batches ended between the slowdown and the decision to replace the executor, and until it was replaced.
+
+    None if that did not happen.
+    """
 
     factor: float
     executor: str
@@ -114,7 +116,7 @@ def measure(
 
 
 def planned(runs: int, factors: Sequence[float], seed: int) -> list[float]:
-    """The factor of each run, in a random order: what changes slowly on the machine must not favour one of them."""
+    """The factor of each run, in random order, so that slow changes of the machine favour none of them."""
     plan = [factor for factor in (*factors, CLEAN) for _ in range(runs)]
     random.Random(seed).shuffle(plan)
     return plan
@@ -122,7 +124,7 @@ def planned(runs: int, factors: Sequence[float], seed: int) -> list[float]:
 
 @dataclass
 class Course:
-    """Goes through the planned runs, one at a time, each from a settled state. To be called a few times a second."""
+    """Goes through the planned runs one at a time, each from a settled state. Call `look` a few times a second."""
 
     plan: list[float]
     chance: random.Random
@@ -158,7 +160,7 @@ class Course:
         return max(trial.started_s, self.runs[-1].ended_s if self.runs else 0.0)
 
     def _tell_of_waiting(self, trial: Trial) -> None:
-        """A machine that is too busy never settles, and whoever waits for it should know."""
+        """Tells the user why nothing happens: a machine that is too busy never settles."""
         minutes = int((time.time() - self._quiet_since_s(trial)) / TELL_EACH_S)
         if minutes > self._minutes_told:
             took = [f"{batch.seconds:.1f}" for batch in batches_after(trial.records(BATCH), -math.inf)[-SETTLED:]]
@@ -210,9 +212,9 @@ def result_of(run: Run, records: Sequence[Record]) -> Result:
 
 
 def false_replacements(runs: Sequence[Run], records: Sequence[Record]) -> list[str]:
-    """Every executor that was to be replaced while it was as fast as the others.
+    """Every executor that the loop decided to replace while it was as fast as the others.
 
-    One that was slow before and is no longer is not among them: what was seen of it spoke against it.
+    An executor that was slow before is not counted: earlier measurements spoke against it.
     """
     wrong = []
     for record, action in _replacements(records):
@@ -257,7 +259,7 @@ def _spread(counts: Sequence[int]) -> dict[str, Any]:
 def _replacement(
     records: Sequence[Record], since_s: float, executor: str, until_s: float = float("inf")
 ) -> tuple[float | None, float | None]:
-    """When it was decided to replace the executor, and when it was gone and another in its place."""
+    """When the loop decided to replace the executor, and when the replacement took effect."""
     applied_s = {
         receipt.action: record.at_s for record, receipt in with_content(records, ReceiptContent) if receipt.applied
     }

@@ -1,4 +1,4 @@
-"""How sure a measured number is."""
+"""Confidence intervals of measured numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METHOD = "order statistics of the pairs, by the sign test; no assumption about t
 
 @dataclass(frozen=True, slots=True)
 class MedianInterval:
-    """`coverage` is how often such an interval holds the true median: at least 0.95, or what so few values allow."""
+    """`coverage` is the probability that the interval holds the true median: 0.95 or more, or less with few values."""
 
     median: float
     low: float
@@ -36,13 +36,13 @@ def median_interval(values: Sequence[float]) -> MedianInterval:
 
 
 def _coverage(count: int, cut: int) -> float:
-    """That not more than `cut` values lie on one side of the median, on neither."""
+    """The probability that more than `cut` values lie on each side of the median."""
     beyond = sum(math.comb(count, number) for number in range(cut + 1))
     return 1.0 - 2.0 * beyond * 0.5**count
 
 
 def share(successes: int, trials: int) -> dict[str, Any]:
-    """A share with its 95 % interval (Wilson); unknown without trials."""
+    """A share with its 95 % interval (Wilson). Without trials the share is null."""
     low, high = wilson(successes, trials)
     return {
         "count": successes,

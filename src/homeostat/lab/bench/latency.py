@@ -65,7 +65,7 @@ class Static:
 
     @property
     def holds(self) -> bool:
-        """Also in the long run: what arrives is taken."""
+        """Whether the objective holds and all rows that arrive are processed."""
         return self.p95_s <= WANTED_S and taken_per_s(self.batches) >= _ALL * self.setup.load_per_s
 
 
@@ -86,7 +86,7 @@ def vary(here: Ground, scale: float) -> tuple[TrialResult, Span]:
 
 
 def fall_behind(here: Ground, setup: Setup, scale: float) -> Span:
-    """A burst of load, of which some has to wait; from when to when it was worked off."""
+    """Causes a backlog by a burst of load. Returns from when to when it was processed."""
     here.set_executors(setup.executors)
     name = f"behind-{setup.executors}"
     spec = _word_count(here, name, WorkloadSpec("constant", setup.load_per_s), setup)
@@ -95,7 +95,7 @@ def fall_behind(here: Ground, setup: Setup, scale: float) -> Span:
     burst = (Moment(calm_s, partial(Trial.load, factor=BURST)), Moment(over_s, partial(Trial.load, factor=1.0)))
 
     def gone(trial: Trial) -> bool:
-        """The latest batch was an ordinary one, after one that was not."""
+        """The latest batch was of usual size, after one that was not."""
         rows = [
             float(np.nan_to_num(batch.rows)) for batch in batches_after(trial.records(BATCH), trial.started_s + over_s)
         ]
@@ -158,7 +158,7 @@ def caught_up_json(setup: Setup, batches: Sequence[RecordedBatch], predict: Call
 
 
 def between(batches: Sequence[RecordedBatch], span: Span) -> list[RecordedBatch]:
-    """Those that began in that time."""
+    """The batches that began in that time."""
     return [batch for batch in batches if span[0] <= batch.started_s < span[1]]
 
 
@@ -184,7 +184,7 @@ def latencies_s(batches: Sequence[RecordedBatch]) -> Array:
 
 
 def taken_per_s(batches: Sequence[RecordedBatch]) -> float:
-    """From the start of the first to that of the last."""
+    """Rows per second from the start of the first batch to the start of the last."""
     return sum(batch.rows for batch in batches[:-1]) / (batches[-1].started_s - batches[0].started_s)
 
 

@@ -1,4 +1,4 @@
-"""How well the models predict configurations they were not fitted to: on the simulator, and on real Spark."""
+"""Measures how well the models predict configurations that they were not fitted to."""
 
 from __future__ import annotations
 

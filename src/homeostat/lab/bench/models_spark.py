@@ -1,4 +1,4 @@
-"""How well the models predict on real Spark: fitted to some setups of one application, tried on others."""
+"""Measures predictions on real Spark: models are fitted to some setups of an application and tried on others."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def predictions(model: ApplicationModel, recorded: RecordedRun, runs: Runs) -> d
 
 
 def settled(recorded: RecordedRun, setup: Setup, ids: Sequence[str]) -> list[RecordedBatch]:
-    """Without the first ones; none where too few are left to tell anything."""
+    """The batches without the first ones; none if too few are left."""
     batches = only(recorded, ids).batches
     full = _FULL * min(setup.load_per_s * setup.trigger_s, setup.rows_per_trigger or math.inf)
     loaded = [number for number, batch in enumerate(batches) if batch.rows >= full]

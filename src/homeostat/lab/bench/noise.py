@@ -1,4 +1,4 @@
-"""Does noise lead to needless actions, and is a real overload found in spite of it? Both with the same settings."""
+"""Measures whether noise leads to needless actions, and how soon a real overload is found in the same noise."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def measure(engine: str, days: int, seeds: int, first_seed: int) -> dict[str, An
 
 
 def needless_actions(engine: str, seed: int) -> int:
-    """Actions in a day of steady load that begins in a configuration which holds it: every one of them is needless."""
+    """Counts the actions in a day of steady load that starts with enough instances. Every action is needless."""
     scenario = replace(catalogue.load(_SCENARIOS[engine]), duration_s=DAY_S)
     return len(simulate(scenario, _policy(scenario), seed=seed).trajectory)
 
@@ -80,7 +80,7 @@ def batches_until_found(engine: str, seed: int) -> int | None:
 
 
 def capacity_per_s(scenario: Scenario) -> float:
-    """The largest load that the configuration takes, found with the simulator's own oracle."""
+    """The largest load that the configuration can process, according to the simulator itself."""
     engine = build_engine(replace(scenario, faults=()))
     values = engine.describe().configuration.values
     low, high = 0.0, 10.0 * scenario.workload.rate_per_s

@@ -1,4 +1,4 @@
-"""What the manager costs the job it looks after: throughput with and without it, and the driver's CPU time."""
+"""Measures what the manager costs the job: throughput with and without it, and the driver's CPU time."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def throughput_json(segments: Sequence[Segment]) -> dict[str, Any]:
 def _throughput(
     here: Ground, manager: _Manager, pairs: int, batches: int, tell: Tell
 ) -> tuple[list[Segment], dict[str, list[float]]]:
-    """What was measured, and the share of the machine that others had in each try of each pair."""
+    """The segments, and the share of the machine that others had in each try of each pair."""
     segments: list[Segment] = []
     taken: dict[str, list[float]] = {}
     patience = Patience()
@@ -122,7 +122,7 @@ def _throughput(
 
 
 def _driver_cpu(here: Ground, manager: _Manager, tasks: int, tell: Tell) -> dict[str, Any]:
-    """Tiny rows, so that a batch is hardly more than its tasks. Where these are many it takes half a minute."""
+    """CPU time of the driver per batch. Rows cost almost nothing, so that a batch is hardly more than its tasks."""
     batches = max(1, min(MOST_TINY_BATCHES, 1_000 // tasks))
     skipped = min(SKIPPED, 100 // tasks)
     with _job(here, f"tasks-{tasks}", max(1, tasks - STATE), 2 * tasks, 0.0) as job:
@@ -167,7 +167,7 @@ class _Job:
         self.wait_for(0)
 
     def stop(self) -> None:
-        """To call off a batch of a thousand tasks may take longer than an application is given."""
+        """Cancelling a batch of a thousand tasks may take longer than the usual time limit."""
         if not Deadline.after(LONGEST_S).wait_until(self._stopped):
             raise HomeostatError(f"the query did not stop within {LONGEST_S:.0f} s", where="bench overhead")
 
@@ -184,7 +184,7 @@ class _Job:
         return self._query.batches()
 
     def wait_for(self, batch: int) -> Progress:
-        """Until that batch has ended."""
+        """Waits until that batch has ended."""
         if not Deadline.after(LONGEST_S).wait_until(lambda: self.last >= batch or not self._query.active):
             raise HomeostatError(f"batch {batch} did not end within {LONGEST_S:.0f} s", where="bench overhead")
         if not self._query.active:
@@ -192,7 +192,7 @@ class _Job:
         return self.between(batch - 1, batch)[0]
 
     def between(self, after: int, last: int) -> list[Progress]:
-        """The batches behind `after`, up to `last`; the latest comes first."""
+        """The batches after `after`, up to and including `last`; the latest comes first."""
         newest_first = map(read_progress, self._progress())
         return [progress for progress in takewhile(lambda p: p.batch > after, newest_first) if progress.batch <= last]
 
@@ -226,7 +226,7 @@ def _query(spark: SparkSession, directory: Path, spec: WordCount, partitions: in
 
 
 class _Manager:
-    """Attached as a user would attach it, in a mode that acts; as the executors are at their bound, it need not act."""
+    """Attached as a user would attach it, in a mode that acts. It never acts, because the executors are at their bound."""
 
     def __init__(self, here: Ground) -> None:
         self._spark, self._directory = here.spark, here.directory / "manager"

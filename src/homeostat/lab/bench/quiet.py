@@ -1,4 +1,4 @@
-"""A machine to oneself: how much of it others took during a measurement, and another try if that was much.
+"""Detects that other users of the machine disturbed a measurement, and repeats it.
 
 A virtual machine's kernel counts the time in which its processors worked for others. What is measured meanwhile says
 more about them than about what was to be measured; the measurement itself has no say in what is tried again.
@@ -31,14 +31,14 @@ def never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Seconds of a processor since the machine started, and how many of them others had; the first one is the clock."""
+    """Processor seconds since the machine started, and how many of them went to others (steal time)."""
 
     passed_s: float
     taken_s: float
 
 
 def count() -> Counted:
-    """Nothing was taken where the kernel does not count it."""
+    """Reads the kernel's counters. Without a steal counter nothing counts as taken."""
     import psutil
 
     times = psutil.cpu_times()
@@ -47,7 +47,7 @@ def count() -> Counted:
 
 
 class Watch:
-    """The largest share that others had of the machine in any half minute since it began. Any thread may look."""
+    """Keeps the largest share of the machine that others had in any half minute. Thread-safe."""
 
     def __init__(self, count: Callable[[], Counted] = count) -> None:
         self._count = count
@@ -57,7 +57,7 @@ class Watch:
         self.last: float | None = None
 
     def look(self) -> None:
-        """To be called often."""
+        """Call this every few seconds."""
         with self._looking:
             now = self._count()
             if now.passed_s - self._seen[-1].passed_s < LOOK_AGAIN_S:
@@ -74,7 +74,7 @@ class Watch:
         return self.most > MOST_TAKEN
 
     def end(self) -> None:
-        """Of what took less than half a minute, the whole counts."""
+        """Call this at the end. If it took less than half a minute, the whole time counts."""
         self.look()
         if self.last is None and len(self._seen) > 1:
             self.last = self.most = self._taken()
@@ -86,7 +86,7 @@ class Watch:
 
 @contextmanager
 def kept(watch: Watch, look_again_s: float = LOOK_AGAIN_S) -> Iterator[None]:
-    """Looks as often as it should, beside whatever is done."""
+    """Looks every few seconds in a thread of its own while the block runs."""
     over = Event()
 
     def look() -> None:
@@ -104,13 +104,13 @@ def kept(watch: Watch, look_again_s: float = LOOK_AGAIN_S) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Patience:
-    """How long disturbed tries, and the waits after them, may still take, of all that is measured together."""
+    """How many seconds disturbed tries and the waits after them may still take, over all measurements together."""
 
     left_s: float = PATIENCE_S
 
 
 def wait_for_quiet(longest_s: float) -> None:
-    """Until a half minute was ours, but not for ever."""
+    """Waits until nobody else used the machine for half a minute, at most `longest_s`."""
     watch, until_s = Watch(), time.monotonic() + longest_s
     while (watch.last is None or watch.last > MOST_TAKEN) and time.monotonic() < until_s:
         time.sleep(LOOK_AGAIN_S)
@@ -124,9 +124,10 @@ def undisturbed(
     count: Callable[[], Counted] = count,
     wait: Callable[[float], None] = wait_for_quiet,
 ) -> tuple[Found, list[float]]:
-    """What the first try finds during which the machine was ours, and the largest share that others had in each.
+    """Repeats `run` until a try is undisturbed. Returns its result, and the largest share that others had in each try.
 
-    `run` gets the number of the try. A disturbed one is given up at once, unless there is no patience for another.
+    `run` gets the number of the try and a function that says whether to give it up. A disturbed try is given up at
+    once, unless there is no patience left for another; then it counts.
     """
     taken: list[float] = []
     while True:
@@ -151,7 +152,7 @@ def _given_up(watch: Watch, is_last: bool) -> bool:
 
 
 def disturbed_json(taken: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """By what was measured, the largest share that others had in each try."""
+    """The largest share that others had in each try, by the name of the measurement."""
     return {
         "limit": MOST_TAKEN,
         "within_s": WINDOW_S,

@@ -1,4 +1,4 @@
-"""What the resolver makes of uneven keys: throughput with it, without it, and with an ideal even spread."""
+"""Measures throughput with uneven keys: regulated, unregulated, and with an ideal even spread."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def _run(spark: SparkSession, directory: Path, case: Case, mode: Mode, *, ideal:
 
 
 def settled(records: Sequence[Record], *, full: int) -> bool:
-    """Everything that was done has been judged and some full batches came after it; or nothing is done for long."""
+    """Every action is judged and some full batches came after it, or there were many batches without an action."""
     since_s = settled_since_s(records)
     if since_s is None:
         return False
@@ -233,7 +233,7 @@ def _per_s(batch: BatchContent) -> float:
 
 @contextmanager
 def _session() -> Iterator[tuple[SparkSession, Path]]:
-    """One process with so many slots: work that waits needs no cores."""
+    """A local session with many slots: tasks that only wait need no cores."""
     with TemporaryDirectory(prefix="homeostat-bench-") as made:
         directory = Path(made)
         conf = spark_conf(master=f"local[{SLOTS}]", app_name="bench-skew", executors=1, directory=directory / "session")

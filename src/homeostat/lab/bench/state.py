@@ -70,7 +70,7 @@ def _measured(spark: SparkSession, directory: Path, keys: int, repeats: int, tel
 
 
 class Counting:
-    """A count over so many keys, on a source that gives each of them in turn; what it counts is thrown away."""
+    """Counts rows by key, on a source that emits the keys in turn, and discards the result."""
 
     def __init__(self, spark: SparkSession, directory: Path, keys: int) -> None:
         self._spark, self._keys = spark, keys
@@ -91,7 +91,7 @@ class Counting:
         return self._gap()
 
     def rescaled(self, verify: bool) -> dict[str, float]:
-        """The same of a change of partitions, and the seconds of its phases; there are changes to replay."""
+        """The same for a change of partitions, with the seconds of each phase. There are changes to replay."""
         self._run_on(REPLAYED)
         self.query.verifies = verify
         there = self.query.checkpoint.state_partitions()
@@ -133,7 +133,7 @@ class Counting:
 
 
 class _Copies(LocalFiles):
-    """What a file system without links would do."""
+    """Copies files, as on a file system without links."""
 
     def same(self, source: str, target: str) -> Made:
         path = local_path(target)
@@ -166,7 +166,7 @@ def _deadline() -> Deadline:
 
 @contextmanager
 def _session() -> Iterator[tuple[SparkSession, Path]]:
-    """One process on two cores: what is compared here does not depend on executors."""
+    """A local session on two cores: the comparison does not depend on executors."""
     with TemporaryDirectory(prefix="homeostat-bench-") as made:
         directory = Path(made)
         quiet = {"spark.ui.enabled": "false", "spark.driver.memory": "2g"}

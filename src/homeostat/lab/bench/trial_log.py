@@ -13,7 +13,7 @@ def action_kinds(records: Iterable[Record]) -> list[str]:
 
 
 def settled_since_s(records: Sequence[Record]) -> float | None:
-    """When the last action took effect or was refused; None while one is under way or not yet judged.
+    """When the last action took effect or was refused; None while an action is under way or not yet judged.
 
     Minus infinity if there was no action.
     """
