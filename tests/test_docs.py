@@ -124,6 +124,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
 
 
+def test_the_index_lists_every_page() -> None:
+    index = ROOT / "docs" / "index.md"
+    targets = re.findall(r"\]\(([^)#]+)", index.read_text(encoding="utf-8"))
+    listed = {(index.parent / target).resolve() for target in targets}
+    assert {page for page in (ROOT / "docs").rglob("*.md") if page != index} - listed == set()
+
+
 def shown_calls(page: Path) -> list[str]:
     """The lines of code blocks that call the program."""
     blocks = re.findall(r"^```[a-z]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
