@@ -226,7 +226,7 @@ def _query(spark: SparkSession, directory: Path, spec: WordCount, partitions: in
 
 
 class _Manager:
-    """Attached as a user would attach it, in a mode that acts. It never acts, because the executors are at their bound."""
+    """Attached as a user would attach it. It may act but has no reason to, because the executors are at their bound."""
 
     def __init__(self, here: Ground) -> None:
         self._spark, self._directory = here.spark, here.directory / "manager"
