@@ -194,8 +194,8 @@ def test_a_week_of_history_goes_on_into_a_forecast(browser: Browser, tmp_path: P
         page.goto(link("/query", run="app0/query0"))
         page.wait_for_selector("#charts[data-forecast=true]")
         rate = page.locator("[data-column=arrival_per_s]")
-        expect(rate.locator(".note")).to_contain_text("forecast by")
-        expect(rate.locator(".u-legend")).to_contain_text("forecast")
+        expect(rate.locator(".note")).to_contain_text("Forecast by")
+        expect(rate.locator(".u-legend")).to_contain_text("Forecast")
         page.close()
 
 

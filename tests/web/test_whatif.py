@@ -10,9 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from homeostat.core.records import Record
+from homeostat.core.records import BatchContent, Record
 from homeostat.lab.bench.dashboard import write_history
+from homeostat.store.in_memory import MemoryStore
+from homeostat.store.present import PRESENT, Present, PresentAction
 from homeostat.store.sqlite import SqliteStore
+from homeostat.web.whatif import missing_model
 from support.serving import HOSTILE, Served, serving
 
 RUN = {"run": "app/batches"}
@@ -172,3 +175,41 @@ def test_a_model_that_makes_no_sense_is_told_and_nothing_fails(served: Served, l
                     answer = client.get(path + form, params={"run": f"odd/{number}"}, headers={"accept": "text/html"})
                     assert answer.status_code == 200, (number, path)
     store.close()
+
+
+def batches(count: int, rows: float = 1_000.0, arrival_per_s: float = 100.0) -> list[Record]:
+    content = BatchContent(
+        rows=rows, seconds=4, trigger_s=10, arrival_per_s=arrival_per_s, pending_rows=0, span_s=10, workers=4
+    )
+    return [Record.of(f"b-{number}", 1e9 + 10.0 * number, content, "") for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("records", "present", "reason"),
+    [
+        (batches(9), Present(), "No manager has reported on this run."),
+        (batches(2), Present(mode="advise"), "The model needs 3 batches with rows and has seen 2."),
+        (batches(9, rows=0), Present(mode="advise"), "The model needs 3 batches with rows and has seen 0."),
+        (
+            batches(9),
+            Present(mode="regulate", active=(PresentAction("a-1", "", "under way"),)),
+            "The model waits until a-1 has taken effect.",
+        ),
+        (
+            batches(9, arrival_per_s=float("nan")),
+            Present(mode="advise"),
+            "The rate at which rows arrive is unknown.",
+        ),
+        (batches(9), Present(mode="advise"), "The manager has not fitted a model yet; it tries once a minute."),
+    ],
+)
+def test_what_the_model_lacks_is_said(records: list[Record], present: Present, reason: str) -> None:
+    store = MemoryStore()
+    store.append("run", records)
+    store.save_state("run", PRESENT, present.to_json())
+    assert missing_model(store, "run") == reason
+
+
+def test_the_page_says_what_the_model_lacks(client: httpx.Client) -> None:
+    page = client.get("/models/performance", params={"run": HOSTILE}, headers={"accept": "text/html"}).text
+    assert "No prediction yet. The model in the log is damaged." in page

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg")
 # The palette of Okabe and Ito, which colour-blind readers can tell apart.
-LOAD, TAKEN, ACTION = "#999999", "#0072B2", "#D55E00"
-LINES = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0072B2", "#000000")
+# Vermilion is kept for trouble.
+LOAD, TAKEN, ACTION = "#999999", "#0072B2", "#CC79A7"
+LINES = ("#009E73", "#E69F00", "#56B4E9", "#0072B2", "#000000")
 UNHEALTHY = "#D55E00"
 WIDEST_LABEL = 16
 WIDEST_VERDICT = 48
