@@ -17,6 +17,7 @@ from homeostat.core.loop_state import State
 from homeostat.core.observation import FlowSample, Observation, TaskSample
 from homeostat.core.policy import Policy
 from homeostat.core.receiving import BETWEEN_EPOCHS
+from homeostat.core.sentences import verdict_sentence
 from homeostat.core.topology import Component, Topology
 from homeostat.core.view import View
 from homeostat.testing import Played, described, instances, observations, play, view_of
@@ -85,12 +86,12 @@ def test_what_helped_is_kept_and_remembered() -> None:
 @pytest.mark.parametrize(("after_s", "verdict"), [(0.2, "harmful"), (0.1, "failed")])
 def test_what_harmed_or_failed_is_taken_back_and_not_repeated_for_a_while(after_s: float, verdict: str) -> None:
     played = run(measured(0.1, after_s, 35))
-    assert played.texts("outcome")[0].startswith(f"a-1 {verdict}: ")
+    assert played.texts("outcome")[0].startswith(verdict_sentence("a-1", verdict) + ": ")
     assert played.texts("action")[:2] == ["grow: parallelism.split = 4", "revert: parallelism.split = 2"]
     first, second = played.actions[0], played.actions[1]
     assert second.desired == Configuration({**first.desired.values, SPLIT: 2})
     assert len(played.actions) == 2, "four settling times have not passed"
-    assert any(text.startswith("not now: memory: did not help 1×") for text in played.texts("rejection"))
+    assert any(text.startswith("Waiting: memory: did not help 1×") for text in played.texts("rejection"))
 
 
 def test_after_its_rest_it_is_tried_again() -> None:
@@ -125,11 +126,11 @@ def test_a_batch_that_finds_cold_processes_counts_for_nothing_though_empty_ones_
 
 def confounded_by(played: Played) -> str:
     first = played.texts("outcome")[0]
-    assert first.startswith("a-1 confounded: ")
+    assert first.startswith("Could not tell whether a-1 helped: ")
     assert not played.state.memory, "it proves nothing"
     assert played.texts("action")[0] == "grow: parallelism.split = 4"
     assert "revert: parallelism.split = 2" not in played.texts("action")
-    return first.removeprefix("a-1 confounded: ")
+    return first.removeprefix("Could not tell whether a-1 helped: ")
 
 
 def test_workers_that_come_and_go_confound() -> None:
@@ -207,7 +208,7 @@ def test_a_worker_that_turns_slow_while_an_action_is_judged_confounds_though_it_
 )
 def test_the_action_itself_is_blamed_when(slow_since: int, found: str, verdict: str) -> None:
     played = run(slow_from(slow_since), FindsSlow(slow=(found,)))
-    assert played.texts("outcome")[0].startswith(f"a-1 {verdict}: ")
+    assert played.texts("outcome")[0].startswith(verdict_sentence("a-1", verdict) + ": ")
     assert "revert: parallelism.split = 2" in played.texts("action")
 
 

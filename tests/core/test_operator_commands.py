@@ -79,16 +79,16 @@ def run(mode: Mode, observed: Sequence[Observation] = SEEN, **parts: object) -> 
 def test_observe_only_sees_and_tells_a_person_once() -> None:
     played = run("observe")
     assert played.actions == ()
-    assert played.texts("diagnosis") == ["split is cause (probability 0.90)"]
-    assert played.texts("alert") == ["cause at split. Only observing; otherwise: grow: parallelism.split = 3"]
-    assert played.texts("rejection") == ["not now: mode: only observing"]
+    assert played.texts("diagnosis") == ["split has the problem 'cause' (cause, probability 0.90)"]
+    assert played.texts("alert") == ["cause at split. Homeostat only observes; otherwise it would grow: parallelism.split = 3"]
+    assert played.texts("rejection") == ["Waiting: mode: only observing"]
     assert len(played.texts("proposal")) == 1, "not one for each measurement"
 
 
 def test_advise_says_what_it_would_do_and_scores_it_by_what_then_happened() -> None:
     played = run("advise", SEEN[:12], trouble=Trouble(until_s=1000.0))
     assert played.commands == ()
-    assert played.texts("advice") == ["would grow: parallelism.split = 3"] * 2
+    assert played.texts("advice") == ["Homeostat would grow: parallelism.split = 3"] * 2
     assert played.texts("outcome") == ["v-1 was right: the problem stayed"]
     assert len(played.texts("proposal")) == 2
     played = run("advise", SEEN[:12], trouble=Trouble(until_s=35.0))
@@ -144,13 +144,13 @@ def test_a_paused_loop_sees_but_does_nothing_until_it_is_resumed() -> None:
     played = play(policy(), ENGINE, SEEN, extra={0: [say("pause")], 5: [say("resume")]})
     assert played.actions[0].at_s == 60.0
     assert played.texts("operator") == ["Ada: pause (because)", "Ada: resume (because)"]
-    assert played.texts("rejection")[0] == "not now: kill switch: paused by Ada: because"
+    assert played.texts("rejection")[0] == "Waiting: kill switch: paused by Ada: because"
 
 
 def test_a_paused_loop_does_not_even_take_back_what_did_harm() -> None:
     played = play(policy(verdict="harmful"), ENGINE, SEEN[:10], extra={2: [say("pause")]})
     assert played.texts("action") == ["grow: parallelism.split = 3"]
-    assert "not now: a-1 is not taken back: paused by Ada: because" in played.texts("rejection")
+    assert "Waiting: a-1 is not taken back: paused by Ada: because" in played.texts("rejection")
     free = play(policy(verdict="harmful"), ENGINE, SEEN[:10])
     assert free.texts("action") == ["grow: parallelism.split = 3", "revert: parallelism.split = 2"]
 
@@ -175,13 +175,13 @@ def test_a_resolver_is_run_by_hand_against_the_diagnoses_that_stand() -> None:
 @pytest.mark.parametrize(
     ("events", "why"),
     [
-        ([say("resolve", "gorw")], "not done: there is no resolver 'gorw'; there are: grow"),
-        ([say("pause"), say("resolve", "grow")], "not done: kill switch: paused by Ada: because"),
-        ([say("approve", "v-9")], "not done: v-9 is not advised now"),
-        ([say("approve")], "not done: nothing is not advised now"),
-        ([say("pause"), say("approve", "v-1")], "not done: kill switch: paused by Ada: because"),
-        ([say("revert")], "not done: there is no action to take back now"),
-        ([say("revert", "a-7")], "not done: a-7 is not the last action that took effect: only that can be taken back"),
+        ([say("resolve", "gorw")], "Not done: there is no resolver 'gorw'; there are: grow"),
+        ([say("pause"), say("resolve", "grow")], "Not done: kill switch: paused by Ada: because"),
+        ([say("approve", "v-9")], "Not done: v-9 is not advised now"),
+        ([say("approve")], "Not done: nothing is not advised now"),
+        ([say("pause"), say("approve", "v-1")], "Not done: kill switch: paused by Ada: because"),
+        ([say("revert")], "Not done: there is no action to take back now"),
+        ([say("revert", "a-7")], "Not done: a-7 is not the last action that took effect: only that can be taken back"),
     ],
 )
 def test_what_cannot_be_done_is_answered(events: list[Operator], why: str) -> None:
@@ -196,13 +196,13 @@ def test_a_second_approval_waits_for_the_first_action() -> None:
     said = [say("approve", "v-1"), say("approve", "v-2")]
     _, commands, trace = step(policy(), twice, said, 25.0)
     assert len(commands) == 1
-    assert "not done: one action in flight: a-1 is under way" in [record.text for record in trace.records]
+    assert "Not done: one action in flight: a-1 is under way" in [record.text for record in trace.records]
 
 
 def test_a_person_takes_back_what_is_being_judged() -> None:
     played = play(policy(), ENGINE, SEEN[:4], extra={2: [say("revert", "a-1")]})
     assert played.texts("action") == ["grow: parallelism.split = 3", "revert: parallelism.split = 2"]
-    assert played.texts("outcome") == ["a-1 superseded: a person took it back before it was judged"]
+    assert played.texts("outcome") == ["a-1 was not judged: a person took it back before it was judged"]
     assert played.state.observed[SPLIT] == 2
     assert played.state.memory == (), "it proves nothing about the action"
 
@@ -225,7 +225,7 @@ def test_a_replaced_worker_does_not_come_back() -> None:
     swapping = replace(policy(), resolvers=(Swap(),))
     played = play(swapping, ENGINE, SEEN[:4], extra={2: [say("revert")]})
     assert played.texts("action") == ["replace: replace split-1"]
-    assert "not done: a-1 replaced workers: they do not come back" in played.texts("rejection")
+    assert "Not done: a-1 replaced workers: they do not come back" in played.texts("rejection")
 
 
 class Warn:

@@ -85,7 +85,7 @@ def test_one_that_would_end_the_program_is_left_out_as_any_other() -> None:
 
 def test_the_log_says_in_words_what_the_engine_runs() -> None:
     (text,) = play(SOUND, ENGINE, SEEN[:1]).texts("engine")
-    assert text == "the engine runs parallelism.lines 1, parallelism.split 2, spread.split 1 (start)"
+    assert text == "the engine runs with parallelism.lines 1, parallelism.split 2, spread.split 1 (start)"
 
 
 def test_a_failure_is_told_once_for_as_long_as_it_lasts() -> None:
@@ -152,7 +152,7 @@ class BrokenJudge:
 
 def test_when_the_judge_fails_the_outcome_is_unclear_and_proves_nothing() -> None:
     played = play(replace(SOUND, judge=BrokenJudge()), ENGINE, SEEN[:5])
-    assert played.texts("outcome") == ["a-1 unclear: the judge failed"]
+    assert played.texts("outcome") == ["Could not tell whether a-1 helped: the judge failed"]
     assert played.texts("failure") == ["the judge failed and was left out: ZeroDivisionError: division by zero"]
     assert played.state.memory == ()
 

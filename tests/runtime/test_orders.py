@@ -98,7 +98,7 @@ def test_paused_means_that_nothing_is_applied_by_hand_either(log: Path) -> None:
     give(log, 60.0, "pause")
     asked = give(log, 61.0, "apply", values={"parallelism.count": 5})
     manager.advance(70.0)
-    assert manager.store.chain(RUN, asked.id)[-1].text == "not done: kill switch: paused by alice"
+    assert manager.store.chain(RUN, asked.id)[-1].text == "Not done: kill switch: paused by alice"
 
 
 def test_an_order_is_obeyed_once_also_over_a_restart(log: Path) -> None:
@@ -119,7 +119,7 @@ def test_an_order_that_waited_too_long_is_answered_and_not_obeyed(log: Path) -> 
     late.advance(VALID_S + 60.0)
     assert late.state.paused == ""
     (_, answer) = late.store.chain(RUN, asked.id)
-    assert answer.text == "not done: no manager was running to receive the command for 180 s"
+    assert answer.text == "Not done: no manager was running to receive the command for 180 s"
 
 
 def test_nonsense_in_the_log_is_no_order(log: Path) -> None:

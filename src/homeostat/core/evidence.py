@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
-from homeostat.core.wording import listing, number, span
+from homeostat.core.wording import listing, number, whole, whole_span
 
 Figure = float | str
 _Evidence = TypeVar("_Evidence", bound="Evidence")
@@ -83,7 +83,7 @@ class Silence(Evidence):
     quiet_s: float
 
     def summary(self) -> str:
-        return f"the last one came {span(round(self.quiet_s))} ago"
+        return f"the last one came {whole_span(self.quiet_s)} ago"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class StuckBatch(Evidence):
 
     def summary(self) -> str:
         done = f", {number(self.tasks_done)} of {number(self.tasks)} tasks done" if self.tasks else ""
-        return f"batch {self.batch} has been running for {span(round(self.running_s))}{done}"
+        return f"batch {self.batch} has been running for {whole_span(self.running_s)}{done}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,5 +115,5 @@ class LoadRise(Evidence):
     forecasters: Evidence = Measured()
 
     def summary(self) -> str:
-        expected, limit = number(round(self.expected_per_s)), number(round(self.limit_per_s))
-        return f"{expected} rows/s are forecast in {span(round(self.ahead_s))}, it can process {limit}"
+        expected, limit = whole(self.expected_per_s), whole(self.limit_per_s)
+        return f"{expected} rows/s are forecast in {whole_span(self.ahead_s)}, it can process {limit}"

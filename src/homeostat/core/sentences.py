@@ -11,7 +11,7 @@ from homeostat.core.causes import cause_of
 from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, Value
 from homeostat.core.events import Operator
 from homeostat.core.findings import Diagnosis, Outcome, Proposal, Symptom
-from homeostat.core.wording import knob_value, span
+from homeostat.core.wording import knob_value, whole_span
 
 APPLICATION = "the application"
 _VERDICTS = {
@@ -42,7 +42,7 @@ def diagnosis_sentence(diagnosis: Diagnosis) -> str:
 
 
 def ended_sentence(name: str, lasted_s: float) -> str:
-    return f"{name} is over after {span(round(lasted_s))}"
+    return f"{name} is over after {whole_span(lasted_s)}"
 
 
 def change_sentence(proposal: Proposal) -> str:

@@ -78,7 +78,7 @@ def _share(value: object, what: str) -> str:
 def _evidence(evidence: object) -> str:
     if not isinstance(evidence, Evidence):
         return f"its evidence is a {type(evidence).__name__}, not an Evidence"
-    figures = evidence.figures()
+    figures, _ = evidence.figures(), evidence.summary()  # whatever they raise is reported before it can do harm
     odd = [name for name, value in figures.items() if not (isinstance(value, str) or _is_number(value))]
     return f"its evidence {odd[0]!r} is neither a number nor text" if odd else ""
 

@@ -28,7 +28,7 @@ def moment(at_s: float) -> str:
 
 def span(seconds: float) -> str:
     """A length of time, from its largest unit down to seconds: `2 min 10 s`, `0.5 s`."""
-    if seconds >= 1e12:
+    if not abs(seconds) < 1e12:
         return f"{number(seconds)} s"
     tenths = round(seconds * 10)
     whole_s, tenth = divmod(tenths, 10)
@@ -59,6 +59,20 @@ def number(value: float) -> str:
     decimals = 0 if rounded == 0 else max(0, 2 - math.floor(math.log10(abs(rounded))))
     text = f"{rounded:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def whole(value: float) -> str:
+    """A number of things: rounded to a whole one where that is possible.
+
+    >>> whole(1623.7), whole(float("nan"))
+    ('1,624', 'unknown')
+    """
+    return number(round(value)) if math.isfinite(value) else number(value)
+
+
+def whole_span(seconds: float) -> str:
+    """A length of time in whole seconds: `2 min 10 s`."""
+    return span(round(seconds)) if math.isfinite(seconds) else f"{number(seconds)} s"
 
 
 def one_line(text: str) -> str:

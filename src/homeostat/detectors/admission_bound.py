@@ -14,7 +14,7 @@ from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
 from homeostat.core.symptoms import ADMISSION_BOUND
 from homeostat.core.view import View
-from homeostat.core.wording import number
+from homeostat.core.wording import whole
 from homeostat.detectors.sensitivity import Sensitivity
 
 _FULL = 0.98
@@ -28,7 +28,7 @@ class AdmissionEvidence(Evidence):
     pending_rows: float
 
     def summary(self) -> str:
-        limit, pending = number(round(self.limit_rows)), number(round(self.pending_rows))
+        limit, pending = whole(self.limit_rows), whole(self.pending_rows)
         return f"every batch is full at {limit} rows and ends in time, while {pending} rows wait"
 
 

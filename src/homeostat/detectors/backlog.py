@@ -14,7 +14,7 @@ from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
 from homeostat.core.symptoms import GROWING_BACKLOG, UNKNOWN
 from homeostat.core.view import View
-from homeostat.core.wording import number
+from homeostat.core.wording import number, whole
 
 _OVER = 9
 _MOSTLY = 0.75
@@ -27,7 +27,7 @@ class BacklogEvidence(Evidence):
     growth_per_s: float
 
     def summary(self) -> str:
-        return f"{number(round(self.pending_rows))} rows wait, {number(self.growth_per_s)} more every second"
+        return f"{whole(self.pending_rows)} rows wait, {number(self.growth_per_s)} more every second"
 
 
 @dataclass(frozen=True, slots=True)

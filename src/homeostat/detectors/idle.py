@@ -13,7 +13,7 @@ from homeostat.core.evidence import Evidence, MissingMetric
 from homeostat.core.findings import Symptom
 from homeostat.core.symptoms import IDLE, UNKNOWN
 from homeostat.core.view import View
-from homeostat.core.wording import number
+from homeostat.core.wording import whole
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, loads
 from homeostat.models.noise import cusum, since_onset, whitened
@@ -32,7 +32,7 @@ class IdleEvidence(Evidence):
 
     def summary(self) -> str:
         limit = f"one instance less would do below {self.one_less_would_do_below:.0%}"
-        return f"its {number(round(self.instances))} instances are used at {self.utilisation:.0%}, and {limit}"
+        return f"its {whole(self.instances)} instances are used at {self.utilisation:.0%}, and {limit}"
 
 
 @dataclass(frozen=True, slots=True)

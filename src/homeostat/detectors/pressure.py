@@ -14,7 +14,7 @@ from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
 from homeostat.core.symptoms import PRESSURE, UNKNOWN
 from homeostat.core.view import View
-from homeostat.core.wording import number, span
+from homeostat.core.wording import whole, whole_span
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, level, loads, nothing_arrives
 from homeostat.models.noise import cusum, since_onset, whitened
@@ -47,10 +47,10 @@ class PressureEvidence(Evidence):
         if self.share_held_back is not None:
             return f"it holds back {self.share_held_back:.0%} of the rows sent to it"
         if self.behind_s is not None:
-            return f"{span(round(self.behind_s))} of arrivals wait, and it would take too long to work them off"
+            return f"{whole_span(self.behind_s)} of arrivals wait, and it would take too long to work them off"
         if self.offered_per_s is None or self.capacity_per_s is None:
             return ""
-        offered, capacity = number(round(self.offered_per_s)), number(round(self.capacity_per_s))
+        offered, capacity = whole(self.offered_per_s), whole(self.capacity_per_s)
         if self.share_beyond_capacity is not None:
             often = f"{self.share_beyond_capacity:.0%} of the time"
             return f"peaks of {offered} rows/s arrive {often}, it can process {capacity}"

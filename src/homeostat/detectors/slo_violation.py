@@ -16,7 +16,7 @@ from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, Array
 from homeostat.core.symptoms import SLO_VIOLATION, UNKNOWN
 from homeostat.core.view import View
-from homeostat.core.wording import number, span
+from homeostat.core.wording import span, whole
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.noise import cusum, fit, whitened
 
@@ -35,7 +35,7 @@ class ObjectiveMissed(Evidence):
 
     def summary(self) -> str:
         if self.metric == THROUGHPUT:
-            return f"{number(round(self.measured))} rows/s are processed, {number(round(self.objective))} are asked for"
+            return f"{whole(self.measured)} rows/s are processed, {whole(self.objective)} are asked for"
         what = "lag" if self.metric == LAG else "p95 latency"
         return f"the {what} is {span(self.measured)}, at most {span(self.objective)} is asked for"
 

@@ -12,7 +12,7 @@ from homeostat.core.evidence import Evidence
 from homeostat.core.findings import Symptom
 from homeostat.core.symptoms import UNEVEN
 from homeostat.core.view import View
-from homeostat.core.wording import number
+from homeostat.core.wording import number, whole
 from homeostat.detectors.instance_skew import typically
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import arrived_rows
@@ -29,8 +29,8 @@ class UnevenEvidence(Evidence):
     almost_empty: float
 
     def summary(self) -> str:
-        share = f"the largest of {number(round(self.partitions))} gets {number(self.largest_over_mean)} × the mean"
-        return f"{share}, {number(round(self.almost_empty))} are almost empty"
+        share = f"the largest of {whole(self.partitions)} gets {number(self.largest_over_mean)} × the mean"
+        return f"{share}, {whole(self.almost_empty)} are almost empty"
 
 
 @dataclass(frozen=True, slots=True)

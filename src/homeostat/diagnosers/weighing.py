@@ -41,7 +41,7 @@ from homeostat.core.symptoms import (
     UNKNOWN,
 )
 from homeostat.core.view import View
-from homeostat.core.wording import number
+from homeostat.core.wording import whole
 from homeostat.detectors.instance_skew import LostWorkers, RowsOverPeers, SlowWorkers
 from homeostat.detectors.pressure import PressureEvidence
 from homeostat.detectors.slo_violation import THROUGHPUT, ObjectiveMissed
@@ -88,7 +88,7 @@ class TooLittleArrives(Evidence):
     objective_per_s: float
 
     def summary(self) -> str:
-        arrival, objective = number(round(self.arrival_per_s)), number(round(self.objective_per_s))
+        arrival, objective = whole(self.arrival_per_s), whole(self.objective_per_s)
         return f"{arrival} rows/s arrive, {objective} are asked for"
 
 
