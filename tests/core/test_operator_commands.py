@@ -80,7 +80,9 @@ def test_observe_only_sees_and_tells_a_person_once() -> None:
     played = run("observe")
     assert played.actions == ()
     assert played.texts("diagnosis") == ["split has the problem 'cause' (cause, probability 0.90)"]
-    assert played.texts("alert") == ["cause at split. Homeostat only observes; otherwise it would grow: parallelism.split = 3"]
+    assert played.texts("alert") == [
+        "cause at split. Homeostat only observes; otherwise it would grow: parallelism.split = 3"
+    ]
     assert played.texts("rejection") == ["Waiting: mode: only observing"]
     assert len(played.texts("proposal")) == 1, "not one for each measurement"
 
