@@ -45,4 +45,4 @@ def test_a_resolver_that_has_nothing_to_say_says_so(alice: httpx.Client, words: 
     words.step()
     chain = alice.get("/record.json", params=RUN | {"id": given.json()["id"]}).json()["chain"]
     (answer,) = (line for line in chain if line["kind"] == "rejection")
-    assert answer["text"] == "not done: scale-up proposes nothing: the diagnoses that stand are: none"
+    assert answer["text"] == "Not done: scale-up proposes nothing: the diagnoses that stand are: none"
