@@ -152,6 +152,7 @@ def test_static_needs_a_load_to_be_sized_for(homeostat: Homeostat, scenario: Pat
     refused(ran, "the policy static is sized for the peak load, which is 0 rows/s here")
 
 
+@pytest.mark.slow
 def test_a_policy_that_cannot_pursue_the_objective_is_refused(homeostat: Homeostat, scenario: Path) -> None:
     right = scenario.read_text()
     refused(homeostat("sim", "run", scenario, "--policy", "throughput"), "--policy: ", "needs a throughput objective")

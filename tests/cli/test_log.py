@@ -41,6 +41,7 @@ def test_the_log_of_the_newest_run_is_found_by_itself(logged: Homeostat) -> None
     assert [r["at_s"] for r in records] == sorted(r["at_s"] for r in records)
 
 
+@pytest.mark.slow
 def test_the_log_can_be_narrowed(logged: Homeostat) -> None:
     actions = logged("log", "--kind", "action", "--json").json
     assert actions
@@ -62,6 +63,7 @@ def test_explain_tells_the_whole_chain(logged: Homeostat) -> None:
     assert {"symptom", "diagnosis", "proposal", "action", "receipt", "outcome"} <= kinds
 
 
+@pytest.mark.slow
 def test_the_same_run_again_is_a_run_of_its_own(logged: Homeostat, scenario: Path) -> None:
     first = logged("log", "--last", 0, "--json").out
     assert logged("log", "--run", "small/provisioning/1", "--last", 0, "--json").out == first

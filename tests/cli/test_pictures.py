@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from homeostat.cli import pictures, scenario_arguments
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.simulation import simulate
@@ -13,6 +15,7 @@ from homeostat.sim.simulation import simulate
 Homeostat = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_compare_draws_a_picture(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
     options = ("--policy", "provisioning", "--policy", "static", "--picture")
     ran = homeostat("sim", "compare", scenario, *options, tmp_path / "new" / "runs.svg")
@@ -23,6 +26,7 @@ def test_compare_draws_a_picture(homeostat: Homeostat, scenario: Path, tmp_path:
         assert word in drawn
 
 
+@pytest.mark.slow
 def test_a_picture_of_the_same_run_is_the_same_file(scenario: Path, tmp_path: Path) -> None:
     loaded = catalogue.load(scenario)
     result = simulate(loaded, scenario_arguments.policy_for(loaded, "static"))

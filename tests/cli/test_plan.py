@@ -16,6 +16,7 @@ Homeostat = Callable[..., Any]
 RECORDED = LOGS / "wordcount.jsonl"
 
 
+@pytest.mark.slow
 def test_a_plan_tells_why_the_others_lost(homeostat: Homeostat, batches: Path) -> None:
     ran = homeostat("plan", "--scenario", batches, "--rate", "3k", "--confidence", "95 %")
     assert ran.code == 0

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Homeostat = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_the_report_is_one_file(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
     homeostat("sim", "run", scenario, "--store", "log.sqlite")
     told = homeostat("report", "--store", "log.sqlite", "--out", "out/report.html", "--json").json

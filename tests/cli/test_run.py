@@ -92,6 +92,7 @@ def test_an_option_that_is_wrong(
     assert not (app.parent / ".homeostat").exists()
 
 
+@pytest.mark.slow
 def test_a_port_that_answers_but_is_no_master(homeostat: Homeostat, app: Path) -> None:
     """Such as that of the master's own page."""
     with HTTPServer(("127.0.0.1", 0), Quiet) as server:
@@ -147,6 +148,7 @@ def test_a_file_that_is_not_there(homeostat: Homeostat, tmp_path: Path) -> None:
     assert nothing_started(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_pipeline_that_is_not_there(homeostat: Homeostat, app: Path) -> None:
     refused(homeostat("run", f"{app}:word"), "the file has no pipeline 'word' (did you mean 'words'?)")
     assert nothing_started(app.parent)

@@ -16,6 +16,7 @@ import pytest
 Homeostat = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_serve_tells_its_address_answers_there_and_stops(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     command = [sys.executable, "-m", "homeostat.cli.main", "serve", "--store", "later.sqlite", "--port", "0"]

@@ -68,6 +68,7 @@ def test_the_same_seed_is_the_same_run_and_another_is_not(homeostat: Homeostat, 
     assert first.json | {"seed": 8} != other
 
 
+@pytest.mark.slow
 def test_a_run_in_words_shows_the_path_and_the_summary(homeostat: Homeostat, scenario: Path) -> None:
     ran = homeostat("sim", "run", scenario)
     assert ran.code == 0
@@ -82,6 +83,7 @@ def test_a_run_in_words_shows_the_path_and_the_summary(homeostat: Homeostat, sce
     assert ran.err == ""
 
 
+@pytest.mark.slow
 def test_a_run_that_only_advises_tells_its_advice(homeostat: Homeostat, scenario: Path) -> None:
     ran = homeostat("sim", "run", scenario, "--mode", "advise")
     told = [line for line in ran.out.splitlines() if "advice: would scale-up" in line]
@@ -126,6 +128,7 @@ def test_compare_has_a_line_for_each_policy(homeostat: Homeostat, scenario: Path
     assert len({result["oracle_instance_seconds"] for result in compared}) == 1
 
 
+@pytest.mark.slow
 def test_compare_without_policies_runs_all_that_act(homeostat: Homeostat, scenario: Path) -> None:
     scenario.write_text(scenario.read_text().replace("20 min", "8 min"))
     compared = homeostat("sim", "compare", scenario, "--json").json
@@ -145,6 +148,7 @@ def test_the_scenario_is_printed_and_the_rest_said(homeostat: Homeostat) -> None
     assert "Fitted to 10 batches" in ran.err
 
 
+@pytest.mark.slow
 def test_a_written_scenario_runs(homeostat: Homeostat, tmp_path: Path) -> None:
     ran = homeostat("sim", "fit", RECORDED, "--out", "fitted.toml")
     assert (ran.code, ran.out) == (0, "")
@@ -152,6 +156,7 @@ def test_a_written_scenario_runs(homeostat: Homeostat, tmp_path: Path) -> None:
     assert homeostat("sim", "run", tmp_path / "fitted.toml", "--mode", "observe").code in (0, 3)
 
 
+@pytest.mark.slow
 def test_json_has_the_promised_keys(homeostat: Homeostat) -> None:
     fitted = homeostat("sim", "fit", RECORDED, "--json").json
     assert list(fitted) == [
@@ -168,6 +173,7 @@ def test_json_has_the_promised_keys(homeostat: Homeostat) -> None:
     assert fitted["microbatch"]["rows_per_trigger"] is None
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line(homeostat: Homeostat, tmp_path: Path) -> None:
     for arguments in (["missing"], [tmp_path], [RECORDED, "--out", "nowhere/fitted.toml"]):
         ran = homeostat("sim", "fit", *arguments)

@@ -17,6 +17,7 @@ def test_the_examples_in_the_docstrings_hold() -> None:
     assert (results.attempted > 0, results.failed) == (True, 0)
 
 
+@pytest.mark.slow
 def test_repeated_advice_is_printed_once_with_its_count(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loaded = load_scenario(str(scenario))
     result = simulate(loaded, policy_for(loaded), mode="advise")

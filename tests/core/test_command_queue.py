@@ -103,6 +103,7 @@ operations = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(operations)
 def test_whatever_happens_each_command_begins_at_most_once_and_keeps_its_answer(
     operations: list[tuple[Any, ...]],

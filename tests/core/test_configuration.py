@@ -30,6 +30,7 @@ configurations = st.builds(Configuration, values, workers)
 patches = st.builds(Patch, values, workers)
 
 
+@pytest.mark.slow
 @given(configurations, patches)
 def test_a_patch_applied_twice_is_a_patch_applied_once(before: Configuration, patch: Patch) -> None:
     after = before.patched(patch)

@@ -82,6 +82,7 @@ def test_garbage_alone_neither_stops_the_loop_nor_shrinks_anything(
         assert view.capabilities.cost(action.desired) >= view.capabilities.cost(view.configuration)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHRINKING)
 @pytest.mark.parametrize("sample", ["idle", "idle batches"])
 def test_a_loop_that_sees_everything_gives_back_what_is_idle(name: str, sample: str) -> None:
@@ -97,6 +98,7 @@ REQUIRED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHRINKING)
 @pytest.mark.parametrize("sample", REQUIRED)
 @settings(max_examples=10)

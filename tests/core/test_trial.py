@@ -142,6 +142,7 @@ def test_batches_that_drain_a_backlog_do_not_keep_the_others_from_being_compared
     assert verdict(trial(before, after, micro_batch=True)) == "helped"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", [0.0, 0.7])
 def test_noise_alone_is_hardly_ever_a_success_or_harm(phi: float) -> None:
     """Noise of 15 %, correlated or not; nothing was changed half-way through any of 20 stretches."""

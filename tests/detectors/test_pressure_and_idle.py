@@ -123,11 +123,13 @@ def test_noise_alone_is_hardly_ever_pressure() -> None:
     assert alarms_in_calm().count(PRESSURE) <= 2
 
 
+@pytest.mark.slow
 def test_noise_alone_is_never_idleness() -> None:
     """One of the two instances would not do."""
     assert alarms_in_calm().count(IDLE) == 0
 
 
+@pytest.mark.slow
 def test_an_overload_is_found_in_spite_of_the_noise() -> None:
     """The same noise and the same settings; 120 calm observations, then 1.2 times what can be taken."""
     found = 0

@@ -314,6 +314,7 @@ def taken(result: RunResult) -> list[tuple[str, str, bool]]:
     return [(each.action, each.because, each.needless) for each in result.trajectory]
 
 
+@pytest.mark.slow
 def test_an_uneven_source_is_dealt_anew_as_long_as_it_is_uneven() -> None:
     fault = FaultSpec("hot-key", at_s=300.0, until_s=1500.0, component="lines", share=0.5)
     result = simulated(source(600.0, keyed=True), count(2000.0), fault)

@@ -28,6 +28,7 @@ from homeostat.testing import check_diagnoser, check_policy, instances, observat
 SYMPTOMS = [Symptom(kind, "", 0.5, Measured({"operator": "stateStoreSave"})) for kind in sorted(STATE_SYMPTOMS)]
 
 
+@pytest.mark.slow
 def test_it_keeps_its_contract() -> None:
     check_diagnoser(StateDiagnoser(), SYMPTOMS)
     check_policy(registry.build("provisioning"))

@@ -255,6 +255,7 @@ def test_keys_that_fall_together_are_not_spread_where_they_could_be() -> None:
     assert result.as_json()["converged"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faults", [(), (FaultSpec("hot-key", at_s=300.0, component="count", share=0.3),)])
 def test_nothing_else_is_taken_for_an_imbalanced_hash(faults: tuple[FaultSpec, ...]) -> None:
     _, store = simulated(*faults)

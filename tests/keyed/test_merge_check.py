@@ -166,6 +166,7 @@ def test_functions_that_do_not_understand_the_samples_are_told_what_to_do() -> N
     assert refused.value.line.endswith("(pass rows that the functions can process: samples=[…])")
 
 
+@pytest.mark.slow
 @given(rows=st.lists(st.integers(-50, 50), min_size=1, max_size=30), seed=st.integers(0, 1000))
 def test_what_is_accepted_gives_the_same_result_in_whatever_parts(rows: list[int], seed: int) -> None:
     merging = Merging((0, 0, -99), _summed, _merged, lambda part: (part[0], part[1] / part[0], part[2]))

@@ -187,6 +187,7 @@ COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s")
 FLOWS = ("rows", "arrival_per_s", "pending_rows")
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     tasks=st.sets(

@@ -208,6 +208,7 @@ def test_killed_at_any_moment_around_an_action_it_is_in_effect_exactly_once(
     assert len(set(decided)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "trouble"), [("dataflow", "overload"), ("microbatch", "slow")])
 def test_killed_again_while_finding_out_it_is_still_in_effect_exactly_once(
     engine: str, trouble: str, tmp_path: Path
@@ -259,6 +260,7 @@ def test_a_replacement_that_is_replayed_when_its_target_is_gone_does_nothing(eng
     assert world.fresh_workers() == 1, "not replaced a second time"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "trouble"), CASES)
 def test_the_next_manager_goes_on_regulating(engine: str, trouble: str, tmp_path: Path) -> None:
     """Killed before it decided anything, the application is mended all the same."""

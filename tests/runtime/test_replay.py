@@ -144,6 +144,7 @@ def test_how_the_events_of_a_moment_are_cut_into_steps_changes_nothing(
     assert orders(replayed(policy, cut)[0]) == orders(replayed(policy, steps)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_thinking_when_nothing_happened_changes_nothing(policy: str, engine: str) -> None:
@@ -156,6 +157,7 @@ def test_thinking_when_nothing_happened_changes_nothing(policy: str, engine: str
     assert [order[1:] for order in orders(replayed(policy, often)[0])] == [order[1:] for order in told]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_same_seed_gives_the_same_run_to_the_bit(engine: str) -> None:
     first, second = (simulate(scenario(engine), registry.build("provisioning")) for _ in range(2))

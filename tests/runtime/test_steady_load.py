@@ -80,6 +80,7 @@ def test_many_constant_loads_are_sized_once_and_then_left_alone(engine: str, dat
     comes_to_rest(data.draw(applications(engine)))
 
 
+@pytest.mark.slow
 def test_the_papers_flavour_goes_back_and_forth_where_the_default_does_not() -> None:
     """It takes away until that hurts and gives back, again and again, until more of it failed than succeeded."""
     stages = (

@@ -120,6 +120,7 @@ def test_a_driver_that_is_killed_is_started_again_up_or_not(stage: Stage) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_one_killed_before_it_was_ever_up_is_started_again(stage: Stage) -> None:
     assert stage.supervisor("killed", "up 0").run() == 0
 
@@ -131,6 +132,7 @@ def test_one_that_dies_too_often_is_given_up(stage: Stage) -> None:
     assert len(stage.lives) == supervisor.MOST_RESTARTS + 1
 
 
+@pytest.mark.slow
 def test_the_time_given_to_the_run_goes_on_while_drivers_die(stage: Stage) -> None:
     """The stand-in says that it has been up for four seconds already."""
     stage.supervisor("up killed", "up killed", "up 0", for_s=6.0).run()
@@ -140,6 +142,7 @@ def test_the_time_given_to_the_run_goes_on_while_drivers_die(stage: Stage) -> No
     assert third == 0.0
 
 
+@pytest.mark.slow
 def test_all_that_a_driver_started_is_gone_before_the_next_one_starts(stage: Stage) -> None:
     running = stage.supervisor("deaf up killed", "up waits")
     seen: list[bool] = []

@@ -128,6 +128,7 @@ def test_a_disturbed_one_is_given_up_and_made_again_when_it_is_quiet() -> None:
     assert tried.told == ["others had 30% of the machine for half a minute: once more"]
 
 
+@pytest.mark.slow
 def test_a_burst_counts_during_a_try_that_asks_for_nothing() -> None:
     machine, looked = Machine(), Event()
 

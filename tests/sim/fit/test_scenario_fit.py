@@ -120,6 +120,7 @@ def test_a_simulated_run_gives_its_costs_back(fitted: Scenario) -> None:
     assert (count.keyed, count.keys, count.stateful) == (True, 500, True)
 
 
+@pytest.mark.slow
 def test_rows_that_tasks_merge_before_they_send_them_are_found_again() -> None:
     merging = replace(COMPONENTS[0], selectivity=2.0, combining=0.6)
     scan, _ = fit(recorded(replace(KNOWN, components=(merging, COMPONENTS[1])))).scenario.components
@@ -127,6 +128,7 @@ def test_rows_that_tasks_merge_before_they_send_them_are_found_again() -> None:
     assert scan.selectivity == pytest.approx(2.0, rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_simulated_run_gives_its_engine_back(fitted: Scenario) -> None:
     engine = fitted.engine
     assert isinstance(engine, MicrobatchSpec)

@@ -279,6 +279,7 @@ def test_the_last_tasks_of_a_stage_have_the_cores_to_themselves() -> None:
     assert busy_executors(0, 3, slots=1).tolist() == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run_to_the_bit() -> None:
     whole = run(NOISY, 600.0, seed=5)
     engine = Microbatch(NOISY, seed=5)
