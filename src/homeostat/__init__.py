@@ -8,7 +8,7 @@ from homeostat._version import __version__
 
 if TYPE_CHECKING:
     from homeostat.keyed.operator import keyed
-    from homeostat.keyed.program import State
+    from homeostat.keyed.state import State
     from homeostat.keyed.synopses import Distinct, HeavyHitters, Quantiles
     from homeostat.keyed.variables import Count, Counts, List, Map, Value
     from homeostat.objectives import Cost, Lag, Latency, ModelError, Provisioning, Throughput
@@ -43,7 +43,7 @@ _HOMES = {
     "keyed": "homeostat.keyed.operator",
     "pipeline": "homeostat.spark.pipeline",
     "attach": "homeostat.runtime.attach",
-    "State": "homeostat.keyed.program",
+    "State": "homeostat.keyed.state",
     **dict.fromkeys(("Count", "Counts", "List", "Map", "Value"), "homeostat.keyed.variables"),
     **dict.fromkeys(("Distinct", "HeavyHitters", "Quantiles"), "homeostat.keyed.synopses"),
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import homeostat.lab.source_registration  # noqa: F401 - makes the experiment source known
 from homeostat.spark.act.deadline import Deadline
 from homeostat.spark.act.executors import Executors, at_once
 from homeostat.spark.cluster.embedded import EmbeddedCluster

@@ -32,6 +32,8 @@ FAILURE = "failure"
 ENGINE = "engine"
 BATCH = "batch"
 
+# Where a query finds in a stored receipt whether the action took effect.
+APPLIED_PATH = "$.applied"
 _Content = TypeVar("_Content", bound="Content")
 Figures = Mapping[str, JSON]
 Values = Mapping[str, int | float]

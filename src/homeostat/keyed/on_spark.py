@@ -18,7 +18,7 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from homeostat.core.errors import ConfigError
 from homeostat.keyed.column_types import column_names
-from homeostat.keyed.program import EVENT, Runtime, State, time_mode
+from homeostat.keyed.program import EVENT, Runtime, StateProgram, time_mode
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -33,13 +33,13 @@ def require_rocksdb(session: SparkSession, where: str) -> None:
         )
 
 
-def over(state: State, grouped: GroupedData) -> DataFrame:
+def over(state: StateProgram, grouped: GroupedData) -> DataFrame:
     require_rocksdb(grouped.session, type(state).__name__)
     return grouped.transformWithState(Processor(state), state.emits, "Append", time_mode(type(state)))
 
 
 class Processor(StatefulProcessor):
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: StateProgram) -> None:
         self._state = state
         self._row = Row(*column_names(state.emits))
 

@@ -1,4 +1,4 @@
-"""`hs.State`: variables, handlers and timers in one class, and the runtime that calls it for each key."""
+"""What a `hs.State` is: variables, handlers and timers in one class, and the runtime that calls it for each key."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from homeostat.keyed.variables import Kind
 from homeostat.strict.units import UnitError, parse_duration
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.group import GroupedData
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 PROCESSING, EVENT = "processing", "event"
+# The method of `hs.State` that runs it on Spark: no variable may have its name.
+RUN_ON_SPARK = "over"
 Emitted = Iterable[tuple[Any, ...]] | None
 
 
-class State:
+class StateProgram:
     """The state of each key, and what to do when rows arrive or a timer fires.
 
     A subclass declares its variables, declares its output columns in `emits` ("user STRING, clicks BIGINT"), and yields
@@ -39,12 +39,6 @@ class State:
     def on_timer(self, key: Any, at_ms: int) -> Emitted:
         """Handle a timer of this key that was set for `at_ms`."""
         raise NotImplementedError
-
-    def over(self, grouped: GroupedData) -> DataFrame:
-        """Run the state on Spark: `Sessions().over(clicks.groupBy("user"))`."""
-        from homeostat.keyed import on_spark
-
-        return on_spark.over(self, grouped)
 
     @property
     def now_ms(self) -> int:
@@ -87,9 +81,9 @@ class State:
 
 
 class Runtime:
-    """Runs a State on a handle: Spark's, or one in memory."""
+    """Runs a StateProgram on a handle: Spark's, or one in memory."""
 
-    def __init__(self, state: State, handle: StatefulProcessorHandle) -> None:
+    def __init__(self, state: StateProgram, handle: StatefulProcessorHandle) -> None:
         self._state, self.handle = state, handle
         self.columns = column_names(state.emits)
         self.cells = {kind.name: kind.open(handle) for kind in kinds_of(type(state))}
@@ -113,7 +107,7 @@ class Runtime:
 
     def wake(self, after: str, since: datetime | int | None) -> None:
         name = type(self._state).__name__
-        if type(self._state).on_timer is State.on_timer:
+        if type(self._state).on_timer is StateProgram.on_timer:
             raise HomeostatError(f"{name} sets a timer, but has no on_timer", fix="define on_timer(self, key, at_ms)")
         if since is None and self._state.time == EVENT:
             raise HomeostatError(
@@ -150,17 +144,17 @@ class Runtime:
         return row
 
 
-def kinds_of(cls: type[State]) -> list[Kind]:
+def kinds_of(cls: type[StateProgram]) -> list[Kind]:
     """Return the variables of a class and its base classes, each name once."""
     attributes = {name: each for base in reversed(cls.__mro__) for name, each in vars(base).items()}
     return [each for each in attributes.values() if isinstance(each, Kind)]
 
 
-def time_mode(cls: type[State]) -> str:
+def time_mode(cls: type[StateProgram]) -> str:
     """Return Spark's time mode for a class. With processing time a query runs even without rows, so only if needed."""
     if cls.time == EVENT:
         return "EventTime"
-    needs_clock = cls.time == PROCESSING or cls.on_timer is not State.on_timer
+    needs_clock = cls.time == PROCESSING or cls.on_timer is not StateProgram.on_timer
     return "ProcessingTime" if needs_clock or any(kind.ttl_ms for kind in kinds_of(cls)) else "None"
 
 
@@ -168,12 +162,12 @@ def _plain(key: tuple[Any, ...]) -> Any:
     return key[0] if len(key) == 1 else tuple(key)
 
 
-def _check(cls: type[State]) -> None:
+def _check(cls: type[StateProgram]) -> None:
     kinds, name = kinds_of(cls), cls.__name__
     if cls.time not in (None, PROCESSING, EVENT):
         raise ConfigError(f"time cannot be {cls.time!r}", where=f"{name}.time", fix=f"use {PROCESSING!r} or {EVENT!r}")
     for kind in kinds:
-        if hasattr(State, kind.name) or kind.name.startswith("_"):
+        if hasattr(StateProgram, kind.name) or kind.name == RUN_ON_SPARK or kind.name.startswith("_"):
             raise ConfigError(
                 "this name is reserved", where=f"{name}.{kind.name}", fix="choose another name for the variable"
             )
@@ -185,7 +179,7 @@ def _check(cls: type[State]) -> None:
             )
     if cls.emits:
         column_names(cls.emits)
-    elif cls.on_rows is not State.on_rows:
+    elif cls.on_rows is not StateProgram.on_rows:
         raise ConfigError(
             "emits declares no output columns", where=name, fix='add emits = "user STRING, clicks BIGINT"'
         )

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from homeostat.core.errors import ConfigError
 from homeostat.keyed.memory_handle import Key, Memory, MemoryHandle
-from homeostat.keyed.program import EVENT, Runtime, State, time_mode
+from homeostat.keyed.program import EVENT, Runtime, StateProgram, time_mode
 from homeostat.keyed.variables import milliseconds
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=StateProgram)
 Emitted = list[tuple[Any, ...]]
 
 
@@ -125,7 +125,7 @@ class Row(tuple[Any, ...]):
         return dict(zip(self._names, self, strict=True))
 
 
-def _runtime(state: State, handle: MemoryHandle) -> Runtime:
+def _runtime(state: StateProgram, handle: MemoryHandle) -> Runtime:
     return Runtime(state, cast("StatefulProcessorHandle", handle))
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from homeostat.lab.source_control import Feed, add_load_step, latest_row, write_control
-from homeostat.lab.source_registration import FORMAT
+from homeostat.lab.source_control import FORMAT, Feed, add_load_step, latest_row, write_control
 from homeostat.spark.python_workers import spare_the_collector
 
 if TYPE_CHECKING:

@@ -18,6 +18,9 @@ from homeostat.lab.load_profile import Load, Profile, checked_load
 
 _WHERE = "homeostat source"
 
+# The name of the source in `read_stream`.
+FORMAT = "homeostat"
+
 
 @dataclass(frozen=True, slots=True)
 class Control:

@@ -1,4 +1,4 @@
-"""Tells Homeostat how to handle the experiment source. Import this module, or `lab.source`, before you read from it.
+"""Tells Homeostat how to handle the experiment source. Import this module before you read from it.
 
 It does not import PySpark, so that commands that only prepare an experiment start quickly.
 """
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from homeostat.core.observation import NAN
 from homeostat.lab import source_control
+from homeostat.lab.source_control import FORMAT
 from homeostat.spark.sense.source_formats import SourceFormat, SourceOptions, SourcePosition, register
 from homeostat.spark.sense.source_offsets import is_number
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = "homeostat"
+__all__ = ["FORMAT", "ControlFileBound", "arrived_rows"]
 
 
 class ControlFileBound:

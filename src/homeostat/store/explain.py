@@ -1,4 +1,4 @@
-"""The log in words: one record's whole chain, from what was measured to what came of it."""
+"""The story of a record: what was observed, diagnosed, proposed and done around it, and what came of it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ from homeostat.core.records import (
     DIAGNOSIS,
     OUTCOME,
     PROPOSAL,
-    RECEIPT,
     REJECTION,
     SYMPTOM,
+    ChangeContent,
+    OutcomeContent,
+    ReceiptContent,
     Record,
+    with_content,
 )
 from homeostat.core.wording import SEPARATOR, moment, one_line
-from homeostat.store.phrases import evidence, headline, judgement, prediction, reason, receipt, rest, steps
+from homeostat.store.details import details, headline, prediction, reason, receipt_line
 from homeostat.store.protocol import Store
 
-_LONGEST_SECTION = 20
-_IDS_COMPARED = 5_000
+# Entries of a section; a symptom that lasts for days would fill the screen otherwise.
+LONGEST_SECTION = 20
+# Newest ids that a misspelt one is compared with.
+IDS_COMPARED = 5_000
 _FATES = (REJECTION, ADVICE, ALERT, ACTION)
-_FATE_WORDS = {REJECTION: "rejected", ADVICE: "advised", ALERT: "a person was told"}
+_FATE_WORDS = {REJECTION: "rejected", ADVICE: "advised", ALERT: "told to a person"}
 
 
 class LogLine(NamedTuple):
@@ -47,29 +52,29 @@ def log_lines(records: Iterable[Record]) -> list[LogLine]:
             one_line(record.id),
             one_line(record.kind),
             one_line(record.component),
-            one_line(record.text) or headline(record),
+            headline(record),
         )
         for record in records
     ]
 
 
 def explain(store: Store, run: str, id: str) -> str:
-    """What was seen, taken for, proposed, done and predicted around this record, and what came of it."""
+    """The story of this record, as sections of text."""
     focus = store.get(run, id)
     if focus is None:
         raise _unknown(store, run, id)
     story = _gather(store, run, focus)
     sections = (
-        ("What was seen", _entries(story.of(SYMPTOM), evidence)),
-        ("What it was taken for", _taken_for(story)),
+        ("What was observed", _entries(story.of(SYMPTOM), details)),
+        ("What was diagnosed", _diagnosed(story)),
         ("What was proposed", _proposed(story)),
         ("What was done", _done(story)),
         ("What was predicted", _predicted(story)),
         ("What came of it", _came_of_it(story)),
-        ("What else belongs to it", _else(story)),
+        ("Related records", _related(story)),
     )
     title = SEPARATOR.join(filter(None, (focus.id, focus.kind, focus.component, moment(focus.at_s))))
-    blocks = [[one_line(title), one_line(focus.text) or headline(focus)]]
+    blocks = [[one_line(title), headline(focus)]]
     blocks += [[heading, *lines] for heading, lines in sections if lines]
     return "\n\n".join("\n".join(filter(None, block)) for block in blocks)
 
@@ -95,105 +100,107 @@ class _Story:
     def fates(self, proposal: Record) -> list[Record]:
         return [r for r in (*self.chain, *self.beside) if r.kind in _FATES and proposal.id in r.because]
 
-    def answers(self, action: Record, kind: str) -> list[Record]:
-        return [record for record in self.of(kind) if record.body.get("action") == action.id]
+    def receipts(self, action: Record) -> list[tuple[Record, ReceiptContent]]:
+        return [pair for pair in with_content(self.chain, ReceiptContent) if pair[1].action == action.id]
+
+    def is_judged(self, action: Record) -> bool:
+        return any(outcome.action == action.id for _, outcome in with_content(self.chain, OutcomeContent))
 
 
 def _gather(store: Store, run: str, focus: Record) -> _Story:
     chain = store.chain(run, focus.id)
-    known = {record.id for record in chain}
+    chain_ids = {record.id for record in chain}
     diagnosed_s = {record.at_s for record in chain if record.kind == DIAGNOSIS}
     around: dict[str, Record] = {}
     for root in chain:
         if root.kind == SYMPTOM or (root.kind == DIAGNOSIS and not root.because):
-            around |= {r.id: r for r in store.chain(run, root.id) if r.id not in known}
-    # A symptom that lasts is diagnosed again and again: only what was thought at the same moment competed.
+            around |= {r.id: r for r in store.chain(run, root.id) if r.id not in chain_ids}
+    # A symptom that lasts is diagnosed again and again: only diagnoses of the same moment competed.
     beside = {r.id: r for r in around.values() if r.kind == DIAGNOSIS and r.at_s in diagnosed_s}
     for kinds in ((PROPOSAL,), _FATES):
-        parents = known | beside.keys()
+        parents = chain_ids | beside.keys()
         beside |= {r.id: r for r in around.values() if r.kind in kinds and parents & set(r.because)}
     return _Story(focus, tuple(chain), tuple(beside.values()))
 
 
-def _taken_for(story: _Story) -> list[str]:
+def _diagnosed(story: _Story) -> list[str]:
     diagnoses = story.of(DIAGNOSIS)
     if not diagnoses:
         return ["  nothing so far"] if story.focus.kind == SYMPTOM else []
-    lines = _entries(diagnoses, evidence)
-    alternatives = _entries(story.others(DIAGNOSIS), evidence)
-    return [*lines, "  rather than", *alternatives] if alternatives else lines
+    lines = _entries(diagnoses, details)
+    alternatives = _entries(story.others(DIAGNOSIS), details)
+    return [*lines, "  also considered", *alternatives] if alternatives else lines
 
 
 def _proposed(story: _Story) -> list[str]:
-    def details(proposal: Record) -> list[str]:
-        return [*rest(proposal), *_fate_lines(story, proposal)]
+    def with_fate(proposal: Record) -> list[str]:
+        return [*details(proposal), *_fate_lines(story, proposal)]
 
     if not story.proposals and story.focus.kind == DIAGNOSIS:
         return ["  nothing so far"]
-    return _entries(story.proposals, details)
+    return _entries(story.proposals, with_fate)
 
 
 def _fate_lines(story: _Story, proposal: Record) -> list[str]:
     fates = [
-        f"taken as {one_line(record.id)}"
+        f"carried out as {one_line(record.id)}"
         if record.kind == ACTION
         else f"{_FATE_WORDS[record.kind]} ({one_line(record.id)}): {reason(record)}"
         for record in story.fates(proposal)
     ]
-    return fates or ["not taken so far"]
+    return fates or ["not carried out so far"]
 
 
 def _done(story: _Story) -> list[str]:
-    def details(action: Record) -> list[str]:
-        receipts = [line for each in story.answers(action, RECEIPT) for line in receipt(each, action)]
-        return [*steps(action), *rest(action), *(receipts or ["no receipt so far: its effect is not known"])]
+    def with_receipt(action: Record) -> list[str]:
+        receipts = [receipt_line(record, receipt, action) for record, receipt in story.receipts(action)]
+        return [*details(action), *(receipts or ["no receipt so far: its effect is not known"])]
 
-    return _entries(story.of(ACTION), details)
+    return _entries(story.of(ACTION), with_receipt)
 
 
 def _predicted(story: _Story) -> list[str]:
     """Each action's prediction, and that of each proposal that did not become one."""
-    actions = story.of(ACTION)
-    taken = {parent for action in actions if prediction(action) for parent in action.because}
-    makers = actions + [proposal for proposal in story.proposals if proposal.id not in taken]
-    told = [f"  {one_line(maker.id)}  {prediction(maker)}" for maker in makers if prediction(maker)]
-    return told[:_LONGEST_SECTION] + _more(len(told))
+    actions = list(with_content(story.of(ACTION), ChangeContent))
+    carried_out = {parent for record, action in actions if prediction(action) for parent in record.because}
+    proposals = [pair for pair in with_content(story.proposals, ChangeContent) if pair[0].id not in carried_out]
+    lines = [f"  {one_line(r.id)}  {text}" for r, change in actions + proposals if (text := prediction(change))]
+    return lines[:LONGEST_SECTION] + _more(len(lines))
 
 
 def _came_of_it(story: _Story) -> list[str]:
-    lines = _entries(story.of(OUTCOME), judgement)
-    waiting = [one_line(action.id) for action in story.of(ACTION) if not story.answers(action, OUTCOME)]
+    lines = _entries(story.of(OUTCOME), details)
+    waiting = [one_line(action.id) for action in story.of(ACTION) if not story.is_judged(action)]
     if waiting:
-        lines += [f"  not judged so far: {', '.join(waiting[:_LONGEST_SECTION])}", *_more(len(waiting))]
+        lines += [f"  not judged so far: {', '.join(waiting[:LONGEST_SECTION])}", *_more(len(waiting))]
     return lines
 
 
-def _else(story: _Story) -> list[str]:
-    told = {record.id for proposal in story.proposals for record in story.fates(proposal)}
-    told |= {record.id for action in story.of(ACTION) for record in story.answers(action, RECEIPT)}
+def _related(story: _Story) -> list[str]:
+    shown = {record.id for proposal in story.proposals for record in story.fates(proposal)}
+    shown |= {record.id for action in story.of(ACTION) for record, _ in story.receipts(action)}
     in_sections = (SYMPTOM, DIAGNOSIS, PROPOSAL, ACTION, OUTCOME)
-    return _entries([r for r in story.chain if r.kind not in in_sections and r.id not in told], rest)
+    return _entries([r for r in story.chain if r.kind not in in_sections and r.id not in shown], details)
 
 
-def _entries(records: Sequence[Record], details: Callable[[Record], list[str]]) -> list[str]:
+def _entries(records: Sequence[Record], lines_of: Callable[[Record], list[str]]) -> list[str]:
     lines = []
-    for record in records[:_LONGEST_SECTION]:
-        shown, text = headline(record), one_line(record.text)
-        where = f"{one_line(record.component)}: " if record.component else ""
-        lines.append(f"  {one_line(record.id)}  {moment(record.at_s)}  {where}{shown}")
-        lines += [f"      {line}" for line in (text, *details(record)) if line and line != shown]
+    for record in records[:LONGEST_SECTION]:
+        sentence = headline(record)
+        lines.append(f"  {one_line(record.id)}  {moment(record.at_s)}  {sentence}")
+        lines += [f"      {line}" for line in lines_of(record) if line and line != sentence]
     return lines + _more(len(records))
 
 
 def _more(count: int) -> list[str]:
-    return [f"  … and {count - _LONGEST_SECTION} more"] if count > _LONGEST_SECTION else []
+    return [f"  … and {count - LONGEST_SECTION} more"] if count > LONGEST_SECTION else []
 
 
 def _unknown(store: Store, run: str, id: str) -> HomeostatError:
-    newest = [record.id for record in store.records(run, limit=_IDS_COMPARED, newest_first=True)]
+    newest = [record.id for record in store.records(run, limit=IDS_COMPARED, newest_first=True)]
     if not newest:
         names = ", ".join(info.name for info in store.runs())
-        return HomeostatError(f"the log has no run {run!r}", fix=f"runs: {names}" if names else "it is empty")
+        return HomeostatError(f"the log has no run {run!r}", fix=f"runs: {names}" if names else "the log is empty")
     near = get_close_matches(id, newest, n=3, cutoff=0.5)
     fix = f"nearest: {', '.join(near)}" if near else f"the newest is {newest[0]}"
     return HomeostatError(f"run {run!r} has no record {id!r}", fix=fix)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import NamedTuple
 
 from homeostat.core.record_json import JSON
-from homeostat.core.records import ACTION, OUTCOME, RECEIPT, Record
+from homeostat.core.records import ACTION, OUTCOME, RECEIPT, OutcomeContent, ReceiptContent, Record, with_content
 from homeostat.store.codec import dumped, load, load_body, written
 from homeostat.store.protocol import BEGINNING_S, Placed, RunInfo
 
@@ -95,13 +95,13 @@ class MemoryStore:
         return [entry.record for entry in entries]
 
     def open_intents(self, run: str) -> list[Record]:
-        received = _answered(self.records(run, kinds=(RECEIPT,)))
+        received = {receipt.action for _, receipt in with_content(self.records(run, kinds=(RECEIPT,)), ReceiptContent)}
         return [action for action in self.records(run, kinds=(ACTION,)) if action.id not in received]
 
     def unjudged(self, run: str) -> list[Record]:
-        receipts = self.records(run, kinds=(RECEIPT,))
-        applied = _answered(receipt for receipt in receipts if receipt.body.get("applied") is True)
-        judged = _answered(self.records(run, kinds=(OUTCOME,)))
+        receipts = with_content(self.records(run, kinds=(RECEIPT,)), ReceiptContent)
+        applied = {receipt.action for _, receipt in receipts if receipt.applied}
+        judged = {outcome.action for _, outcome in with_content(self.records(run, kinds=(OUTCOME,)), OutcomeContent)}
         actions = self.records(run, kinds=(ACTION,))
         return [action for action in actions if action.id in applied and action.id not in judged]
 
@@ -142,12 +142,6 @@ def _reached(start: str, links: Callable[[str], Sequence[str]]) -> set[str]:
                 seen.add(linked)
                 open_ids.append(linked)
     return seen
-
-
-def _answered(records: Iterable[Record]) -> set[str]:
-    """The actions that these records speak of."""
-    named = (record.body.get("action") for record in records)
-    return {action for action in named if isinstance(action, str)}
 
 
 def _info(name: str, kept: _Run) -> RunInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeostat.core.records import ACTION, OUTCOME, RECEIPT
+from homeostat.core.records import ACTION, APPLIED_PATH, OUTCOME, RECEIPT
 
 APPLICATION_ID = 0x486F6D65  # "Home", so that another program's database is not taken for a log
 SCHEMA_VERSION = 1
@@ -86,7 +86,7 @@ ORDER BY at_s, number
 """
 UNJUDGED = f"""
 {_ACTIONS}
-AND EXISTS ({_ANSWER} AND answer.kind = '{RECEIPT}' AND json_type(answer.body, '$.applied') = 'true')
+AND EXISTS ({_ANSWER} AND answer.kind = '{RECEIPT}' AND json_type(answer.body, '{APPLIED_PATH}') = 'true')
 AND NOT EXISTS ({_ANSWER} AND answer.kind = '{OUTCOME}')
 ORDER BY at_s, number
 """

@@ -11,7 +11,7 @@ from typing import Any
 
 from homeostat.core.errors import NoLogError, StoreError
 from homeostat.core.record_json import JSON
-from homeostat.core.records import ACTION, OUTCOME, RECEIPT, Record
+from homeostat.core.records import ACTION, OUTCOME, RECEIPT, OutcomeContent, ReceiptContent, Record, content_of
 from homeostat.store.codec import dump, dumped, load, load_body, mended, written
 from homeostat.store.protocol import BEGINNING_S, Placed, RunInfo
 from homeostat.store.sql import (
@@ -215,10 +215,10 @@ class SqliteStore:
 
     def _insert(self, run: int, head: Record, body: str) -> bool:
         """Add a record, unless the run has its id already."""
-        action = load_body(body).get("action") if head.kind in (RECEIPT, OUTCOME) else None
-        named = action if isinstance(action, str) else None
+        answer = content_of(head.kind, load_body(body)) if head.kind in (RECEIPT, OUTCOME) else None
+        action = answer.action if isinstance(answer, ReceiptContent | OutcomeContent) else None
         because = dump(head.because)
-        row = (run, head.id, head.kind, head.at_s, head.component, head.text, because, body, named)
+        row = (run, head.id, head.kind, head.at_s, head.component, head.text, because, body, action or None)
         added = self._connection.execute(
             "INSERT INTO records (run, id, kind, at_s, component, text, because, body, action) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, id) DO NOTHING",

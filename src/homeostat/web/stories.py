@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from homeostat.core.records import (
@@ -21,6 +21,7 @@ from homeostat.core.records import (
     SYMPTOM,
     ActionContent,
     AdviceContent,
+    ChangeContent,
     DiagnosisContent,
     OutcomeContent,
     ProposalContent,
@@ -28,7 +29,7 @@ from homeostat.core.records import (
     SymptomContent,
 )
 from homeostat.core.wording import moment, settings
-from homeostat.store import phrases
+from homeostat.store import details
 from homeostat.store.protocol import Store
 from homeostat.web.texts import as_sentence, clipped
 
@@ -135,7 +136,7 @@ def _columns(record: Record) -> tuple[str, str, str, float, str, str, str]:
         record.at_s,
         moment(record.at_s),
         clipped(record.component),
-        clipped(record.text) or clipped(phrases.headline(record)),
+        clipped(record.text) or clipped(details.headline(record)),
     )
 
 
@@ -181,22 +182,16 @@ def _is_ending(record: Record) -> bool:
 
 
 def _step(record: Record) -> StoryStep:
-    details = tuple(clipped(each, LONGEST_DETAIL) for each in _details(record) if each)
-    return StoryStep(*_columns(record), details, _probability(record))
-
-
-_DETAILS: dict[str, Callable[[Record], list[str]]] = {
-    SYMPTOM: phrases.evidence,
-    DIAGNOSIS: phrases.evidence,
-    OUTCOME: phrases.judgement,
-    REJECTION: lambda record: [phrases.reason(record)],
-}
+    lines = tuple(clipped(each, LONGEST_DETAIL) for each in _details(record) if each)
+    return StoryStep(*_columns(record), lines, _probability(record))
 
 
 def _details(record: Record) -> list[str]:
-    if record.kind in (ACTION, PROPOSAL, ADVICE):
-        return [phrases.prediction(record), *phrases.steps(record), *phrases.rest(record)]
-    return _DETAILS.get(record.kind, phrases.rest)(record)
+    """An action's prediction stands first: the outcome is judged against it."""
+    change = record.content_as(ChangeContent)
+    predicted = [details.prediction(change)] if change is not None else []
+    because = [details.reason(record)] if record.kind == REJECTION else []
+    return [*predicted, *because, *details.details(record)]
 
 
 def _probability(record: Record) -> float | None:

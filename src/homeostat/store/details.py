@@ -1,0 +1,158 @@
+"""The figures behind a record, in words: what its sentence leaves out."""
+
+from __future__ import annotations
+
+import math
+
+from homeostat.core.causes import cause_of
+from homeostat.core.records import (
+    ActionContent,
+    ChangeContent,
+    DiagnosisContent,
+    OutcomeContent,
+    ReceiptContent,
+    Record,
+    RejectionContent,
+    SymptomContent,
+)
+from homeostat.core.sentences import verdict_sentence
+from homeostat.core.wording import SEPARATOR, listing, number, one_line, settings, span, words
+
+# A factor of e^700 is the largest that a float can hold.
+_LARGEST_EXPONENT = 700.0
+
+
+def headline(record: Record) -> str:
+    """The record's sentence. A log that another program wrote may have none: then what its content says."""
+    return one_line(record.text) or _from_content(record) or _extra(record)
+
+
+def details(record: Record) -> list[str]:
+    """What the sentence leaves out, one line for each group of figures."""
+    content = record.content
+    match content:
+        case SymptomContent():
+            lines = [_named(content.symptom, "severity", content.severity), _figures(content)]
+        case DiagnosisContent():
+            lines = [_named(content.cause, "probability", content.probability), _figures(content), _help(content)]
+        case OutcomeContent():
+            lines = judgement(content)
+        case RejectionContent():
+            lines = []
+        case ActionContent():
+            lines = [*steps(content), _worth(content)]
+        case ChangeContent():
+            lines = [_worth(content)]
+        case _:
+            lines = []
+    return [line for line in (*lines, _extra(record)) if line]
+
+
+def reason(record: Record) -> str:
+    """Why a proposal was rejected or only advised."""
+    content = record.content
+    given = content.reason if isinstance(content, RejectionContent) else ""
+    return one_line(given) or one_line(record.text) or "no reason given"
+
+
+def steps(action: ActionContent) -> list[str]:
+    count = len(action.steps)
+    return [f"step {place} of {count}: {one_line(step)}" for place, step in enumerate(action.steps, 1)]
+
+
+def receipt_line(record: Record, receipt: ReceiptContent, action: Record) -> str:
+    after = f"after {span(record.at_s - action.at_s)}" if record.at_s > action.at_s else "at once"
+    effect = f"took effect {after}" if receipt.applied else f"had no effect {after}"
+    detail = one_line(receipt.detail) or one_line(record.text)
+    return ": ".join(filter(None, (f"{effect} ({one_line(record.id)})", detail)))
+
+
+def prediction(change: ChangeContent) -> str:
+    """What an action or a proposal is expected to do."""
+    predicted = change.prediction
+    if predicted is None:
+        return ""
+    touched = f"touches {', '.join(map(one_line, predicted.touched))}" if predicted.touched else ""
+    return SEPARATOR.join(filter(None, (_gain(predicted.gain), one_line(predicted.text), touched)))
+
+
+def judgement(outcome: OutcomeContent) -> list[str]:
+    """The outcome of an action, compared with its prediction."""
+    observed, predicted, error = outcome.observed_gain, outcome.predicted_gain, outcome.standard_error
+    compared = ""
+    if not (math.isnan(observed) and math.isnan(predicted)):
+        margin = "" if math.isnan(error) else f" ± {number(error)}"
+        share = f" ({observed / predicted:.0%} of it)" if predicted > 0 and math.isfinite(observed / predicted) else ""
+        compared = f"observed gain {number(observed)}{margin}, {number(predicted)} predicted{share}"
+    return [line for line in (compared, _model_error(outcome), _measurements(outcome)) if line]
+
+
+def _from_content(record: Record) -> str:
+    content = record.content
+    match content:
+        case SymptomContent():
+            return _named(content.symptom, "severity", content.severity)
+        case DiagnosisContent():
+            return _named(content.cause, "probability", content.probability)
+        case ChangeContent():
+            return _change(content)
+        case OutcomeContent() if content.verdict:
+            return one_line(verdict_sentence(content.action, content.verdict, content.reason))
+        case RejectionContent():
+            return one_line(content.reason)
+    return ""
+
+
+def _named(name: str, measure: str, value: float) -> str:
+    return ", ".join(filter(None, (one_line(name), "" if math.isnan(value) else f"{measure} {number(value)}")))
+
+
+def _figures(content: SymptomContent | DiagnosisContent) -> str:
+    figures = dict(content.figures)
+    if content.workers and "workers" not in figures:
+        figures["workers"] = ", ".join(content.workers)
+    return listing(figures)
+
+
+def _help(diagnosis: DiagnosisContent) -> str:
+    """Whether more workers would help, where that is not what is proposed anyway."""
+    cause = cause_of(diagnosis.cause)
+    silent = diagnosis.over or cause.workers_help or cause.harmless or cause.state_risk or not cause.fault
+    return "" if silent else "more workers would not help"
+
+
+def _worth(change: ChangeContent) -> str:
+    known = {"benefit": change.benefit, "cost": change.cost}
+    return listing({name: value for name, value in known.items() if not math.isnan(value)})
+
+
+def _change(change: ChangeContent) -> str:
+    previous = change.previous if isinstance(change, ActionContent) else {}
+    parts = settings(dict(change.patch), dict(previous))
+    parts += [f"replace {', '.join(map(one_line, change.retire))}"] if change.retire else []
+    return ": ".join(filter(None, (one_line(change.action_kind), ", ".join(parts) or one_line(change.message))))
+
+
+def _gain(gain: float) -> str:
+    if math.isnan(gain):
+        return ""
+    factor = math.exp(min(-gain, _LARGEST_EXPONENT))
+    return f"gain {number(gain)}: batch time × {number(factor)} at equal load"
+
+
+def _model_error(outcome: OutcomeContent) -> str:
+    """How far the model has been off for this component, including this outcome."""
+    if math.isnan(outcome.model_error):
+        return ""
+    return f"predictions about it have been off by {math.expm1(min(outcome.model_error, _LARGEST_EXPONENT)):.0%}"
+
+
+def _measurements(outcome: OutcomeContent) -> str:
+    if not (outcome.before or outcome.after):
+        return ""
+    return f"judged on {words(outcome.before)} measurements before it and {words(outcome.after)} after"
+
+
+def _extra(record: Record) -> str:
+    """Keys that this version does not know."""
+    return listing(dict(getattr(record.content, "extra", {})))
