@@ -34,7 +34,7 @@ def record(id: str, kind: str, body: dict[str, JSON], *because: str, at_s: float
 def healing() -> list[Record]:
     """A pressured component is scaled up, as the loop writes it down."""
     evidence: JSON = {"arrival_per_s": 2e3, "capacity_per_s": 501.234, "pending_rows": 120_000, "gc_s": math.nan}
-    pressure: dict[str, JSON] = {"kind": "pressure", "severity": 0.75, "evidence": evidence}
+    pressure: dict[str, JSON] = {"symptom": "pressure", "severity": 0.75, "evidence": evidence}
     cause: dict[str, JSON] = {"cause": "under-provisioned", "probability": 0.92, "evidence": {"spread": 0.0312}}
     grow: dict[str, JSON] = {
         "kind": "scale-up",
@@ -45,7 +45,7 @@ def healing() -> list[Record]:
     intent: dict[str, JSON] = {
         "from": {"parallelism.count": 2},
         "desired": {"parallelism.count": 8, "parallelism.split": 3},
-        "steps": [{"step": "set-live", "values": {"parallelism.count": 8}}],
+        "steps": ["set parallelism.count = 8"],
     }
     gains: dict[str, JSON] = {"observed_gain": 1.2142, "predicted_gain": math.log(4), "standard_error": 0.0812}
     gains["model_error"] = 0.0953
@@ -84,33 +84,34 @@ def test_an_action_is_told_from_measurement_to_outcome(store: MemoryStore) -> No
     told = explain(store, "demo", "a-1")
     assert told.startswith("a-1 · action · count · t+1 h 02 min 10 s\ncount grows from 2 to 8\n")
     assert [block.split("\n")[0] for block in told.split("\n\n")[1:]] == [
-        "What was seen",
-        "What it was taken for",
+        "What was observed",
+        "What was diagnosed",
         "What was proposed",
         "What was done",
         "What was predicted",
         "What came of it",
     ]
-    seen = section(told, "What was seen")
-    assert "count: pressure, severity 0.75" in seen
-    assert "holds back split" in seen
+    seen = section(told, "What was observed")
+    assert "t+1 h 02 min 10 s  holds back split\n      pressure, severity 0.75\n" in seen
+    assert seen.count("arrival 2,000 /s") == 1, "the evidence is told once"
     assert "arrival 2,000 /s · capacity 501 /s · pending 120,000 rows · gc unknown" in seen
-    taken_for = section(told, "What it was taken for")
-    assert "under-provisioned, probability 0.92" in taken_for.split("rather than")[0]
-    assert "spread 0.0312" in taken_for
-    assert "data-skew, probability 0.05" in taken_for.split("rather than")[1]
+    diagnosed = section(told, "What was diagnosed")
+    assert "under-provisioned, probability 0.92" in diagnosed.split("also considered")[0]
+    assert "spread 0.0312" in diagnosed
+    assert "data-skew, probability 0.05" in diagnosed.split("also considered")[1]
+    assert "more workers would not help" in diagnosed.split("also considered")[1]
     proposed = section(told, "What was proposed")
     assert "p-1" in proposed
-    assert "benefit 0.75 · cost 0.2\n      taken as a-1" in proposed
+    assert "benefit 0.75 · cost 0.2\n      carried out as a-1" in proposed
     assert "adjust-skew: spread.count → 1.5" in proposed
     assert "rejected (r-1): p-1 promises more" in proposed
     done = section(told, "What was done")
-    assert "step 1 of 1: set-live parallelism.count 2 → 8" in done
+    assert "parallelism.count 2 → 8\n      step 1 of 1: set parallelism.count = 8" in done
     assert "took effect after 12.5 s (c-1): 8 instances run" in done
     assert "gain 1.39: batch time × 0.25 at equal load · four times the capacity" in told
     outcome = section(told, "What came of it")
-    assert "t+1 h 07 min 10 s  count: helped (a-1)" in outcome
-    assert "observed gain 1.21 ± 0.0812 against 1.39 predicted (88 % of it)" in outcome
+    assert "t+1 h 07 min 10 s  a-1 helped" in outcome
+    assert "observed gain 1.21 ± 0.0812, 1.39 predicted (88% of it)" in outcome
     assert "predictions about it have been off by 10%" in outcome
     assert "judged on 20 measurements before it and 12 after" in outcome
 
@@ -140,7 +141,7 @@ def test_an_action_that_had_no_effect_says_so() -> None:
 def test_a_rejected_proposal_is_told_without_the_action_taken_instead(store: MemoryStore) -> None:
     told = explain(store, "demo", "r-1")
     assert told.startswith("r-1 · rejection · count · t+1 h 02 min 10 s\np-1 promises more")
-    assert "data-skew, probability 0.05" in section(told, "What it was taken for").split("rather than")[0]
+    assert "data-skew, probability 0.05" in section(told, "What was diagnosed").split("also considered")[0]
     assert "What was done" not in told
     assert "What came of it" not in told
 
@@ -165,9 +166,9 @@ def test_advice_alerts_and_kinds_of_ones_own_are_told_too() -> None:
     )
     told = explain(store, "demo", "d-1")
     assert "advised (v-1): mode is advise" in section(told, "What was proposed")
-    others = section(told, "What else belongs to it")
-    assert "count: count needs help\n      to on-call" in others
-    assert "count: rows seen 3" in others
+    others = section(told, "Related records")
+    assert "count needs help\n      to on-call" in others
+    assert "rows seen 3" in others
     assert "v-1" not in others
 
 
@@ -185,18 +186,19 @@ def test_a_revert_is_told_with_what_it_reverts(store: MemoryStore) -> None:
     assert "step 1 of 1: back to 2" in done
 
 
-def test_replacements_and_nested_patches_are_spelled_out() -> None:
+def test_replacements_and_patches_are_spelled_out() -> None:
     store = MemoryStore()
     body: dict[str, JSON] = {
         "kind": "replace",
         "from": {"executors.app": 3},
-        "patch": {"values": {"executors.app": 4.0}, "retire": ["w-1", "w-2"]},
-        "steps": [{"replace": {"workers": ["w-1", "w-2"]}}, {"restart": {"executors.app": 4}}],
+        "patch": {"executors.app": 4.0},
+        "retire": ["w-1", "w-2"],
+        "steps": ["replace w-1, w-2", "restart with executors.app = 4"],
     }
     store.append("demo", [Record("a-1", "action", 1.0, "", body=body)])
     told = explain(store, "demo", "a-1")
     assert "replace: executors.app 3 → 4, replace w-1, w-2" in told
-    assert "step 2 of 2: restart executors.app 3 → 4" in told
+    assert "step 2 of 2: restart with executors.app = 4" in told
 
 
 def test_a_long_chain_is_cut_short() -> None:

@@ -32,15 +32,16 @@ def details(record: Record) -> list[str]:
     content = record.content
     match content:
         case SymptomContent():
-            lines = [_named(content.symptom, "severity", content.severity), _figures(content)]
+            lines = [_unless_in(record, content.symptom, "severity", content.severity), _figures(content)]
         case DiagnosisContent():
-            lines = [_named(content.cause, "probability", content.probability), _figures(content), _help(content)]
+            named = _unless_in(record, content.cause, "probability", content.probability)
+            lines = [named, _figures(content), _help(content)]
         case OutcomeContent():
             lines = judgement(content)
         case RejectionContent():
             lines = []
         case ActionContent():
-            lines = [*steps(content), _worth(content)]
+            lines = [_settings(content), *steps(content)]
         case ChangeContent():
             lines = [_worth(content)]
         case _:
@@ -63,8 +64,7 @@ def steps(action: ActionContent) -> list[str]:
 def receipt_line(record: Record, receipt: ReceiptContent, action: Record) -> str:
     after = f"after {span(record.at_s - action.at_s)}" if record.at_s > action.at_s else "at once"
     effect = f"took effect {after}" if receipt.applied else f"had no effect {after}"
-    detail = one_line(receipt.detail) or one_line(record.text)
-    return ": ".join(filter(None, (f"{effect} ({one_line(record.id)})", detail)))
+    return ": ".join(filter(None, (f"{effect} ({one_line(record.id)})", one_line(receipt.detail))))
 
 
 def prediction(change: ChangeContent) -> str:
@@ -107,6 +107,12 @@ def _named(name: str, measure: str, value: float) -> str:
     return ", ".join(filter(None, (one_line(name), "" if math.isnan(value) else f"{measure} {number(value)}")))
 
 
+def _unless_in(record: Record, name: str, measure: str, value: float) -> str:
+    """The name and its measure, unless the record's sentence says them."""
+    named = _named(name, measure, value)
+    return "" if named in record.text else named
+
+
 def _figures(content: SymptomContent | DiagnosisContent) -> str:
     figures = dict(content.figures)
     if content.workers and "workers" not in figures:
@@ -127,10 +133,15 @@ def _worth(change: ChangeContent) -> str:
 
 
 def _change(change: ChangeContent) -> str:
+    return ": ".join(filter(None, (one_line(change.action_kind), _settings(change) or one_line(change.message))))
+
+
+def _settings(change: ChangeContent) -> str:
+    """Each knob with its value before, where that is known, and after."""
     previous = change.previous if isinstance(change, ActionContent) else {}
     parts = settings(dict(change.patch), dict(previous))
     parts += [f"replace {', '.join(map(one_line, change.retire))}"] if change.retire else []
-    return ": ".join(filter(None, (one_line(change.action_kind), ", ".join(parts) or one_line(change.message))))
+    return ", ".join(parts)
 
 
 def _gain(gain: float) -> str:
