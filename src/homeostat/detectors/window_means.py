@@ -47,6 +47,7 @@ def batch_pressure(digests: Sequence[Digest]) -> float:
 
     A batch is at a limit if it took longer than its trigger, or if more than two triggers' arrivals wait behind it.
     Its μ is rows ÷ the longer of its duration and its trigger, which holds for slow and for admission-bound ones.
+    NaN if half of the batches or more lack a metric, or if the batches at a limit report no duration at all.
     """
     needed = [(d.rows, d.seconds, d.arrival_per_s) for d in digests]
     known = [d for d, numbers in zip(digests, needed, strict=True) if all(map(math.isfinite, numbers))]
@@ -56,8 +57,8 @@ def batch_pressure(digests: Sequence[Digest]) -> float:
     arrival = float(np.mean([d.arrival_per_s for d in known]))
     if arrival <= 0 or len(limited) < LEAST_KNOWN * len(known):
         return 0.0
-    capacity = sum(d.rows for d in limited) / sum(_cycle_s(d) for d in limited)
-    return max(0.0, 1.0 - capacity / arrival)
+    cycles_s = sum(_cycle_s(d) for d in limited)
+    return max(0.0, 1.0 - sum(d.rows for d in limited) / cycles_s / arrival) if cycles_s > 0 else NAN
 
 
 def longest_stage(digests: Sequence[Digest]) -> str:
