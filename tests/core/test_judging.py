@@ -259,7 +259,9 @@ def test_a_command_for_one_query_does_not_take_back_that_for_another() -> None:
     assert next(a for a in state.active if a.command.id == first.id).disturbed == ""
     state, _, trace = step(policy, state, [Receipt(second.id, 15.0, second.desired)], 15.0)
     outcomes = {record.text for record in trace.records if record.kind == "outcome"}
-    assert outcomes == {verdict_sentence(mine, "confounded", f"{other} was applied meanwhile") for mine, other in (IDS, IDS[::-1])}
+    assert outcomes == {
+        verdict_sentence(mine, "confounded", f"{other} was applied meanwhile") for mine, other in (IDS, IDS[::-1])
+    }
 
 
 def test_a_command_that_is_never_acknowledged_is_given_up_and_what_comes_later_is_still_believed() -> None:
