@@ -11,6 +11,9 @@ import pytest
 
 from homeostat.spark.sense.rest_client import RestClient, SensorError
 
+LIMIT_S = 60.0  # only makes a broken test end
+SHORT_LIMIT_S = 0.3  # for answers that never end
+
 CALLS: dict[str, Callable[[RestClient], object]] = {
     "version": RestClient.version,
     "applications": RestClient.applications,
@@ -80,8 +83,8 @@ def server(*pieces: bytes, keep_open: bool = False) -> Iterator[str]:
             connection.close()
 
 
-def client_of(url: str) -> RestClient:
-    return RestClient(url, "app-1", first_timeout_s=0.3, timeout_s=0.3)
+def client_of(url: str, limit_s: float = LIMIT_S) -> RestClient:
+    return RestClient(url, "app-1", first_timeout_s=limit_s, timeout_s=limit_s)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
@@ -97,7 +100,7 @@ def test_whatever_comes_back_is_one_error(sent: bytes, call: Callable[[RestClien
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 def test_silence_ends_with_the_time_limit(call: Callable[[RestClient], object]) -> None:
     with server(keep_open=True) as url:
-        client = client_of(url)
+        client = client_of(url, SHORT_LIMIT_S)
         with pytest.raises(SensorError, match="no answer within"):
             call(client)
         client.close()
@@ -121,7 +124,7 @@ def test_an_answer_that_trickles_in_ends_with_the_time_limit_too() -> None:
 
     thread = threading.Thread(target=trickle, daemon=True)
     thread.start()
-    client = client_of(f"http://127.0.0.1:{listening.getsockname()[1]}")
+    client = client_of(f"http://127.0.0.1:{listening.getsockname()[1]}", SHORT_LIMIT_S)
     with pytest.raises(SensorError) as raised:
         client.executors()
     assert raised.value.kind == "late"
@@ -162,7 +165,7 @@ def test_a_job_or_stage_that_does_not_exist_is_no_error() -> None:
 def test_several_applications_behind_one_address_must_be_told_apart() -> None:
     body = b'[{"id": "a", "name": "x", "attempts": []}, {"id": "b", "name": "y", "attempts": []}]'
     with server(answer(body)) as url:
-        client = RestClient(url)
+        client = RestClient(url, first_timeout_s=LIMIT_S)
         with pytest.raises(SensorError, match="2 applications"):
             client.executors()
         client.close()
