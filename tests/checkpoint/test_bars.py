@@ -22,7 +22,7 @@ CheckpointOf = Callable[[str], Path]
 LIMIT_S = 120.0
 READ = (
     (("show", "{}"), "reading the state"),
-    (("query", "{}", "SELECT 1"), "asking"),
+    (("query", "{}", "SELECT 1"), "running the query"),
     (("top", "{}"), "reading the state"),
     (("diff", "{}@2", "{}"), "comparing"),
     (("changes", "{}"), "reading the state"),

@@ -81,7 +81,7 @@ def test_changes(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     assert [row["batch_id"] for row in told["rows"]] == [2] * 11 + [3] * 11
     refused = state("changes", checkpoint_of("counts"), "--from", 0)
     assert refused.code == 2
-    assert "batch 0 left no file of changes" in refused.err
+    assert "batch 0 wrote no file of changes" in refused.err
 
 
 def test_export(state: Homeostat, checkpoint_of: CheckpointOf, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_sql_over_the_state(spark: SparkSession, checkpoint_of: CheckpointOf) ->
     answer = state_reader.query(spark, checkpoint, "SELECT key.word FROM state ORDER BY 1 DESC", 0, 3)
     assert [row["word"] for row in answer.rows] == ["w11", "w10", "w09"]
     assert answer.more
-    with pytest.raises(ConfigError, match=r"colour.*the tables are state"):
+    with pytest.raises(ConfigError, match=r"colour.*use these tables: state"):
         state_reader.query(spark, checkpoint, "SELECT colour FROM state", None, 1)
     with pytest.raises(ConfigError, match=r"no longer has batch 9.*0 to 3"):
         state_reader.query(spark, checkpoint, "SELECT 1", 9, 1)
@@ -99,7 +99,9 @@ def test_a_path_that_spark_cannot_read_is_refused(
 ) -> None:
     """Spark's reader escapes the path and never turns it back; a link is a way round."""
     odd = checkpoint_of("counts").rename(tmp_path / "my counts")
-    with pytest.raises(ConfigError, match=r"path has ' ' in it.*make a link to it under another name"):
+    with pytest.raises(
+        ConfigError, match=r"a path that contains ' '.*make a symbolic link to the checkpoint under another name"
+    ):
         state_reader.show(spark, opened(odd), None, None, 1)
     link = tmp_path / "link"
     link.symlink_to(odd)
@@ -108,7 +110,7 @@ def test_a_path_that_spark_cannot_read_is_refused(
 
 def test_a_table_must_be_named_if_there_are_several(spark: SparkSession, checkpoint_of: CheckpointOf) -> None:
     checkpoint = opened(checkpoint_of("pairs"))
-    with pytest.raises(ConfigError, match="choose with --table: left_side, right_side"):
+    with pytest.raises(ConfigError, match="choose one with --table: left_side, right_side"):
         state_reader.show(spark, checkpoint, None, None, 1)
     with pytest.raises(ConfigError, match="the state has no table 'middle'"):
         state_reader.show(spark, checkpoint, "middle", None, 1)

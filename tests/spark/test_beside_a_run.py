@@ -88,7 +88,7 @@ def test_its_page_fills_and_an_action_shows_within_two_seconds(browser: Browser,
         opened(page, address)
         page.get_by_role("link", name="wordcount", exact=True).click(timeout=1e3 * LIMIT_S)
         page.wait_for_selector("#charts[data-drawn]", timeout=1e3 * LIMIT_S)
-        expect(page.locator("#standing")).to_contain_text("mode regulate", timeout=1e3 * LIMIT_S)
+        expect(page.locator("#standing")).to_contain_text("Mode regulate", timeout=1e3 * LIMIT_S)
         expect(page.locator(".graph .node").first).to_contain_text("rows/s", timeout=1e3 * LIMIT_S)
         expect(page.locator("[data-column=state_rows] canvas")).to_be_visible(timeout=1e3 * LIMIT_S)
 
@@ -98,15 +98,15 @@ def test_its_page_fills_and_an_action_shows_within_two_seconds(browser: Browser,
         page.get_by_role("button", name="Sign in").click()
         page.get_by_label("Knob").select_option("trigger_s.wordcount")
         page.get_by_label("Value").fill("2")
-        page.get_by_role("button", name="Apply by hand").click()
-        expect(page.locator("#live")).to_have_text("live")
+        page.get_by_role("button", name="Set by hand").click()
+        expect(page.locator("#live")).to_have_text("Live")
         store = SqliteStore(tmp_path / "log.sqlite", read_only=True)
         until(lambda: bool(store.records(RUN, kinds=("action",))), "the order is obeyed")
         told = page.locator("details.kind-action summary").first
-        expect(told).to_contain_text("by-hand: trigger_s.wordcount = 2", timeout=SOON_MS)
+        expect(told).to_contain_text("By-hand: trigger_s.wordcount 1 → 2", timeout=SOON_MS)
         until(lambda: bool(store.records(RUN, kinds=("receipt",))), "its effect is seen")
         page.close()
     (receipt,) = store.records(RUN, kinds=("receipt",))
     assert receipt.text == "a-1 took effect"
-    assert b"by-hand: trigger_s.wordcount = 2" in report(store, RUN)
+    assert "By-hand: trigger_s.wordcount 1 → 2" in report(store, RUN).decode()
     store.close()

@@ -368,5 +368,5 @@ def test_a_sink_that_hangs_is_told_and_nothing_is_lost(spark: SparkSession, tmp_
     (told,) = stuck(trial)
     assert "has been running for" in told.text
     assert "external-bound" in result.causes()
-    assert any(record.text == "observations arrive again" for record in result.of("symptom"))
+    assert any(record.text == "measurements arrive again" for record in result.of("symptom"))
     assert result.differences == ()

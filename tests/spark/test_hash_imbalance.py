@@ -17,6 +17,7 @@ from homeostat.core.configuration import STATE_PARTITIONS, Knob
 from homeostat.core.objective import Objective
 from homeostat.core.records import Record
 from homeostat.lab.load_profile import Profile
+from homeostat.lab.source_registration import FORMAT
 from homeostat.policies import registry
 from homeostat.runtime.batch_lines import Samples
 from homeostat.runtime.loop_thread import Loop
@@ -64,7 +65,7 @@ def pipeline(keys: Sequence[int]) -> Pipeline:
     profile = Profile(WorkloadSpec(rate_per_s=RATE_PER_S), keys=2000, zipf=0.0)
 
     def build(ctx: Context) -> Any:
-        lines = ctx.read_stream("homeostat").option("profile", profile.to_json()).load()
+        lines = ctx.read_stream(FORMAT).option("profile", profile.to_json()).load()
         keyed = lines.selectExpr(f"element_at(array({listed}), 1 + cast(pmod(row, {KEYS}) AS INT)) AS key")
         counts = keyed.groupBy("key").count().mapInPandas(waiting(WAIT_S), "key BIGINT, count BIGINT")
         return counts.writeStream.outputMode("update").format("noop")

@@ -176,7 +176,8 @@ def test_a_setting_that_spark_cannot_start_with_is_one_line(command: Command) ->
     code, said = command.run("--master", "local[1]", "--no-dashboard", "--conf", "spark.driver.memory=lots")
     assert code == 2
     reason = "Invalid maximum heap size: -Xmxlots"
-    assert said == [f"homeostat: Spark does not start on local[1]: {reason} (see {command.directory / 'logs'})"]
+    fix = f"see the files in {command.directory / 'logs'}"
+    assert said == [f"homeostat: Spark did not start on local[1]: {reason} ({fix})"]
     assert command.family_is_gone()
 
 
@@ -196,7 +197,8 @@ def test_what_ends_every_connection_is_tried_as_a_master_and_given_up(command: C
         listening.shutdown(socket.SHUT_RDWR)
     assert code == 2
     reason = "All masters are unresponsive! Giving up."
-    assert said == [f"homeostat: Spark does not start on {master}: {reason} (see {command.directory / 'logs'})"]
+    fix = f"see the files in {command.directory / 'logs'}"
+    assert said == [f"homeostat: Spark did not start on {master}: {reason} ({fix})"]
     assert command.family_is_gone()
 
 

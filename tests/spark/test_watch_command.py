@@ -34,7 +34,7 @@ def test_an_application_that_is_not_there_is_refused_at_once(homeostat: Homeosta
     url, there = str(spark.sparkContext.uiWebUrl), spark.sparkContext.applicationId
     ran = homeostat("watch", url, "--application", f"{there}0")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"homeostat: {url}: there is no application '{there}0' (did you mean '{there}'?)\n"
+    assert ran.err == f"homeostat: {url}: no application '{there}0' at this address (did you mean '{there}'?)\n"
 
 
 def test_an_event_log_of_another_application_is_refused(
