@@ -23,7 +23,7 @@ import typer
 from homeostat.cli.main import app, run
 from homeostat.core.errors import ConfigError
 from homeostat.core.records import CONTENTS
-from homeostat.keyed.merge_check import Merging, require_mergeable
+from homeostat.keyed_state.merge_check import Merging, require_mergeable
 from homeostat.policies import registry
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.simulation import simulate

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from homeostat._version import __version__
 
 if TYPE_CHECKING:
-    from homeostat.keyed.operator import keyed
-    from homeostat.keyed.state import State
-    from homeostat.keyed.synopses import Distinct, HeavyHitters, Quantiles
-    from homeostat.keyed.variables import Count, Counts, List, Map, Value
+    from homeostat.keyed_state.operator import keyed
+    from homeostat.keyed_state.state import State
+    from homeostat.keyed_state.synopses import Distinct, HeavyHitters, Quantiles
+    from homeostat.keyed_state.variables import Count, Counts, List, Map, Value
     from homeostat.objectives import Cost, Lag, Latency, ModelError, Provisioning, Throughput
     from homeostat.runtime.attach import attach
     from homeostat.spark.pipeline import Context, pipeline
@@ -40,12 +40,12 @@ __all__ = [
 
 _HOMES = {
     "Context": "homeostat.spark.pipeline",
-    "keyed": "homeostat.keyed.operator",
+    "keyed": "homeostat.keyed_state.operator",
     "pipeline": "homeostat.spark.pipeline",
     "attach": "homeostat.runtime.attach",
-    "State": "homeostat.keyed.state",
-    **dict.fromkeys(("Count", "Counts", "List", "Map", "Value"), "homeostat.keyed.variables"),
-    **dict.fromkeys(("Distinct", "HeavyHitters", "Quantiles"), "homeostat.keyed.synopses"),
+    "State": "homeostat.keyed_state.state",
+    **dict.fromkeys(("Count", "Counts", "List", "Map", "Value"), "homeostat.keyed_state.variables"),
+    **dict.fromkeys(("Distinct", "HeavyHitters", "Quantiles"), "homeostat.keyed_state.synopses"),
 }
 
 

@@ -110,7 +110,7 @@ def _count(rows: DataFrame, spec: WordCount) -> DataFrame:
 
 
 def _own_count(rows: DataFrame, spec: WordCount, ctx: Context) -> DataFrame:
-    from homeostat.keyed.operator import keyed
+    from homeostat.keyed_state.operator import keyed
 
     seconds = spec.wait_ms / 1000.0
 

@@ -5,7 +5,7 @@ The checks raise AssertionError and work with any test runner. `check_store` req
 
 from __future__ import annotations
 
-from homeostat.keyed.rehearsal import Rehearsal
+from homeostat.keyed_state.rehearsal import Rehearsal
 from homeostat.testing.builders import blanked, described, instances, observations, view_of
 from homeostat.testing.engines import ENGINE_CHECKS, check_engine
 from homeostat.testing.loop import Played, play

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from homeostat.keyed.sketches import Summary
-from homeostat.keyed.synopses import Distinct, HeavyHitters, Quantiles, Synopsis
+from homeostat.keyed_state.sketches import Summary
+from homeostat.keyed_state.synopses import Distinct, HeavyHitters, Quantiles, Synopsis
 from homeostat.lab.bench.ground import machine
 
 KEYS = 10_000_000

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from homeostat.core.errors import ConfigError
-from homeostat.keyed.cells import Cell
-from homeostat.keyed.sketches import DistinctSummary, HittersSummary, QuantilesSummary, Summary, library
-from homeostat.keyed.variables import Kind
+from homeostat.keyed_state.cells import Cell
+from homeostat.keyed_state.sketches import DistinctSummary, HittersSummary, QuantilesSummary, Summary, library
+from homeostat.keyed_state.variables import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, ValueState

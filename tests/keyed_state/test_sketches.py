@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import homeostat as hs
-from homeostat.keyed.synopses import Synopsis
+from homeostat.keyed_state.synopses import Synopsis
 
 EVERY: tuple[Synopsis[Any], ...] = (hs.Distinct(), hs.Quantiles(), hs.HeavyHitters(int))
 

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from homeostat.keyed.state_columns import fitted, packed, stored, unpacked
+from homeostat.keyed_state.state_columns import fitted, packed, stored, unpacked
 
 POINT = StructType([StructField("x", LongType()), StructField("at", TimestampType())])
 

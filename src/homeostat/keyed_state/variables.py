@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from homeostat.core.errors import ConfigError
-from homeostat.keyed.cells import Cell, CountsCell, ListCell, MapCell, ValueCell
-from homeostat.keyed.column_types import Codec
+from homeostat.keyed_state.cells import Cell, CountsCell, ListCell, MapCell, ValueCell
+from homeostat.keyed_state.column_types import Codec
 from homeostat.strict.units import UnitError, parse_duration
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
     _make_type_verifier,
 )
 
-from homeostat.keyed.column_types import EPOCH, MICROSECOND
+from homeostat.keyed_state.column_types import EPOCH, MICROSECOND
 
 
 def stored(columns: StructType) -> StructType:

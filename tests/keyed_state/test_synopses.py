@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import homeostat as hs
 from homeostat.core.errors import ConfigError
-from homeostat.keyed.merge_check import Merging, require_mergeable
-from homeostat.keyed.synopses import Synopsis
+from homeostat.keyed_state.merge_check import Merging, require_mergeable
+from homeostat.keyed_state.synopses import Synopsis
 from support.paths import DOCS
 
 PAGE = DOCS / "how-to" / "write-stateful-code.md"

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from homeostat.core.errors import ConfigError
-from homeostat.keyed.memory_handle import Key, Memory, MemoryHandle
-from homeostat.keyed.program import EVENT, Runtime, StateProgram, time_mode
-from homeostat.keyed.variables import milliseconds
+from homeostat.keyed_state.memory_handle import Key, Memory, MemoryHandle
+from homeostat.keyed_state.program import EVENT, Runtime, StateProgram, time_mode
+from homeostat.keyed_state.variables import milliseconds
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle

@@ -15,9 +15,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from homeostat.core.errors import ConfigError
-from homeostat.keyed import state_columns
-from homeostat.keyed.merge_check import Merging, examples, require_mergeable
-from homeostat.keyed.on_spark import require_rocksdb
+from homeostat.keyed_state import state_columns
+from homeostat.keyed_state.merge_check import Merging, examples, require_mergeable
+from homeostat.keyed_state.on_spark import require_rocksdb
 from homeostat.spark.pipeline import Spread
 from homeostat.spark.python_workers import spare_the_collector
 from homeostat.spark.sense.key_sketch import MOST_KEYS, key_text

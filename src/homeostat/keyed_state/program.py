@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from homeostat.core.errors import ConfigError, HomeostatError
-from homeostat.keyed.column_types import column_names
-from homeostat.keyed.variables import Kind
+from homeostat.keyed_state.column_types import column_names
+from homeostat.keyed_state.variables import Kind
 from homeostat.strict.units import UnitError, parse_duration
 
 if TYPE_CHECKING:

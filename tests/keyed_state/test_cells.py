@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from homeostat.keyed.cells import CountsCell, ListCell, MapCell, ValueCell
-from homeostat.keyed.column_types import Codec
-from homeostat.keyed.memory_handle import Memory, MemoryHandle
+from homeostat.keyed_state.cells import CountsCell, ListCell, MapCell, ValueCell
+from homeostat.keyed_state.column_types import Codec
+from homeostat.keyed_state.memory_handle import Memory, MemoryHandle
 
 
 class Counted:

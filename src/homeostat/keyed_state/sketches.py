@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from homeostat.core.errors import ConfigError
-from homeostat.keyed.column_types import LONG
+from homeostat.keyed_state.column_types import LONG
 
 T = TypeVar("T", bound=str | int)
 

@@ -10,7 +10,7 @@ import pytest
 
 import homeostat as hs
 from homeostat.core.errors import ConfigError
-from homeostat.keyed.column_types import column_names
+from homeostat.keyed_state.column_types import column_names
 
 
 @pytest.mark.parametrize(

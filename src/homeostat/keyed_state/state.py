@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from homeostat.keyed.program import StateProgram
+from homeostat.keyed_state.program import StateProgram
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,6 +20,6 @@ class State(StateProgram):
 
     def over(self, grouped: GroupedData) -> DataFrame:
         """Run the state on Spark: `Sessions().over(clicks.groupBy("user"))`."""
-        from homeostat.keyed import on_spark
+        from homeostat.keyed_state import on_spark
 
         return on_spark.over(self, grouped)

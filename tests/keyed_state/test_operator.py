@@ -21,9 +21,9 @@ import homeostat as hs
 from homeostat.core.configuration import SPREAD, STATE_PARTITIONS, Knob, Value
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Observed
-from homeostat.keyed.merge_check import Merging, require_mergeable
-from homeostat.keyed.on_spark import PROVIDER
-from homeostat.keyed.operator import PART, STATE, Operator, _adder, _instances, _Processor
+from homeostat.keyed_state.merge_check import Merging, require_mergeable
+from homeostat.keyed_state.on_spark import PROVIDER
+from homeostat.keyed_state.operator import PART, STATE, Operator, _adder, _instances, _Processor
 from homeostat.lab.ledger import check, committed_rows, recorded_rows
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import NAME, pipeline_of, specification

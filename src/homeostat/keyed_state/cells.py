@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from homeostat.keyed.column_types import Codec
+from homeostat.keyed_state.column_types import Codec
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ListState, MapState, ValueState

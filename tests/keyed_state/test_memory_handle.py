@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeostat.keyed.memory_handle import Memory, MemoryHandle
+from homeostat.keyed_state.memory_handle import Memory, MemoryHandle
 
 
 def test_each_key_has_its_own_state() -> None:

@@ -17,8 +17,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from homeostat.core.errors import ConfigError
-from homeostat.keyed.column_types import column_names
-from homeostat.keyed.program import EVENT, Runtime, StateProgram, time_mode
+from homeostat.keyed_state.column_types import column_names
+from homeostat.keyed_state.program import EVENT, Runtime, StateProgram, time_mode
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

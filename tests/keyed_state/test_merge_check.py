@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homeostat.core.errors import ConfigError
-from homeostat.keyed.merge_check import Merging, alike, require_mergeable
+from homeostat.keyed_state.merge_check import Merging, alike, require_mergeable
 
 NUMBERS = (0, 1, 2, 3, 5, -4)
 
