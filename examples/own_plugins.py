@@ -87,7 +87,7 @@ class FewerTasks:
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         for diagnosis in diagnoses:
             knob = Knob(PARALLELISM, diagnosis.component)
-            tasks = int(view.configuration.get(knob))
+            tasks = int(view.configuration.get(knob, 0))
             if diagnosis.cause != OVERHEAD_BOUND or knob not in view.capabilities.knobs or tasks < 2:
                 continue
             latest, batch_s = view.window.latest, float(np.median(view.flow("seconds", last=5)))

@@ -51,7 +51,7 @@ class Wanting:
     values = {Knob(EXECUTORS, "app"): 3, Knob(STATE_PARTITIONS, "wordcount"): 6}
 
     def detect(self, view):
-        if any(view.configuration.get(knob) != value for knob, value in self.values.items()):
+        if any(view.configuration.values.get(knob) != value for knob, value in self.values.items()):
             yield Symptom("wanting")
 
     def diagnose(self, view, symptoms):

@@ -176,7 +176,8 @@ def _instances(state: State, latest: Observation | None, width: int) -> Renderab
     from rich.text import Text
 
     configuration = state.observed
-    counts = {component.name: configuration.get(component.scaled_by) for component in state.topology}
+    scaled_by = {component.name: component.scaled_by for component in state.topology}
+    counts = {name: configuration[knob] for name, knob in scaled_by.items() if knob in configuration.values}
     if any(component.scaled_by.kind == EXECUTORS for component in state.topology):
         counts = {knob.kind: value for knob, value in configuration.values.items() if knob.kind == EXECUTORS}
     longest = max(1, width - WIDEST_LABEL - 40)

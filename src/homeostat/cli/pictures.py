@@ -168,7 +168,7 @@ def predictions(model: ApplicationModel, at: Predicted, path: Path) -> None:
     from homeostat.core.configuration import EXECUTORS_KNOB, TRIGGER_S
     from homeostat.core.configuration import Patch as Change
 
-    here = int(at.configuration.get(EXECUTORS_KNOB))
+    here = int(at.configuration.get(EXECUTORS_KNOB, 1))
     counts = sorted({*range(1, 2 * here + 1, max(1, here // 6)), here})
     predictions = [model.predict(at.configuration.patched(Change({EXECUTORS_KNOB: n})), at.rate_per_s) for n in counts]
     with _figure(path, (9, 3.6), f"{at.rate_per_s:,.0f} rows/s") as figure:

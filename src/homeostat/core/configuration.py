@@ -1,4 +1,4 @@
-"""What can be turned and what it is turned to: knobs, configurations, patches, and the steps between two."""
+"""What can be set and what it is set to: knobs, configurations, patches, and the steps from one to another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ SOURCE_PARTITIONS = "source_partitions"
 ROWS_PER_TRIGGER = "rows_per_trigger"
 TRIGGER_S = "trigger_s"
 SPREAD = "spread"
-# A batch may take so many times the rows that the objective needs: room to catch up, but no batch without end.
+# A batch may take this many times the rows that the objective needs. More leaves more room to catch up; less keeps
+# batches short. A choice.
 ADMISSION_ROOM = 2.0
 KNOB_KINDS = (
     PARALLELISM,
@@ -71,7 +72,7 @@ def _frozen(values: Mapping[Knob, Value]) -> Mapping[Knob, Value]:
 class Patch:
     """Desired values, never deltas, so that applying one twice is harmless.
 
-    `retire` names workers that shall be gone, their work taken over by fresh ones.
+    `retire` names workers to remove; new workers take over their work.
     """
 
     values: Mapping[Knob, Value] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Every knob's value, and the workers that shall not be."""
+    """The value of every knob, and the workers that have been retired."""
 
     values: Mapping[Knob, Value] = field(default_factory=dict)
     retired: frozenset[str] = frozenset()
@@ -97,7 +98,8 @@ class Configuration:
     def __getitem__(self, knob: Knob) -> Value:
         return self.values[knob]
 
-    def get(self, knob: Knob, default: Value = 1) -> Value:
+    def get(self, knob: Knob, default: Value) -> Value:
+        """Return the value of a knob, or the default that the caller has chosen for a knob that is not there."""
         return self.values.get(knob, default)
 
     def patched(self, patch: Patch) -> Configuration:
@@ -118,9 +120,10 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class KnobSpec:
-    """What this engine can do with a knob. `cost` is what one unit costs, in instances."""
+    """What this engine can do with a knob. `cost` is what one unit costs, counted in instances."""
 
     minimum: Value = 1
+    # Where nothing else limits a knob: above any real setting, but a wrong plan still has a bound. A choice.
     maximum: Value = 1_000_000
     live: bool = True
     apply_s: float = 0.0
@@ -134,7 +137,7 @@ class KnobSpec:
 class Capabilities:
     """What the engine can do here; `notes` holds the reason for everything it cannot.
 
-    Not `replays`: what its sources cannot deliver at once is lost, so that a pause leaves nothing to catch up with.
+    If `replays` is False, sources lose what cannot be read at once, so that a pause leaves nothing to catch up with.
     """
 
     knobs: Mapping[Knob, KnobSpec] = field(default_factory=dict)
@@ -144,7 +147,7 @@ class Capabilities:
     replays: bool = True
 
     def refusal(self, desired: Configuration) -> str:
-        """Why this configuration cannot run; empty if it can. Knobs that are not here do not count."""
+        """Why this configuration cannot run; empty if it can. Knobs that the engine does not have are ignored."""
         for knob, value in sorted(desired.values.items()):
             spec = self.knobs.get(knob)
             if spec is None:
@@ -169,7 +172,7 @@ class SetLive:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Drain these workers and put fresh ones in their place."""
+    """Drain these workers and start new ones in their place."""
 
     workers: frozenset[str]
 

@@ -8,3 +8,11 @@ LEAST_OBSERVATIONS = 3
 # The share of a component's tasks that must have been measured to speak for all of them. A smaller share would accept
 # more batches, but the tasks without a measurement could be the slow ones. A choice.
 LEAST_KNOWN = 0.5
+# In ln(time or load), about 5 %: the smallest noise that is assumed. A lower floor finds smaller changes, but takes
+# rounding and one-off effects of a quiet series for changes. A choice.
+NOISE_FLOOR = 0.05
+# The standard error of a median over that of a mean, for normal noise: the square root of π/2. Statistics.
+MEDIAN_ERROR = 1.25
+# An observation that begins later than this share of its length after the one before it leaves a gap: clocks and
+# triggers jitter, but a missing observation leaves a gap of its whole length. A choice.
+GAP_SHARE = 0.5

@@ -240,7 +240,7 @@ def with_values(proposal: Proposal, values: Mapping[Knob, Value], context: Guard
     patch = now.changed(Patch(values, proposal.patch.retire))
     if not patch:
         knob = next(iter(proposal.patch.values))
-        return f"{knob} is at its limit of {now.get(knob)}"
+        return f"{knob} is at its limit of {now.get(knob, proposal.patch.values[knob])}"
     asked, left = _distance(now.values, proposal.patch.values), _distance(now.values, patch.values)
     prediction = proposal.prediction
     if prediction is not None and asked > 0:

@@ -1,4 +1,4 @@
-"""What detectors, diagnosers and resolvers may see: read-only, and the same for every engine."""
+"""What detectors, diagnosers and resolvers see: read-only, and the same for every engine."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from homeostat.core.configuration import Capabilities, Configuration, Knob, KnobSpec, Value
 from homeostat.core.digest import Digest
+from homeostat.core.evidence_limits import GAP_SHARE
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array, Balance, KeyLoad, Observation
 from homeostat.core.topology import Topology
@@ -19,7 +20,13 @@ from homeostat.core.traffic import Traffic
 from homeostat.core.trust import Trusts
 
 _Result = TypeVar("_Result")
+# Digests of the present configuration that detectors look at: an hour of batches every ten seconds. More remember
+# longer and cost time in every step. A choice.
 CURRENT_KEPT = 360
+# Digests in which a sign of batches is looked for: an engine does not change its kind, so a few are enough. A choice.
+_KIND_LOOK_BACK = 50
+# The spread of rows that stay with the instance of their key.
+_NOT_SPREAD = 1
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class Window:
         return {}
 
     def tasks(self, component: str, column: str) -> Array:
-        """`column` of every instance over time; NaN where nothing was seen."""
+        """Return `column` of every instance over time; NaN where nothing was measured."""
         key = (component, column)
         if key not in self._matrices:
             lines = [
@@ -73,9 +80,11 @@ class Window:
 
 @dataclass(frozen=True)
 class View:
-    """One moment. `window` holds what was observed since the last action (or the policy's window length), `history`
-    the digests of everything kept, over all configurations, `traffic` what arrived for weeks, `trust` how far
-    predictions were off so far."""
+    """One moment. `window` holds what was observed since the last action, or within the policy's window length.
+
+    `history` holds the digests of all configurations, `traffic` what arrived for weeks, and `trust` how far predictions
+    have been off so far.
+    """
 
     now_s: float
     topology: Topology
@@ -94,14 +103,14 @@ class View:
         return {}
 
     def once(self, name: str, compute: Callable[[View], _Result]) -> _Result:
-        """What a model derives from this view, computed for the first plug-in that asks and shared by the others."""
+        """Return what `compute` makes of this view. It runs once, for the first plug-in that asks."""
         if name not in self._once:
             self._once[name] = compute(self)
         return cast(_Result, self._once[name])
 
     @cached_property
     def current(self) -> tuple[Digest, ...]:
-        """The digests since the present configuration came up, the latest CURRENT_KEPT of them."""
+        """The digests since the present configuration took effect, at most the latest CURRENT_KEPT of them."""
         digests = self.history[-CURRENT_KEPT:]
         for back in range(len(digests) - 1, -1, -1):
             if digests[back].epoch != self.epoch:
@@ -111,19 +120,19 @@ class View:
     @cached_property
     def micro_batch(self) -> bool:
         """Whether the engine works in batches (it reports their duration, or the trigger) or as a dataflow."""
-        return any(math.isfinite(d.seconds) or math.isfinite(d.trigger_s) for d in self.history[-50:])
+        return any(math.isfinite(d.seconds) or math.isfinite(d.trigger_s) for d in self.history[-_KIND_LOOK_BACK:])
 
     def missing_since(self, at_s: float) -> str:
-        """What was not measured since then; empty if nothing is missing. Nothing is taken away on what was not seen."""
-        seen_s = at_s
+        """Return what was not measured since then; empty if nothing is missing. Shrinking needs complete data."""
+        covered_s = at_s
         for digest in (d for d in self.current if d.at_s > at_s):
-            if digest.at_s - digest.span_s > seen_s + 0.5 * digest.span_s:
+            if digest.at_s - digest.span_s > covered_s + GAP_SHARE * digest.span_s:
                 return "an observation"
             missing = self._missing(digest)
             if missing:
                 return missing
-            seen_s = digest.at_s
-        return "" if seen_s > at_s else "an observation"
+            covered_s = digest.at_s
+        return "" if covered_s > at_s else "an observation"
 
     def _missing(self, digest: Digest) -> str:
         flow = {"rows": digest.rows, "arrival": digest.arrival_per_s, "pending rows": digest.pending_rows}
@@ -135,14 +144,16 @@ class View:
         if self.micro_batch and digest.rows == 0:
             return ""  # a batch without rows has no tasks to measure
         for component in self.topology:
-            found = digest.components.get(component.name)
+            part = digest.components.get(component.name)
             feeds = bool(self.topology.downstream(component.name))
-            if found is None or not found.complete or (feeds and not math.isfinite(found.rows_out)):
+            if part is None or not part.complete or (feeds and not math.isfinite(part.rows_out)):
                 return f"metrics of {component.name}"
         return ""
 
     def parallelism(self, component: str) -> Value:
-        return self.configuration.get(self.topology[component].scaled_by)
+        """Return the value of the knob that scales a component; its minimum on an engine that does not report it."""
+        knob = self.topology[component].scaled_by
+        return self.configuration.get(knob, self.spec(knob).minimum)
 
     def spec(self, knob: Knob) -> KnobSpec:
         return self.capabilities.knobs.get(knob, KnobSpec())
@@ -158,22 +169,22 @@ class View:
 
     @cached_property
     def balance(self) -> Balance | None:
-        """How the keys would fall on other numbers of partitions, if anybody looked since the last action."""
+        """How the keys would fall on other numbers of partitions, if that was measured since the last action."""
         return next((o.balance for o in reversed(self.window.observations) if o.tasks), None)
 
     def spread(self, component: str) -> int:
-        """On how many instances the rows of each key may be; 1 where they are left to their hash."""
+        """On how many instances the rows of each key may be; 1 if each key stays on one."""
         knob = self.topology[component].spread if component in self.topology else None
-        return int(self.configuration.get(knob, 1)) if knob is not None else 1
+        return int(self.configuration.get(knob, _NOT_SPREAD)) if knob is not None else _NOT_SPREAD
 
     def key_loads(self, component: str) -> tuple[KeyLoad, ...]:
-        """Of the batches in the present configuration that had rows for it; none where its keys are not watched."""
+        """The loads of its keys in each batch of the present configuration with rows; none if keys are not watched."""
         if component not in self.topology:
             return ()
-        known = self.topology[component]
-        scope = known.watched if known.spread is None else known.spread.scope
-        found = (digest.keys.get(scope) for digest in self.current)
-        return tuple(load for load in found if load is not None and load.share >= 0)
+        part = self.topology[component]
+        scope = part.watched if part.spread is None else part.spread.scope
+        loads = (digest.keys.get(scope) for digest in self.current)
+        return tuple(load for load in loads if load is not None and load.share >= 0)
 
     def workers_of(self, component: str, instances: tuple[int, ...]) -> tuple[str, ...]:
         """The workers that ran these instances last."""
@@ -181,9 +192,9 @@ class View:
         if latest is None or component not in latest.tasks:
             return ()
         index = latest.tasks[component].worker
-        found = {
+        workers = {
             latest.workers.ids[int(index[i])]
             for i in instances
             if i < len(index) and 0 <= index[i] < len(latest.workers.ids)
         }
-        return tuple(sorted(found))
+        return tuple(sorted(workers))

@@ -1,4 +1,4 @@
-"""The bound on rows per trigger is reached batch after batch, though the batches themselves are healthy."""
+"""Detects that the limit on rows per trigger holds a query back while its batches end in time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from homeostat.core.view import View
 from homeostat.core.wording import whole
 from homeostat.detectors.sensitivity import Sensitivity
 
+# A batch counts as full from this share of the limit: sources divide the limit by partition and round it down, while a
+# lower share would take an ordinary batch for a full one. A choice.
 _FULL = 0.98
+# Triggers shorter than this count as this long: without a trigger interval a batch would never be in time. A choice.
+_SHORTEST_TRIGGER_S = 1.0
+# Severity is the share of the arrivals that the limit refuses. It is at least this, so that a limit that is only just
+# reached is reported too, and this where the arrivals are not known. A choice.
+_LEAST_SEVERITY = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +41,25 @@ class AdmissionEvidence(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionDetector:
-    """Full batches that end within their trigger while rows wait, and do not get fewer."""
+    """Reports batches that are full and end within their trigger, while the rows that wait do not become fewer."""
 
     sensitivity: Sensitivity = Sensitivity()
     name: str = "admission-bound"
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        bound = sum(value for knob, value in view.configuration.values.items() if knob.kind == ROWS_PER_TRIGGER)
+        limit = sum(value for knob, value in view.configuration.values.items() if knob.kind == ROWS_PER_TRIGGER)
         digests = view.current[-max(LEAST_OBSERVATIONS, self.sensitivity.least) :]
-        if bound <= 0 or len(digests) < LEAST_OBSERVATIONS:
+        if limit <= 0 or len(digests) < LEAST_OBSERVATIONS:
             return
         rows, seconds, trigger_s, pending, arrival = (
             np.array([getattr(d, name) for d in digests])
             for name in ("rows", "seconds", "trigger_s", "pending_rows", "arrival_per_s")
         )
-        full = bool((rows >= _FULL * bound).all())
-        in_time = bool((seconds <= np.maximum(trigger_s, 1.0)).all())
+        full = bool((rows >= _FULL * limit).all())
+        in_time = bool((seconds <= np.maximum(trigger_s, _SHORTEST_TRIGGER_S)).all())
         waiting = bool((pending > 0).all()) and float(pending[-1]) >= float(pending[0])
         if full and in_time and waiting:
-            rate = float(np.median(rows / np.maximum(trigger_s, 1.0)))
-            short = 1.0 - rate / float(np.nanmax(arrival)) if np.isfinite(arrival).any() else 0.2
-            evidence = AdmissionEvidence(float(bound), rate, float(pending[-1]))
-            yield Symptom(ADMISSION_BOUND, "", min(1.0, max(0.2, short)), evidence)
+            rate = float(np.median(rows / np.maximum(trigger_s, _SHORTEST_TRIGGER_S)))
+            refused = 1.0 - rate / float(np.nanmax(arrival)) if np.isfinite(arrival).any() else _LEAST_SEVERITY
+            evidence = AdmissionEvidence(float(limit), rate, float(pending[-1]))
+            yield Symptom(ADMISSION_BOUND, "", min(1.0, max(_LEAST_SEVERITY, refused)), evidence)

@@ -1,4 +1,4 @@
-"""Rows wait at the source, and more of them every time."""
+"""Detects that more and more rows wait at the source."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from homeostat.core.symptoms import GROWING_BACKLOG, UNKNOWN
 from homeostat.core.view import View
 from homeostat.core.wording import number, whole
 
-_OVER = 9
-_MOSTLY = 0.75
+# Observations that growth is looked for in: more are surer, fewer react sooner. A choice.
+_LOOK_BACK = 9
+# With fewer observations than this there are too few steps to speak of growth. A choice.
+_LEAST_LOOK_BACK = 4
+# The share of the steps that must go up: a backlog that comes and goes does not count as growth. A choice.
+_RISING_STEPS = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +36,34 @@ class BacklogEvidence(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class GrowingBacklogDetector:
-    """`least_intervals`: how many intervals' worth of arrivals must have been added before it counts."""
+    """Reports a backlog that grew in most of the last observations, by more than arrives in `least_intervals`."""
 
+    # How many intervals' worth of arrivals must have been added: fewer would take the rows of
+    # one late batch for a backlog. A choice.
     least_intervals: float = 1.0
     name: str = "growing-backlog"
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        digests = view.current[-_OVER:]
+        digests = view.current[-_LOOK_BACK:]
         pending = np.array([d.pending_rows for d in digests])
-        if len(pending) < 4:
+        if len(pending) < _LEAST_LOOK_BACK:
             return
         if not np.isfinite(pending[-LEAST_OBSERVATIONS:]).any():
             yield Symptom(UNKNOWN, evidence=MissingMetric(self.name, "pending rows"))
             return
-        known = pending[np.isfinite(pending)]
-        steps = np.diff(known)
+        measured = pending[np.isfinite(pending)]
+        steps = np.diff(measured)
         arrivals = np.array([d.arrival_per_s * d.span_s for d in digests])
         if not np.isfinite(arrivals).any():
             yield Symptom(UNKNOWN, evidence=MissingMetric(self.name, "arrival"))
             return
-        one = float(np.nanmedian(arrivals))
-        grown = float(known[-1] - known[0])
-        if len(steps) and grown > self.least_intervals * one > 0 and float(np.mean(steps > 0)) >= _MOSTLY:
+        interval_rows = float(np.nanmedian(arrivals))
+        growth = float(measured[-1] - measured[0])
+        if (
+            len(steps)
+            and growth > self.least_intervals * interval_rows > 0
+            and float(np.mean(steps > 0)) >= _RISING_STEPS
+        ):
             seconds = sum(d.span_s for d in digests[1:])
-            evidence = BacklogEvidence(float(known[-1]), grown / seconds if seconds else math.nan)
-            yield Symptom(GROWING_BACKLOG, "", min(1.0, grown / (one * len(steps))), evidence)
+            evidence = BacklogEvidence(float(measured[-1]), growth / seconds if seconds else math.nan)
+            yield Symptom(GROWING_BACKLOG, "", min(1.0, growth / (interval_rows * len(steps))), evidence)

@@ -1,4 +1,7 @@
-"""Less would do. Claimed only from complete data: a missing metric could hide the one instance that is busy."""
+"""Detects that fewer instances would be enough.
+
+It needs complete data, because a missing metric could hide the one instance that is busy.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,9 @@ from homeostat.core.findings import Symptom
 from homeostat.core.symptoms import IDLE, UNKNOWN
 from homeostat.core.view import View
 from homeostat.core.wording import whole
-from homeostat.detectors.sensitivity import Sensitivity
+from homeostat.detectors.sensitivity import LEVEL_OVER, Sensitivity
 from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, loads
 from homeostat.models.noise import cusum, since_onset, whitened
-
-_LEVEL_OVER = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,11 @@ class IdleEvidence(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class IdleDetector:
-    """The load has stayed below what one instance less could take, by more than its noise and a `margin`."""
+    """Reports a load that one instance less could process, with a `margin` and by more than the noise."""
 
     sensitivity: Sensitivity = Sensitivity()
+    # In ln(utilisation), about 5 % of the load: larger pays for idle instances, smaller shrinks and grows in turns. A
+    # choice.
     margin: float = 0.05
     name: str = "idle"
 
@@ -63,7 +66,7 @@ class IdleDetector:
         count = since_onset(logs, sums, noise, sure.least)
         if sums[-1] < sure.shrink_alarm or count < sure.least:
             return None
-        level = float(logs[-min(count, _LEVEL_OVER) :].mean())
+        level = float(logs[-min(count, LEVEL_OVER) :].mean())
         peak = float(np.quantile(logs[-min(count, PEAKS_OVER) :], PEAK_QUANTILE))
         if max(level, float(logs[-sure.least :].mean())) >= one_less or peak >= math.log(1 - 1 / load.instances):
             return None

@@ -1,4 +1,7 @@
-"""Instances apart from their peers: in rows given, rows waiting, time per row. Robust: one idle one is no skew."""
+"""Detects instances that differ from their peers: in rows, in rows that wait, or in time per row.
+
+The statistics are robust, so that one idle instance is not a skew.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.evidence_limits import MEDIAN_ERROR
 from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, Array, IntArray, Observation, TaskSample
 from homeostat.core.stats import spread
@@ -23,11 +27,18 @@ from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import arrived_rows
 from homeostat.models.partition_sizes import ROWS_THAT_TELL
 
+# Tasks that an executor must have had: with fewer, one straggler decides. A choice.
 _LEAST_TASKS = 3
-_LONGEST = 6
-_PLAIN = 2.5
-_MEDIAN_ERROR = 1.25  # the standard error of a median over that of a mean
-# Workers named in a sentence; all of them stand in the symptom.
+# Batches that are looked at for slow executors: more are surer, fewer are newer. A choice.
+_LOOK_BACK = 6
+# Times as slow as the peers from which one batch less is enough: nobody mistakes that for noise. A choice.
+_UNMISTAKABLE = 2.5
+# The smallest spread of ratios to the peers that is assumed. With few peers the spread cannot be measured; a smaller
+# one would call them apart by chance. A choice.
+_LEAST_SPREAD = 0.1
+# Stands for an infinite ratio, where all peers have nothing: only the order of severities depends on it. A choice.
+_LARGEST_RATIO = 100.0
+# Workers named in a sentence, which must stay readable; all of them stand in the symptom. A choice.
 _WORKERS_NAMED = 5
 Read = Callable[[str], Array]
 
@@ -74,26 +85,26 @@ class LostWorkers(Evidence):
 
 
 def outliers(ratio: Array, sensitivity: Sensitivity) -> NDArray[np.bool_]:
-    """Far above the peers, both in their own spread and by a factor."""
+    """Return which ratios are far above those of the peers, both in their spread and by a factor."""
     finite = ratio[np.isfinite(ratio)]
     if np.count_nonzero(~np.isnan(ratio)) < 2:
         return np.zeros(len(ratio), dtype=np.bool_)
-    scale = max(0.1, spread(finite)) if len(finite) > FEW else 0.1
+    scale = max(_LEAST_SPREAD, spread(finite)) if len(finite) > FEW else _LEAST_SPREAD
     with np.errstate(invalid="ignore"):
         far: NDArray[np.bool_] = (ratio > 1.0 + sensitivity.outlier * scale) & (ratio >= sensitivity.ratio)
     return far
 
 
 def typically(per_observation: Array, least: int) -> Array:
-    """The typical value of each instance over observations; NaN for one seen too seldom."""
+    """Return the median of each instance over observations; NaN for one that was measured too seldom."""
     if per_observation.shape[0] == 0:
         return np.empty(0)
     finite = np.isfinite(per_observation)
     if finite.all():
         return np.asarray(np.median(per_observation, axis=0))
-    seen = finite.sum(axis=0)
+    counts = finite.sum(axis=0)
     typical = np.full(per_observation.shape[1], NAN)
-    enough = seen >= min(least, per_observation.shape[0])
+    enough = counts >= min(least, per_observation.shape[0])
     if enough.any():
         typical[enough] = np.nanmedian(per_observation[:, enough], axis=0)
     return typical
@@ -101,7 +112,7 @@ def typically(per_observation: Array, least: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class RateSkewDetector:
-    """Some instances are given more rows than their peers (the paper's processing-rate skew)."""
+    """Reports instances that get more rows than their peers (the paper's processing-rate skew)."""
 
     sensitivity: Sensitivity = Sensitivity()
     name: str = "rate-skew"
@@ -116,12 +127,14 @@ class RateSkewDetector:
 
 
 def with_empty_partitions(view: View, component: str, rows: Array) -> Array:
-    """Partitions of a source for which nothing came have no task: they count as well, or a source of which all rows
-    are in one partition would look even."""
-    known = view.topology[component]
-    if known.kind != "source" or known.partitions is None or not view.micro_batch:
+    """Add a column of zeros for each partition of a source that got no rows and so has no task.
+
+    Without them a source whose rows are all in one partition would look even.
+    """
+    source = view.topology[component]
+    if source.kind != "source" or source.partitions is None or not view.micro_batch:
         return rows
-    missing = int(view.configuration.get(known.partitions, 0)) - rows.shape[1]
+    missing = int(view.configuration.get(source.partitions, 0)) - rows.shape[1]
     if missing <= 0 or not np.isfinite(rows).any() or np.nanmean(rows) < ROWS_THAT_TELL:
         return rows
     return np.pad(rows, ((0, 0), (0, missing)))
@@ -129,7 +142,7 @@ def with_empty_partitions(view: View, component: str, rows: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class PendingSkewDetector:
-    """More waits before some instances than before their peers; in a micro-batch, they finish later."""
+    """Reports instances with longer queues than their peers; in a micro-batch, instances that finish later."""
 
     sensitivity: Sensitivity = Sensitivity()
     name: str = "pending-skew"
@@ -148,7 +161,7 @@ def _apart(
     read: Read,
 ) -> Iterator[Symptom]:
     sensitivity = detector.sensitivity
-    # What came to a queue is seen in how it grows: that takes one observation more.
+    # What arrived at a queue is read from its growth, which takes one observation more.
     if len(view.window) < sensitivity.least + (0 if view.micro_batch else 1):
         return
     for component in view.topology.names:
@@ -166,9 +179,9 @@ def _apart(
 
 @dataclass(frozen=True, slots=True)
 class SpeedSkewDetector:
-    """Some workers need longer for a row than others that do the same, or are lost.
+    """Reports workers that need longer for a row than others with the same work, and workers that are lost.
 
-    An executor of a micro-batch is slow in all stages: its tasks count together, and it is reported once.
+    An executor of a micro-batch is slow in all stages, so its tasks count together and it is reported once.
     """
 
     sensitivity: Sensitivity = Sensitivity()
@@ -195,10 +208,10 @@ class SpeedSkewDetector:
             elif not view.micro_batch:
                 yield from self._slow(component, sample, window)
         if view.micro_batch and not anyone_lost:
-            yield from self._slow_executors(view.topology.names, _of_these_workers(view.window.last(_LONGEST)))
+            yield from self._slow_executors(view.topology.names, _of_these_workers(view.window.last(_LOOK_BACK)))
 
     def _slow(self, component: str, sample: TaskSample, window: Window) -> Iterator[Symptom]:
-        """Workers that were apart in every one of the last observations."""
+        """Report workers that were slower than their peers in every one of the last observations."""
         ids = window.observations[-1].workers.ids
         ratios = [
             peers_ratio(seconds_per_row(o, component, len(ids))) for o in window.observations if o.workers.ids == ids
@@ -211,8 +224,10 @@ class SpeedSkewDetector:
             yield _slow_symptom(component, sample, ids, slow, float(ratio[slow].max()), len(ratios))
 
     def _slow_executors(self, components: Sequence[str], window: Window) -> Iterator[Symptom]:
-        """Executors whose typical task was slower in every one of the last batches, and altogether by more than chance
-        explains. Where nobody can mistake it, one batch less will do."""
+        """Report executors whose typical task was slower in each of the last batches, by more than chance explains.
+
+        If an executor is slower by a factor that cannot be chance, one batch less is enough.
+        """
         latest = window.observations[-1]
         batches = [tasks_of(o, components) for o in window.observations]
         typical = np.array([typical_task(batch, len(latest.workers.ids)) for batch in batches])
@@ -222,7 +237,7 @@ class SpeedSkewDetector:
         for worker in np.flatnonzero(lasting >= self.sensitivity.least - 1):
             recent = ratios[-lasting[worker] :]
             overall = np.median(recent, axis=0)
-            sure = lasting[worker] >= self.sensitivity.least or recent[:, worker].min() >= _PLAIN
+            sure = lasting[worker] >= self.sensitivity.least or recent[:, worker].min() >= _UNMISTAKABLE
             far = bool(outliers(overall, self.sensitivity)[worker])
             if sure and far and self._beyond_chance(worker, overall[worker], batches, typical, lasting[worker]):
                 slow.append(worker)
@@ -236,16 +251,16 @@ class SpeedSkewDetector:
     def _beyond_chance(
         self, executor: np.intp, ratio: float, batches: Sequence[Tasks], typical: Array, last: int
     ) -> bool:
-        """Its typical task is further from its peers than their tasks vary."""
+        """Whether its typical task differs from those of its peers by more than tasks vary."""
         recent = list(zip(batches, typical, strict=True))[-last:]
         tasks = sum(int((batch.worker == executor).sum()) for batch, _ in recent)
         varying = spread(np.concatenate([batch.slowness / line[batch.worker] - 1.0 for batch, line in recent]))
-        error = _MEDIAN_ERROR * varying / math.sqrt(max(tasks, 1))
+        error = MEDIAN_ERROR * varying / math.sqrt(max(tasks, 1))
         return tasks >= _LEAST_TASKS and ratio > 1.0 + self.sensitivity.outlier * error
 
 
 def _lasting(apart: NDArray[np.bool_]) -> IntArray:
-    """In how many of the last batches in a row, for each worker."""
+    """Count for each worker the batches in a row, up to the last, in which it was apart."""
     lasting: IntArray = np.cumprod(apart[::-1], axis=0, dtype=np.int64).sum(axis=0)
     return lasting
 
@@ -260,14 +275,14 @@ def _slow_symptom(
 
 
 def _of_these_workers(window: Window) -> Window:
-    """The observations since the workers are those that they are now."""
+    """Return the observations since the workers last changed."""
     ids = window.observations[-1].workers.ids
     same = takewhile(lambda o: o.workers.ids == ids, reversed(window.observations))
     return Window(tuple(same)[::-1])
 
 
 def _costliest(observation: Observation, components: Sequence[str], slow: NDArray[np.intp]) -> str:
-    """The component on which these workers spent most of their time."""
+    """Return the component on which these workers spent most of their time."""
     spent_s = {
         name: float(np.nansum(sample.run_s[np.isin(sample.worker, slow)]))
         for name in components
@@ -279,8 +294,8 @@ def _costliest(observation: Observation, components: Sequence[str], slow: NDArra
 def _lost(worker: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
     if alive.all():
         return np.zeros(len(worker), dtype=np.bool_)
-    known = worker >= 0
-    return known & ~alive[np.where(known, worker, 0)]
+    identified = worker >= 0
+    return identified & ~alive[np.where(identified, worker, 0)]
 
 
 def _unknown(detector: str, component: str, missing: str) -> Symptom:
@@ -297,7 +312,7 @@ def _symptom(
 ) -> Iterator[Symptom]:
     if far.any():
         instances = tuple(int(i) for i in np.flatnonzero(far))
-        worst = float(np.nanmax(np.where(np.isfinite(ratio), ratio, 100.0)[far]))
+        worst = float(np.nanmax(np.where(np.isfinite(ratio), ratio, _LARGEST_RATIO)[far]))
         workers = view.workers_of(component, instances)
         apart = evidence(worst, float(len(instances)))
         yield Symptom(kind, component, 1.0 - 1.0 / worst, apart, instances, workers)

@@ -1,7 +1,8 @@
-"""Rows that are spread though they would be even without: no key is hot any more, or no partition of the source."""
+"""Detects rows that are still spread although no key, or no partition of the source, is hot any more."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,15 +16,18 @@ from homeostat.detectors.instance_skew import with_empty_partitions
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.batch_model import batch_time
 
-# Lower than what counts as uneven, and for longer: spreading and gathering must not take turns.
-_EVEN = 1.2
-_TIMES = 4
-# With many partitions for each slot a larger one hardly matters: the others are done meanwhile.
-_PARTS_A_SLOT = 4
+# The largest partition over the mean up to which rows are even. It is below the ratio that counts as uneven, so that
+# spreading and gathering do not take turns; lower still would keep a spread that costs more than it saves. A choice.
+_EVEN_RATIO = 1.2
+# Times as many observations as for other symptoms, for the same reason. A choice.
+_TIMES_LEAST = 4
+# With more partitions than this for each slot a larger one hardly matters, because the slots do the others meanwhile. A
+# choice.
+_PARTITIONS_A_SLOT = 4
 
 
 def imbalance_of(share: float, partitions: int) -> float:
-    """What the partition with a key of this share would get over the mean, were the other keys even."""
+    """Return the rows of the partition with a key of this share over the mean, if the other keys were even."""
     return 1.0 + share * (partitions - 1)
 
 
@@ -41,8 +45,10 @@ class EvenKeysEvidence(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class EvenKeysDetector:
-    """Of a stage whose rows are spread: in each of many batches, the partition with the largest key (at a source: the
-    largest) would hardly stand out if they were not."""
+    """Reports a stage whose rows are spread although they would be almost even without that, in each of many batches.
+
+    It judges by the partition with the largest key, or at a source by the largest partition.
+    """
 
     sensitivity: Sensitivity = Sensitivity()
     name: str = EVEN_KEYS
@@ -54,16 +60,20 @@ class EvenKeysDetector:
             rows = with_empty_partitions(view, component.name, view.window.tasks(component.name, "rows"))
             if rows.shape[1] < 2:
                 continue
-            many = _TIMES * self.sensitivity.least
-            parts = _telling_parts(view, rows.shape[1])
+            many = _TIMES_LEAST * self.sensitivity.least
+            parts = _partitions_that_matter(view, rows.shape[1])
             over = [imbalance_of(load.share, parts) for load in view.key_loads(component.name)[-many:]]
             if component.kind == "source" and not over:
                 over = [float(line.max() / line.mean()) for line in rows[-many:] if line.sum() > 0]
-            if len(view.current) >= many and len(over) >= min(many, len(rows)) and max(over, default=2.0) <= _EVEN:
+            if (
+                len(view.current) >= many
+                and len(over) >= min(many, len(rows))
+                and max(over, default=math.inf) <= _EVEN_RATIO
+            ):
                 evidence = EvenKeysEvidence(max(over), float(rows.shape[1]))
                 yield Symptom(EVEN_KEYS, component.name, 0.0, evidence)
 
 
-def _telling_parts(view: View, partitions: int) -> int:
+def _partitions_that_matter(view: View, partitions: int) -> int:
     batch = batch_time(view) if view.micro_batch else None
-    return partitions if batch is None else min(partitions, max(2, round(_PARTS_A_SLOT * batch.slots)))
+    return partitions if batch is None else min(partitions, max(2, round(_PARTITIONS_A_SLOT * batch.slots)))

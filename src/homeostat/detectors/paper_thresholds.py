@@ -1,8 +1,8 @@
 """The paper's detectors: fixed thresholds on means over the window, as Dhalion describes and Heron ships them.
 
-A micro-batch engine has neither queues nor back-pressure inside. There `batch_pressure` stands for the back-pressure
-of the whole query, the stage with the longest span for the component that causes it, and the longest task time over
-the stage's median for the pending rows of an instance.
+A micro-batch engine has neither queues nor back-pressure inside. On it, `batch_pressure` takes the place of the
+back-pressure of the whole query. The stage that takes longest takes the place of the component that causes it, and the
+longest task time over the stage's median that of the pending rows of an instance.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from homeostat.core.stats import median
 from homeostat.core.symptoms import GROWING_BACKLOG, IDLE, PENDING_SKEW, PRESSURE, RATE_SKEW, SLO_VIOLATION, UNKNOWN
 from homeostat.core.topology import Topology
 from homeostat.core.view import View, Window
+from homeostat.detectors.sensitivity import NOISE_FILTER, SLO_TOLERANCE
 from homeostat.detectors.window_means import (
     batch_pressure,
     instance_means,
@@ -32,7 +33,25 @@ from homeostat.detectors.window_means import (
     windowed,
 )
 
+# How long the present configuration must have been observed: 0.8 of the window of 120 s. Ours; policies set it.
+_LEAST_OBSERVED_S = 96.0
+# Largest over smallest queue of the instances from which they are skewed: lower finds more skew, and more noise. Heron.
+QUEUE_SKEW = 20.0
+# Largest over smallest rate of the instances from which they are skewed, likewise. Heron.
+RATE_SKEW_RATIO = 1.5
+# A queue that grows by more rows per second than this is growing: lower reports noise. Heron.
+GROWING_QUEUE_PER_S = 10.0
+# A component whose queue holds no more than this many seconds of work is idle: higher shrinks sooner. Ours: the paper
+# says about 0.
+IDLE_PENDING_S = 0.7
+# Points that a regression needs. Heron.
 _LEAST_POINTS = 3
+# A longest queue of less than one row is empty, however short the others are. Ours.
+_LEAST_QUEUE_ROWS = 1.0
+# Instances with more than this share of the longest queue are named with it. Ours.
+_LONG_QUEUE_SHARE = 0.5
+# A queue that grows this many times faster than the limit has the highest severity. Ours; it only orders symptoms.
+_WORST_GROWTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +114,10 @@ class ThroughputMissed(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class PressureDetector:
-    """The share of the time in which a component holds its senders back: the worst instance counts."""
+    """Reports components that hold their senders back for a share of the time. The worst instance counts."""
 
-    noise_filter: float = 0.02
-    least_s: float = 96.0
+    noise_filter: float = NOISE_FILTER
+    least_s: float = _LEAST_OBSERVED_S
     name: str = "pressure"
 
     def detect(self, view: View) -> Iterator[Symptom]:
@@ -109,15 +128,15 @@ class PressureDetector:
             return
         for component in view.topology.operators:
             shares = pressure_shares(view.window, component.name)
-            known = np.isfinite(shares)
-            held = np.flatnonzero(np.nan_to_num(shares) > self.noise_filter)
-            if held.size:
-                instances = tuple(int(i) for i in held)
+            finite = np.isfinite(shares)
+            holding_back = np.flatnonzero(np.nan_to_num(shares) > self.noise_filter)
+            if holding_back.size:
+                instances = tuple(int(i) for i in holding_back)
                 pressure = float(np.nanmax(shares))
-                evidence = BackPressure(pressure, float(np.nansum(shares)), float(held.size))
+                evidence = BackPressure(pressure, float(np.nansum(shares)), float(holding_back.size))
                 workers = view.workers_of(component.name, instances)
                 yield Symptom(PRESSURE, component.name, pressure, evidence, instances, workers)
-            elif not (known.size and known.all()):
+            elif not (finite.size and finite.all()):
                 yield _unknown(self.name, component.name, "pressured_s")
 
     def _of_query(self, view: View) -> Iterator[Symptom]:
@@ -131,11 +150,11 @@ class PressureDetector:
 
 @dataclass(frozen=True, slots=True)
 class PendingSkewDetector:
-    """Heron's queue skew, max > 20·min; on micro-batches the longest task against `batch_skew` × the median."""
+    """Heron's queue skew, max > `queue_skew` · min; on micro-batches the longest task > `batch_skew` · the median."""
 
-    queue_skew: float = 20.0
-    batch_skew: float = 1.5
-    least_s: float = 96.0
+    queue_skew: float = QUEUE_SKEW
+    batch_skew: float = RATE_SKEW_RATIO
+    least_s: float = _LEAST_OBSERVED_S
     name: str = "pending-skew"
 
     def detect(self, view: View) -> Iterator[Symptom]:
@@ -155,8 +174,8 @@ class PendingSkewDetector:
             yield _unknown(self.name, component, "pending_rows")
             return
         most, least = float(pending.max()), float(pending.min())
-        if most >= 1.0 and most > self.queue_skew * least:
-            long = tuple(int(i) for i in np.flatnonzero(pending > most / 2))
+        if most >= _LEAST_QUEUE_ROWS and most > self.queue_skew * least:
+            long = tuple(int(i) for i in np.flatnonzero(pending > most * _LONG_QUEUE_SHARE))
             evidence = QueueSkew(most, least, self.queue_skew)
             yield Symptom(PENDING_SKEW, component, 1.0 - least / most, evidence, long, view.workers_of(component, long))
 
@@ -165,11 +184,11 @@ class PendingSkewDetector:
         if seconds.shape[1] < 2:
             return
         ratios = _over_median(seconds)
-        known = ratios[np.isfinite(ratios).all(axis=1)]
-        if len(known) < LEAST_KNOWN * len(ratios):
+        measured = ratios[np.isfinite(ratios).all(axis=1)]
+        if len(measured) < LEAST_KNOWN * len(ratios):
             yield _unknown(self.name, component, "run_s")
             return
-        worst = float(known.max(axis=1).mean())
+        worst = float(measured.max(axis=1).mean())
         if worst > self.batch_skew:
             late = tuple(int(i) for i in np.flatnonzero(np.nan_to_num(ratios[-1]) > self.batch_skew))
             evidence = TaskSkew(worst, self.batch_skew)
@@ -178,10 +197,10 @@ class PendingSkewDetector:
 
 @dataclass(frozen=True, slots=True)
 class RateSkewDetector:
-    """Some instances process more than `rate_skew` times the rows of others."""
+    """Reports instances that process more than `rate_skew` times the rows of others."""
 
-    rate_skew: float = 1.5
-    least_s: float = 96.0
+    rate_skew: float = RATE_SKEW_RATIO
+    least_s: float = _LEAST_OBSERVED_S
     name: str = "rate-skew"
 
     def detect(self, view: View) -> Iterator[Symptom]:
@@ -204,10 +223,10 @@ class RateSkewDetector:
 
 @dataclass(frozen=True, slots=True)
 class GrowingQueueDetector:
-    """Heron's: the regression slope of an instance's queue, over at least three points, is above a limit."""
+    """Heron's: reports a queue whose regression slope, over at least three points, is above a limit."""
 
-    growing_queue_per_s: float = 10.0
-    least_s: float = 96.0
+    growing_queue_per_s: float = GROWING_QUEUE_PER_S
+    least_s: float = _LEAST_OBSERVED_S
     name: str = "growing-queue"
 
     def detect(self, view: View) -> Iterator[Symptom]:
@@ -234,20 +253,22 @@ class GrowingQueueDetector:
         steepest = float(slopes.max())
         if steepest > self.growing_queue_per_s:
             evidence = QueueGrowth(steepest, self.growing_queue_per_s)
-            yield Symptom(GROWING_BACKLOG, component, min(1.0, steepest / (100 * self.growing_queue_per_s)), evidence)
+            yield Symptom(
+                GROWING_BACKLOG, component, min(1.0, steepest / (_WORST_GROWTH * self.growing_queue_per_s)), evidence
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class IdleDetector:
-    """No pressure at a component or below it, and hardly anything pending: claimed from complete data only.
+    """Reports components with hardly anything pending and no pressure there or downstream, from complete data only.
 
-    Pending is counted in seconds of one instance's work; on micro-batches it is the share of the trigger that the
-    work waiting for it takes.
+    Pending is counted in seconds of one instance's work; on micro-batches it is the share of the trigger that a batch
+    takes.
     """
 
-    idle_pending_s: float = 0.7
-    noise_filter: float = 0.02
-    least_s: float = 96.0
+    idle_pending_s: float = IDLE_PENDING_S
+    noise_filter: float = NOISE_FILTER
+    least_s: float = _LEAST_OBSERVED_S
     name: str = "idle"
 
     def detect(self, view: View) -> Iterator[Symptom]:
@@ -269,42 +290,43 @@ class IdleDetector:
         digests = windowed(view)
         stage = longest_stage(digests)
         if stage and batch_pressure(digests) <= self.noise_filter:
-            used = [d.seconds / d.trigger_s if d.trigger_s > 0 else math.inf for d in digests]
-            yield from self._judge(view, stage, float(np.mean(used)))
+            shares = [d.seconds / d.trigger_s if d.trigger_s > 0 else math.inf for d in digests]
+            yield from self._judge(view, stage, float(np.mean(shares)))
 
     def _judge(self, view: View, component: str, pending_s: float) -> Iterator[Symptom]:
         knob = view.topology[component].scaled_by
-        if pending_s <= self.idle_pending_s and view.configuration.get(knob) > view.spec(knob).minimum:
+        least = view.spec(knob).minimum
+        if pending_s <= self.idle_pending_s and view.configuration.get(knob, least) > least:
             evidence = LittlePending(pending_s, self.idle_pending_s)
             yield Symptom(IDLE, component, 1.0 - pending_s, evidence)
 
 
 @dataclass(frozen=True, slots=True)
 class SloDetector:
-    """Less is taken from the sources than the throughput objective asks for."""
+    """Reports that fewer rows are processed than the throughput objective asks for."""
 
-    tolerance: float = 0.02
-    least_s: float = 96.0
+    tolerance: float = SLO_TOLERANCE
+    least_s: float = _LEAST_OBSERVED_S
     name: str = "slo-violation"
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        wanted = view.objective.throughput_per_s
-        if wanted is None or observed_s(view) < self.least_s:
+        objective_per_s = view.objective.throughput_per_s
+        if objective_per_s is None or observed_s(view) < self.least_s:
             return
         digests = [d for d in windowed(view) if math.isfinite(d.rows)]
         seconds = sum(d.span_s for d in digests)
         if seconds <= 0:
             yield _unknown(self.name, "", "rows of the sources")
             return
-        taken = sum(d.rows for d in digests) / seconds
-        if taken < wanted * (1.0 - self.tolerance):
+        rows_per_s = sum(d.rows for d in digests) / seconds
+        if rows_per_s < objective_per_s * (1.0 - self.tolerance):
             arrivals = [d.arrival_per_s for d in digests if math.isfinite(d.arrival_per_s)]
-            evidence = ThroughputMissed(wanted, taken, float(np.mean(arrivals)) if arrivals else NAN)
-            yield Symptom(SLO_VIOLATION, "", 1.0 - taken / wanted, evidence)
+            evidence = ThroughputMissed(objective_per_s, rows_per_s, float(np.mean(arrivals)) if arrivals else NAN)
+            yield Symptom(SLO_VIOLATION, "", 1.0 - rows_per_s / objective_per_s, evidence)
 
 
 def _over_median(seconds: Array) -> Array:
-    """Each task's time over the median of its batch; NaN for batches that have an unknown one."""
+    """Return the time of each task over the median of its batch; NaN for batches in which a time is unknown."""
     ratios = np.full(seconds.shape, NAN)
     for number, line in enumerate(seconds):
         middle = median(line) if np.isfinite(line).all() else 0.0
@@ -322,12 +344,12 @@ def _pending_s(window: Window, component: str) -> float:
 
 
 def _reachable(topology: Topology, name: str) -> set[str]:
-    """A component and everything below it."""
-    found = {name}
+    """Return a component and everything downstream of it."""
+    names = {name}
     for component in topology:
-        if found.intersection(component.inputs):
-            found.add(component.name)
-    return found
+        if names.intersection(component.inputs):
+            names.add(component.name)
+    return names
 
 
 def _unknown(detector: str, component: str, missing: str) -> Symptom:

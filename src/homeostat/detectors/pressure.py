@@ -1,4 +1,7 @@
-"""More arrives than can be taken: seen from arrival against capacity, before queues fill, and from back-pressure."""
+"""Detects that more rows arrive than can be processed.
+
+It compares arrival with capacity, which shows before queues fill, and reads back-pressure.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,30 @@ from homeostat.core.findings import Symptom
 from homeostat.core.symptoms import PRESSURE, UNKNOWN
 from homeostat.core.view import View
 from homeostat.core.wording import whole, whole_span
-from homeostat.detectors.sensitivity import Sensitivity
+from homeostat.detectors.sensitivity import LEVEL_OVER, NOISE_FILTER, Sensitivity
 from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, level, loads, nothing_arrives
 from homeostat.models.noise import cusum, since_onset, whitened
 
+# The mean share of the load held back from which it is pressure: a lower one reports short waits. A choice.
 _HELD_BACK = 0.1
-_HELD_BACK_ALWAYS = 0.02
+# The share that must be held back in every one of those observations: below it a component is not under pressure at
+# times. Heron's noise filter.
+_HELD_BACK_ALWAYS = NOISE_FILTER
+# In ln(utilisation): a load exactly at the line is not above it. Far below any noise.
 _ROUNDING = 1e-6
-_LEVEL_OVER = 30
+# The line between too much and enough, as a share of the way from the planned load (1) to the capacity (0), in ln.
+# Half-way, either side is told from the other soonest. Theory of sequential tests.
+_LINE = 0.5
+# The share of the observations above capacity from which peaks are pressure: lower pays for rare peaks. A choice.
 _TOO_OFTEN = 0.2
+# Peaks must go on in the last third of the observations, and a third of them must be there at all: a load that has come
+# down has no peaks any more. A choice.
+_PARTS_OF_PEAKS = 3
+# A backlog shorter than this is never pressure: it is gone before an action takes effect. A choice.
 _BACKLOG_S = 60.0
+# Observations in which a backlog must shrink each time to count as being worked off. One more than the least number, so
+# that there are as many steps. A choice.
+_SHRINKING_OBSERVATIONS = LEAST_OBSERVATIONS + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +76,31 @@ class PressureEvidence(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class PressureDetector:
+    """Reports components that get more rows than they can process, or that hold their senders back."""
+
     sensitivity: Sensitivity = Sensitivity()
+    # How long it may take to work off a backlog: shorter adds instances for every interruption. A choice: policies set
+    # it to 1.5 times `catch_up`.
     longest_s: float = 900.0
     name: str = "pressure"
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        """The most downstream components first: who is held back by one of those is not the cause."""
+        """Look at the most downstream components first: a component that one of those holds back is not the cause."""
         behind: set[str] = set()
         for component, load in reversed(loads(view).items()):
             downstream = {c.name for c in view.topology.downstream(component)}
             excess = (self._excess(load) or self._peaks(load) or self._backlog(view, load)) if load.known else None
-            held = self._held_back(view, component)
+            held_back = self._held_back(view, component)
             explained = bool(downstream & behind) or (load.known and _works_off_a_backlog(view))
             if excess is not None:
                 yield excess
-            elif held >= _HELD_BACK and not explained:
-                evidence = PressureEvidence(share_held_back=held, capacity_per_s=load.capacity_per_s)
-                yield Symptom(PRESSURE, component, min(1.0, held), evidence)
+            elif held_back >= _HELD_BACK and not explained:
+                evidence = PressureEvidence(share_held_back=held_back, capacity_per_s=load.capacity_per_s)
+                yield Symptom(PRESSURE, component, min(1.0, held_back), evidence)
             elif not load.known and not nothing_arrives(view):
                 missing = "arrival" if math.isfinite(load.capacity_per_s) else "rows or useful time"
                 yield Symptom(UNKNOWN, component, evidence=MissingMetric(self.name, missing))
-            if excess is not None or held >= _HELD_BACK or downstream & behind:
+            if excess is not None or held_back >= _HELD_BACK or downstream & behind:
                 behind.add(component)
 
     def _excess(self, load: Load) -> Symptom | None:
@@ -88,14 +109,13 @@ class PressureDetector:
         if len(logs) < sure.least:
             return None
         target, noise = load.target, load.noise
-        # Half way between what was planned for and what cannot be taken: either side is told from the other soonest.
-        line = 0.5 * math.log(target)
+        line = _LINE * math.log(target)
         excess = logs - line
         sums = cusum(whitened(excess, noise, sure.floor), sure.slack)
         count = since_onset(logs, sums, noise, sure.least)
         if sums[-1] < sure.alarm or count < sure.least:
             return None
-        level = float(logs[-min(count, _LEVEL_OVER) :].mean())
+        level = float(logs[-min(count, LEVEL_OVER) :].mean())
         if min(level, float(logs[-sure.least :].mean())) <= line + _ROUNDING:
             return None
         utilisation = math.exp(level)
@@ -115,14 +135,16 @@ class PressureDetector:
         )
 
     def _peaks(self, load: Load) -> Symptom | None:
-        """On the whole the load would fit, but it comes in peaks that do not, too often to be borne.
+        """On average the capacity is enough, but peaks exceed it too often.
 
-        Peaks go on: a load that fits lately has come down, however often it was too much before.
+        Peaks must go on. If the load has been within the capacity lately, it has come down.
         """
         logs = load.log_utilisation[-PEAKS_OVER:]
         beyond = logs > 0.0
-        often = min(float(np.mean(beyond)), float(np.mean(beyond[-len(logs) // 3 :]))) if len(logs) else 0.0
-        if len(logs) < PEAKS_OVER // 3 or often < _TOO_OFTEN:
+        often = (
+            min(float(np.mean(beyond)), float(np.mean(beyond[-len(logs) // _PARTS_OF_PEAKS :]))) if len(logs) else 0.0
+        )
+        if len(logs) < PEAKS_OVER // _PARTS_OF_PEAKS or often < _TOO_OFTEN:
             return None
         peak = math.exp(float(np.quantile(logs, PEAK_QUANTILE)))
         evidence = PressureEvidence(
@@ -134,7 +156,7 @@ class PressureDetector:
         return Symptom(PRESSURE, load.component, 1.0 - 1.0 / max(peak, 1.0), evidence)
 
     def _backlog(self, view: View, load: Load) -> Symptom | None:
-        """The load would fit, but what waits at the sources since some mishap would take too long to work off."""
+        """The capacity is enough for the load, but not to work off the rows that wait at the sources in time."""
         pending, arrival = view.flow("pending_rows", last=LEAST_OBSERVATIONS), level(view.flow("arrival_per_s"))
         room = load.capacity_per_s / level(load.offered_per_s)
         if len(pending) < LEAST_OBSERVATIONS or not (
@@ -144,14 +166,16 @@ class PressureDetector:
         waiting_s = float(pending.min()) / arrival
         if waiting_s < _BACKLOG_S or waiting_s <= (room - 1.0) * self.longest_s:
             return None
-        wanted = 1.0 + waiting_s / self.longest_s
+        needed_rate = 1.0 + waiting_s / self.longest_s
         evidence = PressureEvidence(
-            offered_per_s=wanted * load.capacity_per_s / room, capacity_per_s=load.capacity_per_s, behind_s=waiting_s
+            offered_per_s=needed_rate * load.capacity_per_s / room,
+            capacity_per_s=load.capacity_per_s,
+            behind_s=waiting_s,
         )
-        return Symptom(PRESSURE, load.component, 1.0 - 1.0 / max(1.0, wanted / room), evidence)
+        return Symptom(PRESSURE, load.component, 1.0 - 1.0 / max(1.0, needed_rate / room), evidence)
 
     def _held_back(self, view: View, component: str) -> float:
-        """Share of the load that was refused all through the last observations; NaN where nothing tells."""
+        """Return the share of the load that was refused in all of the last observations; NaN if that is unknown."""
         shares = view.column(component, "pressured", last=max(LEAST_OBSERVATIONS, self.sensitivity.least))
         finite = shares[np.isfinite(shares)]
         if len(finite) < self.sensitivity.least:
@@ -160,6 +184,6 @@ class PressureDetector:
 
 
 def _works_off_a_backlog(view: View) -> bool:
-    """Sources that catch up offer all they can: being held back then is no trouble as long as less and less waits."""
-    pending = view.flow("pending_rows", last=4)
+    """Sources that catch up send all they can. While fewer and fewer rows wait, holding them back is not a problem."""
+    pending = view.flow("pending_rows", last=_SHRINKING_OBSERVATIONS)
     return len(pending) > 1 and bool(np.isfinite(pending).all()) and bool((np.diff(pending) < 0).all())

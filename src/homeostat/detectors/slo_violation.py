@@ -1,4 +1,4 @@
-"""The objective is not met, and not just for a moment."""
+"""Detects that the objective is not met, and not just for a moment."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ from homeostat.core.observation import NAN, Array
 from homeostat.core.symptoms import SLO_VIOLATION, UNKNOWN
 from homeostat.core.view import View
 from homeostat.core.wording import span, whole
-from homeostat.detectors.sensitivity import Sensitivity
+from homeostat.detectors.sensitivity import SLO_TOLERANCE, Sensitivity
 from homeostat.models.noise import cusum, fit, whitened
 
+# The objective is about 95 % of the rows. Rows arrive evenly within a period, so 95 % of them wait for at most this
+# share of it. By definition.
 _MOST_WAIT = 0.95
+# Stands for a rate or a lag of zero, whose logarithm does not exist. A choice far below anything measured.
+_ALMOST_ZERO = 1e-9
+# Nothing is subtracted from a missed objective before it is summed up: `tolerance` already is. A choice.
+_NO_SLACK = 0.0
 THROUGHPUT, LAG, LATENCY = "throughput", "lag_s", "latency_p95_s"
 
 
@@ -42,38 +48,39 @@ class ObjectiveMissed(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class SloDetector:
-    """Throughput below, or lag or latency above, what was asked for; `tolerance` is the share that is let pass."""
+    """Reports a throughput below the objective, or a lag or latency above it."""
 
     sensitivity: Sensitivity = Sensitivity()
-    tolerance: float = 0.02
+    tolerance: float = SLO_TOLERANCE
     name: str = "slo-violation"
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        wanted, lag_s = view.objective.throughput_per_s, view.objective.lag_s
-        if wanted is not None:
+        per_s, lag_s = view.objective.throughput_per_s, view.objective.lag_s
+        if per_s is not None:
             rates = np.array([d.rows / d.span_s if d.span_s > 0 else math.nan for d in view.current])
-            yield from self._judge(wanted / np.where(rates > 0, rates, 1e-9), np.isfinite(rates), THROUGHPUT, wanted)
+            excess = per_s / np.where(rates > 0, rates, _ALMOST_ZERO)
+            yield from self._judge(excess, np.isfinite(rates), THROUGHPUT, per_s)
         if lag_s is not None:
             lags = np.array([lag_of(d.pending_rows, d.arrival_per_s) for d in view.current])
-            yield from self._judge(np.where(lags > 0, lags, 1e-9) / lag_s, np.isfinite(lags), LAG, lag_s)
+            yield from self._judge(np.where(lags > 0, lags, _ALMOST_ZERO) / lag_s, np.isfinite(lags), LAG, lag_s)
         latency_s = view.objective.latency_p95_s
         if latency_s is not None:
             took_s = np.array([latency_p95_s(d) if view.micro_batch else NAN for d in view.current])
             yield from self._judge(took_s / latency_s, np.isfinite(took_s), LATENCY, latency_s)
 
-    def _judge(self, excess: Array, known: Array, what: str, wanted: float) -> Iterator[Symptom]:
+    def _judge(self, excess: Array, measured: Array, metric: str, objective: float) -> Iterator[Symptom]:
         if len(excess) < self.sensitivity.least:
             return
-        if not known[-LEAST_OBSERVATIONS:].any():
-            yield Symptom(UNKNOWN, evidence=MissingMetric(self.name, what))
+        if not measured[-LEAST_OBSERVATIONS:].any():
+            yield Symptom(UNKNOWN, evidence=MissingMetric(self.name, metric))
             return
-        logs = np.log(excess[known.astype(bool)]) - self.tolerance
-        sums = cusum(whitened(logs, fit(logs), self.sensitivity.floor), 0.0)
+        logs = np.log(excess[measured.astype(bool)]) - self.tolerance
+        sums = cusum(whitened(logs, fit(logs), self.sensitivity.floor), _NO_SLACK)
         recent = float(np.median(logs[-LEAST_OBSERVATIONS:]))
         if sums[-1] >= self.sensitivity.alarm and recent > 0:
             ratio = math.exp(recent)
-            got = wanted / ratio if what == THROUGHPUT else wanted * ratio
-            yield Symptom(SLO_VIOLATION, "", 1.0 - 1.0 / ratio, ObjectiveMissed(what, wanted, got))
+            value = objective / ratio if metric == THROUGHPUT else objective * ratio
+            yield Symptom(SLO_VIOLATION, "", 1.0 - 1.0 / ratio, ObjectiveMissed(metric, objective, value))
 
 
 def latency_p95_s(digest: Digest) -> float:
@@ -81,14 +88,17 @@ def latency_p95_s(digest: Digest) -> float:
 
 
 def latency_of(seconds: float, trigger_s: float, lag_s: float) -> float:
-    """Of 95 % of the rows, from arrival to commit: up to a period until the batch begins, then its duration, and before
-    both what waited longer than that; NaN where any of it is unknown."""
+    """Return the latency of 95 % of the rows, from arrival to commit; NaN if any part of it is unknown.
+
+    A row waits for up to a period until its batch begins, and then for the duration of the batch. What waits longer
+    than that adds to both.
+    """
     period_s = max(trigger_s if math.isfinite(trigger_s) else 0.0, seconds)
     return _MOST_WAIT * period_s + seconds + max(0.0, lag_s - seconds)
 
 
 def lag_of(pending_rows: float, arrival_per_s: float) -> float:
-    """How long ago what is taken now arrived; unknown when rows wait and none arrive, or either is unknown."""
+    """Return how long ago the rows that are read now arrived; NaN if rows wait and none arrive, or if it is unknown."""
     if pending_rows == 0:
         return 0.0
     return pending_rows / arrival_per_s if arrival_per_s > 0 else NAN

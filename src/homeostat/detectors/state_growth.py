@@ -1,4 +1,4 @@
-"""State that grows without bound: steadily, with no sign of levelling, and not because more rows come."""
+"""Detects state that grows without bound: steadily, without levelling off, and not because more rows arrive."""
 
 from __future__ import annotations
 
@@ -17,18 +17,30 @@ from homeostat.core.observation import Array
 from homeostat.core.stats import median, spread
 from homeostat.core.symptoms import STATE_GROWS
 from homeostat.core.view import View
-from homeostat.detectors.state_health import ROCKSDB, Seen, operators, unknown, worst
+from homeostat.detectors.state_health import ROCKSDB, OperatorBatch, operators, unknown, worst
 
+# Parts of equal length that the time is cut into: more show levelling better and need more batches. A choice.
 _PARTS = 6
+# Batches that each part needs for its median. A choice.
 _LEAST_IN_PART = 5
-_LEVELLING = 0.4  # an increase below this share of the mean one is a sign that growth comes to an end
+# How much longer than the batches need at their median distance: some of them come late. A choice.
+_LATE_BATCHES = 1.5
+# An increase below this share of the mean one is a sign that growth is ending: a higher share finds less real growth. A
+# choice.
+_LEVELLING = 0.4
+# Times the scatter that the state must have grown: fewer would find growth in noise. A choice.
 _SURE = 4.0
-_LEAST_BYTES_GROWN = 0.2  # files are merged now and then: bytes must grow by more than that explains
-_EXPLAINED = 0.5  # from this share on, growth is that of the load
+# Bytes must grow by this share, more than merging files explains. A choice.
+_LEAST_BYTES_GROWTH = 0.2
+# From this share of the growth on, the load explains it. A choice.
+_EXPLAINED = 0.5
+# Unbounded growth has at least this severity, however slow it is: it never ends by itself. A choice.
+_LEAST_SEVERITY = 0.1
+_HOUR_S = 3600.0
 
 
 class Trend(NamedTuple):
-    """A series cut into parts of equal length: the median of each, and how far values scatter about the trend."""
+    """A series cut into parts of equal length: the median of each, the scatter about the trend, and the slope."""
 
     levels: Array
     scatter: float
@@ -47,34 +59,40 @@ class StateGrowth(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class StateGrowthDetector:
-    """Over the last `least_s`, or longer where batches come seldom, the state grew in every part, about as much in the
-    last as in the first, more than the rows that came did, and so fast that it doubles within `doubles_within_s`.
+    """Reports state that grew in every part of the last `least_s`, or of longer if batches are rare.
 
-    A query with a watermark lets go of its state some day: while nothing was removed, growth must last `patience_s`.
+    It must have grown about as much in the last part as in the first, more than the rows that arrived did, and so fast
+    that it doubles within `doubles_within_s`.
+
+    A query with a watermark removes state at some time. Until it first does, growth must last for `patience_s`.
     """
 
+    # Slower growth can wait for a person to look at it by chance: longer reports more, and more that does no harm. A
+    # choice: a day.
     doubles_within_s: float = 86_400.0
-    least_s: float = 3600.0
-    patience_s: float = 14_400.0
+    # How long growth must be seen: shorter is sooner and takes a busy hour for growth. A choice.
+    least_s: float = _HOUR_S
+    # How long a query with a watermark may take until it removes its first state: most windows are shorter. A choice.
+    patience_s: float = 4 * _HOUR_S
     name: str = STATE_GROWS
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        yield from worst([s for name, seen in operators(view).items() if (s := self._judge(view, name, seen))])
+        yield from worst([s for name, batches in operators(view).items() if (s := self._judge(view, name, batches))])
 
-    def _judge(self, view: View, operator: str, seen: Sequence[Seen]) -> Symptom | None:
-        at_s = np.array([one.batch.at_s for one in seen])
+    def _judge(self, view: View, operator: str, batches: Sequence[OperatorBatch]) -> Symptom | None:
+        at_s = np.array([one.batch.at_s for one in batches])
         watched_s, last_s = float(at_s[-1] - at_s[0]), max(self.least_s, _enough_s(at_s))
         measures = {
-            "rows": (np.array([one.state.rows for one in seen]), last_s / self.doubles_within_s),
-            "bytes": (np.array([_bytes(one) for one in seen]), _LEAST_BYTES_GROWN),
+            "rows": (np.array([one.state.rows for one in batches]), last_s / self.doubles_within_s),
+            "bytes": (np.array([_bytes(one) for one in batches]), _LEAST_BYTES_GROWTH),
         }
         if not any(np.isfinite(values[-LEAST_OBSERVATIONS:]).any() for values, _ in measures.values()):
             return unknown(self.name, "rows and bytes of the state")
-        if watched_s < last_s or (_will_let_go(seen) and watched_s < self.patience_s):
+        if watched_s < last_s or (_will_let_go(batches) and watched_s < self.patience_s):
             return None
-        for what, (values, least_grown) in measures.items():
+        for what, (values, least_growth) in measures.items():
             trend = _trend(at_s, values, last_s)
-            if trend is not None and self._unbounded(trend, least_grown):
+            if trend is not None and self._unbounded(trend, least_growth):
                 more = _share_of_the_load(view.history, at_s, values, last_s / _PARTS)
                 if math.isnan(more):
                     return unknown(self.name, "rows of the batches")
@@ -82,38 +100,38 @@ class StateGrowthDetector:
                     return self._symptom(operator, what, trend)
         return None
 
-    def _unbounded(self, trend: Trend, least_grown: float) -> bool:
+    def _unbounded(self, trend: Trend, least_growth: float) -> bool:
         steps = np.diff(trend.levels)
-        grown, level = float(trend.levels[-1] - trend.levels[0]), float(trend.levels[-1])
+        growth, level = float(trend.levels[-1] - trend.levels[0]), float(trend.levels[-1])
         steady = float(steps.min()) >= _LEVELLING * float(steps.mean()) > 0
-        return steady and grown >= max(_SURE * trend.scatter, least_grown * (level - grown))
+        return steady and growth >= max(_SURE * trend.scatter, least_growth * (level - growth))
 
     def _symptom(self, operator: str, what: str, trend: Trend) -> Symptom:
         level = float(trend.levels[-1])
         doubles_s = level / trend.per_s
         rows, size = (level, None) if what == "rows" else (None, level)
-        evidence = StateGrowth(operator, rows, size, 3600.0 * trend.per_s, doubles_s / 3600.0)
-        return Symptom(STATE_GROWS, "", max(0.1, 1.0 - doubles_s / self.doubles_within_s), evidence)
+        evidence = StateGrowth(operator, rows, size, _HOUR_S * trend.per_s, doubles_s / _HOUR_S)
+        return Symptom(STATE_GROWS, "", max(_LEAST_SEVERITY, 1.0 - doubles_s / self.doubles_within_s), evidence)
 
 
 def _enough_s(at_s: Array) -> float:
-    """How long it takes until there are enough batches in every part, however seldom they come."""
-    return 1.5 * _PARTS * _LEAST_IN_PART * median(np.diff(at_s)) if len(at_s) > 1 else math.inf
+    """Return how long it takes until every part has enough batches."""
+    return _LATE_BATCHES * _PARTS * _LEAST_IN_PART * median(np.diff(at_s)) if len(at_s) > 1 else math.inf
 
 
-def _bytes(seen: Seen) -> float:
-    return seen.state.disk_bytes if seen.state.backend == ROCKSDB else seen.state.memory_bytes
+def _bytes(one: OperatorBatch) -> float:
+    return one.state.disk_bytes if one.state.backend == ROCKSDB else one.state.memory_bytes
 
 
-def _will_let_go(seen: Sequence[Seen]) -> bool:
-    has_watermark = math.isfinite(seen[-1].batch.watermark_gap_s)
-    return has_watermark and not any(one.state.removed_rows > 0 for one in seen)
+def _will_let_go(batches: Sequence[OperatorBatch]) -> bool:
+    has_watermark = math.isfinite(batches[-1].batch.watermark_gap_s)
+    return has_watermark and not any(one.state.removed_rows > 0 for one in batches)
 
 
 def _trend(at_s: Array, values: Array, last_s: float) -> Trend | None:
-    """None where too little was seen in one of the parts."""
-    known = np.isfinite(values) & (at_s > at_s[-1] - last_s)
-    at_s, values = at_s[known], values[known]
+    """Return the trend of the last `last_s`; None if one of the parts has too few batches."""
+    usable = np.isfinite(values) & (at_s > at_s[-1] - last_s)
+    at_s, values = at_s[usable], values[usable]
     if not len(at_s):
         return None
     part = np.minimum(((at_s - (at_s[-1] - last_s)) / last_s * _PARTS).astype(int), _PARTS - 1)
@@ -128,12 +146,14 @@ def _trend(at_s: Array, values: Array, last_s: float) -> Trend | None:
 
 
 def _share_of_the_load(history: Sequence[Digest], at_s: Array, values: Array, part_s: float) -> float:
-    """How much of the growth goes with the rows that came: 0 if they did not become more, 1 if they grew as the state
-    did. Compared with the part of all that was seen before in which there was most state for each row."""
-    begun_s = at_s[-1] - (_PARTS - 1) * part_s
+    """Return how much of the growth the load explains: 0 if no more rows arrive, 1 if they grew as the state did.
+
+    The last part is compared with the earlier part that had most state for each row.
+    """
+    began_s = at_s[-1] - (_PARTS - 1) * part_s
     before = [
         (level, load)
-        for until_s in np.arange(begun_s, at_s[0] - part_s, -part_s)
+        for until_s in np.arange(began_s, at_s[0] - part_s, -part_s)
         if (level := _level(at_s, values, until_s, part_s)) > 0 and (load := _load_per_s(history, until_s, part_s)) > 0
     ]
     level, load = _level(at_s, values, at_s[-1], part_s), _load_per_s(history, at_s[-1], part_s)
@@ -153,7 +173,7 @@ def _level(at_s: Array, values: Array, until_s: float, part_s: float) -> float:
 
 
 def _load_per_s(history: Sequence[Digest], until_s: float, part_s: float) -> float:
-    """Rows taken a second; NaN if that is not known of any batch."""
+    """Return the rows per second of the batches; NaN if no batch reports any."""
     mine = [d for d in history if until_s - part_s < d.at_s <= until_s and math.isfinite(d.rows)]
     seconds = sum(d.span_s for d in mine)
     return sum(d.rows for d in mine) / seconds if seconds > 0 else math.nan

@@ -1,4 +1,4 @@
-"""The health of a query's state, from what its store tells: memory, snapshots, what a restart would cost."""
+"""Detectors of unhealthy state, from what the state store reports: memory, snapshots, the cost of a restart."""
 
 from __future__ import annotations
 
@@ -17,38 +17,46 @@ from homeostat.core.view import View
 from homeostat.models.batch_model import slots_of, waves_of
 
 ROCKSDB = "rocksdb"
-# Where the settings of the store are not known: what Spark has unless it is told otherwise.
+# Spark's defaults, for a store whose settings are not known: spark.sql.streaming.stateStore.minDeltasForSnapshot and
+# maintenanceInterval.
 _VERSIONS_PER_SNAPSHOT = 10.0
 _MAINTENANCE_S = 60.0
+# Snapshots may be this many times as late as they are due before it matters that the time of a replay is not known: one
+# that is being uploaded counts as late too. A choice.
+_LATE_SNAPSHOTS = 2.0
+# Severities that no figure gives: they only order symptoms. Choices.
+_LEAST_MEMORY_SEVERITY, _REPAIRED_SEVERITY, _FIXED_SEVERITY = 0.5, 0.8, 0.2
 
 
-class Seen(NamedTuple):
+class OperatorBatch(NamedTuple):
     """One operator in one batch."""
 
     batch: Digest
     state: StateSample
 
 
-def operators(view: View) -> Mapping[str, Sequence[Seen]]:
-    """Every stateful operator that the query has now, over all that is kept: state outlives configurations."""
+def operators(view: View) -> Mapping[str, Sequence[OperatorBatch]]:
+    """Return the whole history of every stateful operator that the query has now: state outlives configurations."""
     return view.once("state operators", _operators)
 
 
-def _operators(view: View) -> Mapping[str, Sequence[Seen]]:
+def _operators(view: View) -> Mapping[str, Sequence[OperatorBatch]]:
     batches = [digest for digest in view.history if digest.states]
     names = batches[-1].states if batches else ()
-    return {name: [Seen(batch, batch.states[name]) for batch in batches if name in batch.states] for name in names}
+    return {
+        name: [OperatorBatch(batch, batch.states[name]) for batch in batches if name in batch.states] for name in names
+    }
 
 
 def unknown(detector: str, missing: str) -> Symptom:
     return Symptom(UNKNOWN, evidence=MissingMetric(detector, missing))
 
 
-def worst(found: Sequence[Symptom]) -> Iterator[Symptom]:
-    """Of a query with several operators the one that is worst off; that something is unknown only if none is."""
-    known = [symptom for symptom in found if symptom.kind != UNKNOWN]
-    if found:
-        yield max(known or found, key=lambda symptom: symptom.severity)
+def worst(symptoms: Sequence[Symptom]) -> Iterator[Symptom]:
+    """Yield the worst symptom of a query's operators; a missing metric only if there is no other symptom."""
+    problems = [symptom for symptom in symptoms if symptom.kind != UNKNOWN]
+    if symptoms:
+        yield max(problems or symptoms, key=lambda symptom: symptom.severity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,35 +102,37 @@ class FixedState(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class StateMemoryDetector:
-    """The store uses most of the memory it may have, or its writers wait for it.
+    """Reports a store that uses most of the memory it may have, or whose writers wait for it.
 
-    A store that is bounded fills its cache up to the bound, as it should: there only what is pinned counts.
+    A bounded store fills its cache up to the bound by design, so only pinned memory counts there.
     """
 
+    # The share of its memory that a store may use: lower warns sooner and more often without need. A choice.
     most: float = 0.8
+    # The share of a batch that its writers may wait: lower reports ordinary flushes. A choice.
     most_stalled: float = 0.05
     name: str = STATE_MEMORY
 
     def detect(self, view: View) -> Iterator[Symptom]:
         yield from worst(
-            [s for name, seen in operators(view).items() if (s := self._judge(name, seen[-LEAST_OBSERVATIONS:]))]
+            [s for name, batches in operators(view).items() if (s := self._judge(name, batches[-LEAST_OBSERVATIONS:]))]
         )
 
-    def _judge(self, operator: str, seen: Sequence[Seen]) -> Symptom | None:
-        used = [_memory_share(one.state) for one in seen]
-        stalled = [_stalled_share(one) for one in seen]
-        if not math.isfinite(used[-1]) and not math.isfinite(stalled[-1]):
+    def _judge(self, operator: str, batches: Sequence[OperatorBatch]) -> Symptom | None:
+        shares = [_memory_share(one.state) for one in batches]
+        stalled = [_stalled_share(one) for one in batches]
+        if not math.isfinite(shares[-1]) and not math.isfinite(stalled[-1]):
             return unknown(self.name, "memory of the state, or its limit")
-        full, stalls = _always(used, self.most), _always(stalled, self.most_stalled)
+        full, stalls = _always(shares, self.most), _always(stalled, self.most_stalled)
         if not full and not stalls:
             return None
         evidence = StateMemory(
             operator,
-            seen[-1].state.memory_bytes,
-            used[-1] if math.isfinite(used[-1]) else None,
+            batches[-1].state.memory_bytes,
+            shares[-1] if math.isfinite(shares[-1]) else None,
             stalled[-1] if stalls else None,
         )
-        return Symptom(STATE_MEMORY, "", min(1.0, max(used[-1] if full else 0.0, 0.5)), evidence)
+        return Symptom(STATE_MEMORY, "", min(1.0, max(shares[-1] if full else 0.0, _LEAST_MEMORY_SEVERITY)), evidence)
 
 
 def _always(shares: Sequence[float], least: float) -> bool:
@@ -130,36 +140,39 @@ def _always(shares: Sequence[float], least: float) -> bool:
 
 
 def _memory_share(state: StateSample) -> float:
-    used = state.pinned_bytes if state.limits.bounded else state.memory_bytes
-    return used / state.limits.memory_bytes if state.limits.memory_bytes > 0 else NAN
+    bytes_in_use = state.pinned_bytes if state.limits.bounded else state.memory_bytes
+    return bytes_in_use / state.limits.memory_bytes if state.limits.memory_bytes > 0 else NAN
 
 
-def _stalled_share(seen: Seen) -> float:
+def _stalled_share(one: OperatorBatch) -> float:
     """Of the batch, for the writer of one partition."""
-    busy_s = seen.batch.seconds * seen.state.partitions
-    return seen.state.stall_s / busy_s if busy_s > 0 else NAN
+    busy_s = one.batch.seconds * one.state.partitions
+    return one.state.stall_s / busy_s if busy_s > 0 else NAN
 
 
 @dataclass(frozen=True, slots=True)
 class LongReplayDetector:
-    """After a failure the changelogs since the last snapshot are replayed: by what that took before, for longer than
-    `longest_s`."""
+    """Reports that a restart would replay the changelogs since the last snapshot for longer than `longest_s`.
 
+    It reckons with the time that a changelog took in earlier replays.
+    """
+
+    # A shorter time reports restarts that nobody would notice. A choice.
     longest_s: float = 60.0
     name: str = LONG_REPLAY
 
     def detect(self, view: View) -> Iterator[Symptom]:
         slots = max(1.0, slots_of(view))
-        yield from worst([s for name, seen in operators(view).items() if (s := self._judge(name, seen, slots))])
+        yield from worst([s for name, batches in operators(view).items() if (s := self._judge(name, batches, slots))])
 
-    def _judge(self, operator: str, seen: Sequence[Seen], slots: float) -> Symptom | None:
-        behind, partitions = versions_behind(seen), seen[-1].state.partitions
+    def _judge(self, operator: str, batches: Sequence[OperatorBatch], slots: float) -> Symptom | None:
+        behind, partitions = versions_behind(batches), batches[-1].state.partitions
         if not (math.isfinite(behind) and math.isfinite(partitions)):
             return unknown(self.name, "version of the last snapshot")
-        replays = [one.state for one in seen if one.state.replayed > 0 and math.isfinite(one.state.replay_s)]
+        replays = [one.state for one in batches if one.state.replayed > 0 and math.isfinite(one.state.replay_s)]
         files = sum(state.replayed for state in replays)
         if not files:
-            due = 2.0 * _known(seen[-1].state.limits.versions_per_snapshot, _VERSIONS_PER_SNAPSHOT)
+            due = _LATE_SNAPSHOTS * _limit(batches[-1].state.limits.versions_per_snapshot, _VERSIONS_PER_SNAPSHOT)
             return None if behind <= due else unknown(self.name, "time to replay changelogs")
         one_s = sum(state.replay_s for state in replays) / files
         restart_s = behind * one_s * waves_of(max(1, int(partitions)), slots)
@@ -171,80 +184,85 @@ class LongReplayDetector:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLagDetector:
-    """Some partition has not uploaded a snapshot for many times the versions and the time after which one is due: the
-    rule by which Spark itself warns."""
+    """Reports a partition that uploaded no snapshot for many times the versions and the time until one is due."""
 
+    # Fewer would report uploads that are only slow. Both are Spark's own, for its warning about late snapshots.
     times_versions: float = 5.0
     times_maintenance: float = 10.0
     name: str = SNAPSHOT_LAG
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        yield from worst([s for name, seen in operators(view).items() if (s := self._judge(name, seen))])
+        yield from worst([s for name, batches in operators(view).items() if (s := self._judge(name, batches))])
 
-    def _judge(self, operator: str, seen: Sequence[Seen]) -> Symptom | None:
-        behind, limits = versions_behind(seen), seen[-1].state.limits
+    def _judge(self, operator: str, batches: Sequence[OperatorBatch]) -> Symptom | None:
+        behind, limits = versions_behind(batches), batches[-1].state.limits
         if not math.isfinite(behind):
             return unknown(self.name, "version of the last snapshot")
-        stood_s = seen[-1].batch.at_s - _unchanged(seen)[0].batch.at_s
-        most = self.times_versions * _known(limits.versions_per_snapshot, _VERSIONS_PER_SNAPSHOT)
-        longest_s = self.times_maintenance * _known(limits.maintenance_s, _MAINTENANCE_S)
-        if behind <= most or stood_s <= longest_s:
+        unchanged_s = batches[-1].batch.at_s - _unchanged(batches)[0].batch.at_s
+        most = self.times_versions * _limit(limits.versions_per_snapshot, _VERSIONS_PER_SNAPSHOT)
+        longest_s = self.times_maintenance * _limit(limits.maintenance_s, _MAINTENANCE_S)
+        if behind <= most or unchanged_s <= longest_s:
             return None
-        evidence = SnapshotLag(operator, behind, stood_s)
+        evidence = SnapshotLag(operator, behind, unchanged_s)
         return Symptom(SNAPSHOT_LAG, "", 1.0 - most / (2.0 * behind), evidence)
 
 
-def versions_behind(seen: Sequence[Seen]) -> float:
-    """How many versions came after the last snapshot; since it was loaded, where there was none."""
-    latest = seen[-1].state
+def versions_behind(batches: Sequence[OperatorBatch]) -> float:
+    """Return how many versions came after the last snapshot, or after the load if there is no snapshot."""
+    latest = batches[-1].state
     if latest.snapshot_version >= 0:
         return latest.version - latest.snapshot_version
-    return latest.version - _unchanged(seen)[0].state.version if latest.snapshot_version == -1 else NAN
+    return latest.version - _unchanged(batches)[0].state.version if latest.snapshot_version == -1 else NAN
 
 
-def _unchanged(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """Since the version of the last snapshot has been what it is."""
-    latest = seen[-1].state.snapshot_version
-    back = next((n for n, one in enumerate(reversed(seen)) if one.state.snapshot_version != latest), len(seen))
-    return seen[len(seen) - max(back, 1) :]
+def _unchanged(batches: Sequence[OperatorBatch]) -> Sequence[OperatorBatch]:
+    """Return the batches since the version of the last snapshot changed."""
+    latest = batches[-1].state.snapshot_version
+    back = next((n for n, one in enumerate(reversed(batches)) if one.state.snapshot_version != latest), len(batches))
+    return batches[len(batches) - max(back, 1) :]
 
 
-def _known(value: float, default: float) -> float:
-    """A limit of nothing or less is none."""
+def _limit(value: float, default: float) -> float:
+    """Return the limit as it is set, or the default if it is not set or not above zero."""
     return value if math.isfinite(value) and value > 0 else default
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRepairedDetector:
-    """A snapshot could not be read and Spark went back to an older one: told for so long after it happened."""
+    """Reports that a snapshot could not be read and Spark went back to an older one."""
 
-    told_s: float = 3600.0
+    # For how long after it happened it is reported: shorter may be missed, longer hides that it is over. A choice.
+    reported_s: float = 3600.0
     name: str = SNAPSHOT_REPAIRED
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        yield from worst([s for name, seen in operators(view).items() if (s := self._judge(name, seen, view.now_s))])
+        yield from worst(
+            [s for name, batches in operators(view).items() if (s := self._judge(name, batches, view.now_s))]
+        )
 
-    def _judge(self, operator: str, seen: Sequence[Seen], now_s: float) -> Symptom | None:
-        recent = [one for one in seen if one.batch.at_s > now_s - self.told_s and one.state.repaired > 0]
+    def _judge(self, operator: str, batches: Sequence[OperatorBatch], now_s: float) -> Symptom | None:
+        recent = [one for one in batches if one.batch.at_s > now_s - self.reported_s and one.state.repaired > 0]
         if not recent:
-            return None if math.isfinite(seen[-1].state.repaired) else unknown(self.name, "snapshots repaired")
+            return None if math.isfinite(batches[-1].state.repaired) else unknown(self.name, "snapshots repaired")
         count = sum(one.state.repaired for one in recent)
         evidence = SnapshotRepaired(operator, count, float(recent[-1].batch.batch))
-        return Symptom(SNAPSHOT_REPAIRED, "", 0.8, evidence)
+        return Symptom(SNAPSHOT_REPAIRED, "", _REPAIRED_SEVERITY, evidence)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedStateDetector:
-    """The number of state partitions can never be changed: this backend cannot be repartitioned."""
+    """Reports a backend that cannot be repartitioned, so that the number of state partitions is fixed."""
 
     name: str = FIXED_STATE
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        yield from worst([s for name, seen in operators(view).items() if (s := self._judge(name, seen[-1].state))])
+        yield from worst(
+            [s for name, batches in operators(view).items() if (s := self._judge(name, batches[-1].state))]
+        )
 
     def _judge(self, operator: str, state: StateSample) -> Symptom | None:
         if not state.backend:
             return unknown(self.name, "backend of the state")
         if state.backend == ROCKSDB:
             return None
-        return Symptom(FIXED_STATE, "", 0.2, FixedState(operator, state.backend))
+        return Symptom(FIXED_STATE, "", _FIXED_SEVERITY, FixedState(operator, state.backend))

@@ -1,4 +1,4 @@
-"""Partitions of a keyed stage that stay uneven, batch after batch, whatever makes them so."""
+"""Detects partitions of a keyed stage that stay uneven, batch after batch, whatever the reason."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.models.capacity import arrived_rows
 from homeostat.models.partition_sizes import over_the_mean
 
+# A partition with less than this share of the mean is shown as almost empty. No decision depends on it. A choice.
 _EMPTY = 0.05
 
 
@@ -35,8 +36,11 @@ class UnevenEvidence(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class UnevenPartitionsDetector:
-    """The largest part is `ratio` times the mean one, and is so in every batch. Unlike a skew it needs no peers to
-    stand out from: half of the partitions may be empty. That rows are unknown is for `rate-skew` to say."""
+    """Reports a stage whose largest partition has `ratio` times the mean in every batch.
+
+    Unlike a skew it needs no peers to differ from: half of the partitions may be empty. If rows are unknown, the
+    detector `rate-skew` reports it.
+    """
 
     sensitivity: Sensitivity = Sensitivity()
     name: str = UNEVEN

@@ -1,4 +1,4 @@
-"""What the paper's rules look at: means over the window, the same for both engines, and what is missing in it."""
+"""Means over the window, which the paper's rules judge by on both engines, and what is missing in the window."""
 
 from __future__ import annotations
 
@@ -9,60 +9,65 @@ from itertools import pairwise
 import numpy as np
 
 from homeostat.core.digest import Digest
-from homeostat.core.evidence_limits import LEAST_KNOWN
+from homeostat.core.evidence_limits import GAP_SHARE, LEAST_KNOWN
 from homeostat.core.observation import NAN, Array, Observation
 from homeostat.core.topology import Topology
 from homeostat.core.view import View, Window
 
-_MOST_SEEN = 0.6
+# The share of the time that must be covered by observations: less would let a few of them speak for the window. A
+# choice.
+_LEAST_COVERED = 0.6
+# Triggers' worth of arrivals that may wait behind a batch before it is at a limit: fewer would count what arrives while
+# a batch runs. A choice.
 _WAITING_BATCHES = 2.0
+# Stands for a span of zero, which nothing can be divided by.
+_SHORTEST_S = 1e-9
 _DATAFLOW_COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s")
 _BATCH_COLUMNS = ("rows", "run_s", "rows_out", "finish_s")
 
 
 def observed_s(view: View) -> float:
-    """How long the present configuration has been watched; detectors wait until that fills most of the window."""
+    """Return how long the present configuration has been observed. Detectors wait until that fills most of a window."""
     return view.now_s - (view.current[0].at_s - view.current[0].span_s) if view.current else 0.0
 
 
 def windowed(view: View) -> tuple[Digest, ...]:
-    """The digests of the observations in the window."""
+    """Return the digests of the observations in the window."""
     batches = {(o.at_s, o.batch) for o in view.window.observations}
     return tuple(d for d in view.current if (d.at_s, d.batch) in batches)
 
 
 def instance_means(window: Window, component: str, column: str) -> Array:
-    """Mean over the window for each instance; NaN for one that was known less than half of the time."""
+    """Return the mean over the window for each instance; NaN for one that was measured less than half of the time."""
     return _means(window.tasks(component, column))
 
 
 def pressure_shares(window: Window, component: str) -> Array:
-    """The share of the time each instance held its senders back, from 0 to 1."""
-    spans = np.array([max(o.span_s, 1e-9) for o in window.observations]).reshape(-1, 1)
+    """Return the share of the time in which each instance held its senders back, from 0 to 1."""
+    spans = np.array([max(o.span_s, _SHORTEST_S) for o in window.observations]).reshape(-1, 1)
     return np.minimum(1.0, _means(window.tasks(component, "pressured_s") / spans))
 
 
 def batch_pressure(digests: Sequence[Digest]) -> float:
-    """max(0, 1 − μ/λ) of a query, from the batches that are at a limit; 0 where fewer than half of them are.
+    """Return max(0, 1 − μ/λ) of a query, from the batches that are at a limit; 0 if fewer than half of them are.
 
     A batch is at a limit if it took longer than its trigger, or if more than two triggers' arrivals wait behind it.
     Its μ is rows ÷ the longer of its duration and its trigger, which holds for slow and for admission-bound ones.
     NaN if half of the batches or more lack a metric, or if the batches at a limit report no duration at all.
     """
-    needed = [(d.rows, d.seconds, d.arrival_per_s) for d in digests]
-    known = [d for d, numbers in zip(digests, needed, strict=True) if all(map(math.isfinite, numbers))]
-    if not known or len(known) < LEAST_KNOWN * len(digests):
+    measured = [d for d in digests if all(map(math.isfinite, (d.rows, d.seconds, d.arrival_per_s)))]
+    if not measured or len(measured) < LEAST_KNOWN * len(digests):
         return NAN
-    limited = [d for d in known if _at_limit(d)]
-    arrival = float(np.mean([d.arrival_per_s for d in known]))
-    if arrival <= 0 or len(limited) < LEAST_KNOWN * len(known):
+    limited = [d for d in measured if _at_limit(d)]
+    arrival = float(np.mean([d.arrival_per_s for d in measured]))
+    if arrival <= 0 or len(limited) < LEAST_KNOWN * len(measured):
         return 0.0
     cycles_s = sum(_cycle_s(d) for d in limited)
     return max(0.0, 1.0 - sum(d.rows for d in limited) / cycles_s / arrival) if cycles_s > 0 else NAN
 
 
 def longest_stage(digests: Sequence[Digest]) -> str:
-    """The component whose stage took longest over these batches."""
+    """Return the component whose stage took longest over these batches."""
     total: dict[str, float] = {}
     for digest in digests:
         for name, component in digest.components.items():
@@ -72,11 +77,11 @@ def longest_stage(digests: Sequence[Digest]) -> str:
 
 
 def missing_metric(view: View, least_s: float = 0.0) -> str:
-    """The first metric that was not known for everything all through the window; empty if none is missing."""
-    if not view.window.observations or view.window.seconds < _MOST_SEEN * least_s:
+    """Return the first metric that is missing somewhere in the window; empty if none is."""
+    if not view.window.observations or view.window.seconds < _LEAST_COVERED * least_s:
         return "observations"
     for before, after in pairwise(view.window.observations):
-        if after.at_s - after.span_s > before.at_s + 0.5 * after.span_s:
+        if after.at_s - after.span_s > before.at_s + GAP_SHARE * after.span_s:
             return f"what was between {before.at_s:g} and {after.at_s - after.span_s:g} s"
     for observation in view.window.observations:
         missing = _missing_in(observation, view.topology, view.micro_batch)
@@ -108,9 +113,9 @@ def _missing_in(observation: Observation, topology: Topology, micro_batch: bool)
 
 
 def _means(matrix: Array) -> Array:
-    known = np.isfinite(matrix)
-    counts = known.sum(axis=0)
-    means: Array = np.where(known, matrix, 0.0).sum(axis=0) / np.maximum(counts, 1)
+    finite = np.isfinite(matrix)
+    counts = finite.sum(axis=0)
+    means: Array = np.where(finite, matrix, 0.0).sum(axis=0) / np.maximum(counts, 1)
     means[counts < max(1.0, LEAST_KNOWN * len(matrix))] = NAN
     return means
 

@@ -95,7 +95,7 @@ class SourceScaleUp:
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         for diagnosis in _of(diagnoses, SLO_UNMET):
             knob = view.topology[diagnosis.component].scaled_by
-            now, most = int(view.configuration.get(knob)), view.spec(knob).maximum
+            now, most = int(view.parallelism(diagnosis.component)), view.spec(knob).maximum
             missed = diagnosis.evidence.find(ThroughputMissed)
             if missed is None:
                 continue
@@ -148,7 +148,7 @@ class AdjustSkew:
                 yield alert_about(diagnosis, f"this engine has no {knob}" if knob else "its keys cannot be spread")
                 continue
             rows = view.window.tasks(diagnosis.component, "rows")
-            now, instances = int(view.configuration.get(knob)), rows.shape[1]
+            now, instances = view.spread(diagnosis.component), rows.shape[1]
             target = min(2 * now, instances)
             if target <= now:
                 yield alert_about(diagnosis, f"{knob} is {now} already, with {instances} instances")

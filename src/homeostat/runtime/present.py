@@ -73,7 +73,7 @@ def _active(action: ActiveAction) -> PresentAction:
 
 def _component(component: Component, state: State, latest: Digest | None) -> PresentComponent:
     digest = latest.components.get(component.name) if latest is not None else None
-    instances = digest.instances if digest is not None else int(state.observed.get(component.scaled_by))
+    instances = digest.instances if digest is not None else int(state.observed.get(component.scaled_by, 0))
     present = PresentComponent(component.name, component.kind, component.query, tuple(component.inputs), instances)
     return present if digest is None or latest is None else _with_load(present, digest, latest)
 

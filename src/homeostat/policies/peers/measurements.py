@@ -61,7 +61,7 @@ def units(view: View) -> tuple[Unit, ...]:
         sharing.setdefault(component.scaled_by, []).append(component.name)
     longest = longest_stage(view.current[-_RECENT_OBSERVATIONS:]) if view.micro_batch else ""
     return tuple(
-        Unit(longest if longest in names else names[0], knob, int(view.configuration.get(knob)), tuple(names))
+        Unit(longest if longest in names else names[0], knob, int(view.parallelism(names[0])), tuple(names))
         for knob, names in sharing.items()
         if knob in view.capabilities.knobs
     )

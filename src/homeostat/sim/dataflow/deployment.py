@@ -154,7 +154,8 @@ class Deployment:
         self.configuration = Configuration({**current.values, **whole}, current.retired | gone)
 
     def _spread(self, name: str) -> int:
-        return int(self.configuration.get(Knob(SPREAD, name)))
+        """Return on how many instances the rows of each key are; 1 for a component that cannot spread them."""
+        return int(self.configuration.get(Knob(SPREAD, name), 1))
 
     def _shares(self, spec: ComponentSpec, t_s: float) -> Array:
         return shares(
