@@ -98,5 +98,5 @@ def test_the_loop_tells_it_once_and_acts_on_nothing() -> None:
 
     assert played.actions == ()
     assert [text.partition(" at ")[0] for text in played.texts("alert")] == [
-        "The state needs most of the memory it may have"
+        "The state needs most of the memory that it may use"
     ]

@@ -215,7 +215,7 @@ def test_a_model_that_was_wrong_does_not_size_what_is_given_back(
     found = down(view)
 
     assert [p.patch.values for p in found] == ([{SPLIT: left}] if left else [])
-    told = "predictions were off by 146% here, largest_error allows 65%, so by a fixed step"
+    told = "predictions were off by 146% here, largest_error allows 65%, so it shrinks by a fixed step"
     assert all(p.prediction and told in p.prediction.text for p in found)
 
 
@@ -243,7 +243,7 @@ def test_an_objective_missed_without_pressure_is_a_reason_to_grow_where_the_mode
 
     assert proposal.patch.values == {SPLIT: 8}
     assert proposal.prediction is not None
-    assert "so by what the objective is missed by, 50%" in proposal.prediction.text
+    assert "so it is sized by the 50% that the objective is missed by" in proposal.prediction.text
 
 
 def test_an_objective_that_stays_missed_is_told() -> None:

@@ -159,7 +159,7 @@ def test_what_gives_way_is_said() -> None:
     (closest, told), _ = held("latency", throughput_per_s=3_000.0, cost_limit=7.0)
     assert closest.patch.values == {EXECUTORS_KNOB: 7}
     assert told.kind == ALERT
-    said = f"latency gives way to the cost limit of 7: {needed:g} instances would hold it"
+    said = f"latency gives way to the cost limit of 7: {needed:g} instances would meet it"
     assert closest.prediction is not None
     assert closest.prediction.text.endswith(said)
     assert said in told.message

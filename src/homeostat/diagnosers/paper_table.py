@@ -35,16 +35,16 @@ _CAUSES = {
     (True, True): DATA_SKEW,
     (False, True): INCONCLUSIVE,
 }
-_NEXT = {
+_OTHER_CAUSES = {
     DATA_SKEW: (SLOW_INSTANCE, UNDER_PROVISIONED),
     SLOW_INSTANCE: (UNDER_PROVISIONED,),
 }
-_GAP = "the rates differ, the queues do not: the table has no row for it"
+_GAP = "the rates differ but the queues do not, and the table has no row for this"
 
 
 @dataclass(frozen=True, slots=True)
 class TableReading(Evidence):
-    """What the table was read from. `instead_of` names the cause that the table itself gives."""
+    """The measurements behind an answer of the table. `instead_of`: the cause that the table itself gives."""
 
     why: str = ""
     missing: str = ""
@@ -60,7 +60,11 @@ class TableReading(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class PaperTable:
-    """One diagnosis for each bottleneck, the most downstream one first; never silence about a symptom."""
+    """One diagnosis for each bottleneck, the most downstream one first. Every symptom leads to a diagnosis.
+
+    `tolerance`: by which share a rate may miss the objective before it counts. A smaller share alarms on noise. The
+    paper gives none; this is the tolerance of our own detector of objectives.
+    """
 
     tolerance: float = 0.02
     name: str = "paper-table"
@@ -70,7 +74,7 @@ class PaperTable:
         pressured = {s.component for s in symptoms if s.kind == PRESSURE}
         for symptom, held_back in bottlenecks(view, symptoms):
             yield table(symptom, at[symptom.component], held_back)
-        yield from _not_known(symptoms, pressured)
+        yield from _unmeasured(symptoms, pressured)
         if not pressured:
             yield from _without_pressure(view, symptoms)
         if not pressured and not _pressure_unknown(symptoms):
@@ -94,9 +98,10 @@ class PaperTable:
 
 @dataclass(frozen=True, slots=True)
 class NextReading:
-    """What else the symptoms could mean, for when the action against the table's own answer is blacklisted.
+    """Other causes that fit the symptoms, for the case that the action against the table's answer is blacklisted.
 
-    The paper's fifth experiment needs it: there "the next diagnosis" succeeds. `probability` halves with each reading.
+    In the paper's fifth experiment "the next diagnosis" succeeds. `probability` is that of the first of them, and
+    halves with each further one, so that they stay behind the table's answer (choice).
     """
 
     probability: float = 0.5
@@ -108,7 +113,7 @@ class NextReading:
             first = table(symptom, at[symptom.component], held_back)
             if not isinstance(first.evidence, TableReading) or first.evidence.missing:
                 continue
-            for number, cause in enumerate(_NEXT.get(first.cause, ())):
+            for number, cause in enumerate(_OTHER_CAUSES.get(first.cause, ())):
                 evidence = replace(first.evidence, instead_of=first.cause)
                 probability = self.probability / 2**number
                 yield Diagnosis(
@@ -117,9 +122,9 @@ class NextReading:
 
 
 def bottlenecks(view: View, symptoms: Sequence[Symptom]) -> list[tuple[Symptom, tuple[Symptom, ...]]]:
-    """The components under pressure that nothing under pressure lies below, the most downstream one first.
+    """The components under pressure without another one under pressure downstream, the most downstream one first.
 
-    Each comes with the pressure further up that it explains: what is held back need not be too small itself.
+    Each comes with the pressure upstream that it explains: a component that is held back need not be too small itself.
     """
     topology = view.topology
     pressure = {s.component: s for s in symptoms if s.kind == PRESSURE}
@@ -150,34 +155,34 @@ def table(pressure: Symptom, here: Mapping[str, Symptom], held_back: tuple[Sympt
     cause = _CAUSES[pending is not None, rate is not None]
     if cause == INCONCLUSIVE:
         evidence = replace(evidence, why=_GAP)
-    seen = (*(s for s in (pressure, pending, rate) if s is not None), *held_back)
+    symptoms = (*(s for s in (pressure, pending, rate) if s is not None), *held_back)
     blamed = pressure if pressure.instances else pending or pressure
     if cause == UNDER_PROVISIONED:
-        return Diagnosis(cause, pressure.component, 1.0, evidence, seen)
-    return Diagnosis(cause, pressure.component, 1.0, evidence, seen, blamed.instances, blamed.workers)
+        return Diagnosis(cause, pressure.component, 1.0, evidence, symptoms)
+    return Diagnosis(cause, pressure.component, 1.0, evidence, symptoms, blamed.instances, blamed.workers)
 
 
 def _without_pressure(view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
     depth = view.topology.depth
-    wanting = any(s.kind == SLO_VIOLATION for s in symptoms)
-    idle = [] if wanting else [s for s in symptoms if s.kind == IDLE]
+    objective_missed = any(s.kind == SLO_VIOLATION for s in symptoms)
+    idle = [] if objective_missed else [s for s in symptoms if s.kind == IDLE]
     for symptom in sorted(idle, key=lambda s: -depth.get(s.component, -1)):
         yield Diagnosis(OVER_PROVISIONED, symptom.component, 1.0, symptom.evidence, (symptom,))
     for symptom in (s for s in symptoms if s.kind == GROWING_BACKLOG):
-        evidence = TableReading(measured=symptom.evidence, why="a queue grows, but nothing is held back yet")
+        evidence = TableReading(measured=symptom.evidence, why="a queue grows, but no component is held back yet")
         yield Diagnosis(INCONCLUSIVE, symptom.component, 1.0, evidence, (symptom,))
 
 
-def _not_known(symptoms: Sequence[Symptom], explained: set[str]) -> Iterator[Diagnosis]:
-    """One inconclusive diagnosis for each place where metrics are missing and nothing else was said."""
+def _unmeasured(symptoms: Sequence[Symptom], explained: set[str]) -> Iterator[Diagnosis]:
+    """One inconclusive diagnosis for each component that lacks metrics and has no other diagnosis."""
     gaps: dict[str, list[Symptom]] = {}
     for symptom in symptoms:
         beside_the_point = bool(explained) and _detector(symptom) == IDLE
         if symptom.kind == UNKNOWN and symptom.component not in explained and not beside_the_point:
             gaps.setdefault(symptom.component, []).append(symptom)
-    for component, found in gaps.items():
-        missing = ", ".join(dict.fromkeys(_missing(s) for s in found))
-        yield Diagnosis(INCONCLUSIVE, component, 1.0, TableReading(missing=missing), tuple(found))
+    for component, unknown in gaps.items():
+        missing = ", ".join(dict.fromkeys(_missing(s) for s in unknown))
+        yield Diagnosis(INCONCLUSIVE, component, 1.0, TableReading(missing=missing), tuple(unknown))
 
 
 def _detector(symptom: Symptom) -> str:
@@ -191,7 +196,7 @@ def _missing(symptom: Symptom) -> str:
 
 
 def _pressure(symptom: Symptom) -> float:
-    """The measured back-pressure, which is the severity wherever a detector says nothing else."""
+    """The measured back-pressure. The severity stands for it if a detector gives no figures."""
     measured = symptom.evidence.find(BackPressure)
     return measured.pressure if measured is not None else symptom.severity
 
@@ -201,10 +206,10 @@ def _pressure_unknown(symptoms: Sequence[Symptom]) -> bool:
 
 
 def _by_component(symptoms: Sequence[Symptom]) -> dict[str, dict[str, Symptom]]:
-    found: dict[str, dict[str, Symptom]] = {}
+    by_component: dict[str, dict[str, Symptom]] = {}
     for symptom in symptoms:
         kind = symptom.kind
         if kind == UNKNOWN:
             kind = f"{UNKNOWN}:{_detector(symptom)}"
-        found.setdefault(symptom.component, {})[kind] = symptom
-    return found
+        by_component.setdefault(symptom.component, {})[kind] = symptom
+    return by_component

@@ -1,4 +1,4 @@
-"""What the symptoms of a state mean. Each has one cause, so that there is nothing to weigh."""
+"""The causes behind the symptoms of a state. Each symptom has exactly one cause, so nothing is weighed."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from homeostat.core.causes import (
 from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.symptoms import FIXED_STATE, LONG_REPLAY, SNAPSHOT_LAG, SNAPSHOT_REPAIRED, STATE_GROWS, STATE_MEMORY
 from homeostat.core.view import View
+from homeostat.diagnosers.probabilities import EFFECT_SHOWN, FITS, REPORTED, SHOWN
 
-# How sure each is. State may grow because it is meant to be kept for longer than it was watched.
+# State may also grow because it is meant to be kept for longer than it was watched.
 _CAUSES = {
-    STATE_GROWS: (UNBOUNDED_STATE, 0.7),
-    STATE_MEMORY: (MEMORY_PRESSURE, 0.8),
-    LONG_REPLAY: (SLOW_RECOVERY, 0.8),
-    SNAPSHOT_LAG: (LATE_SNAPSHOTS, 0.9),
-    SNAPSHOT_REPAIRED: (DAMAGED_SNAPSHOTS, 0.95),
-    FIXED_STATE: (UNSCALABLE_STATE, 0.95),
+    STATE_GROWS: (UNBOUNDED_STATE, FITS),
+    STATE_MEMORY: (MEMORY_PRESSURE, EFFECT_SHOWN),
+    LONG_REPLAY: (SLOW_RECOVERY, EFFECT_SHOWN),
+    SNAPSHOT_LAG: (LATE_SNAPSHOTS, SHOWN),
+    SNAPSHOT_REPAIRED: (DAMAGED_SNAPSHOTS, REPORTED),
+    FIXED_STATE: (UNSCALABLE_STATE, REPORTED),
 }
 
 

@@ -1,4 +1,4 @@
-"""Uneven partitions: because a key is hot, or because many keys happen to fall on the same few partitions?"""
+"""Why partitions are uneven: one key is hot, or many keys fall on the same few partitions."""
 
 from __future__ import annotations
 
@@ -9,38 +9,48 @@ from homeostat.core.findings import Symptom
 from homeostat.core.observation import Array
 from homeostat.core.view import View
 from homeostat.detectors.instance_skew import typically
+from homeostat.diagnosers.probabilities import NO_SIGN, REPORTED
 from homeostat.models.capacity import arrived_rows
 
-_SURE, _HARDLY = 0.95, 0.05
-_ALIKE = 1.5
-_EMPTY = 0.05
-_MANY_EMPTY = 0.25
-_SEVERAL = 0.125
+# Partitions whose largest is at most this many times the others stand out by similar amounts. A hash makes such groups,
+# a hot key does not. Choice.
+_ALIKE_RATIO = 1.5
+# A partition with less than this share of the mean is almost empty. Choice.
+_EMPTY_SHARE = 0.05
+# From this share of almost empty partitions on, too few distinct hashes are likely. Choice.
+_MANY_EMPTY_SHARE = 0.25
+# From this share of large partitions on, more than a few hot keys would be needed. Choice.
+_SEVERAL_SHARE = 0.125
+# The probability of the hash by the shape of the rows alone: many empty partitions, several large ones, one large one.
+# The first of a pair holds if the large ones are alike. Choice: less sure than with counted keys.
+_MANY_EMPTY, _MANY_EMPTY_UNLIKE = 0.85, 0.6
+_SEVERAL_LARGE, _SEVERAL_LARGE_UNLIKE = 0.7, 0.55
+_ONE_LARGE = 0.1
 
 
 def by_hash(view: View, component: str, symptom: Symptom) -> float:
-    """How probable it is that the hash is to blame and no hot key.
+    """The probability that the hash makes the partitions uneven, and not a hot key.
 
-    Where the rows of the largest keys are counted, they tell: what the largest partition has too much without the hot
-    ones is the hash's doing. Where only the keys were looked at: keys as uneven as the rows are, even keys are not.
-    Otherwise only the shape of the rows tells: a hot key makes one partition large and leaves none empty. Where rows
-    are added up before they come to a partition, no key is hot there any more.
+    If the rows of the largest keys are counted: what the largest partition has too much without the hot keys is due to
+    the hash. If the keys in the state were read: the hash is to blame if the keys are as uneven as the rows. Otherwise
+    only the shape of the rows remains: a hot key makes one partition large and leaves none empty. If rows are
+    aggregated before they reach a partition, no key is hot there.
     """
     rows = typically(arrived_rows(view.window, component, LEAST_OBSERVATIONS), 1)
     if len(rows) < 2 or not np.isfinite(rows).all() or rows.max() <= rows.mean():
-        return _HARDLY
+        return NO_SIGN
     loads = view.key_loads(component)[-LEAST_OBSERVATIONS:]
-    if loads and not _added_up_before(view, component):
+    if loads and not _aggregated_before(view, component):
         return _by_hot_keys(rows, float(np.median([load.hot_share(len(rows)) for load in loads])))
     keys = view.balance.imbalance.get(len(rows)) if view.balance is not None else None
     if keys is None:
         return _by_shape(view, component, rows, symptom)
     explained = (keys - 1.0) / (float(rows.max() / rows.mean()) - 1.0)
-    return float(np.clip(explained, _HARDLY, _SURE))
+    return float(np.clip(explained, NO_SIGN, REPORTED))
 
 
 def largest_key(view: View, component: str) -> tuple[float | None, str]:
-    """The share of the rows that the largest key has, and its name; None and "" where keys are not watched."""
+    """The share of the rows that the largest key has, and its name; None and "" if keys are not counted."""
     loads = view.key_loads(component)[-LEAST_OBSERVATIONS:]
     if not loads:
         return None, ""
@@ -50,21 +60,21 @@ def largest_key(view: View, component: str) -> tuple[float | None, str]:
 def _by_hot_keys(rows: Array, share: float) -> float:
     even = 1.0 / len(rows)
     largest = float(rows.max() / rows.sum())
-    without = largest - share * (1.0 - even)
-    return float(np.clip((without - even) / (largest - even), _HARDLY, _SURE))
+    without_hot_keys = largest - share * (1.0 - even)
+    return float(np.clip((without_hot_keys - even) / (largest - even), NO_SIGN, REPORTED))
 
 
 def _by_shape(view: View, component: str, rows: Array, symptom: Symptom) -> float:
-    if view.spread(component) > 1 and not _added_up_before(view, component):
-        return _HARDLY  # several are large because a hot key was spread over them
-    busy = rows[rows > _EMPTY * rows.mean()]
-    if len(busy) > 1 and len(busy) <= (1.0 - _MANY_EMPTY) * len(rows):
-        return 0.85 if busy.max() <= _ALIKE * float(np.median(busy)) else 0.6
+    if view.spread(component) > 1 and not _aggregated_before(view, component):
+        return NO_SIGN  # a hot key was spread over several partitions
+    busy = rows[rows > _EMPTY_SHARE * rows.mean()]
+    if len(busy) > 1 and len(busy) <= (1.0 - _MANY_EMPTY_SHARE) * len(rows):
+        return _MANY_EMPTY if busy.max() <= _ALIKE_RATIO * float(np.median(busy)) else _MANY_EMPTY_UNLIKE
     high = rows[list(symptom.instances)]
-    if len(high) >= max(2.0, _SEVERAL * len(rows)):
-        return 0.7 if high.max() <= _ALIKE * high.min() else 0.55
-    return 0.1
+    if len(high) >= max(2.0, _SEVERAL_SHARE * len(rows)):
+        return _SEVERAL_LARGE if high.max() <= _ALIKE_RATIO * high.min() else _SEVERAL_LARGE_UNLIKE
+    return _ONE_LARGE
 
 
-def _added_up_before(view: View, component: str) -> bool:
+def _aggregated_before(view: View, component: str) -> bool:
     return view.micro_batch and view.spread(component) > 1

@@ -1,4 +1,4 @@
-"""Weighs every cause against the others, by what the capacity would be without it. Several at once are normal."""
+"""Weighs the possible causes by what the capacity would be without each of them. Several can be true at once."""
 
 from __future__ import annotations
 
@@ -46,13 +46,45 @@ from homeostat.detectors.instance_skew import LostWorkers, RowsOverPeers, SlowWo
 from homeostat.detectors.pressure import PressureEvidence
 from homeostat.detectors.slo_violation import THROUGHPUT, ObjectiveMissed
 from homeostat.detectors.uneven_partitions import UnevenEvidence
+from homeostat.diagnosers.probabilities import (
+    BY_ELIMINATION,
+    EFFECT_SHOWN,
+    EVEN_ODDS,
+    NO_SIGN,
+    NOT_MEASURED,
+    REPORTED,
+    SHOWN,
+    sureness,
+)
 from homeostat.diagnosers.uneven_keys import by_hash, largest_key
+from homeostat.models.batch_model import RECENT
 from homeostat.models.capacity import Load, level, loads
 
+# A component that is busy for less than this share of the time, and still holds its senders back, waits for something
+# outside. A larger share would blame the sink of a component that is only a little uneven. Choice.
 _ALMOST_IDLE = 0.2
+# How many times slower than its peers an instance must be to explain a pressure that nothing else explains. A smaller
+# ratio would blame an instance for noise. Choice: below `ratio` of the detectors, which find the others.
 _LEAST_LAG = 1.15
-# How many times slower than its peers, over three observations, to be rather slow than not.
-_TELLING, _TELLING_PRESSED = 1.8, 1.5
+# How many times slower than its peers makes even odds for a slow instance, after three observations: without and with
+# pressure. Smaller ratios find slow workers sooner and replace healthy ones more often. Choice.
+_SLOW_RATIO, _SLOW_RATIO_UNDER_PRESSURE = 1.8, 1.5
+# How many times the rows of its peers makes even odds for data skew. Choice, as above.
+_SKEWED_RATIO = 1.4
+# How many times the mean makes even odds for an uneven partition. Choice: unlike peers, the mean contains the partition
+# itself, so the ratio is smaller.
+_UNEVEN_RATIO = 1.3
+# How far from even odds a ratio must be to be clear. Ratios to peers vary more than ratios to the mean. Choice.
+_RATIO_WIDTH, _MEAN_RATIO_WIDTH = 0.4, 0.2
+# How far ln(load ÷ capacity) must be from 0 to be clear: about 5 %, as far as capacities are off. Choice.
+_SHORTAGE_WIDTH = 0.05
+# How much of the skew's probability is left if the rows wait at other instances than those with the most rows. Choice.
+_WITHOUT_WAITING = 0.8
+# A component that is not more severe than this has no measurable ratio; keeps the division finite.
+_SMALLEST_REST = 1e-3
+# Less than this share of the throughput objective arrives: the sources are to blame. The 2 % are the tolerance of the
+# detector of objectives. Choice.
+_ARRIVES_IN_FULL = 0.98
 _SHOWN_BY = {SLOW_INSTANCE: SPEED_SKEW, HASH_IMBALANCE: UNEVEN}
 
 
@@ -101,69 +133,66 @@ class UnmetObjective(Evidence):
         return self.missed.summary()
 
 
-def sureness(value: float, middle: float, width: float) -> float:
-    """0.05 … 0.95, one half at `middle`: how far a measured value speaks for a cause."""
-    return 0.5 + 0.45 * math.tanh((value - middle) / width)
-
-
 @dataclass(frozen=True, slots=True)
 class EvidenceDiagnoser:
     """For each component in trouble: slow instance, data skew, hash imbalance, source skew, under-provisioned, held up
-    from outside, or inconclusive. For the others: over-provisioned, or spread without need. `likely` is the probability
-    from which a cause is named."""
+    from outside, or inconclusive. For the others: over-provisioned, or spread without need.
 
-    likely: float = 0.5
+    `likely`: a cause with at least this probability is named. A lower value names more causes, also wrong ones. One
+    half means "more likely than not" (choice).
+    """
+
+    likely: float = EVEN_ODDS
     name: str = "evidence"
 
     def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
         bound = next((symptom for symptom in symptoms if symptom.kind == ADMISSION_BOUND), None)
         if bound is not None:
-            # Whatever else shows then (a backlog, an objective not met) follows from it: the batches are healthy.
+            # The limit also explains a backlog or a missed objective, because the batches themselves are healthy.
             also = (s for s in symptoms if s.kind in (GROWING_BACKLOG, SLO_VIOLATION))
-            yield Diagnosis(ADMISSION_LIMITED, "", 0.9, bound.evidence, (bound, *also))
+            yield Diagnosis(ADMISSION_LIMITED, "", SHOWN, bound.evidence, (bound, *also))
             return
         by_component: dict[str, dict[str, Symptom]] = {}
         for symptom in symptoms:
             if symptom.kind != UNKNOWN:
                 by_component.setdefault(symptom.component, {})[symptom.kind] = symptom
-        known = loads(view)
+        load_of = loads(view)
         troubled = False
         for name in sorted(by_component, key=lambda n: -view.topology.depth.get(n, -1)):
-            found = by_component[name]
-            if name and not found.keys().isdisjoint({PRESSURE, SPEED_SKEW}):
+            here = by_component[name]
+            if name and not here.keys().isdisjoint({PRESSURE, SPEED_SKEW}):
                 troubled = True
-                yield from self._trouble(view, known.get(name), name, found)
+                yield from self._trouble(view, load_of.get(name), name, here)
         overall = by_component.get("", {})
         if not troubled:
             yield from self._whole(view, overall, symptoms)
         calm = not troubled and GROWING_BACKLOG not in overall and SLO_VIOLATION not in overall
-        for name, found in by_component.items():
-            if calm and IDLE in found:
-                evidence = found[IDLE].evidence
-                yield Diagnosis(OVER_PROVISIONED, name, 0.9, evidence, (found[IDLE],))
-            if calm and EVEN_KEYS in found:
-                yield Diagnosis(NEEDLESS_SPREAD, name, 0.9, found[EVEN_KEYS].evidence, (found[EVEN_KEYS],))
+        for name, here in by_component.items():
+            if calm and IDLE in here:
+                yield Diagnosis(OVER_PROVISIONED, name, SHOWN, here[IDLE].evidence, (here[IDLE],))
+            if calm and EVEN_KEYS in here:
+                yield Diagnosis(NEEDLESS_SPREAD, name, SHOWN, here[EVEN_KEYS].evidence, (here[EVEN_KEYS],))
 
-    def _trouble(self, view: View, load: Load | None, name: str, found: dict[str, Symptom]) -> Iterator[Diagnosis]:
-        lagging = _lagging(view, load, name, found)
-        found = {**found, SPEED_SKEW: lagging} if lagging is not None else found
+    def _trouble(self, view: View, load: Load | None, name: str, here: dict[str, Symptom]) -> Iterator[Diagnosis]:
+        lagging = _lagging(view, load, name, here)
+        here = {**here, SPEED_SKEW: lagging} if lagging is not None else here
         scores = {
-            SLOW_INSTANCE: _slow(found),
-            DATA_SKEW: _skewed(found),
-            EXTERNAL: _held_up(view, name, found),
-            UNDER_PROVISIONED: _short(load, found),
+            SLOW_INSTANCE: _slow(here),
+            DATA_SKEW: _skewed(here),
+            EXTERNAL: _held_up(view, name, here),
+            UNDER_PROVISIONED: _short(load, here),
         }
-        if UNEVEN in found and PRESSURE in found:
-            hashed = by_hash(view, name, found[UNEVEN])
-            scores |= {HASH_IMBALANCE: hashed * _uneven(found[UNEVEN])}
-            scores[DATA_SKEW] = scores[DATA_SKEW] if hashed < self.likely else 0.05
+        if UNEVEN in here and PRESSURE in here:
+            hashed = by_hash(view, name, here[UNEVEN])
+            scores |= {HASH_IMBALANCE: hashed * _uneven(here[UNEVEN])}
+            scores[DATA_SKEW] = scores[DATA_SKEW] if hashed < self.likely else NO_SIGN
         if name in view.topology and view.topology[name].kind == "source":
             scores[SOURCE_SKEW] = scores.pop(DATA_SKEW)
         ranking = ", ".join(f"{cause} {score:.2f}" for cause, score in sorted(scores.items(), key=lambda i: -i[1]))
-        symptoms = tuple(found.values())
-        named = [cause for cause, score in scores.items() if score >= self.likely]
-        for cause in named:
-            source = found.get(_SHOWN_BY.get(cause, RATE_SKEW))
+        symptoms = tuple(here.values())
+        likely_causes = [cause for cause, score in scores.items() if score >= self.likely]
+        for cause in likely_causes:
+            source = here.get(_SHOWN_BY.get(cause, RATE_SKEW))
             yield Diagnosis(
                 cause,
                 name,
@@ -173,41 +202,44 @@ class EvidenceDiagnoser:
                 source.instances if source is not None else (),
                 source.workers if source is not None else (),
             )
-        if not named and PRESSURE in found:
+        if not likely_causes and PRESSURE in here:
             yield Diagnosis(INCONCLUSIVE, name, max(scores.values()), WeighedCauses(ranking), symptoms)
 
     def _whole(self, view: View, overall: dict[str, Symptom], symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
-        """Trouble that no component shows."""
+        """Trouble that shows in the whole application, but at no component."""
         if SLO_VIOLATION in overall:
             yield from _slo(view, [symptom for symptom in symptoms if symptom.kind == SLO_VIOLATION])
         elif GROWING_BACKLOG in overall:
             missing = (s for s in symptoms if s.kind == UNKNOWN)
             unknown = tuple(s for s in missing if _detector(s) not in STATE_SYMPTOMS)
             why = "no component shows pressure" if not unknown else "metrics are missing"
-            yield Diagnosis(INCONCLUSIVE, "", 0.5, Unexplained(why), (overall[GROWING_BACKLOG], *unknown))
+            yield Diagnosis(INCONCLUSIVE, "", EVEN_ODDS, Unexplained(why), (overall[GROWING_BACKLOG], *unknown))
 
 
-def _slow(found: dict[str, Symptom]) -> float:
-    symptom = found.get(SPEED_SKEW)
+def _slow(here: dict[str, Symptom]) -> float:
+    symptom = here.get(SPEED_SKEW)
     if symptom is None:
-        return 0.05
+        return NO_SIGN
     if symptom.evidence.find(LostWorkers) is not None:
-        return 0.95
+        return REPORTED
     slow = symptom.evidence.find(SlowWorkers)
     if slow is not None and slow.capacity_without_it_per_s is not None:
-        return 0.75
-    # The longer it lasts, the smaller the difference that tells.
+        return BY_ELIMINATION
+    # The longer it lasts, the smaller the difference that is convincing.
     lasting = LEAST_OBSERVATIONS if slow is None or slow.observations_in_a_row is None else slow.observations_in_a_row
-    middle = _TELLING_PRESSED if PRESSURE in found else 1.0 + (_TELLING - 1.0) * LEAST_OBSERVATIONS / lasting
-    return sureness(_times_peers(symptom, slow), middle, 0.4)
+    patient = 1.0 + (_SLOW_RATIO - 1.0) * LEAST_OBSERVATIONS / lasting
+    middle = _SLOW_RATIO_UNDER_PRESSURE if PRESSURE in here else patient
+    return sureness(_times_peers(symptom, slow), middle, _RATIO_WIDTH)
 
 
-def _lagging(view: View, load: Load | None, name: str, found: dict[str, Symptom]) -> Symptom | None:
-    """Who is a little slower than its peers, where the load would fit if it were not: too little to stand out, but
-    nothing else explains the pressure."""
-    if PRESSURE not in found or load is None or view.micro_batch or not {SPEED_SKEW, RATE_SKEW}.isdisjoint(found):
+def _lagging(view: View, load: Load | None, name: str, here: dict[str, Symptom]) -> Symptom | None:
+    """An instance that is a little slower than its peers, if the load would fit at their speed.
+
+    The difference is too small for the detector, but nothing else explains the pressure.
+    """
+    if PRESSURE not in here or load is None or view.micro_batch or not {SPEED_SKEW, RATE_SKEW}.isdisjoint(here):
         return None
-    if not _offered_per_s(found[PRESSURE], math.inf) * load.imbalance <= load.even_per_s:
+    if not _offered_per_s(here[PRESSURE], math.inf) * load.imbalance <= load.even_per_s:
         return None
     window = view.window.last(LEAST_OBSERVATIONS)
     rows, run_s = window.tasks(name, "rows").sum(axis=0), window.tasks(name, "run_s").sum(axis=0)
@@ -222,24 +254,24 @@ def _lagging(view: View, load: Load | None, name: str, found: dict[str, Symptom]
     return Symptom(SPEED_SKEW, name, 1.0 - 1.0 / ratio, evidence, (worst,), view.workers_of(name, (worst,)))
 
 
-def _skewed(found: dict[str, Symptom]) -> float:
-    """Rows and waiting high together, at the same instances."""
-    rows, waiting = found.get(RATE_SKEW), found.get(PENDING_SKEW)
-    if rows is None or PRESSURE not in found:
-        return 0.05
+def _skewed(here: dict[str, Symptom]) -> float:
+    """Whether the same instances have the most rows and the most rows waiting."""
+    rows, waiting = here.get(RATE_SKEW), here.get(PENDING_SKEW)
+    if rows is None or PRESSURE not in here:
+        return NO_SIGN
     together = waiting is not None and bool(set(rows.instances) & set(waiting.instances))
-    score = sureness(_times_peers(rows, rows.evidence.find(RowsOverPeers)), 1.4, 0.4)
-    return score if together else 0.8 * score
+    score = sureness(_times_peers(rows, rows.evidence.find(RowsOverPeers)), _SKEWED_RATIO, _RATIO_WIDTH)
+    return score if together else _WITHOUT_WAITING * score
 
 
 def _uneven(symptom: Symptom) -> float:
     uneven = symptom.evidence.find(UnevenEvidence)
-    return sureness(uneven.largest_over_mean if uneven is not None else 1.0, 1.3, 0.2)
+    return sureness(uneven.largest_over_mean if uneven is not None else 1.0, _UNEVEN_RATIO, _MEAN_RATIO_WIDTH)
 
 
 def _times_peers(symptom: Symptom, measured: SlowWorkers | RowsOverPeers | None) -> float:
-    """How many times its peers; another detector may tell it by the severity alone."""
-    return measured.times_peers if measured is not None else 1.0 / max(1.0 - symptom.severity, 1e-3)
+    """How many times the value of its peers; the severity implies it if a plug-in's detector gives no figures."""
+    return measured.times_peers if measured is not None else 1.0 / max(1.0 - symptom.severity, _SMALLEST_REST)
 
 
 def _offered_per_s(pressure: Symptom, default: float) -> float:
@@ -252,29 +284,29 @@ def _detector(symptom: Symptom) -> str:
     return gap.detector if gap is not None else ""
 
 
-def _held_up(view: View, name: str, found: dict[str, Symptom]) -> float:
-    """It holds its senders back though it hardly works: it waits for something outside."""
-    if PRESSURE not in found or view.micro_batch:
-        return 0.05
+def _held_up(view: View, name: str, here: dict[str, Symptom]) -> float:
+    """Whether it holds its senders back although it is hardly busy: then it waits for something outside."""
+    if PRESSURE not in here or view.micro_batch:
+        return NO_SIGN
     busiest = view.column(name, "busiest_s", last=LEAST_OBSERVATIONS)
     span = view.flow("span_s", last=LEAST_OBSERVATIONS)
-    known = len(busiest) > 0 and bool(np.isfinite(busiest).all()) and bool((span > 0).all())
-    if not known or view.topology.downstream(name):
-        return 0.05
-    return 0.9 if float(np.mean(busiest / span)) < _ALMOST_IDLE else 0.05
+    measured = len(busiest) > 0 and bool(np.isfinite(busiest).all()) and bool((span > 0).all())
+    if not measured or view.topology.downstream(name):
+        return NO_SIGN
+    return SHOWN if float(np.mean(busiest / span)) < _ALMOST_IDLE else NO_SIGN
 
 
-def _short(load: Load | None, found: dict[str, Symptom]) -> float:
-    """Even with every instance at the typical speed and an even share it would not be enough."""
-    if PRESSURE not in found:
-        return 0.05
+def _short(load: Load | None, here: dict[str, Symptom]) -> float:
+    """Whether the load would not fit even if every instance had the typical speed and an even share."""
+    if PRESSURE not in here:
+        return NO_SIGN
     if load is None or not (math.isfinite(load.even_per_s) and load.known):
-        return 0.3
-    offered = _offered_per_s(found[PRESSURE], level(load.offered_per_s))
-    even = load.even_per_s / (1.0 if RATE_SKEW in found else load.imbalance)
+        return NOT_MEASURED
+    offered = _offered_per_s(here[PRESSURE], level(load.offered_per_s))
+    even = load.even_per_s / (1.0 if RATE_SKEW in here else load.imbalance)
     if not (offered > 0 and even > 0):
-        return 0.3
-    return sureness(math.log(offered / (even * load.target)), 0.0, 0.05)
+        return NOT_MEASURED
+    return sureness(math.log(offered / (even * load.target)), 0.0, _SHORTAGE_WIDTH)
 
 
 def _weighed(ranking: str, load: Load | None, key_share: float | None, key: str) -> WeighedCauses:
@@ -284,17 +316,17 @@ def _weighed(ranking: str, load: Load | None, key_share: float | None, key: str)
 
 
 def _slo(view: View, violations: Sequence[Symptom]) -> Iterator[Diagnosis]:
-    """That too little arrives excuses a throughput that is not reached, but no latency."""
-    wanted = view.objective.throughput_per_s
-    arrivals = view.flow("arrival_per_s", last=6)
+    """If too little arrives, this explains a low throughput, but not a high latency."""
+    objective_per_s = view.objective.throughput_per_s
+    arrivals = view.flow("arrival_per_s", last=RECENT)
     arrival = float(np.nanmedian(arrivals)) if np.isfinite(arrivals).any() else math.nan
-    starved = wanted is not None and arrival < 0.98 * wanted
+    starved = objective_per_s is not None and arrival < _ARRIVES_IN_FULL * objective_per_s
     excused = tuple(s for s in violations if starved and _is_about_throughput(s))
-    if wanted is not None and excused:
-        yield Diagnosis(SOURCE_LIMITED, "", 0.9, TooLittleArrives(arrival, wanted), excused)
+    if objective_per_s is not None and excused:
+        yield Diagnosis(SOURCE_LIMITED, "", SHOWN, TooLittleArrives(arrival, objective_per_s), excused)
     unmet = tuple(sorted((s for s in violations if s not in excused), key=lambda s: -s.severity))
     if unmet:
-        yield Diagnosis(SLO_UNMET, "", 0.8, UnmetObjective(arrival, unmet[0].evidence), unmet)
+        yield Diagnosis(SLO_UNMET, "", EFFECT_SHOWN, UnmetObjective(arrival, unmet[0].evidence), unmet)
 
 
 def _is_about_throughput(symptom: Symptom) -> bool:

@@ -1,4 +1,4 @@
-"""Let a batch take more rows, where the bound on them is what holds the application back."""
+"""Raise the limit on rows per trigger if it holds the application back."""
 
 from __future__ import annotations
 
@@ -13,21 +13,25 @@ from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob,
 from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.models.capacity import backlog_rows, level
+from homeostat.resolvers.proposal_weights import PAUSE_WORTH_S, USUAL_SEVERITY
+from homeostat.resolvers.sizing import SHORTEST_TRIGGER_S
 
+# Over how many batches a backlog is processed. Fewer make larger batches, which take longer; more take longer in total.
+# Choice.
 _CATCH_UP_BATCHES = 30.0
 
 
-def rows_wanted(view: View, rate_per_s: float) -> int:
-    """Twice what arrives in one trigger at this rate: room to catch up, and still no giant batch. 0 if unknown."""
+def rows_for(view: View, rate_per_s: float) -> int:
+    """Twice what arrives in one trigger at this rate: enough to catch up, without huge batches. 0 if unknown."""
     rows = ADMISSION_ROOM * rate_per_s * _trigger_s(view)
     return math.ceil(rows) if math.isfinite(rows) else 0
 
 
 @dataclass(frozen=True, slots=True)
 class AdmitMoreResolver:
-    """Raises the bound to twice the load, or to what works off the backlog in some thirty batches.
+    """Raises the limit to twice the load, or to what processes the backlog in about thirty batches.
 
-    A bound that the engine cannot set is told to a person.
+    If the engine cannot set the limit, it alerts a person.
     """
 
     name: str = "admit-more"
@@ -44,27 +48,27 @@ class AdmitMoreResolver:
     def _raise(view: View, diagnosis: Diagnosis, knob: Knob, bound: float) -> Iterator[Proposal]:
         arrival = level(view.flow("arrival_per_s"))
         waiting = backlog_rows(view)
-        wanted = rows_wanted(view, max(arrival, view.objective.throughput_per_s or 0.0))
-        wanted = max(wanted, math.ceil(bound + (waiting if math.isfinite(waiting) else 0.0) / _CATCH_UP_BATCHES))
-        if wanted > bound:
+        rows = rows_for(view, max(arrival, view.objective.throughput_per_s or 0.0))
+        rows = max(rows, math.ceil(bound + (waiting if math.isfinite(waiting) else 0.0) / _CATCH_UP_BATCHES))
+        if rows > bound:
             yield Proposal(
                 ADMIT_MORE,
                 (diagnosis,),
-                Patch({knob: wanted}),
+                Patch({knob: rows}),
                 component=diagnosis.component,
-                prediction=_predicted(view, knob, bound, wanted),
-                benefit=max((symptom.severity for symptom in diagnosis.symptoms), default=0.5),
-                cost=view.spec(knob).apply_s / 3000.0,
+                prediction=_prediction(view, knob, bound, rows),
+                benefit=max((symptom.severity for symptom in diagnosis.symptoms), default=USUAL_SEVERITY),
+                cost=view.spec(knob).apply_s / PAUSE_WORTH_S,
             )
 
 
-def _predicted(view: View, knob: Knob, bound: float, wanted: int) -> Prediction:
-    """The same rows take the same time: more of them are let in, and that must not make each of them dearer."""
-    touched = tuple(component.name for component in view.topology if component.query == knob.scope)
-    more = f"batches of up to {wanted:,} rows instead of {bound:,.0f}"
-    return Prediction(0.0, touched, f"{more}, {wanted / _trigger_s(view):,.0f} rows/s if they end in time")
+def _prediction(view: View, knob: Knob, bound: float, rows: int) -> Prediction:
+    """No gain at equal load: larger batches must not make a row more expensive."""
+    components = tuple(component.name for component in view.topology if component.query == knob.scope)
+    more = f"batches of up to {rows:,} rows instead of {bound:,.0f}"
+    return Prediction(0.0, components, f"{more}, {rows / _trigger_s(view):,.0f} rows/s if they end in time")
 
 
 def _trigger_s(view: View) -> float:
     """NaN before the first batch."""
-    return max(view.current[-1].trigger_s if view.current else math.nan, 1.0)
+    return max(view.current[-1].trigger_s if view.current else math.nan, SHORTEST_TRIGGER_S)

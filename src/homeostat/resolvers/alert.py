@@ -1,4 +1,4 @@
-"""Tell a person what is wrong, where, what was measured, and what to do about it."""
+"""Alert a person: what is wrong, where, what was measured, and what to do about it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from homeostat.core.view import View
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An alert for each diagnosis of these causes; if none are named, of all, or of those that declare an alert.
+    """Alerts about each diagnosis of `causes`. If `causes` is empty: about all of them, or with `declared_only` about
+    those whose cause declares an alert.
 
-    Some causes often end by themselves, or are just being mended: those are told only after `patience_s`. A longer time
-    means fewer alerts and later ones (choice).
+    Some causes often end by themselves, or are being fixed: alerts about them wait for `patience_s`. A longer time
+    means fewer and later alerts (choice).
     """
 
     causes: frozenset[str] = frozenset()
@@ -27,8 +28,8 @@ class Alert:
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         for diagnosis in diagnoses:
             cause = cause_of(diagnosis.cause)
-            named = diagnosis.cause in self.causes if self.causes else cause.alerts or not self.declared_only
-            if named and self._has_stood(view, diagnosis, cause):
+            alerts = diagnosis.cause in self.causes if self.causes else cause.alerts or not self.declared_only
+            if alerts and self._has_stood(view, diagnosis, cause):
                 yield alert_about(diagnosis)
 
     def _has_stood(self, view: View, diagnosis: Diagnosis, cause: Cause) -> bool:

@@ -1,4 +1,4 @@
-"""The paper's resolvers. Each turns the diagnoses of its cause into patches of desired values."""
+"""The resolvers of the Dhalion paper. Each proposes new values against the diagnoses of its cause."""
 
 from __future__ import annotations
 
@@ -19,28 +19,40 @@ from homeostat.core.view import View
 from homeostat.detectors.paper_thresholds import BackPressure, ThroughputMissed
 from homeostat.diagnosers.paper_table import TableReading
 
+# Heron clamps back-pressure to 999 ms per second, so that the share that is still processed stays above zero.
 _MOST_PRESSURE = 0.999
+_HERON_MOST_MS, _MS_PER_S = 999.0, 1000.0
+# Keeps floating-point errors from adding an instance.
 _ROUNDING = 1e-9
+# The least predicted gain (ln), so that every action can be judged. Smaller gains are within the noise. Choice.
 _LEAST_GAIN = 0.05
+# How many times the present instances a scale-up may add at most. A lower fence needs more steps for a large rise, a
+# higher one trusts a pressure near its limit, where the formula explodes. From Heron.
+FENCE = 4.0
+# Which share of the instances a scale-down keeps. A larger share needs more steps, a smaller one risks to shrink too
+# far. Choice: the paper says "a configured factor".
+SHRINK_FACTOR = 0.8
+# By how much an adjustment of skew multiplies the instances per key. Choice: the paper does not say.
+_SPREAD_FACTOR = 2
 
 
-def scale_up_target(pressure: float, parallelism: int, fence: float = 4.0) -> int:
-    """⌈p·(1 + u)⌉ with u = min(fence, B ÷ (1 − B)): what the held-back share of the load needs on top.
+def scale_up_target(pressure: float, parallelism: int, fence: float = FENCE) -> int:
+    """⌈p·(1 + u)⌉ with u = min(fence, B ÷ (1 − B)): enough instances for the share of the load that is held back.
 
     >>> scale_up_target(0.2, 4)
     5
     """
-    held = min(max(pressure, 0.0), _MOST_PRESSURE)
-    return math.ceil(parallelism * (1.0 + min(fence, held / (1.0 - held))) - _ROUNDING)
+    pressure = min(max(pressure, 0.0), _MOST_PRESSURE)
+    return math.ceil(parallelism * (1.0 + min(fence, pressure / (1.0 - pressure))) - _ROUNDING)
 
 
 def heron_stage_pressure(per_instance_ms: Sequence[float]) -> float:
-    """Heron's B of a stage: suspended ms per second, summed over its instances and clamped to 999, as a share.
+    """Heron's back-pressure of a stage: suspended ms per second, summed over its instances, at most 999, as a share.
 
     >>> scale_up_target(heron_stage_pressure([750, 0]), 2), scale_up_target(heron_stage_pressure([400, 100, 0]), 3)
     (8, 6)
     """
-    return min(math.fsum(per_instance_ms), 999.0) / 1000.0
+    return min(math.fsum(per_instance_ms), _HERON_MOST_MS) / _MS_PER_S
 
 
 def scale_down_target(parallelism: int, factor: float, minimum: int = 1) -> int:
@@ -50,10 +62,10 @@ def scale_down_target(parallelism: int, factor: float, minimum: int = 1) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ScaleUp:
-    """More instances for an under-provisioned component. `stage` says how its pressure is read from its instances:
-    the paper's worst one, or Heron's clamped sum."""
+    """More instances for an under-provisioned component. `stage`: its pressure is that of its worst instance, as in the
+    paper, or the clamped sum over its instances, as in Heron. `fence`: see `FENCE`."""
 
-    fence: float = 4.0
+    fence: float = FENCE
     stage: Literal["worst", "sum"] = "worst"
     name: str = "scale-up"
 
@@ -64,7 +76,7 @@ class ScaleUp:
                 continue
             pressure = reading.pressure
             if self.stage == "sum" and measured is not None:
-                pressure = heron_stage_pressure([1000.0 * measured.sum_over_instances])
+                pressure = heron_stage_pressure([_MS_PER_S * measured.sum_over_instances])
             now = int(view.parallelism(diagnosis.component))
             target = scale_up_target(pressure, now, self.fence)
             yield _resize(SCALE_UP, view, diagnosis, now, target, benefit=pressure)
@@ -74,7 +86,7 @@ class ScaleUp:
 class ScaleDown:
     """Fewer instances for an over-provisioned component, by a fixed factor."""
 
-    shrink_factor: float = 0.8
+    shrink_factor: float = SHRINK_FACTOR
     name: str = "scale-down"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
@@ -88,7 +100,8 @@ class ScaleDown:
 
 @dataclass(frozen=True, slots=True)
 class SourceScaleUp:
-    """Healthy, but below the throughput objective: sources grow by objective ÷ observed; at their bound, an alert."""
+    """More source instances if the application is healthy but misses its throughput objective, by the factor that it
+    misses it by. An alert if the sources are at their bound."""
 
     name: str = "source-scale-up"
 
@@ -101,7 +114,7 @@ class SourceScaleUp:
                 continue
             observed = missed.observed_per_s
             if now >= most or observed <= 0:
-                why = "nothing is taken at all" if observed <= 0 else f"{knob} is at its bound of {most:g}"
+                why = "no rows are processed at all" if observed <= 0 else f"{knob} is at its bound of {most:g}"
                 yield alert_about(diagnosis, why)
                 continue
             reachable = min(missed.objective_per_s, missed.arrival_per_s)
@@ -112,7 +125,7 @@ class SourceScaleUp:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceSlow:
-    """Fresh workers for those that run the slow instances."""
+    """Replaces the workers that run the slow instances."""
 
     name: str = "replace-slow"
 
@@ -121,7 +134,7 @@ class ReplaceSlow:
             workers = diagnosis.workers or view.workers_of(diagnosis.component, diagnosis.instances)
             if workers:
                 gain = _gain_of_replacing(view, diagnosis)
-                text = f"{diagnosis.component} takes {math.expm1(gain):+.0%}"
+                text = _more_rows(diagnosis.component, gain)
                 yield Proposal(
                     REPLACE,
                     (diagnosis,),
@@ -134,9 +147,10 @@ class ReplaceSlow:
 
 @dataclass(frozen=True, slots=True)
 class AdjustSkew:
-    """Spread every key of a skewed component over twice as many instances, at most over all of them.
+    """Spreads every key of a skewed component over twice as many instances, at most over all of them.
 
-    The paper adjusts the hash function, Heron only logs. Without such a knob, or with nothing left to spread: an alert.
+    The paper adjusts the hash function, Heron only logs. If the engine cannot spread keys, or they are spread over all
+    instances already, it alerts a person.
     """
 
     name: str = "adjust-skew"
@@ -149,7 +163,7 @@ class AdjustSkew:
                 continue
             rows = view.window.tasks(diagnosis.component, "rows")
             now, instances = view.spread(diagnosis.component), rows.shape[1]
-            target = min(2 * now, instances)
+            target = min(_SPREAD_FACTOR * now, instances)
             if target <= now:
                 yield alert_about(diagnosis, f"{knob} is {now} already, with {instances} instances")
                 continue
@@ -159,14 +173,14 @@ class AdjustSkew:
                 (diagnosis,),
                 Patch({knob: target}),
                 diagnosis.component,
-                Prediction(gain, (diagnosis.component,), f"{diagnosis.component} takes {math.expm1(gain):+.0%}"),
+                Prediction(gain, (diagnosis.component,), _more_rows(diagnosis.component, gain)),
                 benefit=1.0 - math.exp(-gain),
             )
 
 
 @dataclass(frozen=True, slots=True)
 class InDiagnosisOrder:
-    """Asks every resolver about one diagnosis after the other, so that the order of diagnoses is that of proposals."""
+    """Asks every resolver about one diagnosis after the other, so that proposals come in the order of the diagnoses."""
 
     resolvers: tuple[Resolver, ...]
     name: str = "in-diagnosis-order"
@@ -186,16 +200,20 @@ def _resize(kind: str, view: View, diagnosis: Diagnosis, now: int, target: int, 
     knob = view.topology[component].scaled_by
     sharing = tuple(c.name for c in view.topology if c.scaled_by == knob and c.name != component)
     gain = math.log(target / now)
-    paid = view.capabilities.cost(view.configuration)
+    cost = view.capabilities.cost(view.configuration)
     return Proposal(
         kind,
         (diagnosis,),
         Patch({knob: target}),
         component,
-        Prediction(gain, (component, *sharing), f"{component} can take {math.expm1(gain):+.0%}"),
+        Prediction(gain, (component, *sharing), _more_rows(component, gain)),
         benefit=benefit,
-        cost=max(0.0, (target - now) * view.spec(knob).cost / paid) if paid > 0 else 0.0,
+        cost=max(0.0, (target - now) * view.spec(knob).cost / cost) if cost > 0 else 0.0,
     )
+
+
+def _more_rows(component: str, gain: float) -> str:
+    return f"{component} can process {math.expm1(gain):+.0%} rows"
 
 
 def _gain_of_replacing(view: View, diagnosis: Diagnosis) -> float:
@@ -210,6 +228,6 @@ def _gain_of_replacing(view: View, diagnosis: Diagnosis) -> float:
 
 
 def _gain_of_spreading(rows: Sequence[float]) -> float:
-    """Half of what the most loaded instance has above the mean goes elsewhere."""
+    """As if half of what the busiest instance has above the mean went to other instances."""
     most, mean = max(rows), sum(rows) / len(rows)
     return max(_LEAST_GAIN, math.log(most / ((most + mean) / 2.0))) if most > 0 else _LEAST_GAIN

@@ -1,4 +1,4 @@
-"""Put a fresh worker in the place of a slow or lost one."""
+"""Replace slow or lost workers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.detectors.instance_skew import SlowWorkers
 from homeostat.models.capacity import speed_up
+from homeostat.resolvers.proposal_weights import DISTURBANCE
 
-_MOST = 0.34
+# The largest share of the workers that is replaced at once. A larger share mends sooner and pauses more of the work. If
+# more workers than a third are slow, the workers are not the cause. Choice.
+_MOST_AT_ONCE = 0.34
+# How many times slower than its peers a worker is taken to be if its detector does not say. Choice.
+_USUAL_SLOWNESS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceSlowResolver:
-    """Never more than a third of a component's workers at once: if that many are slow, it is not the workers."""
+    """Replaces at most a third of a component's workers at once."""
 
     name: str = "replace-slow"
 
@@ -28,7 +33,7 @@ class ReplaceSlowResolver:
             if diagnosis.cause != SLOW_INSTANCE or not diagnosis.workers:
                 continue
             peers = max(2, int(view.parallelism(diagnosis.component))) if not view.micro_batch else max(2, total)
-            workers = diagnosis.workers[: max(1, int(_MOST * peers))]
+            workers = diagnosis.workers[: max(1, int(_MOST_AT_ONCE * peers))]
             ratio = self._slowness(diagnosis)
             text = f"{', '.join(workers)} as fast as the others ({ratio:.1f}× now)"
             yield Proposal(
@@ -38,7 +43,7 @@ class ReplaceSlowResolver:
                 component=diagnosis.component,
                 prediction=Prediction(self._gain(view, diagnosis, ratio, total), (diagnosis.component,), text),
                 benefit=1.0 - 1.0 / ratio,
-                cost=0.05,
+                cost=DISTURBANCE,
                 reversible=False,
             )
 
@@ -48,11 +53,11 @@ class ReplaceSlowResolver:
             slow = evidence.find(SlowWorkers)
             if slow is not None:
                 return slow.times_peers
-        return 2.0
+        return _USUAL_SLOWNESS
 
     @staticmethod
     def _gain(view: View, diagnosis: Diagnosis, ratio: float, total: int) -> float:
-        """A dataflow waits for its slowest instance; a batch shares its tasks among all slots."""
+        """A dataflow waits for its slowest instance. A batch shares its tasks among all slots."""
         slow = len(diagnosis.workers)
         if view.micro_batch and total > slow:
             healed = total / (total - slow + slow / ratio)

@@ -1,4 +1,4 @@
-"""The planner in the loop: trigger, rows, partitions and executors chosen together, the cheapest that holds."""
+"""Let the planner choose trigger, rows, partitions and executors together: the cheapest that meet the objective."""
 
 from __future__ import annotations
 
@@ -30,24 +30,33 @@ from homeostat.models.planner import Plan, plan
 from homeostat.models.planning_question import Candidate, Goal, Proposer, Steady
 from homeostat.models.trend import rise_per_s
 from homeostat.resolvers.model_trust import doubted
+from homeostat.resolvers.proposal_weights import (
+    LEAST_BENEFIT,
+    LONGEST_MEAN,
+    PAUSE_WEIGHT,
+    RESOURCE_WEIGHT,
+    USUAL_SEVERITY,
+)
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.scale_ahead import ScaleAheadResolver, expected_per_s, is_trouble
-from homeostat.resolvers.sizing import since_onset
+from homeostat.resolvers.sizing import SHORTEST_TRIGGER_S, since_onset
 from homeostat.strict.units import clock
 
-_PAUSE_WEIGHT = 1.0 / 3000.0
+# How much cost (in instances) a plan must save to be worth a change. Less would change settings for nothing. Choice.
 _LEAST_SAVING = 1.0
-_LOOKED_BACK = 60
+# By how much a rise is extrapolated at most. A larger factor would trust a short rise too far. Choice.
 _MOST_RISE = 1.5
+# A rise is extrapolated over this many times what a change takes: this one and the next one.
+_CHANGES_AHEAD = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class RetuneResolver:
-    """Plans for the load there is, with its variation, or for a higher one that is forecast; where the model may not
-    be relied upon, or is missing, it leaves sizing to `up`, `down` and `ahead`.
+    """Plans for the present load and its variation, or for a higher load that is forecast. If there is no model, or its
+    predictions were too far off, it leaves sizing to `up`, `down` and `ahead`.
 
-    A load that rises is planned for as it will be when the next change could take effect: `settle_s` after this one.
-    `gives_way`: what of the objective is given up where not all of it can be held, and is then said to be.
+    It extrapolates a rising load to the time at which the next change could take effect, `settle_s` after this one.
+    `gives_way`: which part of the objective it gives up if not all of it can be met. The proposal then says so.
     """
 
     goal: Goal = Goal()
@@ -73,75 +82,76 @@ class RetuneResolver:
             for resolver in (self.up, self.down, self.ahead):
                 yield from resolver.resolve(view, diagnoses)
             return
-        rate = max(_rate_per_s(view, because) * self._risen(view), expected_per_s(rising))
-        made, given_up = self._planned(model, Steady(rate, model.variation))
-        dearer = made.best.cost - made.present.cost
+        rate = max(_rate_per_s(view, because) * self._rise_factor(view), expected_per_s(rising))
+        the_plan, given_up = self._plan_for(model, Steady(rate, model.variation))
+        dearer = the_plan.best.cost - the_plan.present.cost
         if short:
-            yield from self._more(model, made, short, given_up)
+            yield from self._more(model, the_plan, short, given_up)
         elif rising and dearer > 0:
-            yield _saying(self._changed(model, made, rising), given_up)
-        elif idle and -dearer >= _LEAST_SAVING and made.chosen is not None:
-            yield _saying(self._proposal(model, made, idle, SCALE_DOWN), given_up)
+            yield _saying(self._change(model, the_plan, rising), given_up)
+        elif idle and -dearer >= _LEAST_SAVING and the_plan.chosen is not None:
+            yield _saying(self._proposal(model, the_plan, idle, SCALE_DOWN), given_up)
 
-    def _planned(self, model: ApplicationModel, coming: Steady) -> tuple[Plan, str]:
-        """The plan and, where not all of the objective can be held, what of it is given up."""
+    def _plan_for(self, model: ApplicationModel, coming: Steady) -> tuple[Plan, str]:
+        """The plan and, if not all of the objective can be met, what is given up."""
 
         def without(part: str) -> Plan:
             less = replace(model, objective=replace(model.objective, **{part: None}))
             return plan(less, arrivals=coming, goal=self.goal, proposers=self.proposers)
 
-        made, wanted = plan(model, arrivals=coming, goal=self.goal, proposers=self.proposers), model.objective
-        if made.chosen is not None:
-            return made, ""
-        if self.gives_way == "throughput" and wanted.throughput_per_s is not None:
+        full_plan, objective = plan(model, arrivals=coming, goal=self.goal, proposers=self.proposers), model.objective
+        if full_plan.chosen is not None:
+            return full_plan, ""
+        if self.gives_way == "throughput" and objective.throughput_per_s is not None:
             less = without("throughput_per_s")
-            if less.rate_per_s < made.rate_per_s:
-                return less, f"the throughput of {wanted.throughput_per_s:,.0f} rows/s gives way to what arrives"
-        if wanted.cost_limit is None:
-            return made, ""
+            if less.rate_per_s < full_plan.rate_per_s:
+                return less, f"the throughput of {objective.throughput_per_s:,.0f} rows/s gives way to what arrives"
+        if objective.cost_limit is None:
+            return full_plan, ""
         dearer = without("cost_limit")
         if self.gives_way == "cost":
-            beyond = dearer.best.cost > wanted.cost_limit
-            return dearer, f"the cost limit of {wanted.cost_limit:g} gives way" if beyond else ""
-        enough = f"{dearer.best.cost:g} instances would hold it"
-        return made, f"latency gives way to the cost limit of {wanted.cost_limit:g}: {enough}" if dearer.chosen else ""
+            beyond = dearer.best.cost > objective.cost_limit
+            return dearer, f"the cost limit of {objective.cost_limit:g} gives way" if beyond else ""
+        enough = f"{dearer.best.cost:g} instances would meet it"
+        why = f"latency gives way to the cost limit of {objective.cost_limit:g}: {enough}"
+        return full_plan, why if dearer.chosen else ""
 
-    def _risen(self, view: View) -> float:
-        """How many times as much will arrive by then, if it goes on rising."""
-        seen = np.array([(d.at_s, d.arrival_per_s) for d in view.history[-_LOOKED_BACK:]]).reshape(-1, 2)
+    def _rise_factor(self, view: View) -> float:
+        """How many times as much will arrive when the next change takes effect, if the load keeps rising."""
+        arrivals = np.array([(d.at_s, d.arrival_per_s) for d in view.history[-LONGEST_MEAN:]]).reshape(-1, 2)
         change_s = max((view.spec(component.scaled_by).apply_s for component in view.topology), default=0.0)
-        return min(math.exp(rise_per_s(*seen.T) * (2.0 * change_s + self.settle_s)), _MOST_RISE)
+        return min(math.exp(rise_per_s(*arrivals.T) * (_CHANGES_AHEAD * change_s + self.settle_s)), _MOST_RISE)
 
     def _reliable(self, view: View) -> bool:
         return not any(doubted(view, name, self.up.most_error) for name in view.trust)
 
     def _more(
-        self, model: ApplicationModel, made: Plan, short: tuple[Diagnosis, ...], given_up: str
+        self, model: ApplicationModel, the_plan: Plan, short: tuple[Diagnosis, ...], given_up: str
     ) -> Iterator[Proposal]:
-        if made.patch:
-            yield _saying(self._changed(model, made, short), given_up)
-        if made.chosen is None:
-            why = f"nothing holds the objective; the closest {made.best.lost}"
+        if the_plan.patch:
+            yield _saying(self._change(model, the_plan, short), given_up)
+        if the_plan.chosen is None:
+            why = f"no plan meets the objective; the closest {the_plan.best.lost}"
             yield alert_about(short[0], f"{why}; {given_up}" if given_up else why)
 
-    def _changed(self, model: ApplicationModel, made: Plan, because: tuple[Diagnosis, ...]) -> Proposal:
-        only_executors = all(knob.kind == EXECUTORS for knob in made.patch.values)
-        grows = made.best.cost > made.present.cost
-        return self._proposal(model, made, because, SCALE_UP if only_executors and grows else RETUNE)
+    def _change(self, model: ApplicationModel, the_plan: Plan, because: tuple[Diagnosis, ...]) -> Proposal:
+        only_executors = all(knob.kind == EXECUTORS for knob in the_plan.patch.values)
+        grows = the_plan.best.cost > the_plan.present.cost
+        return self._proposal(model, the_plan, because, SCALE_UP if only_executors and grows else RETUNE)
 
-    def _proposal(self, model: ApplicationModel, made: Plan, because: tuple[Diagnosis, ...], kind: str) -> Proposal:
-        paid, then = made.present.cost, made.best.cost
-        more = (then - paid) / paid if paid else 0.0
+    def _proposal(self, model: ApplicationModel, the_plan: Plan, because: tuple[Diagnosis, ...], kind: str) -> Proposal:
+        cost_now, cost_then = the_plan.present.cost, the_plan.best.cost
+        more = (cost_then - cost_now) / cost_now if cost_now else 0.0
         component = because[0].component or model.topology.names[-1]
-        severity = max((d.symptoms[0].severity for d in because if d.symptoms), default=0.5)
+        severity = max((d.symptoms[0].severity for d in because if d.symptoms), default=USUAL_SEVERITY)
         return Proposal(
             kind,
             because,
-            made.patch,
+            the_plan.patch,
             component=component,
-            prediction=Prediction(_gain(model, made), model.topology.names, _told(model.at_s, made)),
-            benefit=max(severity, 0.2) if kind != SCALE_DOWN else -more,
-            cost=0.02 * max(more, 0.0) + _PAUSE_WEIGHT * made.best.pause_s,
+            prediction=Prediction(_gain(model, the_plan), model.topology.names, _expectation(model.at_s, the_plan)),
+            benefit=max(severity, LEAST_BENEFIT) if kind != SCALE_DOWN else -more,
+            cost=RESOURCE_WEIGHT * max(more, 0.0) + PAUSE_WEIGHT * the_plan.best.pause_s,
         )
 
 
@@ -153,34 +163,34 @@ def _saying(proposal: Proposal, given_up: str) -> Proposal:
 
 
 def _rate_per_s(view: View, because: Sequence[Diagnosis]) -> float:
-    """The load since it has been what it is now; where it has just risen, at least what came twice in a row."""
+    """The mean load since it has had its present level, but at least what arrived in each of the last two batches."""
     arrivals = view.flow("arrival_per_s")
     twice = arrivals[np.isfinite(arrivals)][-2:]
-    return max(level(arrivals, since_onset(because, _LOOKED_BACK)), float(twice.min()) if len(twice) else 0.0)
+    return max(level(arrivals, since_onset(because, LONGEST_MEAN)), float(twice.min()) if len(twice) else 0.0)
 
 
-def _gain(model: ApplicationModel, made: Plan) -> float:
+def _gain(model: ApplicationModel, the_plan: Plan) -> float:
     """ln(time before ÷ after) of a batch with as many rows as now."""
     performance = model.performance
     if not isinstance(performance, BatchModel):
-        before, after = (each.predicted.saturation_per_s.middle for each in (made.present, made.best))
+        before, after = (each.predicted.saturation_per_s.middle for each in (the_plan.present, the_plan.best))
         return math.log(after / before) if before > 0 else 0.0
-    now, then = model.setup(model.configuration), model.setup(made.best.configuration)
-    rows = max(1.0, model.arrival_per_s * max(now.trigger_s, 1.0))
+    now, then = model.setup(model.configuration), model.setup(the_plan.best.configuration)
+    rows = max(1.0, model.arrival_per_s * max(now.trigger_s, SHORTEST_TRIGGER_S))
     return math.log(performance.expected_s(rows, now) / performance.expected_s(rows, then))
 
 
-def _told(at_s: float, made: Plan) -> str:
-    """What is expected, and when it will have caught up with it and with the next fewer instances."""
-    best = made.best
+def _expectation(at_s: float, the_plan: Plan) -> str:
+    """The expected latency, and when the backlog will be processed with this plan and with the next smaller one."""
+    best = the_plan.best
     late_s = best.predicted.latency_s.get("p95", math.nan)
-    parts = [f"for {made.rate_per_s:,.0f} rows/s"]
+    parts = [f"for {the_plan.rate_per_s:,.0f} rows/s"]
     if math.isfinite(late_s):
         parts.append(f"p95 latency {late_s:.1f} s")
     if best.catch_up_s > 0:
         unit = "executors" if EXECUTORS_KNOB in best.configuration.values else "instances"
         parts.append(f"caught up {_caught_up(at_s, best)} {unit}")
-        fewer = [c for c in made.candidates if c.cost < best.cost and math.isfinite(c.catch_up_s)]
+        fewer = [c for c in the_plan.candidates if c.cost < best.cost and math.isfinite(c.catch_up_s)]
         if fewer:
             parts.append(_caught_up(at_s, max(fewer, key=lambda c: (c.cost, -c.done_s))))
     return ", ".join(parts + [f"unknown: {note}" for note in best.predicted.unknown])

@@ -1,4 +1,4 @@
-"""More instances where the load needs them, fewer where it does not: every component in one plan."""
+"""Add instances if the load needs them, remove them if it does not: all components in one plan."""
 
 from __future__ import annotations
 
@@ -20,27 +20,34 @@ from homeostat.core.symptoms import PRESSURE, SLO_VIOLATION
 from homeostat.core.view import View
 from homeostat.models.application_model import unseen
 from homeostat.models.capacity import loads, speed_up
-from homeostat.resolvers.admit_more import rows_wanted
+from homeostat.resolvers.admit_more import rows_for
 from homeostat.resolvers.model_trust import doubt
-from homeostat.resolvers.paper_actions import scale_down_target, scale_up_target
+from homeostat.resolvers.paper_actions import SHRINK_FACTOR, scale_down_target, scale_up_target
+from homeostat.resolvers.proposal_weights import LEAST_BENEFIT, LONGEST_MEAN, RESOURCE_WEIGHT, USUAL_SEVERITY
 from homeostat.resolvers.sizing import Need, Sizing, since_onset, within_bounds
 
+# How far predictions may be off (ln) before the size is chosen without the model, if the objective does not say. A
+# smaller value gives up a useful model for noise. Choice: about 65 %; `largest_error` of the settings replaces it.
+MOST_ERROR = 0.5
+# A smaller predicted gain (ln) is a rounding error: another component limits the throughput.
 _NO_GAIN = 1e-3
+# Observations before the first redeployment with a noisy load. Fewer act sooner, but with a rough idea of the noise, by
+# which headroom is planned. Shrinking can wait longer, because nothing is wrong. Choice.
 _LEAST_TO_GROW, _LEAST_TO_SHRINK = 6, 30
-_PAUSE_WEIGHT = 1.0 / 600.0
-_STEP_DOWN = 0.8
+# Their product is `PAUSE_WEIGHT`. Both remain, because recorded runs must repeat to the bit.
+_PAUSE_WEIGHT, _PAUSE_SHARE = 1.0 / 600.0, 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleUpResolver:
-    """Sizes all components for the load at the sources, also those that a bottleneck before them still hides.
+    """Sizes all components for the load at the sources, also those that an earlier bottleneck still hides.
 
-    Where predictions have been off by more than the objective or else `most_error` allows, it takes the paper's step
-    by the pressure instead or, where nothing is under pressure, by how far the objective is missed.
+    If predictions were off by more than the objective allows (or `most_error`), it takes the step of the paper: by the
+    pressure or, if nothing is under pressure, by how far the objective is missed.
     """
 
     sizing: Sizing = Sizing()
-    most_error: float = 0.5
+    most_error: float = MOST_ERROR
     name: str = "scale-up"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
@@ -48,13 +55,13 @@ class ScaleUpResolver:
         if not short:
             return
         skewed = frozenset(d.component for d in diagnoses if _is_mended_elsewhere(d))
-        needs = self.sizing.needs(view, skewed, last=since_onset(short, 60))
+        needs = self.sizing.needs(view, skewed, last=since_onset(short, LONGEST_MEAN))
         if _too_early(view, needs, _LEAST_TO_GROW):
             return
         needs = [need for each in needs if (need := self._trusted(view, each, short)) is not None]
-        wanted = [n for n in within_bounds(view, needs) if _grows(view, n)]
-        if wanted:
-            proposal = scaling(view, SCALE_UP, short, [*wanted, *self._too_large(view, needs, wanted, skewed)])
+        growing = [n for n in within_bounds(view, needs) if _grows(view, n)]
+        if growing:
+            proposal = scaling(view, SCALE_UP, short, [*growing, *self._too_large(view, needs, growing, skewed)])
             if proposal.prediction is not None and proposal.prediction.gain > _NO_GAIN:
                 yield proposal
         for need in needs:
@@ -63,10 +70,12 @@ class ScaleUpResolver:
                 why = f"{need.knob} is at its bound of {view.spec(need.knob).maximum:g}, {need.instances} are needed"
                 yield alert_about(diagnosis, why)
             elif not need.enough:
-                yield alert_about(diagnosis, f"no number of {need.knob} would do: its longest tasks bound the batch")
+                yield alert_about(
+                    diagnosis, f"no number of {need.knob} is enough, because its longest tasks limit the batch"
+                )
 
     def _trusted(self, view: View, need: Need, short: Sequence[Diagnosis]) -> Need | None:
-        """The need as the model sees it or, where that was wrong too often, as the symptoms do; None without any."""
+        """The need by the model or, if predictions were too far off, by the symptoms. None without symptoms."""
         why = doubt(view, need.component, self.most_error)
         if not why:
             return need
@@ -76,34 +85,34 @@ class ScaleUpResolver:
         if not pressed and not missed:
             return None
         share = max(pressed or missed)
-        by = f"the pressure of {share:.0%}" if pressed else f"what the objective is missed by, {share:.0%}"
+        by = f"the pressure of {share:.0%}" if pressed else f"the {share:.0%} that the objective is missed by"
         target = max(need.present + 1, scale_up_target(share, need.present))
-        return replace(need, exact=float(target), enough=True, partitions={}, note=f"{why}, so by {by}")
+        return replace(need, exact=float(target), enough=True, partitions={}, note=f"{why}, so it is sized by {by}")
 
     @staticmethod
-    def _too_large(view: View, needs: Sequence[Need], wanted: Sequence[Need], skewed: frozenset[str]) -> list[Need]:
-        """What the same load leaves idle elsewhere goes in the same redeployment, if all of it was measured."""
-        if view.micro_batch or any(view.spec(need.knob).live for need in wanted) or skewed:
+    def _too_large(view: View, needs: Sequence[Need], growing: Sequence[Need], skewed: frozenset[str]) -> list[Need]:
+        """What the same load leaves idle elsewhere, to shrink in the same redeployment, if all of it was measured."""
+        if view.micro_batch or any(view.spec(need.knob).live for need in growing) or skewed:
             return []
         floor = (view.objective.throughput_per_s or 0.0) > 0
-        known = {load.component for load in loads(view).values() if load.complete}
+        measured = {load.component for load in loads(view).values() if load.complete}
         return [
             need
             for need in needs
-            if not floor and need.component in known and view.spec(need.knob).clip(need.instances) < need.present
+            if not floor and need.component in measured and view.spec(need.knob).clip(need.instances) < need.present
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleDownResolver:
-    """Gives back what the load does not need; with a throughput objective never below what that one needs.
+    """Removes instances that the load does not need, but keeps those that a throughput objective needs.
 
-    Where predictions have been off by more than the objective or else `most_error` allows, what is idle shrinks by
-    the paper's step instead.
+    If predictions were off by more than the objective allows (or `most_error`), idle components shrink by the step of
+    the paper.
     """
 
     sizing: Sizing = Sizing()
-    most_error: float = 0.5
+    most_error: float = MOST_ERROR
     name: str = "scale-down"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
@@ -111,36 +120,38 @@ class ScaleDownResolver:
         if not idle or any(d.cause != OVER_PROVISIONED and not cause_of(d.cause).state_risk for d in diagnoses):
             return
         floor = view.objective.throughput_per_s or 0.0
-        named = {d.component for d in idle}
-        sized = self.sizing.needs(view, floor_per_s=floor, last=since_onset(idle, 60))
-        needs = [need for each in sized if (need := self._trusted(view, each, named)) is not None]
+        idle_components = {d.component for d in idle}
+        sized = self.sizing.needs(view, floor_per_s=floor, last=since_onset(idle, LONGEST_MEAN))
+        needs = [need for each in sized if (need := self._trusted(view, each, idle_components)) is not None]
         smaller = [need for need in needs if view.spec(need.knob).clip(need.instances) < need.present]
-        if _too_early(view, smaller, _LEAST_TO_SHRINK) or not any(need.component in named for need in smaller):
+        if _too_early(view, smaller, _LEAST_TO_SHRINK) or not any(n.component in idle_components for n in smaller):
             return
-        # One redeployment for all: what is idle by less would be found idle too, only later, and cost another one.
-        wanted = [need for need in smaller if need.component in named or not view.spec(need.knob).live]
-        yield scaling(view, SCALE_DOWN, idle, wanted)
+        # The other components would be found idle later and need a second redeployment.
+        shrinking = [n for n in smaller if n.component in idle_components or not view.spec(n.knob).live]
+        yield scaling(view, SCALE_DOWN, idle, shrinking)
 
     def _trusted(self, view: View, need: Need, idle: set[str]) -> Need | None:
-        """The need as the model sees it or, where that was wrong too often, a fifth less of what is idle."""
+        """The need by the model or, if predictions were too far off, a fifth less for what is idle."""
         why = doubt(view, need.component, self.most_error)
         if not why:
             return need
         if need.component not in idle:
             return None
         least = need.instances if view.objective.throughput_per_s else math.ceil(view.spec(need.knob).minimum)
-        target = scale_down_target(need.present, _STEP_DOWN, least)
-        return replace(need, exact=float(target), enough=True, partitions={}, note=f"{why}, so by a fixed step")
+        target = scale_down_target(need.present, SHRINK_FACTOR, least)
+        return replace(
+            need, exact=float(target), enough=True, partitions={}, note=f"{why}, so it shrinks by a fixed step"
+        )
 
 
 def _is_mended_elsewhere(diagnosis: Diagnosis) -> bool:
-    """A fault for which there is a better action than more instances."""
+    """Whether it is a fault that another action fixes better than more instances."""
     cause = cause_of(diagnosis.cause)
     return cause.fault and bool(cause.mended_by)
 
 
 def _too_early(view: View, needs: Sequence[Need], least: int) -> bool:
-    """A redeployment stops everything: before it the noise must be known, which headroom is planned by."""
+    """A redeployment stops everything, so the noise that headroom is planned by must be known before it."""
     stops = any(not view.spec(need.knob).live for need in needs)
     noisy = any(load.noise.sigma > 0 for load in loads(view).values())
     return stops and noisy and len(view.history) < least
@@ -151,28 +162,28 @@ def _grows(view: View, need: Need) -> bool:
 
 
 def _admission(view: View, needs: Sequence[Need], restarting: bool) -> dict[Knob, Value]:
-    """A bound on rows per trigger grows with the load that is planned for, or it would be the next bottleneck.
+    """The limit on rows per trigger grows with the load that is planned for. Otherwise it would be the next bottleneck.
 
-    Where that alone would cost a restart it waits until the bound is below the load itself.
+    If this alone requires a restart, it waits until the limit is below the load itself.
     """
     rows: dict[Knob, Value] = {}
     for need in needs:
         knob = Knob(ROWS_PER_TRIGGER, view.topology[need.component].query)
         spec, bound = view.capabilities.knobs.get(knob), view.configuration.values.get(knob)
-        wanted = rows_wanted(view, need.wanted_per_s)
-        if spec is None or bound is None or not wanted > bound:
+        target = rows_for(view, need.wanted_per_s)
+        if spec is None or bound is None or not target > bound:
             continue
-        if spec.live or restarting or wanted > ADMISSION_ROOM * bound:
-            rows[knob] = int(spec.clip(wanted))
+        if spec.live or restarting or target > ADMISSION_ROOM * bound:
+            rows[knob] = int(spec.clip(target))
     return rows
 
 
-def _noted(need: Need) -> str:
+def _note(need: Need) -> str:
     return f" ({need.note})" if need.note else ""
 
 
 def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequence[Need]) -> Proposal:
-    """One proposal for all of them, named after the one that changes most."""
+    """One proposal for all needs, named after the component that changes most."""
     ordered = sorted(needs, key=lambda n: abs(math.log(n.instances / n.present)), reverse=True)
     finer = {name: count for need in needs for name, count in need.partitions.items()}
     gain = speed_up(view, {need.component: need.instances / need.present for need in needs}, partitions=finer)
@@ -180,18 +191,18 @@ def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequen
     knobs = {knob: count for name, count in finer.items() if (knob := view.topology[name].partitions) is not None}
     patch = Patch({need.knob: need.instances for need in ordered} | knobs | _admission(view, ordered, bool(knobs)))
     now, after = view.configuration, view.configuration.patched(patch)
-    paid = view.capabilities.cost(now)
-    more = (view.capabilities.cost(after) - paid) / paid if paid else 0.0
+    cost = view.capabilities.cost(now)
+    more = (view.capabilities.cost(after) - cost) / cost if cost else 0.0
     pause_s = max(view.spec(knob).apply_s for knob in patch.values)
-    severity = max((d.symptoms[0].severity for d in because if d.symptoms), default=0.5)
-    sized = [f"{n.component} needs {n.exact:.2f}, has {n.present}" + _noted(n) for n in ordered]
+    severity = max((d.symptoms[0].severity for d in because if d.symptoms), default=USUAL_SEVERITY)
+    sizes = [f"{n.component} needs {n.exact:.2f}, has {n.present}" + _note(n) for n in ordered]
     doubts = [f"unknown: {note}" for note in unseen(view, {n.component: n.instances for n in needs})]
     return Proposal(
         kind,
         because,
         patch,
         component=first.component,
-        prediction=Prediction(gain, tuple(n.component for n in ordered), ", ".join(sized + doubts)),
-        benefit=max(severity, 0.2) if kind == SCALE_UP else -more,
-        cost=0.02 * max(more, 0.0) + _PAUSE_WEIGHT * pause_s * 0.2,
+        prediction=Prediction(gain, tuple(n.component for n in ordered), ", ".join(sizes + doubts)),
+        benefit=max(severity, LEAST_BENEFIT) if kind == SCALE_UP else -more,
+        cost=RESOURCE_WEIGHT * max(more, 0.0) + _PAUSE_WEIGHT * pause_s * _PAUSE_SHARE,
     )

@@ -1,4 +1,4 @@
-"""How many instances each component needs for a load: all of them in one plan."""
+"""How many instances each component needs for a load."""
 
 from __future__ import annotations
 
@@ -28,23 +28,34 @@ from homeostat.models.model_fitting import batch_model
 from homeostat.models.performance import capacity_per_s
 from homeostat.models.saturation import KeyShares
 
+# Keeps floating-point errors from adding an instance.
 _ROUNDING = 1e-6
+# How often the instances and the imbalance that follows from them are computed in turn. It settles after two or three.
 _ROUNDS = 3
+# Stands for the load of a component that got no rows, so that ratios stay finite.
 _ALMOST_NOTHING = 1e-6
-_NOTABLE = 0.1
+# A stage that takes at least this share of the batch is worth more partitions. A smaller share would repartition stages
+# that save little. Choice.
+_LEAST_SHARE_OF_BATCH = 0.1
+# Partitions per slot. More of them even out unequal tasks, but each costs its start. From Spark's tuning guide: 2 to 3.
 _TASKS_PER_SLOT = 2
+# The largest number of executors that is tried: four times the present ones, and eight. More take longer to search.
 _MOST_TIMES, _MORE = 4, 8
-_ROUGH = 5.0
+# After this many observations half of the headroom is planned for. More would redeploy with too little headroom for
+# longer, fewer would plan for noise that is not known yet. Choice, checked in the simulator.
+_HALF_HEADROOM_AFTER = 5.0
+# A trigger shorter than this counts as this long: such batches start right after each other.
+SHORTEST_TRIGGER_S = 1.0
 
 Cut = Callable[[int], Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`exact` instances would do; `instances` are whole ones. Not `enough`: no number would do, this one does most.
+    """`exact` instances are enough; `instances` rounds up. If not `enough`, no number is, and this one is the best.
 
-    `partitions`: the tasks that stages must be cut into for the instances to be of use. `wanted_per_s`: the load that
-    all of it is for. `note`: why it is not what the model says.
+    `partitions`: the tasks that stages must be divided into, so that the instances have work. `wanted_per_s`: the load
+    that it is for. `note`: why it differs from what the model says.
     """
 
     component: str
@@ -63,16 +74,16 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """`catch_up_s`: in how long a backlog shall be gone."""
+    """`catch_up_s`: in what time a backlog should be processed. A shorter time needs more instances (choice)."""
 
     catch_up_s: float = 600.0
 
     def needs(
         self, view: View, skewed: frozenset[str] = frozenset(), *, floor_per_s: float = 0.0, last: int = RECENT
     ) -> list[Need]:
-        """What every component needs for the load of the `last` observations; empty where too little is known.
+        """What every component needs for the load of the `last` observations. Empty if too little was measured.
 
-        Components named in `skewed` are sized as if their rows were even: that is another resolver's to mend.
+        Components in `skewed` are sized as if their rows were even, because another resolver fixes that.
         """
         needs = []
         for load in loads(view).values():
@@ -86,8 +97,7 @@ class Sizing:
         return [need for need in needs if need is not None]
 
     def _factor(self, view: View, load: Load, floor_per_s: float, last: int) -> float:
-        """What must be planned for, over what arrives: headroom or the backlog to work off, whichever is more, and a
-        floor."""
+        """The load to plan for ÷ what arrives: the headroom or the backlog, whichever needs more, and the floor."""
         arrival = level(view.flow("arrival_per_s"), last)
         extra = 0.0
         if arrival > 0 and replays(view):
@@ -96,28 +106,29 @@ class Sizing:
             waiting = waiting if math.isfinite(waiting) else 0.0
             extra = (waiting / arrival + pause_s) / self.catch_up_s
         floor = max(1.0, floor_per_s / arrival) if arrival > 0 else 1.0
-        return max(1.0 / _planned(view, load), 1.0 + extra) * floor
+        return max(1.0 / _planned_utilisation(view, load), 1.0 + extra) * floor
 
 
-def _planned(view: View, load: Load) -> float:
-    """The utilisation to plan for: less headroom while the noise is roughly known, where it takes a redeployment.
+def _planned_utilisation(view: View, load: Load) -> float:
+    """The utilisation to plan for. If a change requires a redeployment, it leaves less headroom at first, because the
+    noise is only roughly known then.
 
-    Trouble begins at half of the headroom only, so that a little less needs no second step. An instance too many does.
+    Pressure is found at half of the headroom, so a little too little needs no second step. An instance too many does.
     """
     if view.spec(view.topology[load.component].scaled_by).live:
         return load.target
-    seen = len(view.history)
-    return math.pow(load.target, seen / (seen + _ROUGH))
+    observations = len(view.history)
+    return math.pow(load.target, observations / (observations + _HALF_HEADROOM_AFTER))
 
 
 def within_bounds(view: View, needs: Sequence[Need]) -> list[Need]:
-    """What is needed for as much of the load as can pass the components that cannot grow as far as they would need."""
+    """The needs for the part of the load that passes the components that are at their bounds."""
     passing = min((view.spec(need.knob).maximum / need.exact for need in needs if need.exact > 0), default=1.0)
     return [replace(need, exact=need.exact * min(passing, 1.0)) for need in needs]
 
 
 def since_onset(diagnoses: Sequence[Diagnosis], most: int) -> int:
-    """Over how many observations the load has been what it is now, as far as its detector could tell."""
+    """For how many observations the load has had its present level, as far as the detector can say."""
     symptoms = [symptom for diagnosis in diagnoses for symptom in diagnosis.symptoms]
     counts = [count for symptom in symptoms if (count := _observations_since_onset(symptom)) is not None]
     return int(min(max(min(counts), LEAST_OBSERVATIONS), most)) if counts else RECENT
@@ -150,7 +161,7 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
 
 
 def _executors(view: View, load: Load, wanted_per_s: float, even: bool) -> Need | None:
-    """The fewest executors that hold it, with more partitions only if no number would do without."""
+    """The fewest executors that are enough. More partitions only if no number is enough without them."""
     model = batch_model(view)
     if model is None:
         return None
@@ -158,13 +169,13 @@ def _executors(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
         model = model.evened(load.component)
     cut: Cut = _uncut
     best = _fewest(view, load, model, wanted_per_s, cut)
-    # Cutting a stage anew takes a restart, and of a stage with state a rewrite of it: the longest one first.
+    # More partitions need a restart and, with state, a rewrite of it. So the stage itself comes first, then all.
     for stages in ([load.component], [stage.name for stage in model.stages]):
         if not best.enough:
             finer_cut = partial(_finer, view, model, stages, wanted_per_s)
             finer = _fewest(view, load, model, wanted_per_s, finer_cut)
             best, cut = (finer, finer_cut) if finer.partitions else (best, cut)
-    # Tasks for executors that there cannot be would be of no use.
+    # No tasks for executors above the bound.
     return replace(best, partitions=cut(int(view.spec(best.knob).clip(best.instances))))
 
 
@@ -173,31 +184,31 @@ def _uncut(executors: int) -> dict[str, int]:
 
 
 def _fewest(view: View, load: Load, model: BatchModel, wanted_per_s: float, cut: Cut) -> Need:
-    """By halving: more executors never take less, unless they take the CPU from each other."""
+    """By bisection: more executors never process less, unless they compete for the CPU."""
 
     def capacity(executors: int) -> float:
         return capacity_per_s(model, replace(model.setup, executors=executors, partitions=cut(executors)))
 
     low, high = 1, _MOST_TIMES * load.instances + _MORE
     most = capacity(high)
-    aimed = min(wanted_per_s, most * (1 - _ROUNDING))
+    target_per_s = min(wanted_per_s, most * (1 - _ROUNDING))
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if capacity(middle) >= aimed else (middle + 1, high)
+        low, high = (low, middle) if capacity(middle) >= target_per_s else (middle + 1, high)
     knob, enough = view.topology[load.component].scaled_by, most >= wanted_per_s
     return Need(load.component, knob, load.instances, float(low), enough, cut(low), wanted_per_s)
 
 
 def _finer(view: View, model: BatchModel, stages: Sequence[str], wanted_per_s: float, executors: int) -> dict[str, int]:
-    """Those of the stages that would leave slots idle for a good part of the batch, cut into two tasks a slot."""
-    rows = wanted_per_s * max(model.setup.trigger_s, 1.0)
+    """Two tasks per slot for each of the stages that would leave slots idle for a good part of the batch."""
+    rows = wanted_per_s * max(model.setup.trigger_s, SHORTEST_TRIGGER_S)
     spans_s = {stage.name: model.stage_s(stage, rows, model.setup) for stage in model.stages}
     slots = model.slots * executors
     finer = {}
     for stage in (stage for stage in model.stages if stage.name in stages):
         knob = view.topology[stage.name].partitions if stage.name in view.topology else None
         spec = view.capabilities.knobs.get(knob) if knob is not None else None
-        notable = spans_s[stage.name] >= _NOTABLE * sum(spans_s.values())
+        notable = spans_s[stage.name] >= _LEAST_SHARE_OF_BATCH * sum(spans_s.values())
         if spec is not None and notable and stage.partitions < slots:
             finer[stage.name] = max(stage.partitions, int(spec.clip(_TASKS_PER_SLOT * slots)))
     return finer

@@ -1,4 +1,4 @@
-"""Spread the rows of hot keys over several instances, and gather them again when no key is hot any more."""
+"""Spread the rows of hot keys over several instances, and undo it when no key is hot any more."""
 
 from __future__ import annotations
 
@@ -17,26 +17,25 @@ from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.models.batch_model import RECENT, batch_time, waves_of
 from homeostat.models.capacity import arrived_rows, speed_up
+from homeostat.resolvers.proposal_weights import DISTURBANCE, LEAST_SHORTER, PAUSE_WEIGHT
 
-_LEAST_GAIN = 0.05
-_COST = 0.05
-_PAUSE_WEIGHT = 1.0 / 3000.0
-_SPREAD = (DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW)
+_SKEWS = (DATA_SKEW, HASH_IMBALANCE, SOURCE_SKEW)
 
 
 @dataclass(frozen=True, slots=True)
 class AdjustSkewResolver:
-    """Sets the spread at which the hottest instance comes within `tolerance` of the mean. In micro-batches that is one
-    instance for each slot: rows are dealt to them in turn, whatever their keys.
+    """Sets the spread at which the busiest instance is within `tolerance` of the mean. With micro-batches this is one
+    instance per slot, because rows are then dealt out in turn, whatever their keys.
 
-    There keys that happen to fall together are left to another number of partitions: none of them is hot.
+    With micro-batches, it leaves hash imbalance to `rebalance`: no key is hot then.
+    `tolerance`: a smaller value spreads a key over more instances, whose parts must be merged afterwards (choice).
     """
 
     tolerance: float = 0.1
     name: str = "adjust-skew"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
-        for diagnosis in (d for d in diagnoses if d.cause in _SPREAD and d.component in view.topology):
+        for diagnosis in (d for d in diagnoses if d.cause in _SKEWS and d.component in view.topology):
             if view.micro_batch and diagnosis.cause == HASH_IMBALANCE:
                 continue
             component = view.topology[diagnosis.component]
@@ -52,21 +51,21 @@ class AdjustSkewResolver:
         batch = batch_time(view, LEAST_OBSERVATIONS)
         if batch is None or diagnosis.component not in batch.stages:
             return None
-        wanted = int(min(max(2.0, batch.slots), view.spec(knob).maximum))
-        if wanted <= view.configuration.get(knob, 1):
+        target = int(min(max(2.0, batch.slots), view.spec(knob).maximum))
+        if target <= view.configuration.get(knob, 1):
             return None
         stage = batch.stages[diagnosis.component]
         if diagnosis.cause == SOURCE_SKEW:
-            even_s = stage.partitions * stage.mean_s / wanted
+            even_s = stage.partitions * stage.mean_s / target
         else:
             even_s = waves_of(stage.partitions, batch.slots) * stage.mean_s
         now_s, after_s = batch.seconds, batch.seconds - stage.span_s + even_s
-        if after_s > (1.0 - _LEAST_GAIN) * now_s:
+        if after_s > (1.0 - LEAST_SHORTER) * now_s:
             return None
         text = f"the stage takes {even_s:.1f} instead of {stage.span_s:.1f} s, the batch {after_s:.1f} of {now_s:.1f}"
         prediction = Prediction(math.log(now_s / after_s), (diagnosis.component,), text)
-        pause = view.spec(knob).apply_s * _PAUSE_WEIGHT
-        return _proposal(diagnosis, Patch({knob: wanted}), prediction, 1.0 - after_s / now_s, pause)
+        pause = view.spec(knob).apply_s * PAUSE_WEIGHT
+        return _proposal(diagnosis, Patch({knob: target}), prediction, 1.0 - after_s / now_s, pause)
 
     def _salted(self, view: View, diagnosis: Diagnosis, knob: Knob) -> Proposal | None:
         rows = np.nansum(arrived_rows(view.window, diagnosis.component, RECENT), axis=0)
@@ -79,22 +78,22 @@ class AdjustSkewResolver:
         if mean <= 0 or excess <= 0:
             return None
         limit = min(len(rows), int(view.spec(knob).maximum))
-        wanted = next(
+        target = next(
             (k for k in range(now + 1, limit) if excess / k <= self.tolerance * mean),
             limit,
         )
-        if wanted <= now:
+        if target <= now:
             return None
-        after = max(mean, rest + excess / wanted)
+        after = max(mean, rest + excess / target)
         text = f"the busiest instance gets {after / mean:.2f} × the mean instead of {most / mean:.2f} ×"
         gain = speed_up(view, {diagnosis.component: most / after})
         prediction = Prediction(gain, (diagnosis.component,), text)
-        return _proposal(diagnosis, Patch({knob: wanted}), prediction, 1.0 - after / most, _COST)
+        return _proposal(diagnosis, Patch({knob: target}), prediction, 1.0 - after / most, DISTURBANCE)
 
 
 @dataclass(frozen=True, slots=True)
 class GatherResolver:
-    """Leaves the rows to the hash of their keys again, where spreading them only costs the step that adds them up."""
+    """Stops spreading the rows of a key if no key is hot: spreading then only costs the step that merges them."""
 
     name: str = "gather"
 
@@ -102,14 +101,14 @@ class GatherResolver:
         for diagnosis in (d for d in diagnoses if d.cause == NEEDLESS_SPREAD):
             knob = view.topology[diagnosis.component].spread
             if knob is not None and knob in view.capabilities.knobs:
-                text = "its keys are even: no instance gets more than another"
+                text = "no key is hot, so no instance will get more rows than another"
                 yield Proposal(
                     GATHER,
                     (diagnosis,),
                     Patch({knob: 1}),
                     component=diagnosis.component,
                     prediction=Prediction(0.0, (diagnosis.component,), text),
-                    benefit=_COST,
+                    benefit=DISTURBANCE,
                 )
 
 

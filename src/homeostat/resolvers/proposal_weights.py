@@ -1,0 +1,26 @@
+"""How resolvers weigh what an action brings against what it costs.
+
+The arbiter compares proposals by success rate × probability × benefit − cost. A benefit of 1 is all of the trouble
+gone. All weights are choices, checked by the experiments in the simulator.
+"""
+
+from __future__ import annotations
+
+# A pause of this many seconds costs as much as the largest benefit brings. A shorter time would make the loop avoid
+# restarts that help, a longer one would let it restart for little.
+PAUSE_WORTH_S = 3000.0
+PAUSE_WEIGHT = 1.0 / PAUSE_WORTH_S
+# What it costs to double what is paid. Small, because an objective comes before money: it only decides between
+# proposals that help alike.
+RESOURCE_WEIGHT = 0.02
+# What it costs to move rows or workers without a pause: caches are cold afterwards.
+DISTURBANCE = 0.05
+# The least benefit of an action against a diagnosed trouble. A smaller one would leave mild trouble untouched.
+LEAST_BENEFIT = 0.2
+# The severity of trouble whose symptoms give none.
+USUAL_SEVERITY = 0.5
+# By which share a batch must become shorter to be worth a change of how its rows are spread. A smaller share is within
+# the noise of batches, so the trial could not confirm it.
+LEAST_SHORTER = 0.05
+# Over how many observations a load is averaged at most. More of them give a steadier mean of an older load.
+LONGEST_MEAN = 60
