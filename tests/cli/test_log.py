@@ -55,7 +55,7 @@ def test_the_log_can_be_narrowed(logged: Homeostat) -> None:
 def test_explain_tells_the_whole_chain(logged: Homeostat) -> None:
     ran = logged("explain", "a-1")
     assert ran.code == 0
-    for words in ("What was seen", "What it was taken for", "What was done", "What came of it", "under-provisioned"):
+    for words in ("What was observed", "What was diagnosed", "What was done", "What came of it", "under-provisioned"):
         assert words in ran.out
     told = logged("explain", "a-1", "--json").json
     assert told["text"] == ran.out.strip()

@@ -80,7 +80,7 @@ def test_a_spike_of_two_sources_is_foreseen_at_each() -> None:
     for name in ("lines", "more"):
         assert evidence[f"forecast of {name} by"] not in ("last value", AS_NOW)
         assert 0 < float(str(evidence[f"error of {name} (MASE)"])) < 1
-    assert float(str(evidence["expected"])) == pytest.approx(4_000.0, rel=0.2)
+    assert float(str(evidence["expected_per_s"])) == pytest.approx(4_000.0, rel=0.2)
     actions = store.records("x", kinds=("action",))
     assert any(action.body["cause"] == "rise-ahead" for action in actions)
 

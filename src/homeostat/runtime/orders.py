@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import get_args
 
+from homeostat.core import sentences
 from homeostat.core.configuration import Knob, Value
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Operator, OperatorCommand
@@ -86,4 +87,6 @@ def _event(record: Record) -> Operator | None:
 
 def _too_late(record: Record, now_s: float) -> Record:
     reason = f"no manager was running to receive the command for {now_s - record.at_s:.0f} s"
-    return Record.of(f"{record.id}.late", now_s, RejectionContent(reason), f"not done: {reason}", because=(record.id,))
+    return Record.of(
+        f"{record.id}.late", now_s, RejectionContent(reason), sentences.refusal_sentence(reason), because=(record.id,)
+    )
