@@ -127,7 +127,7 @@ def test_every_rest_ends_within_a_day_of_the_last_failure(failures: list[tuple[V
 
 
 def test_memory_keeps_only_so_much() -> None:
-    known = learned(DecayingMemory(kept=3), *[entry("failed", float(n)) for n in range(10)])
+    known = learned(DecayingMemory(capacity=3), *[entry("failed", float(n)) for n in range(10)])
     assert [each.at_s for each in known] == [7.0, 8.0, 9.0]
 
 

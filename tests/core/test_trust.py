@@ -9,28 +9,28 @@ import pytest
 
 from homeostat.core.findings import Outcome
 from homeostat.core.loop_state import State
-from homeostat.core.trust import Trust, Trusts, learned
+from homeostat.core.trust import Trust, Trusts, with_outcome
 from homeostat.runtime.saved_state import restored, saved
 
 NOTHING: Trusts = {}
 
 
 def test_the_error_is_what_the_noise_does_not_explain() -> None:
-    found = learned(NOTHING, "count", Outcome("helped", 0.4, 0.7, 0.1))
+    found = with_outcome(NOTHING, "count", Outcome("helped", 0.4, 0.7, 0.1))
     assert found["count"].error == pytest.approx(0.2)
     assert found["count"].off == pytest.approx(0.3)
     assert found["count"].actions == 1
 
 
 def test_the_newest_action_counts_half() -> None:
-    found = learned({"count": Trust(0.6, 3, 0.8)}, "count", Outcome("helped", 0.5, 0.5, 0.05))
+    found = with_outcome({"count": Trust(0.6, 3, 0.8)}, "count", Outcome("helped", 0.5, 0.5, 0.05))
     assert found["count"] == Trust(0.3, 4, 0.4)
 
 
 @pytest.mark.parametrize("verdict", ["confounded", "untestable", "superseded"])
 def test_what_proves_nothing_does_not_count(verdict: str) -> None:
-    assert learned(NOTHING, "count", replace(Outcome("helped", 0.0, 1.0, 0.1), verdict=verdict)) == {}  # type: ignore[arg-type]
-    assert learned(NOTHING, "count", Outcome("unclear")) == {}
+    assert with_outcome(NOTHING, "count", replace(Outcome("helped", 0.0, 1.0, 0.1), verdict=verdict)) == {}  # type: ignore[arg-type]
+    assert with_outcome(NOTHING, "count", Outcome("unclear")) == {}
     assert math.isnan(Outcome("unclear").observed_gain)
 
 

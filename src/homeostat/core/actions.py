@@ -1,4 +1,4 @@
-"""The kinds of action that the loop can take, and what each is called in a sentence."""
+"""The kinds of action that the loop can take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is told about a diagnosis: what is wrong, where, what was measured, and what to do about it."""
+"""The text of an alert: what is wrong, where, what was measured, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from homeostat.core.actions import ALERT
 from homeostat.core.causes import cause_of
 from homeostat.core.findings import Diagnosis, Proposal
 
-# Workers named in a message; `explain` shows the others.
+# Workers named in a message, which must stay readable; `explain` shows the others. A choice.
 WORKERS_NAMED = 3
 
 
 def alert_about(diagnosis: Diagnosis, why: str = "") -> Proposal:
-    """The alert for a diagnosis; `why` says what keeps the loop from mending it."""
+    """Return the alert for a diagnosis; `why` says what keeps the loop from fixing it."""
     return Proposal(ALERT, (diagnosis,), component=diagnosis.component, message=message(diagnosis, why))
 
 
 def message(diagnosis: Diagnosis, why: str = "") -> str:
-    """Title, place, what was measured, what to do: in one line."""
+    """Return title, place, measurements and advice in one line."""
     cause = cause_of(diagnosis.cause)
     where = diagnosis.component or "the application"
     workers = f" on {', '.join(diagnosis.workers[:WORKERS_NAMED])}" if diagnosis.workers else ""
@@ -26,6 +26,6 @@ def message(diagnosis: Diagnosis, why: str = "") -> str:
 
 
 def _measured(diagnosis: Diagnosis) -> list[str]:
-    """What the first symptom says, and what the diagnosis adds to it."""
+    """Return what the first symptom says, and what the diagnosis adds to it."""
     symptoms = (symptom.evidence.summary() for symptom in diagnosis.symptoms)
     return list(dict.fromkeys((next(filter(None, symptoms), ""), diagnosis.evidence.summary())))

@@ -1,4 +1,4 @@
-"""Which of several wishes to grant."""
+"""Chooses among the proposals of the resolvers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Check = Callable[[Proposal], Proposal | str]
 
 
 class Choice(NamedTuple):
-    """What to do, and every other proposal with the reason why not."""
+    """The proposals to carry out, and every other one with the reason against it."""
 
     chosen: tuple[Proposal, ...]
     rejected: tuple[tuple[Proposal, str], ...]
@@ -27,19 +27,21 @@ class Arbiter(Protocol):
         success_rate: Callable[[Proposal], float],
         check: Check,
     ) -> Choice:
-        """`check` runs memory and guards on a proposal and returns it, trimmed, or the reason against it."""
+        """Choose; `check` runs memory and guards on a proposal and returns it, trimmed, or the reason against it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RankedArbiter:
-    """Best expected net benefit first: success rate × probability × benefit − cost, one action per scope.
+    """Takes the best expected net benefit first: success rate × probability × benefit − cost, one action per scope.
 
-    Below `act_above` the loop gathers evidence; when that has gone on for `patience_s` it takes the cheapest
-    reversible action instead of doing nothing for ever.
+    Below `act_above` the loop gathers evidence. After `patience_s` it takes the cheapest reversible action, so that it
+    does not wait for ever.
     """
 
+    # The probability of a cause from which the loop acts: higher is right more often and acts later. A choice.
     act_above: float = 0.6
+    # How long evidence is gathered: longer is surer, and the problem lasts longer. A choice.
     patience_s: float = 300.0
 
     def choose(
@@ -54,7 +56,7 @@ class RankedArbiter:
 
         sure = sorted((p for p in proposals if p.probability >= self.act_above), key=net, reverse=True)
         unsure = [p for p in proposals if p.probability < self.act_above]
-        patient = [p for p in unsure if p.reversible and self._stood(p, context) >= self.patience_s]
+        patient = [p for p in unsure if p.reversible and self._standing_s(p, context) >= self.patience_s]
         patient.sort(key=lambda p: (p.cost, -p.probability))
         rejected = [
             (p, f"gathering evidence: probability {p.probability:.2f} is below {self.act_above:.2f}")
@@ -65,15 +67,15 @@ class RankedArbiter:
         return Choice(chosen, (*refused, *rejected))
 
     @staticmethod
-    def _stood(proposal: Proposal, context: GuardContext) -> float:
+    def _standing_s(proposal: Proposal, context: GuardContext) -> float:
         since = context.standing_since_s
-        known = [since.get((d.cause, d.component)) for d in proposal.because]
-        return max((context.view.now_s - at for at in known if at is not None), default=0.0)
+        starts_s = [since.get((d.cause, d.component)) for d in proposal.because]
+        return max((context.view.now_s - at_s for at_s in starts_s if at_s is not None), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class InOrderArbiter:
-    """The paper's: the first proposal that may be taken is taken, in the order the resolvers yield them."""
+    """The paper's arbiter: takes the first proposal that is allowed, in the order in which the resolvers yield them."""
 
     def choose(
         self,

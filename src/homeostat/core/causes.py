@@ -1,6 +1,6 @@
-"""What can be wrong with a streaming application: one entry says all there is to say about a cause.
+"""What can be wrong with a streaming application: one entry for each cause.
 
-A plug-in declares its own with `declare` and is treated like those that ship.
+A plug-in declares its own causes with `declare`. They are treated like those that ship.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from homeostat.core.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`sentence` tells it to people, with `{where}` for the place.
+    """Everything that the loop and people need to know about a cause.
 
-    `fault`: something broke or became uneven. One that comes up during a trial makes the trial's verdict impossible.
-    `state_risk`: something is wrong with the state and not with the speed, so it keeps no other action from being
-    taken.
-    `harmless`: nothing has to be mended before anything else is done.
-    `mended_by`: the kinds of action that can mend it; none means that a person has to.
-    `workers_help`: whether more workers can mend it.
-    `alerts`: a person is told, because no action of the loop mends it or because it matters even while it is mended.
-    `alert_after_patience`: it is told only after it has stood for a while, because it often ends by itself.
+    `sentence`: describes it to people, with `{where}` for the place.
+    `title`: the title of its alert.
     `advice`: what a person can do about it.
+    `fault`: something broke or became uneven. A fault that comes up during a trial makes a verdict impossible.
+    `state_risk`: the state is at risk, but the speed is not affected, so other actions go on.
+    `harmless`: other actions need not wait until it is fixed.
+    `mended_by`: the kinds of action that can fix it; empty if only a person can.
+    `workers_help`: whether more workers can fix it.
+    `alerts`: sends an alert, because no action fixes it or because people must know even while one does.
+    `alert_after_patience`: the alert waits for a while, because the problem often ends by itself.
     """
 
     name: str
@@ -52,7 +53,7 @@ _DECLARED: dict[str, Cause] = {}
 
 
 def declare(cause: Cause) -> str:
-    """Make a cause known; returns its name, which diagnoses carry."""
+    """Register a cause and return its name, which diagnoses carry."""
     if _DECLARED.get(cause.name, cause) != cause:
         raise ConfigError(f"the cause {cause.name!r} is declared twice", fix="give one of them another name")
     _DECLARED[cause.name] = cause
@@ -60,7 +61,7 @@ def declare(cause: Cause) -> str:
 
 
 def cause_of(name: str) -> Cause:
-    """The entry of a cause; one that nobody declared is taken for a problem without a remedy."""
+    """Return the entry of a cause. A name that nobody declared gets an entry without a remedy."""
     return _DECLARED.get(name) or Cause(name, f"{{where}} has the problem '{name}'")
 
 

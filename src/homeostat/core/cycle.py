@@ -1,4 +1,7 @@
-"""One turn of the loop: events in, commands out. No clock, no I/O, no threads; the same events, the same commands."""
+"""One step of the loop: events in, commands out.
+
+It has no clock, no I/O and no threads, so the same events always give the same commands.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from homeostat.core.records import Record
 
 
 class Trace(NamedTuple):
-    """What the step thought: everything new for the log, and why nothing more is happening."""
+    """How the step decided: everything new for the log, and the reasons why it did not do more."""
 
     records: tuple[Record, ...]
     symptoms: tuple[Symptom, ...] = ()
@@ -54,14 +57,14 @@ def step(
 
 
 def _resting(policy: Policy, state: State, now_s: float) -> str:
-    """Why there is no cycle now; empty if there is one."""
+    """Return why there is no cycle now; empty if there is one."""
     if not state.fresh:
         return "no new observation"
     if now_s < state.last_cycle_s + policy.cadence_s:
         return "the next cycle is not due"
-    seen = sum(digest.epoch == state.epoch for digest in state.history[-policy.least_observations :])
-    if policy.fresh_window and seen < policy.least_observations:
-        return f"{seen} of {policy.least_observations} observations of this configuration"
+    observations = sum(digest.epoch == state.epoch for digest in state.history[-policy.least_observations :])
+    if policy.fresh_window and observations < policy.least_observations:
+        return f"{observations} of {policy.least_observations} observations of this configuration"
     settled_s = max((a.applied_s for a in state.active if a.applied_s is not None), default=None)
     if settled_s is None:
         settled_s = max(state.last_action_s.values(), default=None)

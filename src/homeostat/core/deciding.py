@@ -1,4 +1,4 @@
-"""From proposals to commands: memory, guards, the arbiter and the mode each have their say."""
+"""From proposals to commands, through memory, guards, the arbiter and the mode."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from homeostat.core.digest import Digest
 from homeostat.core.effects import Effects, change_fields
 from homeostat.core.events import Apply
 from homeostat.core.evidence import LoadRise
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Proposal
 from homeostat.core.guards import GuardContext, Wish
 from homeostat.core.loop_state import EARN_AFTER, ActiveAction, Advice, State, since
@@ -28,8 +29,18 @@ from homeostat.core.traffic import MINUTE_S
 from homeostat.core.view import View
 from homeostat.core.worker_pace import paces
 
-_ACTIVE_PAUSE_S = 60.0
-_SEEN_BEFORE_NAMED = 2
+# A command may take this many times the time that the engine expects, and this much longer, before it counts as failed.
+# More waits longer for an engine that will not answer; less gives up on a slow one. Choices.
+_TIMES_EXPECTED, _SLACK_S = 3.0, 60.0
+# Observations before a diagnosis that it rests on as well: they belong to the trouble too. A choice: one less than the
+# least number of observations that a symptom needs.
+_BEFORE_DIAGNOSIS = LEAST_OBSERVATIONS - 1
+# Digests that a trial looks back over, and at most so many of them since the trouble began: more are steadier, but the
+# load may have been another one. Choices.
+_TRIAL_LOOK_BACK, _LARGEST_BEFORE = 60, 30
+# Digests whose median arrival stands for the load at the time of an action: two minutes of batches every ten seconds.
+# More are steadier, fewer are newer. A choice.
+_LOAD_LOOK_BACK = 12
 
 
 def act(
@@ -113,7 +124,7 @@ def _take(policy: Policy, state: State, proposal: Proposal, scope: str, effects:
 
 
 def _advice(policy: Policy, id: str, proposal: Proposal, now_s: float) -> Advice:
-    """Due when the problem has had its time to go away; ahead of a rise, when that should have come and been seen."""
+    """It is due when the problem has had time to go away; for a rise, when that should have come and been measured."""
     if proposal.cause != RISE_AHEAD:
         return Advice(id, proposal.cause, proposal.component, now_s + policy.settle_s, now_s)
     rise = proposal.because[0].evidence.find(LoadRise)
@@ -129,8 +140,8 @@ def _advice(policy: Policy, id: str, proposal: Proposal, now_s: float) -> Advice
 
 
 def apply(state: State, proposal: Proposal, scope: str, effects: Effects) -> State:
-    """Write the intent and give the command."""
-    # On top of what is under way elsewhere: a command names every knob, and must not take that back.
+    """Write the action to the log and issue its command."""
+    # A command names every knob, so it must include what other commands have under way.
     desired = state.desired.patched(proposal.patch)
     steps = diff(state.desired, desired, state.capabilities)
     if not steps:
@@ -169,7 +180,7 @@ def apply(state: State, proposal: Proposal, scope: str, effects: Effects) -> Sta
 
 
 def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s: float) -> State:
-    """Growing soon after a shrink that had seemed fine: the load comes back, so shrink less readily next time."""
+    """Growing soon after a shrink that had seemed fine shows that the load comes back: shrink later next time."""
     cost = state.capabilities.cost
     before = state.shrunk.get(scope)
     grows = cost(state.observed.patched(proposal.patch)) > cost(state.observed)
@@ -182,7 +193,7 @@ def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s:
 
 
 def revert(state: State, action: ActiveAction, because: str, effects: Effects) -> State:
-    """Back to the values before the action. A replaced worker stays replaced: there is nothing to go back to."""
+    """Go back to the values before the action. A replaced worker stays replaced, because the old one is gone."""
     values = {knob: action.before[knob] for knob in action.proposal.patch.values if knob in action.before.values}
     patch = state.observed.changed(Patch(values))
     if not patch:
@@ -203,7 +214,7 @@ def action_key(proposal: Proposal) -> ActionKey:
 
 
 def action_context(state: State) -> Context:
-    recent = [d.arrival_per_s for d in state.history[-12:] if math.isfinite(d.arrival_per_s)]
+    recent = [d.arrival_per_s for d in state.history[-_LOAD_LOOK_BACK:] if math.isfinite(d.arrival_per_s)]
     return Context(
         float(np.median(recent)) if recent else math.nan,
         dict(state.observed.as_json()),
@@ -214,23 +225,23 @@ def action_context(state: State) -> Context:
 
 def time_limit_s(state: State, steps: Sequence[Step]) -> float:
     knobs = [knob for step in steps if isinstance(step, SetLive | Restart) for knob in step.values]
-    known = state.capabilities.knobs
-    expected_s = max((known[knob].apply_s for knob in knobs if knob in known), default=0.0)
-    return 3.0 * (expected_s + state.capabilities.replace_s) + _ACTIVE_PAUSE_S
+    specs = state.capabilities.knobs
+    expected_s = max((specs[knob].apply_s for knob in knobs if knob in specs), default=0.0)
+    return _TIMES_EXPECTED * (expected_s + state.capabilities.replace_s) + _SLACK_S
 
 
 def _before(state: State, proposal: Proposal) -> tuple[Digest, ...]:
-    """What was measured in the old configuration since the trouble began."""
+    """Return what was measured in the old configuration since the trouble began."""
     began = [
         state.diagnoses[(d.cause, d.component)].since_s
         for d in proposal.because
         if (d.cause, d.component) in state.diagnoses
     ]
-    mine = [d for d in state.history[-60:] if d.epoch == state.epoch]
+    mine = [d for d in state.history[-_TRIAL_LOOK_BACK:] if d.epoch == state.epoch]
     onset_s = min(began, default=-math.inf)
-    # A diagnosis stands on the observation it was made from, and on the few before that.
+    # A diagnosis rests on the observation from which it was made, and on a few before that.
     onset = sum(d.at_s <= onset_s for d in mine) - 1
-    return tuple(mine[max(0, onset - _SEEN_BEFORE_NAMED) :][-30:])
+    return tuple(mine[max(0, onset - _BEFORE_DIAGNOSIS) :][-_LARGEST_BEFORE:])
 
 
 def _shrink_wishes(state: State, view: View, proposals: Sequence[Proposal]) -> dict[Knob, Wish]:
@@ -251,15 +262,15 @@ def _as_alert(proposal: Proposal) -> Proposal:
 
 
 def _alert(state: State, alerts: Sequence[Proposal], effects: Effects) -> State:
-    """Tell a person once, and again only after the trouble was over."""
-    told: dict[tuple[str, str], float] = {}
+    """Send each alert once, and again only after the trouble was over."""
+    since_s: dict[tuple[str, str], float] = {}
     for proposal in alerts:
         key = (proposal.cause, proposal.component)
         if key not in state.alerts:
             because = tuple(diagnosis.id for diagnosis in proposal.because)
             effects.alert(proposal.cause, proposal.component, proposal.message, because)
-        told[key] = state.alerts.get(key, effects.now_s)
-    return replace(state, alerts=told)
+        since_s[key] = state.alerts.get(key, effects.now_s)
+    return replace(state, alerts=since_s)
 
 
 def _refuse(state: State, rejected: Sequence[tuple[Proposal, str]], effects: Effects) -> State:
@@ -269,17 +280,17 @@ def _refuse(state: State, rejected: Sequence[tuple[Proposal, str]], effects: Eff
         key = (proposal.kind, proposal.component, proposal.cause)
         tag = reason.partition(":")[0]
         if state.refusals.get(key) != tag:
-            named = proposal if proposal.id else effects.proposal(proposal)
+            source = proposal if proposal.id else effects.proposal(proposal)
             effects.write(
                 RejectionContent(reason, proposal.kind),
                 sentences.rejection_sentence(reason),
                 component=proposal.component,
-                because=[named.id],
+                because=[source.id],
             )
         refusals[key] = tag
     return replace(state, refusals={**state.refusals, **refusals} if rejected else state.refusals)
 
 
 def _still_advised(state: State, proposals: Sequence[Proposal]) -> dict[str, Proposal]:
-    wanted = {(p.kind, p.component, p.cause) for p in proposals}
-    return {id: p for id, p in state.advised.items() if (p.kind, p.component, p.cause) in wanted}
+    keys = {(p.kind, p.component, p.cause) for p in proposals}
+    return {id: p for id, p in state.advised.items() if (p.kind, p.component, p.cause) in keys}

@@ -1,4 +1,7 @@
-"""An observation boiled down: nonsense removed, instances summed up. Digests outlive actions; raw data do not."""
+"""A summary of an observation: impossible values removed, instances added up.
+
+Digests are kept across actions; raw observations are not.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +26,29 @@ from homeostat.core.stats import median
 
 _COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s", "worker")
 _STATE_NUMBERS = tuple(each.name for each in fields(StateSample) if each.type == "float")
-_LARGEST = 1e12  # rows, or rows per second: above it a number is garbage
+# Rows, or rows per second: a larger number is garbage. Far above any real stream. A choice.
+_LARGEST = 1e12
+# Likewise for bytes: an exabyte.
 _MOST_BYTES = 1e18
-_SMALLEST = 1e-9  # rows, seconds or rows per second: below it there is nothing
+# Rows, seconds or rows per second: a smaller number is zero. Far below anything measurable, and quotients stay finite.
+_SMALLEST = 1e-9
+# A task may have run for this many times the span of its observation, and this much longer, before its time is garbage:
+# a batch can begin before the span that reports it. Choices.
+_LONGEST_SPANS, _LONGEST_MORE_S = 2.0, 60.0
+# Nobody holds senders back for longer than the span; this allows for clocks that differ a little. A choice.
+_CLOCK_ERROR = 1.01
 
 
 @dataclass(frozen=True, slots=True)
 class ComponentDigest:
     """One component in one observation.
 
-    `complete` is False as soon as anything is unknown of any instance: its rows, its time, and either when it finished
-    (a batch) or what waits before it and how long it held its senders back (a dataflow). `rows_out` is unknown if it is
-    so for one of the instances that `rows` counts: the two are compared. `arrived_rows` came in, whether taken or left
-    in a queue; `busiest_s` is the useful time that the instance with the most to do needs for its part of them;
-    `capacity_per_s`, their ratio for all instances, is what the component can take.
+    `known` is the share of the instances that were measured. `complete` is False if anything is unknown of any
+    instance: its rows, its time, and either when it finished (a batch) or its queue and how long it held its senders
+    back (a dataflow). `rows_out` is unknown if it is for one of the instances that `rows` counts, because the two are
+    compared. `arrived_rows` counts what came in, whether processed or left in a queue. `busiest_s` is the useful time
+    that the busiest instance needs for its part of them. `capacity_per_s`, the ratio of the two for all instances, is
+    what the component can process.
     """
 
     instances: int
@@ -78,11 +90,11 @@ class Digest:
 
 
 def clean(observation: Observation) -> Observation:
-    """What cannot be (negative, infinite, longer than the time observed) becomes unknown.
+    """Replace impossible values (negative, infinite, longer than the time observed) by NaN.
 
-    Columns of different lengths cannot be told apart by instance: such a component counts as not measured.
+    If the columns of a component have different lengths, its instances cannot be matched: it counts as not measured.
     """
-    longest_s = 2.0 * observation.span_s + 60.0
+    longest_s = _LONGEST_SPANS * observation.span_s + _LONGEST_MORE_S
     workers = len(observation.workers.ids)
     tasks = {
         name: replace(
@@ -91,7 +103,7 @@ def clean(observation: Observation) -> Observation:
             rows_out=_within(sample.rows_out, _LARGEST),
             run_s=_within(sample.run_s, longest_s),
             pending_rows=_within(sample.pending_rows, _LARGEST),
-            pressured_s=_within(sample.pressured_s, 1.01 * observation.span_s + 1e-9),
+            pressured_s=_within(sample.pressured_s, _CLOCK_ERROR * observation.span_s + _SMALLEST),
             finish_s=_within(sample.finish_s, longest_s),
             worker=_known_worker(sample.worker, workers),
         )
@@ -168,36 +180,36 @@ def digest(observation: Observation, epoch: int, before: Observation | None = No
 
 
 def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> ComponentDigest:
-    seen = np.isfinite(sample.rows) & np.isfinite(sample.run_s)
-    known = float(seen.mean()) if seen.size else 0.0
-    rows, run_s = sample.rows[seen], sample.run_s[seen]
+    finite = np.isfinite(sample.rows) & np.isfinite(sample.run_s)
+    measured_share = float(finite.mean()) if finite.size else 0.0
+    rows, run_s = sample.rows[finite], sample.run_s[finite]
     working = run_s > 0
     rates = rows[working] / run_s[working]
-    arrived = _arrived(sample, before)[seen]
+    arrived = _arrived(sample, before)[finite]
     needed_s = arrived[working] / rates if rates.size and rates.all() else run_s
-    busiest_s = float(needed_s.max()) if seen.any() else NAN
-    arrived_rows = float(arrived.sum()) if seen.any() else NAN
-    measured = known >= LEAST_KNOWN and arrived_rows > 0 and busiest_s > 0
+    busiest_s = float(needed_s.max()) if finite.any() else NAN
+    arrived_rows = float(arrived.sum()) if finite.any() else NAN
+    measured = measured_share >= LEAST_KNOWN and arrived_rows > 0 and busiest_s > 0
     return ComponentDigest(
         instances=sample.instances,
-        known=known,
-        complete=bool(seen.all()) and seen.size > 0 and _waiting_known(sample),
-        rows=float(rows.sum()) if seen.any() else NAN,
-        rows_out=float(sample.rows_out[seen].sum()) if seen.any() else NAN,
-        run_s=float(run_s.sum()) if seen.any() else NAN,
+        known=measured_share,
+        complete=bool(finite.all()) and finite.size > 0 and _waiting_known(sample),
+        rows=float(rows.sum()) if finite.any() else NAN,
+        rows_out=float(sample.rows_out[finite].sum()) if finite.any() else NAN,
+        run_s=float(run_s.sum()) if finite.any() else NAN,
         arrived_rows=arrived_rows,
         busiest_s=busiest_s,
         span_s=_nan_max(sample.finish_s),
         pressured=_nan_max(sample.pressured_s) / span_s if span_s > 0 else NAN,
         pending_rows=_nan_sum(sample.pending_rows),
         instance_rate_per_s=median(rates),
-        # Instances that were not measured are taken to be like those that were.
-        capacity_per_s=arrived_rows / known / busiest_s if measured else NAN,
+        # Instances that were not measured count like those that were.
+        capacity_per_s=arrived_rows / measured_share / busiest_s if measured else NAN,
     )
 
 
 def _arrived(sample: TaskSample, before: TaskSample | None) -> Array:
-    """Rows taken and what the queue grew by: an instance that falls behind shows it before its queue is full."""
+    """Return the rows processed plus the growth of the queue, which shows early that an instance falls behind."""
     if before is None or before.instances != sample.instances:
         return sample.rows
     growth = sample.pending_rows - before.pending_rows
@@ -211,7 +223,7 @@ def _waiting_known(sample: TaskSample) -> bool:
 
 
 def _largest(values: Sequence[float]) -> float:
-    """NaN if one of them is: it could be the largest."""
+    """Return the largest value; NaN if one of them is NaN, because it could be the largest."""
     return max(values) if values and all(map(math.isfinite, values)) else NAN
 
 

@@ -1,4 +1,4 @@
-"""What one step of the loop leaves behind: records for the log and commands for the engine, in one collector."""
+"""Collects the results of one step of the loop: records for the log, and commands for the engine."""
 
 from __future__ import annotations
 
@@ -95,41 +95,41 @@ class Effects:
         self.failed.add((part, kind))
 
     def symptoms(
-        self, stood: StandingFindings, symptoms: Sequence[Symptom]
+        self, before: StandingFindings, symptoms: Sequence[Symptom]
     ) -> tuple[list[Symptom], dict[tuple[str, str], Standing]]:
-        """Give each symptom an id, the old one while it stands; record those that begin and those that end."""
+        """Give each symptom an id, which it keeps while it stands; record those that begin and those that end."""
         numbered: list[Symptom] = []
         standing: dict[tuple[str, str], Standing] = {}
         for symptom in symptoms:
             key = (_standing_name(symptom), symptom.component)
-            old = stood.get(key) or Standing(self._begin_symptom(symptom), self.now_s, symptom)
+            old = before.get(key) or Standing(self._begin_symptom(symptom), self.now_s, symptom)
             symptom = replace(symptom, id=old.id)
             numbered.append(symptom)
             standing[key] = replace(old, finding=symptom)
-        for key, old in _ended(stood, standing):
+        for key, old in _ended(before, standing):
             lasted_s = self.now_s - old.since_s
             self._end(SymptomContent(key[0], over=True, lasted_s=lasted_s), key, old, lasted_s)
         return numbered, standing
 
     def diagnoses(
-        self, stood: StandingFindings, diagnoses: Sequence[Diagnosis]
+        self, before: StandingFindings, diagnoses: Sequence[Diagnosis]
     ) -> tuple[list[Diagnosis], dict[tuple[str, str], Standing]]:
         """The same for diagnoses."""
         numbered: list[Diagnosis] = []
         standing: dict[tuple[str, str], Standing] = {}
         for diagnosis in diagnoses:
             key = (diagnosis.cause, diagnosis.component)
-            old = stood.get(key) or Standing(self._begin_diagnosis(diagnosis), self.now_s, diagnosis)
+            old = before.get(key) or Standing(self._begin_diagnosis(diagnosis), self.now_s, diagnosis)
             diagnosis = replace(diagnosis, id=old.id)
             numbered.append(diagnosis)
             standing[key] = replace(old, finding=diagnosis)
-        for key, old in _ended(stood, standing):
+        for key, old in _ended(before, standing):
             lasted_s = self.now_s - old.since_s
             self._end(DiagnosisContent(key[0], over=True, lasted_s=lasted_s), key, old, lasted_s)
         return numbered, standing
 
     def symptom(self, symptom: Symptom) -> Symptom:
-        """One that does not come from a detector of the policy."""
+        """Record a symptom that does not come from a detector of the policy."""
         return replace(symptom, id=self._begin_symptom(symptom))
 
     def diagnosis(self, diagnosis: Diagnosis) -> Diagnosis:
@@ -171,17 +171,17 @@ class Effects:
 
 
 def _standing_name(symptom: Symptom) -> str:
-    """Two detectors that each lack a metric at one component have two symptoms there."""
+    """Return the name of a standing symptom, which tells apart detectors that lack a metric at one component."""
     gap = symptom.evidence.find(MissingMetric) if symptom.kind == UNKNOWN else None
     return f"{symptom.kind}:{gap.detector}" if gap is not None else symptom.kind
 
 
-def _ended(stood: StandingFindings, standing: StandingFindings) -> list[tuple[tuple[str, str], Standing]]:
-    return [(key, old) for key, old in stood.items() if key not in standing]
+def _ended(before: StandingFindings, standing: StandingFindings) -> list[tuple[tuple[str, str], Standing]]:
+    return [(key, old) for key, old in before.items() if key not in standing]
 
 
 def change_fields(proposal: Proposal) -> dict[str, Any]:
-    """A proposal as the fields that the contents of all changes share."""
+    """Return the fields of a proposal that the contents of all changes share."""
     prediction = proposal.prediction
     change = ChangeContent(
         action_kind=proposal.kind,

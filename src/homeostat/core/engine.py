@@ -9,25 +9,25 @@ from homeostat.core.events import Apply, EngineChanged, Event
 
 
 class Engine(Protocol):
-    """Spark, or a simulation of one. Everything between an engine's two ends is the same for all of them."""
+    """Spark, or a simulation of it. The loop is the same for every engine."""
 
     @property
     def now_s(self) -> float:
-        """The engine's clock: the wall's, or a simulated one."""
+        """The engine's clock: real time, or simulated time."""
         ...
 
     def describe(self) -> EngineChanged:
-        """What it is, what it runs and what it can do."""
+        """Return the topology, the configuration and the capabilities."""
         ...
 
     def wait(self, until_s: float) -> Sequence[Event]:
-        """Let time pass until `until_s`; what happened on the way, in order."""
+        """Let time pass until `until_s` and return what happened meanwhile, in order."""
         ...
 
     def apply(self, command: Apply) -> None:
-        """Start bringing the engine to the desired configuration; the receipt arrives as an event.
+        """Start to apply the desired configuration; the receipt arrives as an event.
 
-        Repeating a command, or asking for what already is, changes nothing and is acknowledged all the same.
+        A repeated command, or one for the present configuration, changes nothing and is still acknowledged.
         """
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class HomeostatError(Exception):
-    """Anything a user can cause and mend; shown as one line, without a traceback."""
+    """An error that a user can cause and fix; shown as one line, without a traceback."""
 
     exit_code = 1
 
@@ -30,6 +30,6 @@ class StoreError(HomeostatError):
 
 
 class NoLogError(StoreError):
-    """What was named as the log is something else."""
+    """The file named as the log is not a log."""
 
     exit_code = 2

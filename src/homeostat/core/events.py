@@ -20,7 +20,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """A batch that runs since `since_s` and has not ended: what is seen of it meanwhile."""
+    """A batch that began at `since_s` and has not ended, with its progress so far."""
 
     run: str
     batch: int
@@ -36,8 +36,8 @@ class UnderWay:
 class Receipt:
     """The effect of a command was observed, or its time limit passed without one.
 
-    `configuration` is what the engine runs now, whichever of the two it was. `warning` is what a person should know
-    although it took effect.
+    `configuration` is what the engine runs now, in either case. `warning` says what a person should know although the
+    command took effect.
     """
 
     command_id: str
@@ -50,7 +50,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something of ours failed (a sensor, say); it is logged and the loop goes on."""
+    """A part of Homeostat failed, such as a sensor. The failure is logged and the loop goes on."""
 
     where: str
     error: str
@@ -59,7 +59,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class EngineChanged:
-    """What the engine is and runs, at the start and whenever it changes without our doing."""
+    """The engine started, or changed without a command of the loop."""
 
     topology: Topology
     configuration: Configuration
@@ -73,8 +73,11 @@ OperatorCommand = Literal["pause", "resume", "approve", "revert", "apply", "reso
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A person's word: it is logged with who and why. `target` names an advice, an action or a resolver, `values` the
-    knobs to apply, `order` the record that the word came in."""
+    """A command by a person, logged with who and why.
+
+    `target` names the advice, the action or the resolver, `values` the knobs to apply, and `order` the record in which
+    the command arrived.
+    """
 
     command: OperatorCommand
     by: str

@@ -1,6 +1,6 @@
 """The figures that a symptom or a diagnosis rests on, as typed values with a sentence of their own.
 
-Decisions read fields. The words for people are made from the same fields, so that rewording them changes no decision.
+Decisions read fields. The sentences for people are made from the same fields, so rewording changes no decision.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from homeostat.core.wording import listing, number, whole, whole_span
 
 Figure = float | str
 _Evidence = TypeVar("_Evidence", bound="Evidence")
-# An alert or a log line is read at a glance: more figures than this go to `explain`.
+# An alert or a log line is read at a glance: further figures are shown by `explain`. A choice.
 FIGURES_IN_A_SENTENCE = 4
 
 
@@ -48,8 +48,8 @@ class Evidence:
         if isinstance(self, kind):
             return self
         parts = (getattr(self, each.name) for each in dataclasses.fields(self))
-        found = (part.find(kind) for part in parts if isinstance(part, Evidence))
-        return next((part for part in found if part is not None), None)
+        matches = (part.find(kind) for part in parts if isinstance(part, Evidence))
+        return next((match for match in matches if match is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class MissingMetric(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class Silence(Evidence):
-    """Nothing was heard of the application for a while."""
+    """No measurement has arrived for a while."""
 
     headline: ClassVar[str] = "no measurements arrive"
     detector: ClassVar[str] = "silence"
@@ -88,7 +88,7 @@ class Silence(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class StuckBatch(Evidence):
-    """A batch is seen running, but it does not end."""
+    """A batch is running, but it does not end."""
 
     headline: ClassVar[str] = "a batch does not end"
     batch: int

@@ -16,3 +16,5 @@ MEDIAN_ERROR = 1.25
 # An observation that begins later than this share of its length after the one before it leaves a gap: clocks and
 # triggers jitter, but a missing observation leaves a gap of its whole length. A choice.
 GAP_SHARE = 0.5
+# A lag-1 correlation above this leaves almost nothing new in each value, so that standard errors explode. A choice.
+LARGEST_CORRELATION = 0.9

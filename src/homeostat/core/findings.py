@@ -11,10 +11,10 @@ from homeostat.core.evidence import Evidence
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """Something a detector saw. `component` is empty where it concerns the whole application.
+    """Something that a detector noticed. `component` is empty if it concerns the whole application.
 
-    The kind `unknown`, with `MissingMetric` as evidence, says that a detector lacks a metric. That is no problem, but
-    not health either.
+    The kind `unknown`, with `MissingMetric` as evidence, says that a detector lacks a metric: it cannot say whether
+    there is a problem.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A cause, how probable it is, and the symptoms it was read from."""
+    """A cause, its probability, and the symptoms that it explains."""
 
     cause: str
     component: str = ""
@@ -42,9 +42,9 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What an action will do. `gain` is ln(time before ÷ after) of the whole application at equal load.
+    """The expected effect of an action. `gain` is ln(time before ÷ after) of the whole application at equal load.
 
-    `touched` are the components it changes: if others change their speed too, something else happened.
+    `touched` are the components that the action changes. If others change their speed too, something else happened.
     """
 
     gain: float
@@ -54,10 +54,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A patch that a resolver would like to see applied, and why.
+    """A patch that a resolver proposes, and why.
 
-    `benefit` and `cost` are in the same unit: the share of the load won, and the share of the resources
-    (and of the pause) it takes. An alert is a proposal with a message and no patch.
+    `benefit` and `cost` have the same unit: the share of the load that is gained, and the share of the resources (and
+    of the pause) that it takes. An alert is a proposal with a message and no patch.
     """
 
     kind: str
@@ -85,7 +85,7 @@ Verdict = Literal["helped", "harmful", "failed", "unclear", "untestable", "confo
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an action turned out, against its own prediction."""
+    """The result of an action, compared with its prediction."""
 
     verdict: Verdict
     observed_gain: float = float("nan")

@@ -1,4 +1,7 @@
-"""Small checks between a wish and an act, in clock time. Each lets a proposal pass, trims it, or says why not."""
+"""Checks of a proposal before it becomes an action. Each one lets it pass, trims it, or returns the reason against it.
+
+All times are clock time, so that they do not depend on how often the loop runs.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,17 @@ from homeostat.core.findings import Proposal
 from homeostat.core.view import View
 
 APPLICATION = "app"
+# Halvings in the search for the largest change that the cost limit allows: enough for whole numbers up to 10¹².
 _HALVINGS = 40
+# A shrink that is not confirmed delays those that are for at most this many times `confirm_s`: more merges more changes
+# into one, fewer save sooner. A choice.
+_LONGEST_DELAY = 2.0
+# Knobs that cut the work into parts and use no resources.
 _CUTS = (SPREAD, SOURCE_PARTITIONS, STATE_PARTITIONS, PARALLELISM)
 
 
 class Wish(NamedTuple):
-    """A knob that was wanted smaller without a break since `since_s`; `value` is the largest asked for meanwhile."""
+    """Resolvers have proposed a smaller value of a knob since `since_s`; `value` is the largest of those values."""
 
     since_s: float
     value: Value
@@ -25,7 +33,7 @@ class Wish(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GuardContext:
-    """What guards need beside the view."""
+    """What guards need in addition to the view."""
 
     view: View
     paused: str = ""
@@ -40,7 +48,7 @@ class GuardContext:
         return topology[proposal.component].query if proposal.component in topology else APPLICATION
 
     def conflicting(self, scope: str, others: Iterable[str]) -> list[str]:
-        """Those of the other scopes that one may not touch at the same time: the same one, and the application."""
+        """Return the scopes that may not change at the same time: the same one, and the whole application."""
         return [other for other in others if other == scope or APPLICATION in (other, scope)]
 
     def shrinks(self, proposal: Proposal) -> bool:
@@ -69,15 +77,17 @@ class OneInFlight:
     name: str = "one action in flight"
 
     def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
-        held = context.conflicting(context.scope(proposal), context.busy)
-        return context.busy[held[0]] if held else proposal
+        scopes = context.conflicting(context.scope(proposal), context.busy)
+        return context.busy[scopes[0]] if scopes else proposal
 
 
 @dataclass(frozen=True, slots=True)
 class CoolDown:
-    """Time between two actions on one scope; shrinking waits longer than growing."""
+    """Waits between two actions on one scope; shrinking waits longer than growing."""
 
+    # Longer lets an action show its effect, shorter reacts sooner. A choice.
     grow_s: float = 60.0
+    # Longer than for growing: shrinking can wait, and growing again costs more than waiting. A choice.
     shrink_s: float = 300.0
     name: str = "cool-down"
 
@@ -91,13 +101,14 @@ class CoolDown:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmShrink:
-    """Shrink only what was wanted smaller all the time, and only to the largest value wanted meanwhile.
+    """Shrinks a knob only after a smaller value was proposed all the time, and only to the largest of those values.
 
-    What is not confirmed holds up what is, since one change for all is better than two, but for as long again at most.
-    If anything was not measured in that time, the wish proves nothing. What is too large for a load that asks for more
-    elsewhere need not be wanted for long, since the load has not fallen; but all of it must have been measured, too.
+    A knob that is not confirmed yet delays those that are, because one change is better than two, but for at most the
+    same time again. If anything was not measured meanwhile, nothing is confirmed. Next to a knob that grows, a shrink
+    needs no confirmation, because the load has not fallen; but everything must have been measured too.
     """
 
+    # Longer rides out a short fall of the load, shorter saves sooner. A choice.
     confirm_s: float = 300.0
     name: str = "confirm before shrinking"
 
@@ -111,14 +122,14 @@ class ConfirmShrink:
         unproven = {knob: why for knob in smaller if (why := self._unproven(knob, context))}
         proven = {knob: context.shrink_wishes[knob] for knob in smaller if knob not in unproven}
         longest_s = max((context.view.now_s - wish.since_s for wish in proven.values()), default=0.0)
-        if unproven and longest_s < 2.0 * self.confirm_s:
+        if unproven and longest_s < _LONGEST_DELAY * self.confirm_s:
             return next(iter(unproven.values()))
         values = {knob: value for knob, value in values.items() if knob not in unproven}
         values |= {knob: min(max(values[knob], wish.value), now[knob]) for knob, wish in proven.items()}
         return with_values(proposal, values, context)
 
     def _unproven(self, knob: Knob, context: GuardContext) -> str:
-        """Why it may not be made smaller yet."""
+        """Return why the knob may not shrink yet; empty if it may."""
         wish = context.shrink_wishes.get(knob)
         if wish is None:
             return f"{knob}: not yet confirmed"
@@ -131,7 +142,7 @@ class ConfirmShrink:
     def _beside_growth(
         self, proposal: Proposal, smaller: Mapping[Knob, Value], context: GuardContext
     ) -> Proposal | str:
-        """Nothing is taken away on what was not seen; what asks for more gets it all the same."""
+        """Without complete data nothing shrinks; what grows grows in any case."""
         view = context.view
         came_up_s = view.current[0].at_s - view.current[0].span_s if view.current else view.now_s
         if not smaller or not view.missing_since(max(came_up_s, view.now_s - self.confirm_s)):
@@ -142,13 +153,15 @@ class ConfirmShrink:
 
 @dataclass(frozen=True, slots=True)
 class LargestChange:
-    """No knob moves by more than these factors at once, whoever asks for it.
+    """Lets no knob change by more than these factors at once.
 
-    A change of one unit is always allowed, and so is any way to cut the work that takes no resources: fewer tasks than
-    planned would leave executors idle that are paid for.
+    A change of one unit is always allowed. So is any number of tasks or partitions that uses no resources: fewer tasks
+    than planned would leave executors idle.
     """
 
+    # Larger reaches a higher load in one step; smaller limits the harm of a wrong measurement. A choice; Heron's is 4.
     grow: float = 5.0
+    # Smaller than for growing: too few instances do more harm than too many. A choice.
     shrink: float = 2.0
     name: str = "largest change"
 
@@ -170,8 +183,8 @@ class Bounds:
     name: str = "bounds"
 
     def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
-        known = context.view.capabilities.knobs
-        missing = [str(knob) for knob in proposal.patch.values if knob not in known]
+        specs = context.view.capabilities.knobs
+        missing = [str(knob) for knob in proposal.patch.values if knob not in specs]
         if missing:
             return f"this engine has no {missing[0]}"
         if proposal.patch.retire and not context.view.capabilities.can_replace:
@@ -181,7 +194,7 @@ class Bounds:
         for knob, value in proposal.patch.values.items():
             if math.isnan(value):
                 return f"{knob}: not a number"
-            clipped = known[knob].clip(value)
+            clipped = specs[knob].clip(value)
             if isinstance(now.values.get(knob), int):
                 if clipped != int(clipped):
                     return f"{knob}: {value:g} is not a whole number"
@@ -192,7 +205,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class CostLimit:
-    """Grow as far as the limit allows."""
+    """Lets a proposal grow as far as the cost limit allows."""
 
     name: str = "cost limit"
 
@@ -225,15 +238,15 @@ class CostLimit:
         return {knob: _part_way(now.get(knob, value), value, part) for knob, value in patch.values.items()}
 
 
-def _part_way(now: Value, wanted: Value, part: float) -> Value:
-    if wanted <= now:
-        return wanted
-    value = now + (wanted - now) * part
+def _part_way(now: Value, target: Value, part: float) -> Value:
+    if target <= now:
+        return target
+    value = now + (target - now) * part
     return math.floor(value) if isinstance(now, int) else value
 
 
 def with_values(proposal: Proposal, values: Mapping[Knob, Value], context: GuardContext) -> Proposal | str:
-    """The proposal with other values, its predicted gain scaled accordingly; a reason if nothing is left of it."""
+    """Return the proposal with other values and a gain to match; a reason if nothing is left to change."""
     if dict(values) == dict(proposal.patch.values):
         return replace(proposal, patch=Patch(values, proposal.patch.retire))
     now = context.view.configuration
@@ -241,10 +254,10 @@ def with_values(proposal: Proposal, values: Mapping[Knob, Value], context: Guard
     if not patch:
         knob = next(iter(proposal.patch.values))
         return f"{knob} is at its limit of {now.get(knob, proposal.patch.values[knob])}"
-    asked, left = _distance(now.values, proposal.patch.values), _distance(now.values, patch.values)
+    full, left = _distance(now.values, proposal.patch.values), _distance(now.values, patch.values)
     prediction = proposal.prediction
-    if prediction is not None and asked > 0:
-        prediction = replace(prediction, gain=prediction.gain * left / asked)
+    if prediction is not None and full > 0:
+        prediction = replace(prediction, gain=prediction.gain * left / full)
     return replace(proposal, patch=patch, prediction=prediction)
 
 
@@ -253,7 +266,7 @@ def _distance(now: Mapping[Knob, Value], values: Mapping[Knob, Value]) -> float:
     return max((abs(ratio) for ratio in ratios), default=0.0)
 
 
-# A wish to scale down is confirmed as it was proposed, before other guards trim it. The cool-down judges what is left.
+# A shrink is confirmed as proposed, before other guards trim it. The cool-down judges what is left.
 _ORDER = (KillSwitch, OneInFlight, Bounds, ConfirmShrink, LargestChange, CostLimit, CoolDown)
 
 

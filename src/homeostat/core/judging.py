@@ -1,4 +1,4 @@
-"""What became of the actions: time limits, outcomes, what is learned from them, and what is taken back."""
+"""What became of the actions: time limits, outcomes, what the loop learns from them, and what it reverts."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from homeostat.core.memory import MemoryEntry
 from homeostat.core.policy import Policy
 from homeostat.core.records import OutcomeContent, ReceiptContent, RejectionContent
 from homeostat.core.symptoms import UNHEALTHY_SYMPTOMS
-from homeostat.core.trial import Trial
-from homeostat.core.trust import Trusts, learned
+from homeostat.core.trial import LONGEST_SETTLINGS, Trial
+from homeostat.core.trust import Trusts, with_outcome
 from homeostat.core.view import View
 from homeostat.core.worker_pace import NOTICED
 
+# How long after its time limit a command may still be acknowledged: the engine keeps the limit too, and its answer
+# takes a while to arrive. A choice.
 _GRACE_S = 60.0
 
 
 def expire(state: State, effects: Effects) -> State:
-    """A command whose receipt never came is given up; what the engine runs stays what counts."""
+    """Give up commands that the engine never acknowledged. What the engine runs remains what counts."""
     late = [
         a
         for a in state.active
@@ -59,7 +61,7 @@ def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s
     if prediction is None or applied_s is None:
         return None
     after = tuple(d for d in view.current if d.at_s > applied_s)
-    if not after and not action.disturbed and now_s < applied_s + 3 * policy.settle_s:
+    if not after and not action.disturbed and now_s < applied_s + LONGEST_SETTLINGS * policy.settle_s:
         return None
     unhealthy = next((kind for kind, _ in state.symptoms if kind in UNHEALTHY_SYMPTOMS), "")
     return Trial(
@@ -101,7 +103,10 @@ def _new_fault(state: State, action: ActiveAction) -> str:
 
 
 def _turned_slow(finding: Symptom | Diagnosis, action: ActiveAction) -> tuple[str, ...]:
-    """Those that are slow, if none of them was when the action was decided: new ones may be slow because of it."""
+    """Return the slow workers, if none of them was slow when the action was decided.
+
+    Workers that are new since then do not count: they may be slow because of the action.
+    """
     slow = finding.workers if isinstance(finding, Diagnosis) else ()
     return slow if all(action.paces.get(worker, math.inf) < NOTICED for worker in slow) else ()
 
@@ -115,7 +120,7 @@ def _close(
 ) -> State:
     trust = state.trust
     for name in _relied_upon(action):
-        trust = learned(trust, name, outcome)
+        trust = with_outcome(trust, name, outcome)
     record_id = _write_outcome(action, outcome, trust, effects)
     entry = MemoryEntry(
         action_key(action.proposal),
@@ -157,7 +162,7 @@ def _write_outcome(action: ActiveAction, outcome: Outcome, trust: Trusts, effect
 
 
 def _relied_upon(action: ActiveAction) -> tuple[str, ...]:
-    """The components that the prediction was about: which of them it was wrong about, one outcome cannot tell."""
+    """Return the components of the prediction. One outcome cannot tell about which of them it was wrong."""
     prediction = action.proposal.prediction
     return (prediction.touched if prediction is not None else ()) or (action.proposal.component,)
 
@@ -176,8 +181,10 @@ def _take_back(state: State, action: ActiveAction, because: str, effects: Effect
 
 
 def score_advice(state: State, effects: Effects) -> State:
-    """Advice was right if the problem it addressed did not go away by itself; about a rise, if it has come: that it is
-    still forecast proves nothing."""
+    """Score the advice that is due: it was right if its problem did not go away by itself.
+
+    Advice about a rise was right if the load has come. That it is still forecast proves nothing.
+    """
     due = [a for a in state.advice if effects.now_s >= a.due_s]
     earned = state.earned
     for advice in due:

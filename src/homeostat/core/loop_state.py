@@ -24,9 +24,11 @@ MODES: tuple[Mode, ...] = ("observe", "advise", "earn", "regulate")
 
 @dataclass(frozen=True, slots=True)
 class ActiveAction:
-    """An action under way (no receipt yet) or being judged (`applied_s` is set). `troubled` are the components that
-    showed a symptom when it was decided: a cause found there later is not a new one. But a worker may have turned slow
-    that was as fast as its peers then: `paces` tells how many times longer each took."""
+    """An action under way (no receipt yet) or being judged (`applied_s` is set).
+
+    `troubled` are the components that had a symptom when the action was decided: a later cause there is not new.
+    `paces` says how many times longer than its peers each worker took at that time, to show if one turns slow later.
+    """
 
     command: Apply
     proposal: Proposal
@@ -42,8 +44,10 @@ class ActiveAction:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """An action that was not taken, to be scored at `due_s`: did the problem stay without it? Ahead of a rise: did
-    `awaited_per_s` come, since `given_s`?"""
+    """An action that was advised but not taken. At `due_s` it is scored: did the problem stay without it?
+
+    Ahead of a rise: has `awaited_per_s` arrived since `given_s`?
+    """
 
     id: str
     cause: str
@@ -64,10 +68,10 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`observed` is what the engine runs, `desired` what the loop wants; what is requested lies in `active`.
+    """`observed` is what the engine runs, `desired` what the loop wants, and `active` what it has requested.
 
-    `seen` holds the last batch of each run, `warm` the runs that have had a batch with rows. `last` is the newest
-    action that took effect, judged or not: a person may still take it back.
+    `last_batches` holds the last batch of each run, `warm` the runs that have had a batch with rows. `last` is the
+    newest action that took effect, judged or not: a person may still revert it.
     """
 
     mode: Mode = "advise"
@@ -81,7 +85,7 @@ class State:
     window: tuple[Observation, ...] = ()
     history: tuple[Digest, ...] = ()
     traffic: Traffic = Traffic()
-    seen: Mapping[str, int] = field(default_factory=dict)
+    last_batches: Mapping[str, int] = field(default_factory=dict)
     warm: frozenset[str] = frozenset()
     fresh: bool = False
     silent: bool = False
@@ -111,6 +115,10 @@ def since(standing: Mapping[tuple[str, str], Standing]) -> dict[tuple[str, str],
     return {key: one.since_s for key, one in standing.items()}
 
 
+# Digests that the state holds: five hours of batches every ten seconds. More help the models, and take memory and time
+# to save. A choice.
 HISTORY_KEPT = 2_000
+# Whole observations that the state holds, which are larger: twenty minutes, more than any policy looks back. A choice.
 WINDOW_KEPT = 120
+# Pieces of advice that must have been right before the mode `earn` acts: more is safer and slower. A choice.
 EARN_AFTER = 3

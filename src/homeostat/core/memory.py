@@ -1,4 +1,4 @@
-"""What earlier actions taught: which not to repeat, for how long, and when to give them another chance."""
+"""What the loop learns from earlier actions: which not to repeat, for how long, and when to try them again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ActionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The circumstances of an action; a failure under other circumstances says little about these.
+    """The circumstances of an action. A failure under other circumstances says little about these.
 
     Without `values` the configuration does not matter.
     """
@@ -60,17 +60,23 @@ class MemoryRule(Protocol):
     def success_rate(self, entries: Entries, key: ActionKey) -> float: ...
 
 
+# One success and one failure are assumed before there is any, so that a single outcome does not decide. Laplace's rule.
+_ASSUMED_SUCCESSES, _ASSUMED_OUTCOMES = 1, 2
+
+
 def _success_rate(entries: Entries, key: ActionKey) -> float:
     helped = sum(e.key == key and e.verdict in _SUCCESS for e in entries)
     failed = sum(e.key == key and e.verdict in _FAILURE for e in entries)
-    return (1 + helped) / (2 + helped + failed)
+    return (_ASSUMED_SUCCESSES + helped) / (_ASSUMED_OUTCOMES + helped + failed)
 
 
 @dataclass(frozen=True, slots=True)
 class Blacklist:
-    """The paper's: above a ratio of non-beneficial to all invocations, never again."""
+    """The paper's memory: above a ratio of non-beneficial to all invocations, an action is never repeated."""
 
+    # Lower gives up sooner on an action that is only sometimes right. A choice: the paper gives no number.
     threshold: float = 0.5
+    # Invocations before the ratio counts: more are surer, and repeat a useless action more often. A choice.
     least_invocations: int = 1
 
     def learn(self, entries: Entries, entry: MemoryEntry) -> Entries:
@@ -89,30 +95,36 @@ class Blacklist:
 
 @dataclass(frozen=True, slots=True)
 class DecayingMemory:
-    """The repair: failures fade, a success clears them, and other circumstances forgive them.
+    """Repairs the paper's memory: failures fade, a success clears them, and other circumstances forgive them.
 
-    With k = Σ 2^(−age / half_life) over failures an action rests for settle × 4 × 2^(k−1), at most a day.
-    Outcomes that prove nothing (confounded, unclear, untestable) are never counted.
+    With k = Σ 2^(−age / half_life) over failures an action rests for settle × `rest_settlings` × 2^(k−1), at most
+    `longest_s`. Outcomes that prove nothing (confounded, unclear, untestable) never count.
     """
 
+    # A failure of this age counts half: longer forgives later, shorter repeats mistakes. A choice: loads repeat daily.
     half_life_s: float = DAY_S
+    # No rest is longer: after a day an action gets another chance. A choice.
     longest_s: float = DAY_S
+    # A load that differs by this factor forgives a failure: smaller forgives sooner. A choice.
     load_ratio: float = 1.5
-    kept: int = 500
+    # Outcomes that are remembered. More would only cost memory: older ones have faded. A choice.
+    capacity: int = 500
+    # Settling times that an action rests after its first failure: longer is safer and reacts later. A choice.
+    rest_settlings: float = 4.0
 
     def learn(self, entries: Entries, entry: MemoryEntry) -> Entries:
         if entry.verdict in _SUCCESS:
             entries = tuple(e for e in entries if e.key != entry.key or e.verdict in _SUCCESS)
         elif entry.verdict not in _FAILURE:
             return entries
-        return (*entries, entry)[-self.kept :]
+        return (*entries, entry)[-self.capacity :]
 
     def blocked(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
         failures = [e for e in entries if e.key == key and e.verdict in _FAILURE and not self.forgiven(e, context)]
         if not failures:
             return ""
         weight = sum(2.0 ** (-(now_s - e.at_s) / self.half_life_s) for e in failures)
-        rest_s = min(self.longest_s, 4.0 * settle_s * 2.0 ** (weight - 1.0))
+        rest_s = min(self.longest_s, self.rest_settlings * settle_s * 2.0 ** (weight - 1.0))
         until_s = max(e.at_s for e in failures) + rest_s
         if now_s >= until_s:
             return ""
@@ -125,9 +137,9 @@ class DecayingMemory:
         ratio = context.arrival_per_s / then.arrival_per_s if then.arrival_per_s else math.nan
         if math.isfinite(ratio) and ratio > 0 and abs(math.log(ratio)) > math.log(self.load_ratio):
             return True
-        known = (dict(then.values), dict(failure.values_before))
+        configurations = (dict(then.values), dict(failure.values_before))
         hosts = (then.hosts, failure.hosts_before or then.hosts)
-        elsewhere = bool(then.values) and dict(context.values) not in known
+        elsewhere = bool(then.values) and dict(context.values) not in configurations
         return elsewhere or context.plan != then.plan or context.hosts not in hosts
 
     def success_rate(self, entries: Entries, key: ActionKey) -> float:

@@ -1,4 +1,4 @@
-"""What the user wants of the application."""
+"""The objective that a user sets for an application."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ GivesWay = Literal["latency", "cost", "throughput"]
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """Nothing set means dynamic resource provisioning: no pressure, nothing idle.
+    """If nothing is set, the objective is dynamic resource provisioning: no pressure, nothing idle.
 
-    `cost_limit` is the largest number of instances that may be paid for, `model_error` the largest mean error of
-    predictions, in ln(time), at which models still choose the sizes; without one it is a setting.
+    `cost_limit` is the largest number of instances. `model_error` is the largest mean error of predictions, in
+    ln(time), with which models still choose the sizes; if it is not set, the setting of that name applies.
     """
 
     throughput_per_s: float | None = None

@@ -1,4 +1,4 @@
-"""What an engine saw in one batch, or in one metrics interval of a dataflow. NaN is unknown, never zero."""
+"""What an engine measured in one batch, or in one metrics interval of a dataflow. NaN means unknown, never zero."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 NAN = float("nan")
+# A key with more rows than this share of an even partition is hot: smaller spreads more keys than help. A choice.
+HOT_KEY_PART = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class FlowSample:
     """One source of one query.
 
-    `rows` were taken in and finished, `seconds` is how long that took (batch duration; NaN for a
-    dataflow, which has no batches), `arrival_per_s` is what arrived at the source, whether taken or not,
-    `pending_rows` what waits there.
+    `rows` were read and processed. `seconds` is how long that took (the batch duration; NaN for a dataflow, which has
+    no batches). `arrival_per_s` is what arrived at the source, read or not, and `pending_rows` what waits there.
     """
 
     source: str
@@ -71,9 +72,11 @@ class WorkerSample:
 
 @dataclass(frozen=True, slots=True)
 class StateLimits:
-    """What a state store may use and how it saves itself, as it was set. `memory_bytes` is for all workers together; if
-    it is `bounded` the store keeps within it by itself. A snapshot is due after so many versions, and is uploaded by a
-    maintenance that runs once in `maintenance_s`."""
+    """The settings of a state store: what memory it may use, and when it saves its state.
+
+    `memory_bytes` is for all workers together. A `bounded` store stays within it by itself. A snapshot is due after
+    `versions_per_snapshot`, and is uploaded by a maintenance task that runs every `maintenance_s`.
+    """
 
     memory_bytes: float = NAN
     bounded: bool = False
@@ -113,16 +116,18 @@ class StateSample:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How the keys in the state of a query would fall on other numbers of partitions: the largest part over the mean
-    one. `imbalance` has the present number too; it is empty while somebody is looking."""
+    """How the keys in the state of a query would fall on other numbers of partitions.
+
+    `imbalance` is the largest partition over the mean, by number of partitions, including the present one. It is empty
+    while it is being measured.
+    """
 
     imbalance: Mapping[int, float]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLoad:
-    """The rows of one keyed operator in one batch: how many there were, how many of them had the largest key, which was
-    `key`, and how many the next ones had, as far as that is told."""
+    """The rows of one keyed operator in one batch: all, those of the largest key, and those of the next keys."""
 
     rows: float
     largest_rows: float
@@ -131,22 +136,22 @@ class KeyLoad:
 
     @property
     def share(self) -> float:
-        """Of the largest key; NaN if nothing is known or nothing came."""
+        """The share of the largest key; NaN if it is unknown or there were no rows."""
         return self.largest_rows / self.rows if self.rows > 0 else NAN
 
     def hot_share(self, partitions: int) -> float:
-        """Of the largest key and of all that alone would fill half of a partition, were these even."""
-        hot = sum(rows for rows in self.next_rows if 2 * partitions * rows > self.rows)
+        """Return the share of the hot keys: the largest, and others that fill `HOT_KEY_PART` of an even partition."""
+        hot = sum(rows for rows in self.next_rows if partitions * rows > HOT_KEY_PART * self.rows)
         return (self.largest_rows + hot) / self.rows if self.rows > 0 else NAN
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Everything seen of one batch or interval that ended at `at_s` and covers `span_s`.
+    """Everything measured in one batch or interval that ended at `at_s` and covers `span_s`.
 
-    (`run`, `batch`) is its key: the same one delivered twice counts once. `states` is by operator, none for a query
-    without state; `balance` is what is known of its keys, if anybody looked. `keys` tells how uneven its rows were, by
-    the scope of the knob that can spread them.
+    (`run`, `batch`) is its key: an observation that is delivered twice counts once. `states` is by operator, empty for
+    a query without state. `balance` says how its keys would fall on other partitions, if that was measured. `keys` says
+    how uneven its rows were, by the scope of the knob that can spread them.
     """
 
     at_s: float

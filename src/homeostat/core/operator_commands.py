@@ -1,4 +1,4 @@
-"""A person's word: pause, resume, approve, revert, apply, resolve. What cannot be done is answered in the log."""
+"""Commands by people: pause, resume, approve, revert, apply, resolve. The log says why one cannot be carried out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from homeostat.core.plugins import Runner, look
 from homeostat.core.policy import Policy
 from homeostat.core.records import OperatorContent, OutcomeContent, RejectionContent
 
-# A person may hurry what only waits, but not what could do harm.
+# People may skip the guards that only wait, but not those that prevent harm.
 _ALWAYS: tuple[Guard, ...] = (KillSwitch(), OneInFlight(), Bounds(), CostLimit())
 
 
@@ -50,11 +50,11 @@ def _approve(policy: Policy, state: State, target: str, id: str, effects: Effect
 
 
 def _by_hand(policy: Policy, state: State, patch: Patch, id: str, effects: Effects) -> State:
-    """It promises nothing, so it is not judged; it keeps to the bounds like any other action."""
-    known = state.capabilities.knobs
-    unknown = [str(knob) for knob in patch.values if knob not in known]
+    """Apply values that a person chose. They come without a prediction, so they are not judged, but guards apply."""
+    specs = state.capabilities.knobs
+    unknown = [str(knob) for knob in patch.values if knob not in specs]
     if unknown or not patch:
-        there = ", ".join(map(str, sorted(known))) or "none"
+        there = ", ".join(map(str, sorted(specs))) or "none"
         return _answer(state, f"{', '.join(unknown) or 'nothing'} cannot be set here; these can: {there}", id, effects)
     refusal = state.capabilities.refusal(state.desired.patched(patch))
     patch = state.observed.changed(patch)
@@ -65,7 +65,7 @@ def _by_hand(policy: Policy, state: State, patch: Patch, id: str, effects: Effec
 
 
 def _resolve(policy: Policy, state: State, name: str, id: str, effects: Effects) -> State:
-    """The best that one resolver proposes against the diagnoses that stand, whatever the mode."""
+    """Carry out the best proposal of one resolver for the diagnoses that stand, whatever the mode."""
     resolver = next((each for each in policy.resolvers if each.name == name), None)
     if resolver is None:
         there = ", ".join(each.name for each in policy.resolvers) or "none"
@@ -76,8 +76,8 @@ def _resolve(policy: Policy, state: State, name: str, id: str, effects: Effects)
     wishes = [proposal for proposal in proposals if proposal.kind != ALERT]
     if not wishes:
         causes = ", ".join(dict.fromkeys(diagnosis.cause for diagnosis in standing)) or "none"
-        told = "; ".join(proposal.message for proposal in proposals) or f"the diagnoses that stand are: {causes}"
-        return _answer(state, f"{name} proposes nothing: {told}", id, effects)
+        reason = "; ".join(proposal.message for proposal in proposals) or f"the diagnoses that stand are: {causes}"
+        return _answer(state, f"{name} proposes nothing: {reason}", id, effects)
     best = max(wishes, key=lambda each: each.probability * each.benefit - each.cost)
     return _do(policy, state, replace(best, id=id), id, effects)
 
@@ -92,7 +92,7 @@ def _do(policy: Policy, state: State, proposal: Proposal, id: str, effects: Effe
 
 
 def _no_longer_advised(state: State, done: Proposal) -> State:
-    """Advice that was followed cannot be scored against what happens without it."""
+    """Remove advice that was followed: what happens without it can no longer be seen."""
     about = (done.cause, done.component)
     return replace(
         state,
@@ -102,7 +102,7 @@ def _no_longer_advised(state: State, done: Proposal) -> State:
 
 
 def _checked(proposal: Proposal, context: GuardContext) -> Proposal | str:
-    """The proposal as it may be done, or why it may not."""
+    """Return the proposal as the guards allow it, or the reason against it."""
     for guard in _ALWAYS:
         checked = guard.check(proposal, context)
         if isinstance(checked, str):
@@ -112,7 +112,7 @@ def _checked(proposal: Proposal, context: GuardContext) -> Proposal | str:
 
 
 def _revert(state: State, target: str, id: str, effects: Effects) -> State:
-    """The action that is being judged; if none is, the last one that took effect."""
+    """Revert the action that is being judged; if there is none, the last one that took effect."""
     judged = [action for action in state.active if action.applied_s is not None]
     earlier = [state.last] if state.last is not None and not state.active else []
     action = next((a for a in (*judged, *earlier) if target in ("", a.command.id)), None)

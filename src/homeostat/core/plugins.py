@@ -1,4 +1,4 @@
-"""Asking the plug-ins: what they are shown, and what becomes of one that fails."""
+"""Runs the plug-ins: what they see, and what happens to one that fails."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def look(policy: Policy, state: State, now_s: float) -> View:
 
 
 class Runner:
-    """Runs each plug-in on its own: one that fails is reported and left out, and so is a finding of no use."""
+    """Runs each plug-in on its own. One that fails is reported and left out, and so is an invalid finding."""
 
     def __init__(self, effects: Effects, topology: Topology) -> None:
         self._effects, self._topology = effects, topology
@@ -48,12 +48,12 @@ class Runner:
         for plug_in in plug_ins:
             name = str(getattr(plug_in, "name", type(plug_in).__name__))
             try:
-                found = list(call(plug_in))
-                flaws = [flaw(finding, kind, self._topology) for finding in found]
+                results = list(call(plug_in))
+                flaws = [flaw(finding, kind, self._topology) for finding in results]
             except (Exception, SystemExit) as error:
                 self._effects.left_out(name, type(error).__name__, f"{type(error).__name__}: {error}")
                 continue
-            findings += [finding for finding, wrong in zip(found, flaws, strict=True) if not wrong]
+            findings += [finding for finding, wrong in zip(results, flaws, strict=True) if not wrong]
             for wrong in filter(None, flaws):
                 self._effects.left_out(name, "finding", wrong)
         return findings

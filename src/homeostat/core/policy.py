@@ -1,4 +1,4 @@
-"""The plug-ins of the loop and the policy that bundles them. Any object of the right shape will do."""
+"""The plug-ins of the loop, and the policy that combines them. Any object with these methods is a plug-in."""
 
 from __future__ import annotations
 
@@ -37,24 +37,27 @@ class Resolver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Plug-ins and a cadence.
+    """Plug-ins, and when they run.
 
-    A cycle runs at most every `cadence_s`, and not within `settle_s` after an action. `window_s` bounds how far
-    detectors look back; with `fresh_window` never to before the last action. `warm_up_observations` are skipped
-    after each change of configuration, and with `fresh_window` nothing is concluded from fewer than
-    `least_observations`. Growing again within `regret_s` counts against the shrinking before it.
+    With `fresh_window`, detectors never see what was measured before the last action.
     """
 
     name: str
     detectors: tuple[Detector, ...] = ()
     diagnosers: tuple[Diagnoser, ...] = ()
     resolvers: tuple[Resolver, ...] = ()
+    # The shortest time between two cycles: longer costs less and reacts later. A choice: every observation counts.
     cadence_s: float = 0.0
+    # How long an action takes to show its effect: longer is surer, shorter acts again sooner. A choice.
     settle_s: float = 60.0
+    # How far detectors look back: longer is steadier, shorter is newer. A choice.
     window_s: float = 600.0
     fresh_window: bool = True
+    # Observations that are skipped after each change of configuration, because processes are cold. A choice.
     warm_up_observations: int = 1
+    # With `fresh_window`, observations of a configuration before the first cycle. A choice.
     least_observations: int = 1
+    # Growing again within this time counts against the shrink before it: longer shrinks less often. A choice: never.
     regret_s: float = 0.0
     arbiter: Arbiter = field(default_factory=RankedArbiter)
     guards: tuple[Guard, ...] = DEFAULT_GUARDS

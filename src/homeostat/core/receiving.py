@@ -18,7 +18,10 @@ from homeostat.core.policy import Policy
 from homeostat.core.records import EngineContent, ReceiptContent
 
 BETWEEN_EPOCHS = -1
+# A shorter observation is garbage: rates over it would be meaningless. A choice.
 _SHORTEST_S = 1e-6
+# Clocks are compared with this tolerance, far below any batch.
+_SAME_MOMENT_S = 1e-6
 
 
 def receive(policy: Policy, state: State, event: Event, effects: Effects) -> State:
@@ -26,7 +29,7 @@ def receive(policy: Policy, state: State, event: Event, effects: Effects) -> Sta
         case Observed(observation):
             return _observed(policy, state, observation, effects)
         case UnderWay():
-            return replace(state, under_way=event) if event.batch > state.seen.get(event.run, -1) else state
+            return replace(state, under_way=event) if event.batch > state.last_batches.get(event.run, -1) else state
         case Receipt():
             return _receipt(state, event, effects)
         case EngineChanged():
@@ -39,7 +42,7 @@ def receive(policy: Policy, state: State, event: Event, effects: Effects) -> Sta
 
 
 def _observed(policy: Policy, state: State, observation: Observation, effects: Effects) -> State:
-    if observation.batch <= state.seen.get(observation.run, -1):
+    if observation.batch <= state.last_batches.get(observation.run, -1):
         return state
     if not (math.isfinite(observation.at_s) and _SHORTEST_S <= observation.span_s < math.inf):
         times = f"ended at {observation.at_s} after {observation.span_s} s"
@@ -49,17 +52,17 @@ def _observed(policy: Policy, state: State, observation: Observation, effects: E
     changing = any(action.applied_s is None for action in state.active)
     began_s = observation.at_s - observation.span_s
     since = [d for d in state.history[-policy.warm_up_observations - 1 :] if d.at_s > state.epoch_since_s]
-    # The first batch with rows finds cold processes, however many empty ones went before it.
+    # Processes are cold in the first batch with rows, however many empty batches came before it.
     first = observation.run not in state.warm and any(math.isfinite(flow.seconds) for flow in observation.flows)
     warming = first or (state.epoch > 1 and len(since) < policy.warm_up_observations)
-    between = changing or began_s < state.epoch_since_s - 1e-6 or warming
+    between = changing or began_s < state.epoch_since_s - _SAME_MOMENT_S or warming
     before = state.window[-1] if state.window and state.window[-1].run == observation.run else None
     entry = digest(observation, BETWEEN_EPOCHS if between else state.epoch, before)
     workers = observation.workers
     disturbed = ""
     if workers.ids and state.window:
-        known = state.window[-1].workers.ids
-        if known and workers.ids != known and not between:
+        ids_before = state.window[-1].workers.ids
+        if ids_before and workers.ids != ids_before and not between:
             disturbed = "the workers changed without our doing"
         elif workers.alive.size and not bool(workers.alive.all()):
             disturbed = "a worker was lost"
@@ -69,7 +72,7 @@ def _observed(policy: Policy, state: State, observation: Observation, effects: E
     ended = state.under_way is not None and state.under_way.run == observation.run
     return replace(
         state,
-        seen={**state.seen, observation.run: observation.batch},
+        last_batches={**state.last_batches, observation.run: observation.batch},
         warm=state.warm if all(flow.rows == 0 for flow in observation.flows) else state.warm | {observation.run},
         under_way=None if ended else state.under_way,
         window=window,
@@ -87,7 +90,7 @@ def _observed(policy: Policy, state: State, observation: Observation, effects: E
 def _receipt(state: State, receipt: Receipt, effects: Effects) -> State:
     mine = next((a for a in state.active if a.command.id == receipt.command_id), None)
     if mine is None or mine.applied_s is not None:
-        # An answer that comes late or twice: news only if the engine runs something else by now.
+        # A late or repeated answer matters only if the engine now runs something else.
         changed = receipt.configuration != state.observed
         return _now_runs(state, receipt.configuration, receipt.at_s) if changed else state
     observed = receipt.configuration.as_json()
@@ -117,7 +120,7 @@ def _receipt(state: State, receipt: Receipt, effects: Effects) -> State:
 
 
 def _now_runs(state: State, configuration: Configuration, at_s: float) -> State:
-    """What was measured before says nothing about this configuration."""
+    """Begin a new epoch: what was measured before says nothing about this configuration."""
     desired = configuration
     for action in state.active:
         if action.applied_s is None:
@@ -147,7 +150,7 @@ def _engine(state: State, event: EngineChanged, effects: Effects) -> State:
 
 
 def _disturbed(action: ActiveAction, event: EngineChanged, same_configuration: bool) -> ActiveAction:
-    """Rows that are spread go through one more stage: that the plan is another one then is what the action does."""
+    """Mark an action as disturbed, unless the engine changed because of it: spreading rows adds a stage to the plan."""
     spreads = any(knob.kind == SPREAD for knob in action.proposal.patch.values)
     if spreads and same_configuration:
         return action

@@ -1,6 +1,6 @@
-"""What the log says to people: one sentence for each record, made from its content.
+"""The sentences of the log: one for each record, made from its content.
 
-The sentence is written with the record, so that the terminal, the dashboard and an alert all say the same.
+The sentence is stored with the record, so that the terminal, the dashboard and an alert all say the same.
 """
 
 from __future__ import annotations

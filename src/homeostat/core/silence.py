@@ -1,6 +1,6 @@
-"""No measurements arrive, or a batch does not end: a symptom, its diagnosis and its alert, without waiting for a cycle.
+"""Detects that no measurements arrive, or that a batch does not end, and sends the alert without waiting for a cycle.
 
-Detectors run when there is something new to look at. This watches for the case in which there is not.
+Detectors run when there is a new observation. This module covers the case in which there is none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from homeostat.core.symptoms import STUCK_BATCH, UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class SilenceWatch:
-    """When silence is a symptom. Shorter times find a hang sooner and call a slow batch one more often (choice)."""
+    """When silence is a symptom. Shorter times find a hang sooner, but take slow batches for one. Choices."""
 
     # No alarm before this, however short the usual interval is.
     least_s: float = 60.0
@@ -27,7 +27,7 @@ class SilenceWatch:
     intervals: float = 3.0
     # Times the last batch's duration, where one is seen running.
     batches: float = 10.0
-    # How probable it is that a batch that does not end waits for something outside.
+    # How probable it is that a batch that does not end waits for something outside: enough to act. A choice.
     stuck_probability: float = 0.8
 
     def detect(self, state: State, now_s: float) -> Symptom | None:
@@ -51,7 +51,7 @@ class SilenceWatch:
 
 
 def notice(state: State, effects: Effects, watch: SilenceWatch | None = None) -> State:
-    """Tell a person once when silence begins, and write down when it ends."""
+    """Alert once when silence begins, and record when it ends."""
     watch = watch or SilenceWatch()
     symptom = watch.detect(state, effects.now_s)
     if symptom is not None and not state.silent:

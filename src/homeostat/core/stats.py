@@ -6,9 +6,12 @@ import numpy as np
 
 from homeostat.core.observation import NAN, Array
 
+# Standard deviations of normal noise per median absolute deviation. Statistics.
+_DEVIATIONS_PER_MAD = 1.4826
+
 
 def median(values: Array) -> float:
-    """Of a vector without NaN; NaN if it is empty."""
+    """Return the median of a vector without NaN; NaN if it is empty."""
     count = len(values)
     if count == 0:
         return NAN
@@ -18,7 +21,7 @@ def median(values: Array) -> float:
 
 
 def quantile(ordered: Array, share: float) -> float:
-    """Of a sorted vector, along the line between two of its values; numpy's own takes many times longer for few."""
+    """Return a quantile of a sorted vector, interpolated linearly. For few values it is much faster than numpy's."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)
@@ -26,5 +29,5 @@ def quantile(ordered: Array, share: float) -> float:
 
 
 def spread(values: Array) -> float:
-    """Standard deviation as the median absolute deviation sees it."""
-    return 1.4826 * median(np.abs(values - median(values)))
+    """Estimate the standard deviation from the median absolute deviation."""
+    return _DEVIATIONS_PER_MAD * median(np.abs(values - median(values)))

@@ -22,8 +22,8 @@ SNAPSHOT_LAG = "snapshot-lag"
 SNAPSHOT_REPAIRED = "snapshot-repaired"
 FIXED_STATE = "fixed-state"
 STATE_SYMPTOMS = frozenset({STATE_GROWS, STATE_MEMORY, LONG_REPLAY, SNAPSHOT_LAG, SNAPSHOT_REPAIRED, FIXED_STATE})
-# While one of these stands the application is not healthy, whatever an action was expected to do.
+# While one of these stands, the application is not healthy, whatever an action was meant to do.
 UNHEALTHY_SYMPTOMS = (PRESSURE, SLO_VIOLATION, GROWING_BACKLOG)
-# For how long after an action ahead of it could have taken effect a rise is looked for. Longer finds more rises, but
-# adds workers earlier than needed (choice).
+# How long after an action could have taken effect a rise is looked for. Longer finds more rises, but adds workers
+# earlier than necessary. A choice.
 RISE_SEEN_S = 180.0

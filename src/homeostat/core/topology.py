@@ -15,9 +15,9 @@ from homeostat.core.errors import ConfigError
 class Component:
     """A stage of a query. `scaled_by` is the knob that gives it more capacity.
 
-    Where that is a knob of the whole application (executors), `partitions` sets how many tasks the stage has. `spread`
-    is the knob that takes its rows to more instances than their keys would; without one, `unspread` says why there is
-    none, and `watched` under what name its keys are told, if they are.
+    If that is a knob of the whole application (executors), `partitions` sets how many tasks the stage has. `spread` is
+    the knob that sends the rows of one key to several instances. Without one, `unspread` says why, and `watched` is the
+    name under which its keys are reported, if they are.
     """
 
     name: str
@@ -40,17 +40,17 @@ class Topology:
     plan: str = ""
 
     def __post_init__(self) -> None:
-        seen: set[str] = set()
+        earlier_names: set[str] = set()
         for component in self.components:
             for name in component.inputs:
-                if name not in seen:
+                if name not in earlier_names:
                     raise ConfigError(
                         f"component {component.name!r} reads {name!r}, which no earlier component provides",
                         fix="list components from the sources to the sinks, without a cycle",
                     )
-            if component.name in seen:
+            if component.name in earlier_names:
                 raise ConfigError(f"component {component.name!r} is defined twice")
-            seen.add(component.name)
+            earlier_names.add(component.name)
 
     def __iter__(self) -> Iterator[Component]:
         return iter(self.components)
@@ -79,7 +79,7 @@ class Topology:
 
     @cached_property
     def depth(self) -> dict[str, int]:
-        """Longest distance from a source; the most downstream component has the largest."""
+        """The longest distance from a source; it is largest for the most downstream component."""
         depth: dict[str, int] = {}
         for component in self.components:
             depth[component.name] = 1 + max((depth[name] for name in component.inputs), default=-1)

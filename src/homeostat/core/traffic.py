@@ -1,4 +1,4 @@
-"""What arrived, minute by minute, for weeks: the history that forecasts are made from, over all configurations."""
+"""The arrival rate of each minute, for two weeks and over all configurations: the history that forecasts use."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 MINUTE_S = 60.0
+# Minutes of history: two weeks show every weekday twice. More would help little, and cost memory and time. A choice.
 KEPT = 14 * 24 * 60
+# In minutes: a moment this close to a minute is at it, since clocks are not exact.
 _EDGE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """`per_s` has the mean rate of each whole minute, the first of which is `first` minutes after time zero; NaN where
-    nothing was seen. `rows` arrived in the `seconds` seen of the minute after them. `sources` has the same of each,
-    where there are several."""
+    """`per_s` holds the mean rate of each whole minute, the first of which is `first` minutes after time zero.
+
+    A minute without observations is NaN. `rows` arrived in the observed `seconds` of the minute that is still open.
+    `sources` holds the same for each source, if there are several.
+    """
 
     first: int = 0
     per_s: tuple[float, ...] = ()
@@ -28,25 +32,27 @@ class Traffic:
         return (self.first + len(self.per_s)) * MINUTE_S
 
     def until(self, at_s: float) -> Traffic:
-        """The whole minutes before that moment, of all sources together."""
+        """Return the whole minutes before that moment, of all sources together."""
         count = min(len(self.per_s), max(0, math.floor(at_s / MINUTE_S + _EDGE) - self.first))
         return Traffic(self.first, self.per_s[:count])
 
     def highest_per_s(self, start_s: float) -> float:
-        """Of the whole minutes since then; NaN if none was seen."""
-        seen = self.per_s[max(0, math.ceil(start_s / MINUTE_S - _EDGE) - self.first) :]
-        return max((rate for rate in seen if math.isfinite(rate)), default=math.nan)
+        """Return the highest rate of the whole minutes since then; NaN if none was observed."""
+        rates = self.per_s[max(0, math.ceil(start_s / MINUTE_S - _EDGE) - self.first) :]
+        return max((rate for rate in rates if math.isfinite(rate)), default=math.nan)
 
     def after(
         self, at_s: float, span_s: float, arrival_per_s: float, by_source: Mapping[str, float] | None = None
     ) -> Traffic:
-        """With an observation of the last `span_s` more. One that comes late, or does not know, adds nothing."""
+        """Return this history with one observation more. A late one, or one without a rate, adds nothing."""
         whole = self._whole_after(at_s, span_s, arrival_per_s)
         if not self.sources and len(by_source or {}) < 2:
             return whole
-        kept = {name: one for name, one in self.sources.items() if at_s - one.end_s < KEPT * MINUTE_S}
-        seen = {name: kept.get(name, Traffic()).after(at_s, span_s, rate) for name, rate in (by_source or {}).items()}
-        return replace(whole, sources=kept | seen)
+        recent = {name: one for name, one in self.sources.items() if at_s - one.end_s < KEPT * MINUTE_S}
+        updates = {
+            name: recent.get(name, Traffic()).after(at_s, span_s, rate) for name, rate in (by_source or {}).items()
+        }
+        return replace(whole, sources=recent | updates)
 
     def _whole_after(self, at_s: float, span_s: float, arrival_per_s: float) -> Traffic:
         minute = math.floor(at_s / MINUTE_S - _EDGE)
@@ -66,13 +72,12 @@ class Traffic:
         return Traffic(self.first + max(0, len(per_s) - KEPT), per_s[-KEPT:], arrival_per_s * inside_s, inside_s)
 
 
-Seen = tuple[float, float, float] | tuple[float, float, float, Mapping[str, float]]
+ArrivalLine = tuple[float, float, float] | tuple[float, float, float, Mapping[str, float]]
 
 
-def traffic_of(observed: Iterable[Seen]) -> Traffic:
-    """From lines of (when it ended, how long it was, what arrived per second, and that of each source), the oldest
-    first."""
-    found = Traffic()
+def traffic_of(observed: Iterable[ArrivalLine]) -> Traffic:
+    """Build the history from lines of (end, length, arrival per second, arrival of each source), the oldest first."""
+    traffic = Traffic()
     for line in observed:
-        found = found.after(*line)
-    return found
+        traffic = traffic.after(*line)
+    return traffic

@@ -1,4 +1,7 @@
-"""Did an action help? Judged on load-normalised time, never on throughput or lag, which a draining backlog distorts."""
+"""Judges whether an action helped, by load-normalised time.
+
+Throughput and lag would mislead, because a backlog that drains distorts both.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,32 @@ from typing import Protocol
 import numpy as np
 
 from homeostat.core.digest import Digest
+from homeostat.core.evidence_limits import LARGEST_CORRELATION, LEAST_OBSERVATIONS, MEDIAN_ERROR, NOISE_FLOOR
 from homeostat.core.findings import Outcome, Prediction, Verdict
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median, spread
+
+# Settling times after which a trial ends, whatever the verdict: longer is clearer and blocks other actions. A choice.
+LONGEST_SETTLINGS = 3.0
+# Rows must vary by more than this share of their median to tell the fixed time of a batch from the time per row: less
+# would fit noise. A choice.
+_ROWS_VARY = 0.2
+# Batches with rows within these factors of those measured before can be compared: further away the fit is a guess. A
+# choice.
+_COMPARABLE = (0.5, 2.0)
+# A component that was not touched has changed its speed from this gain on, and from this many standard errors on:
+# smaller blames noise. Choices.
+_UNTOUCHED_GAIN, _UNTOUCHED_ERRORS = 0.2, 3
+# With more values than this a correlation can be estimated. A choice.
+_LEAST_FOR_CORRELATION = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """An applied action and what was measured before and after it.
 
-    `disturbed` names anything else that changed meanwhile; `unhealthy` says that a problem stands now; `shrinking`
-    that the action was meant to save, not to speed up.
+    `disturbed` names anything else that changed meanwhile, `unhealthy` a problem that stands now. `shrinking` says that
+    the action was meant to save resources, not time.
     """
 
     component: str
@@ -37,32 +55,43 @@ class Trial:
 
 class Judge(Protocol):
     def judge(self, trial: Trial) -> Outcome | None:
-        """None as long as it is too early to say."""
+        """Return the outcome, or None while it is too early."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LoadNormalisedJudge:
-    """Observed against predicted gain in ln(time at equal load), with a standard error that allows for correlation."""
+    """Compares observed and predicted gain in ln(time at equal load); standard errors allow for correlation."""
 
+    # Measurements after the action: more are surer and take longer. A choice.
     least_after: int = 5
-    least_before: int = 3
-    noise_floor: float = 0.05
+    # Measurements before the action: with fewer there is nothing to compare with.
+    least_before: int = LEAST_OBSERVATIONS
+    noise_floor: float = NOISE_FLOOR
+    # How far the time after a shrink may be from its prediction, in ln: a smaller one leaves more shrinks unclear. A
+    # choice.
     shrink_tolerance: float = 0.2
+    # Standard errors that a gain must differ by: more are surer (two are about 95 %), fewer decide sooner. Statistics.
+    errors: float = 2.0
+    # The share of the predicted gain that counts as success: higher reverts actions that help a little. A choice.
+    least_share: float = 0.5
+    # Times `least_after` measurements without enough that can be compared, before the trial ends. A choice.
+    patience: int = 2
 
     def judge(self, trial: Trial) -> Outcome | None:
         if trial.disturbed:
             return Outcome("confounded", predicted_gain=trial.prediction.gain, reason=trial.disturbed)
         before, after = _times(trial, trial.before), _times(trial, trial.after)
-        late = trial.elapsed_s >= 3.0 * trial.settle_s
+        late = trial.elapsed_s >= LONGEST_SETTLINGS * trial.settle_s
         if len(after) < self.least_after:
             return Outcome("unclear", reason="too few measurements after the action") if late else None
         if len(before) < self.least_before:
             return Outcome("untestable", reason="too few measurements before the action", after=len(after))
         if trial.micro_batch:
-            seen, after = len(after), _comparable(before, after)
+            measurements, after = len(after), _comparable(before, after)
             if len(after) < self.least_after:
-                return self._incomparable(trial) if late or seen >= 2 * self.least_after else None
+                enough = measurements >= self.patience * self.least_after
+                return self._incomparable(trial) if late or enough else None
         measured = self._measure(trial, before, after)
         shifted = _untouched_shift(trial, measured.standard_error)
         if shifted:
@@ -78,7 +107,7 @@ class LoadNormalisedJudge:
         residual_before = np.log(before[:, 1]) - np.log(fit[0] + fit[1] * before[:, 0])
         gains = np.log(fit[0] + fit[1] * after[:, 0]) - np.log(after[:, 1])
         scale = max(self.noise_floor, spread(residual_before))
-        error = 1.25 * scale * math.sqrt(1.0 / _effective(residual_before) + 1.0 / _effective(gains))
+        error = MEDIAN_ERROR * scale * math.sqrt(1.0 / _effective(residual_before) + 1.0 / _effective(gains))
         return Outcome(
             "unclear",
             observed_gain=median(gains),
@@ -89,14 +118,15 @@ class LoadNormalisedJudge:
         )
 
     def _improved(self, measured: Outcome, late: bool) -> Outcome | None:
-        gain, error, expected = measured.observed_gain, measured.standard_error, measured.predicted_gain
-        if gain < -2 * error:
+        gain, expected = measured.observed_gain, measured.predicted_gain
+        doubt = self.errors * measured.standard_error
+        if gain < -doubt:
             return _with(measured, "harmful", "slower than before at equal load")
-        if expected < 2 * error:
+        if expected < doubt:
             return _with(measured, "untestable", "the predicted gain is within the noise")
-        if gain > 2 * error and gain >= expected / 2:
+        if gain > doubt and gain >= expected * self.least_share:
             return _with(measured, "helped", "")
-        if gain + 2 * error < expected / 2:
+        if gain + doubt < expected * self.least_share:
             return _with(measured, "failed", "less than half of the predicted gain")
         return _with(measured, "unclear", "still within the noise after a long wait") if late else None
 
@@ -106,7 +136,7 @@ class LoadNormalisedJudge:
         if trial.unhealthy:
             return _with(measured, "harmful", f"after shrinking: {trial.unhealthy}")
         off = abs(measured.observed_gain - measured.predicted_gain)
-        if off <= self.shrink_tolerance + 2 * measured.standard_error:
+        if off <= self.shrink_tolerance + self.errors * measured.standard_error:
             return _with(measured, "shrunk", "the objective held")
         return _with(measured, "unclear", "the objective held, but time did not change as predicted") if late else None
 
@@ -140,9 +170,9 @@ def _bottleneck_s(d: Digest, ratio: Mapping[str, float]) -> float:
 
 
 def _fit(table: Array) -> tuple[float, float]:
-    """Seconds = a + b·rows, both ≥ 0. Where rows hardly vary the data cannot tell a from b: all is put into b."""
+    """Fit seconds = a + b·rows, both ≥ 0. If rows hardly vary, the data cannot tell a from b, and a is 0."""
     rows, seconds = table[:, 0], table[:, 1]
-    if np.ptp(rows) > 0.2 * median(rows):
+    if np.ptp(rows) > _ROWS_VARY * median(rows):
         slope, intercept = np.polyfit(rows, seconds, 1)
         if slope > 0 and intercept >= 0:
             return float(intercept), float(slope)
@@ -150,14 +180,14 @@ def _fit(table: Array) -> tuple[float, float]:
 
 
 def _comparable(before: Array, after: Array) -> Array:
-    """Those batches whose number of rows the time measured before can speak for; a backlog that drains has others."""
-    low, high = 0.5 * float(before[:, 0].min()), 2.0 * float(before[:, 0].max())
+    """Return the batches whose number of rows is near to those measured before; a backlog that drains has others."""
+    low, high = _COMPARABLE[0] * float(before[:, 0].min()), _COMPARABLE[1] * float(before[:, 0].max())
     within: Array = after[(after[:, 0] >= low) & (after[:, 0] <= high)]
     return within
 
 
 def _untouched_shift(trial: Trial, error: float) -> str:
-    """Time per row moved where the action did not reach: something else happened."""
+    """Return which component changed its speed although the action did not touch it; empty if none did."""
     if trial.micro_batch:
         return ""
     for name in trial.after[-1].components:
@@ -165,10 +195,10 @@ def _untouched_shift(trial: Trial, error: float) -> str:
             continue
         before = _rates(trial.before, name)
         after = _rates(trial.after, name)
-        if len(before) < 3 or len(after) < 3:
+        if len(before) < LEAST_OBSERVATIONS or len(after) < LEAST_OBSERVATIONS:
             continue
         shift = median(after) - median(before)
-        if abs(shift) > max(0.2, 3 * error):
+        if abs(shift) > max(_UNTOUCHED_GAIN, _UNTOUCHED_ERRORS * error):
             return f"{name}, which was not touched, changed its speed by {math.expm1(shift):+.0%}"
     return ""
 
@@ -180,12 +210,12 @@ def _rates(digests: tuple[Digest, ...], name: str) -> Array:
 
 
 def _effective(values: Array) -> float:
-    """Number of independent values among correlated ones."""
+    """Return the number of independent values that are worth as much as these correlated ones."""
     count = len(values)
     centred = values - values.mean()
     power = float(centred @ centred)
-    lag = float(centred[1:] @ centred[:-1]) / power if count > 3 and power > 0 else 0.0
-    lag = min(max(lag, 0.0), 0.9)
+    lag = float(centred[1:] @ centred[:-1]) / power if count > _LEAST_FOR_CORRELATION and power > 0 else 0.0
+    lag = min(max(lag, 0.0), LARGEST_CORRELATION)
     return max(1.0, count * (1 - lag) / (1 + lag))
 
 

@@ -1,4 +1,4 @@
-"""How far predictions have been off, component by component: what a model may still be relied upon for."""
+"""How far predictions have been off for each component, which says whether a model can still be relied upon."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from dataclasses import dataclass
 
 from homeostat.core.findings import Outcome
 
+# The weight of the newest action in the mean error: more reacts sooner, less is steadier. A choice.
 _NEWEST = 0.5
 _PROVING = ("helped", "harmful", "failed", "unclear", "shrunk")
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """`off` is the mean of |observed − predicted| gain of judged actions, the newest counting half, `error` the same
-    without what the noise alone explains; `actions` how many those were. A gain is ln(time before ÷ after): an error
-    of 0.1 is about ten per cent of the time."""
+    """`off` is the mean of |observed − predicted| gain of judged actions, in which the newest counts half.
+
+    `error` is the same without the part that noise explains, and `actions` the number of actions. A gain is ln(time
+    before ÷ after), so an error of 0.1 is about ten per cent of the time.
+    """
 
     error: float
     actions: int
@@ -26,8 +29,8 @@ class Trust:
 Trusts = Mapping[str, Trust]
 
 
-def learned(trusts: Trusts, component: str, outcome: Outcome) -> Trusts:
-    """With one more judged action; what the noise alone explains is no error of the model."""
+def with_outcome(trusts: Trusts, component: str, outcome: Outcome) -> Trusts:
+    """Return the trusts after one more judged action. What noise explains is not an error of the model."""
     off = abs(outcome.observed_gain - outcome.predicted_gain)
     if outcome.verdict not in _PROVING or not math.isfinite(off):
         return trusts

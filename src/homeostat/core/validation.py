@@ -1,4 +1,4 @@
-"""What a plug-in may yield. A finding that breaks these rules is reported and left out before it can do harm."""
+"""Rules for what a plug-in yields. A finding that breaks them is reported and left out before it can do harm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from homeostat.core.topology import Topology
 
 
 def flaw(finding: object, expected: type, topology: Topology) -> str:
-    """What is wrong with a finding; empty if nothing is."""
+    """Return what is wrong with a finding; empty if nothing is."""
     if not isinstance(finding, expected):
         return f"it yields {type(finding).__name__} instead of {expected.__name__}"
     match finding:
@@ -54,8 +54,8 @@ def _proposal(proposal: Proposal, topology: Topology) -> str:
     if unreal:
         return f"the {unreal[0]} of {proposal.kind} is {numbers[unreal[0]]!r}"
     for knob, value in proposal.patch.values.items():
-        named: object = knob
-        if not isinstance(named, Knob) or not _is_number(value) or math.isnan(value):
+        key: object = knob
+        if not isinstance(key, Knob) or not _is_number(value) or math.isnan(value):
             return f"{proposal.kind} sets {knob!s} to {value!r}"
     if proposal.kind == ALERT and (proposal.patch or not proposal.message):
         return "an alert needs a message, and changes nothing"
@@ -78,7 +78,7 @@ def _share(value: object, what: str) -> str:
 def _evidence(evidence: object) -> str:
     if not isinstance(evidence, Evidence):
         return f"its evidence is a {type(evidence).__name__}, not an Evidence"
-    figures, _ = evidence.figures(), evidence.summary()  # whatever they raise is reported before it can do harm
+    figures, _ = evidence.figures(), evidence.summary()  # an error in them is reported like any other
     odd = [name for name, value in figures.items() if not (isinstance(value, str) or _is_number(value))]
     return f"its evidence {odd[0]!r} is neither a number nor text" if odd else ""
 

@@ -1,4 +1,4 @@
-"""Numbers, times and settings in words, the same wherever the log is shown."""
+"""Numbers, times and settings as text, the same wherever the log is shown."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from homeostat.core.configuration import KNOB_KINDS
 from homeostat.core.record_json import JSON
 
 SEPARATOR = " · "
-_DATES_S = (1e9, 2.5e11)  # from 2001 on a clock shows the date; less is the time since a start
+# Seconds since 1970 that are shown as dates, from 2001 to the last year that `datetime` can show; less is the time
+# since the start of a simulation.
+_DATES_S = (1e9, 2.5e11)
+# A longer time is not split into days and hours: it can only be garbage.
+_LONGEST_SPAN_S = 1e12
+# Nested values that are written out: deeper ones come from broken data, and would not end. A choice.
 _LEVELS = 20
+# Numbers outside this range are written with an exponent.
+_PLAIN_NUMBERS = (1e-4, 1e15)
 _UNITS = (("_per_s", " /s"), ("_s", " s"), ("_rows", " rows"), ("_bytes", " bytes"))
 
 
@@ -28,7 +35,7 @@ def moment(at_s: float) -> str:
 
 def span(seconds: float) -> str:
     """A length of time, from its largest unit down to seconds: `2 min 10 s`, `0.5 s`."""
-    if not abs(seconds) < 1e12:
+    if not abs(seconds) < _LONGEST_SPAN_S:
         return f"{number(seconds)} s"
     tenths = round(seconds * 10)
     whole_s, tenth = divmod(tenths, 10)
@@ -53,7 +60,7 @@ def number(value: float) -> str:
         return "unknown"
     if math.isinf(value):
         return "infinite" if value > 0 else "-infinite"
-    if value != 0 and not 1e-4 <= abs(value) < 1e15:
+    if value != 0 and not _PLAIN_NUMBERS[0] <= abs(value) < _PLAIN_NUMBERS[1]:
         return f"{value:.3g}"
     rounded = float(f"{value:.3g}")
     decimals = 0 if rounded == 0 else max(0, 2 - math.floor(math.log10(abs(rounded))))
@@ -76,12 +83,12 @@ def whole_span(seconds: float) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks and without anything a terminal would obey."""
+    """Return the text without line breaks and without control characters, which a terminal would execute."""
     return "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
 
 
 def words(value: JSON, levels: int = _LEVELS) -> str:
-    """Any value of a record's body, as deep as anyone can follow."""
+    """Return any value of a record's body as text, down to a limited depth."""
     if value is None:
         return "unknown"
     if isinstance(value, bool):
@@ -103,12 +110,12 @@ def quantity(name: str, value: JSON, levels: int = _LEVELS) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         for ending, shown in _UNITS:
             if name.endswith(ending) and name != ending:
-                known = isinstance(value, int) or math.isfinite(value)
-                name, unit = name.removesuffix(ending), shown if known else ""
+                finite = isinstance(value, int) or math.isfinite(value)
+                name, unit = name.removesuffix(ending), shown if finite else ""
                 break
     label = name if is_knob(name) else name.replace("_", " ")
-    told = words(value, levels)
-    text = f"({told})" if isinstance(value, dict) and value else told
+    plain = words(value, levels)
+    text = f"({plain})" if isinstance(value, dict) and value else plain
     return f"{one_line(label)} {text}{unit}"
 
 
@@ -138,7 +145,7 @@ def settings(values: Mapping[str, JSON], before: Mapping[str, JSON]) -> list[str
 
 
 def knob_value(value: JSON) -> str:
-    """A knob's value in full: it is what was asked for, not a measurement."""
+    """Return the value of a knob in full, because it is a setting and not a measurement."""
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:,.0f}" if value.is_integer() else f"{value:,}"
     return words(value)

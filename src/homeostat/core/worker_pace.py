@@ -1,4 +1,4 @@
-"""How fast workers are beside each other, whatever the rows they were given."""
+"""How fast workers are compared with each other, whatever rows they get."""
 
 from __future__ import annotations
 
@@ -8,25 +8,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.observation import NAN, Array, IntArray, Observation
 from homeostat.core.stats import median
 
+# A task with fewer rows has no time per row.
 LEAST_ROWS = 1.0
-FEW = 8  # up to so many, each is compared with the others and not with all
-NOTICED = 1.25  # times as long as the peers: below it nobody is called slow
-_RECENT = 3
+# Up to this many values, each is compared with the median of the others; more, with the median of all, which one value
+# hardly moves and which is faster to compute. A choice.
+FEW = 8
+# Times as long as the peers from which a worker may be slow: lower finds more slow workers, and more chance. A choice.
+NOTICED = 1.25
+# Half of the time, less what rounding could add: of two equal tasks the lower one is the median.
 _HALF = 0.5 - 1e-9
+# Of two peers, one with less than this share of the other is idle and no measure. A choice.
 _IDLE = 0.1
 
 
 def paces(observations: Sequence[Observation]) -> dict[str, float]:
-    """How many times longer than its peers each worker of the latest observation typically took, of late; those that
-    did nothing are left out."""
-    recent = observations[-_RECENT:]
+    """Return how many times longer than its peers each worker took in the last observations.
+
+    Workers that did nothing are left out.
+    """
+    recent = observations[-LEAST_OBSERVATIONS:]
     ids = recent[-1].workers.ids if recent else ()
     lines = [_batch_pace(o) if _is_batch(o) else _dataflow_pace(o) for o in recent if o.workers.ids == ids]
-    found = {id: [float(line[place]) for line in lines if np.isfinite(line[place])] for place, id in enumerate(ids)}
-    return {id: median(np.array(ratios)) for id, ratios in found.items() if ratios}
+    ratios_of = {id: [float(line[place]) for line in lines if np.isfinite(line[place])] for place, id in enumerate(ids)}
+    return {id: median(np.array(ratios)) for id, ratios in ratios_of.items() if ratios}
 
 
 def _is_batch(observation: Observation) -> bool:
@@ -38,7 +46,7 @@ def _batch_pace(observation: Observation) -> Array:
 
 
 def _dataflow_pace(observation: Observation) -> Array:
-    """In the component where it is slowest."""
+    """Return the pace of each worker in the component where it is slowest."""
     workers = len(observation.workers.ids)
     slowest = np.full(workers, NAN)
     for component in observation.tasks:
@@ -47,9 +55,9 @@ def _dataflow_pace(observation: Observation) -> Array:
 
 
 def peers_ratio(values: Array, alike: int = 1) -> Array:
-    """Each value over the median of the others (of all, where there are many).
+    """Return each value over the median of the others, or of all if there are many.
 
-    `alike` instances are known to share the same keys, so that the peers of the largest are all but so many.
+    `alike` instances share the same keys, so the reference leaves out that many of the largest.
     """
     count = len(values)
     finite = np.isfinite(values)
@@ -69,7 +77,7 @@ def peers_ratio(values: Array, alike: int = 1) -> Array:
 
 
 def _middle(peers: Array) -> float:
-    """The median; of two the larger, where the other is idle."""
+    """Return the median; of two values the larger one if the other is idle."""
     if len(peers) == 2 and peers.min() < _IDLE * peers.max():
         return float(peers.max())
     return median(peers)
@@ -77,8 +85,8 @@ def _middle(peers: Array) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """The tasks of a batch: who ran each, how many times longer it took than is typical of its stage, and what would
-    have been typical."""
+    """The tasks of a batch: the worker of each, how many times longer than typical of its stage it took, and how long a
+    typical one would have taken."""
 
     worker: IntArray
     slowness: Array
@@ -86,7 +94,10 @@ class Tasks:
 
 
 def tasks_of(observation: Observation, components: Sequence[str]) -> Tasks:
-    """A task with few rows takes long for each of them, but not long: it counts as if it had the typical number."""
+    """Return the tasks of these components. A task with few rows counts as if it had the typical number of rows.
+
+    It takes long for each row, but not long as a whole.
+    """
     workers, slowness, expected = [np.empty(0, dtype=np.int64)], [np.empty(0)], [np.empty(0)]
     for component in components:
         sample = observation.tasks.get(component)
@@ -104,9 +115,9 @@ def tasks_of(observation: Observation, components: Sequence[str]) -> Tasks:
 
 
 def typical_task(batch: Tasks, workers: int) -> Array:
-    """The median over the tasks of each worker, by the time they should take: a short task tells little.
+    """Return the median slowness of the tasks of each worker, weighted by the time they should take.
 
-    Of two it is the lower one: a straggler among two tasks is no typical one.
+    Of two tasks it is the lower one, because a straggler is not typical.
     """
     order = np.argsort(batch.slowness)
     order = order[np.argsort(batch.worker[order], kind="stable")]  # several times faster than lexsort
@@ -124,7 +135,7 @@ def typical_task(batch: Tasks, workers: int) -> Array:
 
 
 def seconds_per_row(observation: Observation, component: str, workers: int) -> Array:
-    """Useful time per row for each worker."""
+    """Return the useful time per row of each worker."""
     sample = observation.tasks.get(component)
     if sample is None:
         return np.full(workers, NAN)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from homeostat.core.evidence_limits import LARGEST_CORRELATION
 from homeostat.core.observation import Array
 from homeostat.core.stats import median, spread
 
@@ -14,9 +15,6 @@ from homeostat.core.stats import median, spread
 _PRIOR_PHI = 0.5
 # How many observations the assumed correlation counts for: more resist chance, fewer learn faster. A choice.
 _PRIOR_OBSERVATIONS = 20.0
-# A correlation above this leaves almost nothing new in each value, and the whitened series explodes. As in the judge of
-# outcomes.
-_LARGEST_PHI = 0.9
 # Steps beyond this many standard deviations are clipped, so that one spike does not set the correlation. A choice.
 _STEP_CLIP_SIGMAS = 4
 # A recent mean this many standard deviations from that of the whole excursion means that the series still moves, about
@@ -52,7 +50,7 @@ def fit(values: Array) -> Noise:
     clipped = np.clip(centred, -_STEP_CLIP_SIGMAS * scale, _STEP_CLIP_SIGMAS * scale)
     power = float(clipped @ clipped)
     lag = float(clipped[1:] @ clipped[:-1]) / power if power > 0 else 0.0
-    phi = min(max(1.0 + 2.0 * lag, 0.0), _LARGEST_PHI)
+    phi = min(max(1.0 + 2.0 * lag, 0.0), LARGEST_CORRELATION)
     weight = len(steps) / (len(steps) + _PRIOR_OBSERVATIONS)
     phi = weight * phi + (1.0 - weight) * _PRIOR_PHI
     return Noise(scale / math.sqrt(2.0 * (1.0 - phi)), phi)

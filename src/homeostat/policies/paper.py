@@ -18,6 +18,10 @@ from homeostat.core.observation import NAN
 from homeostat.core.policy import Detector, Policy, Resolver
 from homeostat.core.trial import Trial
 from homeostat.detectors.paper_thresholds import (
+    GROWING_QUEUE_PER_S,
+    IDLE_PENDING_S,
+    QUEUE_SKEW,
+    RATE_SKEW_RATIO,
     GrowingQueueDetector,
     IdleDetector,
     PendingSkewDetector,
@@ -25,6 +29,7 @@ from homeostat.detectors.paper_thresholds import (
     RateSkewDetector,
     SloDetector,
 )
+from homeostat.detectors.sensitivity import NOISE_FILTER, SLO_TOLERANCE
 from homeostat.detectors.window_means import batch_pressure
 from homeostat.diagnosers.paper_table import NextReading, PaperTable
 from homeostat.policies.setting_checks import check_settings
@@ -62,22 +67,22 @@ class PaperSettings:
     # The largest growth in one step, as a multiple of what is there: a wrong reading does less harm. Heron.
     fence: float = FENCE
     # Back-pressure below this share of the time is noise. Heron: 20 ms per second.
-    noise_filter: float = 0.02
+    noise_filter: float = NOISE_FILTER
     # Largest over smallest rate of the instances from which they are skewed. Heron.
-    rate_skew: float = 1.5
+    rate_skew: float = RATE_SKEW_RATIO
     # Largest over smallest queue of the instances from which they are skewed. Heron.
-    queue_skew: float = 20.0
+    queue_skew: float = QUEUE_SKEW
     # A queue that grows by more than this many rows per second is growing. Heron.
-    growing_queue_per_s: float = 10.0
+    growing_queue_per_s: float = GROWING_QUEUE_PER_S
     # A component whose queue holds no more than this many seconds of work is idle. Ours: the paper says about 0.
-    idle_pending_s: float = 0.7
+    idle_pending_s: float = IDLE_PENDING_S
     # Share of the instances that remains after scaling down: smaller saves sooner and overshoots more. Ours: the paper
     # says "a configured factor".
     shrink_factor: float = 0.8
     # An action is blacklisted when more than this share of its uses did not help. Ours: the paper gives no number.
     blacklist_ratio: float = 0.5
     # How far throughput may stay below the objective before it counts as missed. Ours.
-    slo_tolerance: float = 0.02
+    slo_tolerance: float = SLO_TOLERANCE
 
     def __post_init__(self) -> None:
         check_settings(
@@ -100,7 +105,7 @@ class PaperJudge:
 
     # The share by which pressure must fall: a smaller one counts noise as success. Ours: the paper has no number.
     least_fall: float = 0.1
-    noise_filter: float = 0.02
+    noise_filter: float = NOISE_FILTER
     window_s: float = 120.0
 
     def judge(self, trial: Trial) -> Outcome | None:
