@@ -38,7 +38,7 @@ def test_without_a_usable_java_it_says_how_to_get_one(homeostat: Homeostat, monk
     monkeypatch.setattr("homeostat.spark.cluster.java._candidates", lambda: iter(()))
     ran = homeostat("doctor")
     assert ran.code == 3
-    assert "none was found" in ran.out
+    assert "none found" in ran.out
     assert "JAVA_HOME" in ran.out
 
 

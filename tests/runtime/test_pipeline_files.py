@@ -60,7 +60,7 @@ def test_all_pipelines_of_a_file_in_its_order(app: Path) -> None:
 def test_one_pipeline_by_its_name(app: Path) -> None:
     app.write_text(TWO)
     assert [pipeline.name for pipeline in pipeline_files.load(f"{app}:letters")] == ["letters"]
-    assert refusal(f"{app}:lettres") == (f"{app}: there is no pipeline 'lettres' in it (did you mean 'letters'?)")
+    assert refusal(f"{app}:lettres") == (f"{app}: the file has no pipeline 'lettres' (did you mean 'letters'?)")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_file_without_a_pipeline(app: Path) -> None:
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / "app.toml").write_text("[objective]\n")
-    assert "no Python file" in refusal(tmp_path / "app.toml")
+    assert "not a Python file" in refusal(tmp_path / "app.toml")
 
 
 def test_two_pipelines_of_one_name(app: Path) -> None:
@@ -86,10 +86,10 @@ def test_two_pipelines_of_one_name(app: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x = 1\nx = 1 / 0\n", "app.py:2: it raises ZeroDivisionError: division by zero"),
-        ("def f(:\n", "app.py:1: it raises SyntaxError"),
-        ("import sys\n\nsys.exit(3)\n", "app.py:3: it raises SystemExit: 3"),
-        ("import nowhere_to_be_found\n", "app.py:1: it raises ModuleNotFoundError: No module named"),
+        ("x = 1\nx = 1 / 0\n", "app.py:2: importing the file raised ZeroDivisionError: division by zero"),
+        ("def f(:\n", "app.py:1: importing the file raised SyntaxError"),
+        ("import sys\n\nsys.exit(3)\n", "app.py:3: importing the file raised SystemExit: 3"),
+        ("import nowhere_to_be_found\n", "app.py:1: importing the file raised ModuleNotFoundError: No module named"),
         (
             "import homeostat as hs\n\n@hs.pipeline(workers=3)\ndef f(ctx): ...\n",
             "app.py:3: pipeline: unknown knob",
@@ -107,13 +107,13 @@ def test_two_pipelines_of_one_name(app: Path) -> None:
         ('import homeostat as hs\n\n@hs.pipeline(name="a/b")\ndef f(ctx): ...\n', "app.py:3: pipeline: 'a/b'"),
         (
             "import homeostat as hs\n\nhs.Throughput(at_least=-1)\n",
-            "app.py:3: objective: Throughput of -1 is not above 0",
+            "app.py:3: objective: Throughput must be above 0, but is -1",
         ),
         (
             "import homeostat as hs\n\nhs.ModelError(at_most=5)\n",
             "app.py:3: objective: ModelError must be a share from 0 to 1",
         ),
-        ("import homeostat as hs\n\nhs.ModelError(0)\n", "app.py:3: objective: ModelError of 0 is not above 0"),
+        ("import homeostat as hs\n\nhs.ModelError(0)\n", "app.py:3: objective: ModelError must be above 0, but is 0"),
     ],
 )
 def test_a_file_that_raises_is_told_with_its_line(

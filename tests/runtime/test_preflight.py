@@ -78,10 +78,14 @@ def test_what_the_pipeline_wants_is_what_the_policy_pursues(policy: str, wanted:
         (
             "static",
             THROUGHPUT,
-            "--policy: the peak that static is sized for is not known "
-            "(give peak_per_s, the largest rate expected, or choose another policy)",
+            "--policy: the policy static does not know the peak load that it must be sized for "
+            "(set peak_per_s to the largest expected rate, or choose another policy)",
         ),
-        ("no.such:thing", THROUGHPUT, "no.such:thing: cannot import 'no.such': No module named 'no'"),
+        (
+            "no.such:thing",
+            THROUGHPUT,
+            "no.such:thing: cannot import 'no.such': No module named 'no' (check the path and install the package)",
+        ),
     ],
 )
 def test_a_policy_that_cannot_do_it_is_refused(policy: str, wanted: str, line: str, tmp_path: Path) -> None:
@@ -102,5 +106,5 @@ def test_checked_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert subprocess.run(check, capture_output=True, check=False).returncode == 0
     Path(wanted.app).write_text("1 / 0\n")
     ran = subprocess.run(check, capture_output=True, text=True, check=False)
-    expected = f"homeostat: {wanted.app}:1: it raises ZeroDivisionError: division by zero\n"
+    expected = f"homeostat: {wanted.app}:1: importing the file raised ZeroDivisionError: division by zero\n"
     assert (ran.returncode, ran.stderr) == (2, expected)
