@@ -118,3 +118,40 @@ def test_the_program_starts_a_session_of_its_own(masters: Callable[[str], Path])
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["rows"] == [{"words": 12}]
     assert ran.stderr == ""
+
+
+def test_a_state_is_saved_rescaled_and_put_back(homeostat: Homeostat, checkpoint_of: CheckpointOf) -> None:
+    checkpoint = checkpoint_of("counts")
+    made = homeostat("state", "savepoint", checkpoint, "good", "--json")
+    assert (made.code, made.json["name"], made.json["partitions"]) == (0, "good", 3)
+    seen = homeostat("state", "rescale", checkpoint, "--preview", "--partitions", 5, "--between", "2,6", "--json")
+    assert seen.code == 0, seen
+    assert len(seen.json["preview"]["operators"][0]["rows"]) == 5
+    assert 2 <= seen.json["best"]["partitions"] <= 6
+    done = homeostat("state", "rescale", checkpoint, "--partitions", 5, "--json")
+    assert (done.code, done.json["before"], done.json["partitions"]) == (0, 3, 5)
+    names = [each["name"] for each in homeostat("state", "savepoints", checkpoint, "--json").json]
+    assert names == ["good", done.json["savepoint"]]
+    back = homeostat("state", "restore", checkpoint, "good")
+    assert back.code == 0
+    assert back.out.startswith(f"the checkpoint is back at batch {made.json['batch']}; the previous state is saved as")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["rescale", "{}"], "--partitions: the number of partitions is missing"),
+        (["rescale", "{}", "--partitions", "3"], "the state already has 3 partitions"),
+        (["rescale", "{}", "--preview", "--between", "9,2"], "--between: '9,2' is not a range"),
+        (["restore", "{}", "nothing"], "there is no savepoint 'nothing' (make one with"),
+        (["savepoint", "{}/nowhere"], "there is no such directory"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    homeostat: Homeostat, checkpoint_of: CheckpointOf, arguments: list[str], said: str
+) -> None:
+    checkpoint = checkpoint_of("counts")
+    ran = homeostat("state", *(word.format(checkpoint) for word in arguments))
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert ran.err.count("\n") == 1

@@ -1,36 +1,34 @@
-"""`homeostat bench control` measures what it says; how fast it is here is not a test. Bad options are refused."""
+"""`homeostat bench` in the simulator: wrong options are refused, and a figure is the same in both forms of output."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from homeostat.lab.bench import control
+Homeostat = Callable[..., Any]
 
 
-@pytest.mark.slow
-def test_every_number_is_there_and_consistent() -> None:
-    told: list[str] = []
-    result = control.measure(sizes=(20, 40), steps=20, repeats=1, tell=told.append)
-    assert set(result["step_ms_p50"]) == set(result["step_ms_p99"]) == {"20", "40"}
-    for size in ("20", "40"):
-        assert 0 < result["step_ms_p50"][size] <= result["step_ms_p99"][size]
-    low, high = result["sim_hour_s_range"]
-    assert 0 < low <= result["sim_hour_s"] <= high
-    assert result["sim_hour_instances"] == 40
-    assert set(result["plan_s"]) == {"dataflow", "microbatch"}
-    assert min(result["plan_s"].values()) > 0
-    assert (result["plan_components"], result["plan_instances"]) == (50, 10_000)
-    assert result["plan_accepted"] == (max(result["plan_s"].values()) <= 1.0)
-    assert len(told) == 4
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("control", "--repeats", "0"), "--repeats"),
+        (("models", "--side", "heaven"), "--side: unknown side 'heaven'"),
+        (("noise", "--days", "0"), "--days"),
+        (("skew", "--only", "heaven"), "--only: unknown engine 'heaven'"),
+        (("forecast", "--horizon", "0 s"), "--horizon: must be above 0"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(homeostat: Homeostat, arguments: tuple[str, ...], complaint: str) -> None:
+    ran = homeostat("bench", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert complaint in ran.err
 
 
-def test_growth_is_the_steepest_between_two_sizes() -> None:
-    assert control.growth_exponent({"10": 1.0, "100": 10.0, "1000": 10.0}) == 1.0
-    assert round(control.growth_exponent({"10": 1.0, "100": 1.0, "1000": 100.0}), 6) == 2.0
-
-
-def test_the_measured_application_has_the_size_it_is_named_after() -> None:
-    for size in control.SIZES:
-        components = control.scenario(size, 3600.0).components
-        assert sum(component.parallelism for component in components) == size
-    assert control.scenario(100, 3600.0).faults[0].component in {c.name for c in components}
+def test_the_table_has_a_row_for_each_figure_of_the_json(homeostat: Homeostat) -> None:
+    call = ("bench", "noise", "--engine", "dataflow", "--days", "1", "--seeds", "1")
+    figures = homeostat(*call, "--json").json["engines"]["dataflow"]
+    table = homeostat(*call)
+    assert table.code == 0
+    assert [line.split()[1] for line in table.out.splitlines()[1:]] == list(figures)

@@ -1,4 +1,4 @@
-"""Would the application start there? And the commands that move a state, as a user types them."""
+"""Whether an application can continue from a checkpoint, and an open batch that it finishes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 CheckpointOf = Callable[[str], Path]
 Homeostat = Callable[..., Any]
+pytestmark = pytest.mark.usefixtures("checkpoint_spark")  # the commands use the session of this process
 APP = """
 import homeostat as hs
 
@@ -18,7 +19,7 @@ def counts(ctx):
     rows = ctx.spark.readStream.schema("word STRING, amount BIGINT, at TIMESTAMP")
     rows = rows.option("maxFilesPerTrigger", 1){options}.json({source!r}).withWatermark("at", "5 seconds")
     def sink(batch, number):
-        batch.collect()  # a batch whose rows nobody asks for leaves its state undone, and Spark says so
+        batch.collect()  # unless the sink reads the rows, the batch does not write its state, and Spark warns
         with open({touched!r}, "a") as file:
             file.write(f"{{number}}\\n")
     return rows.{query}.writeStream.outputMode("update").foreachBatch(sink)
@@ -72,23 +73,6 @@ def test_a_source_that_would_lose_files_is_not_tried(
     assert "the source sets cleanSource = delete: the check would delete files" in ran.out
 
 
-def test_a_state_is_saved_rescaled_and_put_back(homeostat: Homeostat, checkpoint_of: CheckpointOf) -> None:
-    checkpoint = checkpoint_of("counts")
-    made = homeostat("state", "savepoint", checkpoint, "good", "--json")
-    assert (made.code, made.json["name"], made.json["partitions"]) == (0, "good", 3)
-    seen = homeostat("state", "rescale", checkpoint, "--preview", "--partitions", 5, "--between", "2,6", "--json")
-    assert seen.code == 0, seen
-    assert len(seen.json["preview"]["operators"][0]["rows"]) == 5
-    assert 2 <= seen.json["best"]["partitions"] <= 6
-    done = homeostat("state", "rescale", checkpoint, "--partitions", 5, "--json")
-    assert (done.code, done.json["before"], done.json["partitions"]) == (0, 3, 5)
-    names = [each["name"] for each in homeostat("state", "savepoints", checkpoint, "--json").json]
-    assert names == ["good", done.json["savepoint"]]
-    back = homeostat("state", "restore", checkpoint, "good")
-    assert back.code == 0
-    assert back.out.startswith(f"the checkpoint is back at batch {made.json['batch']}; the previous state is saved as")
-
-
 def test_an_open_batch_is_finished_by_the_application(
     homeostat: Homeostat, checkpoint_of: CheckpointOf, app: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -103,23 +87,3 @@ def test_an_open_batch_is_finished_by_the_application(
     assert done.code == 0, done
     assert done.json["batch"] == last
     assert (tmp_path / "touched").read_text().split() == [str(last)]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["rescale", "{}"], "--partitions: the number of partitions is missing"),
-        (["rescale", "{}", "--partitions", "3"], "the state already has 3 partitions"),
-        (["rescale", "{}", "--preview", "--between", "9,2"], "--between: '9,2' is not a range"),
-        (["restore", "{}", "nothing"], "there is no savepoint 'nothing' (make one with"),
-        (["savepoint", "{}/nowhere"], "there is no such directory"),
-    ],
-)
-def test_what_is_wrong_is_one_line(
-    homeostat: Homeostat, checkpoint_of: CheckpointOf, arguments: list[str], said: str
-) -> None:
-    checkpoint = checkpoint_of("counts")
-    ran = homeostat("state", *(word.format(checkpoint) for word in arguments))
-    assert (ran.code, ran.out) == (2, "")
-    assert said in ran.err
-    assert ran.err.count("\n") == 1
