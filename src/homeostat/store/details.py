@@ -34,8 +34,8 @@ def details(record: Record) -> list[str]:
         case SymptomContent():
             lines = [_unless_in(record, content.symptom, "severity", content.severity), _figures(content)]
         case DiagnosisContent():
-            named = _unless_in(record, content.cause, "probability", content.probability)
-            lines = [named, _figures(content), _help(content)]
+            name = _unless_in(record, content.cause, "probability", content.probability)
+            lines = [name, _figures(content), _help(content)]
         case OutcomeContent():
             lines = judgement(content)
         case RejectionContent():
@@ -52,8 +52,8 @@ def details(record: Record) -> list[str]:
 def reason(record: Record) -> str:
     """Why a proposal was rejected or only advised."""
     content = record.content
-    given = content.reason if isinstance(content, RejectionContent) else ""
-    return one_line(given) or one_line(record.text) or "no reason given"
+    rejection = content.reason if isinstance(content, RejectionContent) else ""
+    return one_line(rejection) or one_line(record.text) or "no reason given"
 
 
 def steps(action: ActionContent) -> list[str]:
@@ -79,12 +79,12 @@ def prediction(change: ChangeContent) -> str:
 def judgement(outcome: OutcomeContent) -> list[str]:
     """The outcome of an action, compared with its prediction."""
     observed, predicted, error = outcome.observed_gain, outcome.predicted_gain, outcome.standard_error
-    compared = ""
+    comparison = ""
     if not (math.isnan(observed) and math.isnan(predicted)):
         margin = "" if math.isnan(error) else f" ± {number(error)}"
         share = f" ({observed / predicted:.0%} of it)" if predicted > 0 and math.isfinite(observed / predicted) else ""
-        compared = f"observed gain {number(observed)}{margin}, {number(predicted)} predicted{share}"
-    return [line for line in (compared, _model_error(outcome), _measurements(outcome)) if line]
+        comparison = f"observed gain {number(observed)}{margin}, {number(predicted)} predicted{share}"
+    return [line for line in (comparison, _model_error(outcome), _measurements(outcome)) if line]
 
 
 def _from_content(record: Record) -> str:
@@ -109,8 +109,8 @@ def _named(name: str, measure: str, value: float) -> str:
 
 def _unless_in(record: Record, name: str, measure: str, value: float) -> str:
     """The name and its measure, unless the record's sentence says them."""
-    named = _named(name, measure, value)
-    return "" if named in record.text else named
+    name_and_measure = _named(name, measure, value)
+    return "" if name_and_measure in record.text else name_and_measure
 
 
 def _figures(content: SymptomContent | DiagnosisContent) -> str:
@@ -128,8 +128,8 @@ def _help(diagnosis: DiagnosisContent) -> str:
 
 
 def _worth(change: ChangeContent) -> str:
-    known = {"benefit": change.benefit, "cost": change.cost}
-    return listing({name: value for name, value in known.items() if not math.isnan(value)})
+    figures = {"benefit": change.benefit, "cost": change.cost}
+    return listing({name: value for name, value in figures.items() if not math.isnan(value)})
 
 
 def _change(change: ChangeContent) -> str:

@@ -38,7 +38,7 @@ def _moment(entry: _Entry) -> tuple[float, int]:
 
 
 class MemoryStore:
-    """Keeps the log in memory. `close` does nothing, so that a finished simulation can still be asked."""
+    """Keeps the log in memory. `close` does nothing, so that the log of a finished simulation can still be read."""
 
     def __init__(self) -> None:
         self._runs: dict[str, _Run] = {}
@@ -49,20 +49,20 @@ class MemoryStore:
         plain = [_plain(record) for record in records]
         if not plain:
             return
-        kept = self._runs.setdefault(run, _Run())
+        run_log = self._runs.setdefault(run, _Run())
         for record in plain:
-            if record.id in kept.by_id:
+            if record.id in run_log.by_id:
                 continue
             entry = _Entry(record.at_s, next(self._numbers), record)
-            kept.by_id[record.id] = entry
+            run_log.by_id[record.id] = entry
             self._written.append(Placed(entry.number, run, record))
-            insort(kept.in_order, entry, key=_moment)
-            insort(kept.by_kind.setdefault(record.kind, []), entry, key=_moment)
+            insort(run_log.in_order, entry, key=_moment)
+            insort(run_log.by_kind.setdefault(record.kind, []), entry, key=_moment)
             for parent in dict.fromkeys(record.because):
-                kept.children.setdefault(parent, []).append(record.id)
+                run_log.children.setdefault(parent, []).append(record.id)
 
     def get(self, run: str, id: str) -> Record | None:
-        entry = self._kept(run).by_id.get(id)
+        entry = self._run_log(run).by_id.get(id)
         return None if entry is None else entry.record
 
     def records(
@@ -75,23 +75,23 @@ class MemoryStore:
         limit: int = 0,
         newest_first: bool = False,
     ) -> list[Record]:
-        kept = self._kept(run)
-        entries = kept.by_kind.get(kinds[0], []) if len(kinds) == 1 else kept.in_order
-        wanted = range(bisect_left(entries, (since_s, -1), key=_moment), len(entries))
-        found = (
+        run_log = self._run_log(run)
+        entries = run_log.by_kind.get(kinds[0], []) if len(kinds) == 1 else run_log.in_order
+        indices = range(bisect_left(entries, (since_s, -1), key=_moment), len(entries))
+        matches = (
             entries[index].record
-            for index in (reversed(wanted) if newest_first else wanted)
+            for index in (reversed(indices) if newest_first else indices)
             if (not kinds or entries[index].record.kind in kinds)
             and (not component or entries[index].record.component == component)
         )
-        return list(islice(found, limit)) if limit > 0 else list(found)
+        return list(islice(matches, limit)) if limit > 0 else list(matches)
 
     def chain(self, run: str, id: str) -> list[Record]:
-        kept = self._kept(run)
-        if id not in kept.by_id:
+        run_log = self._run_log(run)
+        if id not in run_log.by_id:
             return []
-        linked = _reached(id, kept.parents) | _reached(id, lambda known: kept.children.get(known, ()))
-        entries = sorted((kept.by_id[known] for known in linked if known in kept.by_id), key=_moment)
+        linked = _reached(id, run_log.parents) | _reached(id, lambda linked_id: run_log.children.get(linked_id, ()))
+        entries = sorted((run_log.by_id[linked_id] for linked_id in linked if linked_id in run_log.by_id), key=_moment)
         return [entry.record for entry in entries]
 
     def open_intents(self, run: str) -> list[Record]:
@@ -101,18 +101,20 @@ class MemoryStore:
     def unjudged(self, run: str) -> list[Record]:
         receipts = with_content(self.records(run, kinds=(RECEIPT,)), ReceiptContent)
         applied = {receipt.action for _, receipt in receipts if receipt.applied}
-        judged = {outcome.action for _, outcome in with_content(self.records(run, kinds=(OUTCOME,)), OutcomeContent)}
+        judged_ids = {
+            outcome.action for _, outcome in with_content(self.records(run, kinds=(OUTCOME,)), OutcomeContent)
+        }
         actions = self.records(run, kinds=(ACTION,))
-        return [action for action in actions if action.id in applied and action.id not in judged]
+        return [action for action in actions if action.id in applied and action.id not in judged_ids]
 
     def save_state(self, run: str, key: str, value: JSON) -> None:
         self._runs.setdefault(run, _Run()).state[key] = load(dumped(value, f"the state {key!r}"))
 
     def load_state(self, run: str, key: str) -> JSON | None:
-        return self._kept(run).state.get(key)
+        return self._run_log(run).state.get(key)
 
     def runs(self) -> list[RunInfo]:
-        return [_info(name, kept) for name, kept in self._runs.items() if kept.in_order]
+        return [_info(name, run_log) for name, run_log in self._runs.items() if run_log.in_order]
 
     def position(self) -> int:
         return len(self._written)
@@ -123,7 +125,7 @@ class MemoryStore:
     def close(self) -> None:
         pass
 
-    def _kept(self, run: str) -> _Run:
+    def _run_log(self, run: str) -> _Run:
         return self._runs.get(run, _Run())
 
 
@@ -134,16 +136,16 @@ def _plain(record: Record) -> Record:
 
 def _reached(start: str, links: Callable[[str], Sequence[str]]) -> set[str]:
     """Everything that can be reached from the start, itself included."""
-    seen = {start}
+    reached_ids = {start}
     open_ids = [start]
     while open_ids:
         for linked in links(open_ids.pop()):
-            if linked not in seen:
-                seen.add(linked)
+            if linked not in reached_ids:
+                reached_ids.add(linked)
                 open_ids.append(linked)
-    return seen
+    return reached_ids
 
 
-def _info(name: str, kept: _Run) -> RunInfo:
-    counts = {kind: len(entries) for kind, entries in sorted(kept.by_kind.items())}
-    return RunInfo(name, kept.in_order[0].at_s, kept.in_order[-1].at_s, counts)
+def _info(name: str, run_log: _Run) -> RunInfo:
+    counts = {kind: len(entries) for kind, entries in sorted(run_log.by_kind.items())}
+    return RunInfo(name, run_log.in_order[0].at_s, run_log.in_order[-1].at_s, counts)

@@ -67,8 +67,8 @@ class SqliteStore:
             self._count(key, added)
 
     def get(self, run: str, id: str) -> Record | None:
-        found = self._records(f"SELECT {COLUMNS} FROM records WHERE run = :run AND id = :id", run, id=mended(id))
-        return found[0] if found else None
+        records = self._records(f"SELECT {COLUMNS} FROM records WHERE run = :run AND id = :id", run, id=mended(id))
+        return records[0] if records else None
 
     def records(
         self,

@@ -158,13 +158,13 @@ def measure(*, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     }
     tell(f"{len(ours)} runs of E7 and E8, {sum(map(len, many.values()))} of E9")
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        shown = list(pool.map(one, *zip(*ours, strict=True)))
-        runs = {noise: list(pool.map(one, *zip(*asked, strict=True))) for noise, asked in many.items()}
+        library_runs = list(pool.map(one, *zip(*ours, strict=True)))
+        runs = {noise: list(pool.map(one, *zip(*cells, strict=True))) for noise, cells in many.items()}
     return {
         "seed": SEED,
-        "E7": [run.as_json() for run in shown if run.scenario == "E7"],
-        "E8": [run.as_json() for run in shown if run.scenario == "E8"],
-        "E9": {noise: _e9(noise, found) for noise, found in runs.items()},
+        "E7": [run.as_json() for run in library_runs if run.scenario == "E7"],
+        "E8": [run.as_json() for run in library_runs if run.scenario == "E8"],
+        "E9": {noise: _e9(noise, noisy_runs) for noise, noisy_runs in runs.items()},
     }
 
 

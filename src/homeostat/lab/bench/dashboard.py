@@ -52,13 +52,13 @@ def measure(
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch) / "log.sqlite"
         tell(f"writing {days:g} days of {queries} queries")
-        written = write_history(log, queries, days, batch_s)
+        records = write_history(log, queries, days, batch_s)
         loop = _Loop(log, instances)
         with _server(log) as (host, port):
             tell("asking for the views")
             views = _views(host, port, log)
             tell(f"{rounds} rounds of {cycles} cycles of the loop without and with {viewers} dashboards")
-            taken, reads = _rounds(loop, host, port, viewers, cycles, rounds)
+            cycle_times, reads = _rounds(loop, host, port, viewers, cycles, rounds)
         loop.store.close()
     return {
         "machine": platform.platform(),
@@ -66,17 +66,17 @@ def measure(
         "queries": queries,
         "instances": instances,
         "days": days,
-        "records": written,
+        "records": records,
         **views,
         "viewers": viewers,
         "pages_read_per_cycle": round(reads / (rounds * cycles), 1),
-        **_compared(taken),
+        **_compared(cycle_times),
     }
 
 
 def write_history(log: Path, queries: int, days: float, batch_s: float) -> int:
     """Runs with a daily wave of load, which rises after whole days, and a few decisions a day, up to now."""
-    store, now_s, written = SqliteStore(log), time.time(), 0
+    store, now_s, count = SqliteStore(log), time.time(), 0
     dice = random.Random(1)
     for number in range(queries):
         run = f"app{number // 20}/query{number}"
@@ -91,9 +91,9 @@ def write_history(log: Path, queries: int, days: float, batch_s: float) -> int:
         ]
         store.append(run, batches)
         store.append(run, decisions)
-        written += len(batches) + len(decisions)
+        count += len(batches) + len(decisions)
     store.close()
-    return written
+    return count
 
 
 def _batch(number: int, at_s: float, span_s: float, dice: random.Random) -> Record:
@@ -161,8 +161,8 @@ def _server(log: Path) -> Iterator[tuple[str, int]]:
     command = [sys.executable, "-m", "homeostat.cli.main", "serve", "--store", str(log), "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        told = "".join(iter(server.stdout.readline, "}\n"))
-        address = urlsplit(json.loads(told + "}")["told"].split()[-1])
+        announcement = "".join(iter(server.stdout.readline, "}\n"))
+        address = urlsplit(json.loads(announcement + "}")["told"].split()[-1])
         try:
             yield str(address.hostname), int(address.port or 0)
         finally:
@@ -171,8 +171,8 @@ def _server(log: Path) -> Iterator[tuple[str, int]]:
 
 def _views(host: str, port: int, log: Path) -> dict[str, Any]:
     """First the very first answer of a new server, then each view several times, then how fast news arrives."""
-    found: dict[str, Any] = {"first_view_s": round(_asked(host, port, "/"), 3)}
-    # Each time another one: an answer of the last moment is given out again without being made anew.
+    figures: dict[str, Any] = {"first_view_s": round(_asked(host, port, "/"), 3)}
+    # A different address each time, because the server answers a recent one from its cache.
     runs = [urlencode({"run": f"app0/query{number}"}) for number in range(REPEATS)]
     views = {
         "list": [f"/?limit={500 - number}" for number in range(REPEATS)],
@@ -180,9 +180,9 @@ def _views(host: str, port: int, log: Path) -> dict[str, Any]:
         "charts": [f"/series.json?{run}&last=7+d" for run in runs],
     }
     for name, paths in views.items():
-        found[f"{name}_s"] = round(median(_asked(host, port, path) for path in paths), 3)
-    found["live_s"] = round(median(_live(host, port, log, number) for number in range(REPEATS)), 3)
-    return found
+        figures[f"{name}_s"] = round(median(_asked(host, port, path) for path in paths), 3)
+    figures["live_s"] = round(median(_live(host, port, log, number) for number in range(REPEATS)), 3)
+    return figures
 
 
 def _asked(host: str, port: int, path: str) -> float:

@@ -43,8 +43,8 @@ class Ground:
 @contextmanager
 def ground(name: str, executors: int, *, event_log: Path | None = None, most: int | None = None) -> Iterator[Ground]:
     """Starts a cluster with so many executors of one core, and never more than `most`."""
-    with TemporaryDirectory(prefix="homeostat-bench-") as made:
-        directory = Path(made)
+    with TemporaryDirectory(prefix="homeostat-bench-") as path:
+        directory = Path(path)
         with EmbeddedCluster(directory / "cluster", workers=WORKERS, cores=CORES) as cluster:
             conf = spark_conf(
                 master=cluster.master_url,

@@ -92,15 +92,15 @@ def measure(
         trial = Trial(here.spark, here.directory / "heal", spec, settings=SETTINGS)
         course = Course(plan, random.Random(seed), tell)
         try:
-            found = trial.run(LONGEST_RUN_S * len(plan), until=lambda _: course.done, each=course.look)
+            result = trial.run(LONGEST_RUN_S * len(plan), until=lambda _: course.done, each=course.look)
         finally:
             course.stop()
     if not course.done:
         raise HomeostatError(f"only {len(course.runs)} of {len(plan)} runs came to an end", where="bench heal")
     return {
-        **summary(course.runs, found.records, factors),
+        **summary(course.runs, result.records, factors),
         "seed": seed,
-        "differences": list(found.differences),
+        "differences": list(result.differences),
         "setup": {
             "executors": EXECUTORS,
             "cost_limit": OBJECTIVE.cost_limit,

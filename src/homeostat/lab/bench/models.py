@@ -70,14 +70,14 @@ HELD_OUT = (
 
 def measure(*, sides: Sequence[str] = SIDES, scale: float = 1.0, tell: Tell = lambda _: None) -> dict[str, Any]:
     """The numbers of `homeostat bench models`; `scale` stretches the real runs."""
-    found: dict[str, Any] = {"interval": [0.1, 0.9], "accepted_median_error": MOST_ERROR}
+    figures: dict[str, Any] = {"interval": [0.1, 0.9], "accepted_median_error": MOST_ERROR}
     if SIMULATOR in sides:
-        found[SIMULATOR] = on_simulator(tell)
+        figures[SIMULATOR] = on_simulator(tell)
     if SPARK in sides:
         from homeostat.lab.bench import models_spark
 
-        found[SPARK] = models_spark.measure(scale, tell)
-    return found
+        figures[SPARK] = models_spark.measure(scale, tell)
+    return figures
 
 
 def scenario(tried: Tried, *, varied: bool = False) -> Scenario:

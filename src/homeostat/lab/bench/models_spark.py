@@ -72,8 +72,8 @@ def measure(scale: float, tell: Tell) -> dict[str, Any]:
     before = machine()
     every = [*FITTED, *HELD_OUT, *OVERLOADED]
     setups = random.Random(SEED).sample(every, len(every))
-    with TemporaryDirectory(prefix="homeostat-bench-") as made:
-        log = Path(made) / "events"
+    with TemporaryDirectory(prefix="homeostat-bench-") as path:
+        log = Path(path) / "events"
         tell("starting a cluster")
         with ground("bench-models", setups[0].executors, event_log=log) as here:
             runs = {}
@@ -88,11 +88,11 @@ def measure(scale: float, tell: Tell) -> dict[str, Any]:
             varied, span = latency.vary(here, scale)
             recorded = record(log)
     model = fitted_to(recorded, runs)
-    found = predictions(model, recorded, runs)
-    found["catch_up"] = [_caught_up(model, recorded, setup, span) for setup, span in behind.items()]
+    figures = predictions(model, recorded, runs)
+    figures["catch_up"] = [_caught_up(model, recorded, setup, span) for setup, span in behind.items()]
     static = [latency.Static(setup, settled(recorded, setup, runs[setup])) for setup in AT_PEAK]
-    found["latency"] = latency.varied_json(recorded, varied, span, [each for each in static if each.batches])
-    return {**found, "machine": {"before": before, "after": machine()}}
+    figures["latency"] = latency.varied_json(recorded, varied, span, [each for each in static if each.batches])
+    return {**figures, "machine": {"before": before, "after": machine()}}
 
 
 def fitted_to(recorded: RecordedRun, runs: Runs) -> ApplicationModel:

@@ -32,30 +32,30 @@ _SCENARIOS = {"dataflow": "E4", "microbatch": "E4-microbatch"}
 
 def main(*, days: int = 20, seeds: int = 200, first_seed: int = FIRST_SEED, engine: str = "all") -> dict[str, Any]:
     """Figures for the noise of E4 (log-normal σ = 0.15, AR(0.7)) at the load for which E4's configuration is sized."""
-    chosen = list(_SCENARIOS) if engine == "all" else [engine]
+    names = list(_SCENARIOS) if engine == "all" else [engine]
     return {
         "sigma": SIGMA,
         "phi": PHI,
         "overload": OVERLOAD,
-        "engines": {name: measure(name, days, seeds, first_seed) for name in chosen},
+        "engines": {name: measure(name, days, seeds, first_seed) for name in names},
     }
 
 
 def measure(engine: str, days: int, seeds: int, first_seed: int) -> dict[str, Any]:
     calm = list(_spread(partial(needless_actions, engine), range(first_seed, first_seed + days)))
-    found = list(_spread(partial(batches_until_found, engine), range(first_seed + days, first_seed + days + seeds)))
-    prompt = [count for count in found if count is not None and count <= WITHIN]
-    known = sorted(count for count in found if count is not None)
-    low, high = wilson(len(prompt), len(found))
+    counts = list(_spread(partial(batches_until_found, engine), range(first_seed + days, first_seed + days + seeds)))
+    prompt = [count for count in counts if count is not None and count <= WITHIN]
+    delays = sorted(count for count in counts if count is not None)
+    low, high = wilson(len(prompt), len(counts))
     return {
         "simulated_days": days,
         "needless_actions": sum(calm),
-        "overload_seeds": len(found),
-        "found_within_15": len(prompt) / len(found),
+        "overload_seeds": len(counts),
+        "found_within_15": len(prompt) / len(counts),
         "found_within_15_interval": [low, high],
-        "batches_until_found_p50": known[len(known) // 2] if known else None,
-        "batches_until_found_p95": known[min(len(known) - 1, math.ceil(0.95 * len(known)) - 1)] if known else None,
-        "never_found": len(found) - len(known),
+        "batches_until_found_p50": delays[len(delays) // 2] if delays else None,
+        "batches_until_found_p95": delays[min(len(delays) - 1, math.ceil(0.95 * len(delays)) - 1)] if delays else None,
+        "never_found": len(counts) - len(delays),
     }
 
 

@@ -111,27 +111,27 @@ def from_trace(load: Load, days: int = DAYS) -> Case:
 
 def measure(cases: Sequence[Case], *, seed: int = SEED, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """The numbers of `homeostat bench preempt`."""
-    asked = [(case, policy, seed) for case in cases for policy in (AHEAD, REACTIVE, ORACLE, *PEERS)]
-    tell(f"{len(asked)} runs; this takes minutes")
+    cells = [(case, policy, seed) for case in cases for policy in (AHEAD, REACTIVE, ORACLE, *PEERS)]
+    tell(f"{len(cells)} runs; this takes minutes")
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        runs = list(pool.map(one, *zip(*asked, strict=True)))
-    found: dict[str, dict[str, Any]] = {}
-    for (case, policy, _), run in zip(asked, runs, strict=True):
-        found.setdefault(case.name, {})[policy] = run
-    return {"seed": seed, "cases": {name: judged(policies) for name, policies in found.items()}}
+        runs = list(pool.map(one, *zip(*cells, strict=True)))
+    runs_by_case: dict[str, dict[str, Any]] = {}
+    for (case, policy, _), run in zip(cells, runs, strict=True):
+        runs_by_case.setdefault(case.name, {})[policy] = run
+    return {"seed": seed, "cases": {name: judged(policies) for name, policies in runs_by_case.items()}}
 
 
 def one(case: Case, policy: str, seed: int = SEED) -> dict[str, Any]:
     """One run: how long the load was not taken, and what it cost."""
     scenario = case.scenario()
     result = simulate(scenario, built(case, policy), seed=seed, traffic=case.history(seed))
-    told = result.as_json()
+    figures = result.as_json()
     return {
-        "violation_s": told["slo_violation_s"],
-        "executor_hours": told["instance_seconds"] / 3600.0,
-        "actions": told["steps"],
+        "violation_s": figures["slo_violation_s"],
+        "executor_hours": figures["instance_seconds"] / 3600.0,
+        "actions": figures["steps"],
         "ahead": _ahead(result),
-        "least_executor_hours": told["oracle_instance_seconds"] / 3600.0,
+        "least_executor_hours": figures["oracle_instance_seconds"] / 3600.0,
     }
 
 
