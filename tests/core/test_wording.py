@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from homeostat.core.wording import moment, number, quantity
+from homeostat.core.wording import knob_value, moment, number, one_line, quantity, settings, span, whole, words
 
 
 @pytest.fixture
@@ -66,3 +66,27 @@ def test_names_give_values_their_unit() -> None:
     assert quantity("parallelism.word_count", 3) == "parallelism.word_count 3"
     assert quantity("since_s", "noon") == "since s noon"
     assert quantity("pending_rows", 10**400).endswith(" rows")
+    assert quantity("parts", {"a": 1, "b": [True, None]}) == "parts (a 1, b yes, unknown)"
+
+
+def test_a_span_that_can_only_be_garbage_is_not_split_into_days() -> None:
+    assert (span(90_061.0), span(1e13)) == ("1 d 01 h 01 min 01 s", "10,000,000,000,000 s")
+
+
+def test_a_terminal_gets_no_control_characters() -> None:
+    assert one_line("a\x1b[31m\nb") == "a [31m b"
+
+
+def test_deep_values_end() -> None:
+    assert words([[[1]]], levels=2) == "…"
+
+
+def test_settings_show_the_value_before_and_after() -> None:
+    lines = settings({"values": {"executors.app": 8}, "retire": ["exec-1"]}, {"executors.app": 2})
+
+    assert lines == ["executors.app 2 → 8", "replace exec-1"]
+    assert settings({"executors.app": 8}, {}) == ["executors.app → 8"]
+
+
+def test_a_setting_is_never_rounded() -> None:
+    assert (knob_value(12_345.0), knob_value(0.12345), whole(2.6)) == ("12,345", "0.12345", "3")
