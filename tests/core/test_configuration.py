@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from homeostat.core.configuration import (
     EXECUTORS,
+    EXECUTORS_KNOB,
     KNOB_KINDS,
     PARALLELISM,
     TRIGGER_S,
@@ -102,3 +103,11 @@ def test_only_what_has_a_price_is_paid_for() -> None:
 def test_a_knob_is_read_as_it_is_written() -> None:
     assert str(Knob(PARALLELISM, "count")) == "parallelism.count"
     assert Knob.parse("parallelism.count.by.word") == Knob(PARALLELISM, "count.by.word")
+
+
+def test_a_knob_that_is_not_there_has_no_value_but_the_one_that_the_caller_chooses() -> None:
+    nothing = Configuration()
+
+    with pytest.raises(KeyError):
+        nothing[EXECUTORS_KNOB]
+    assert (nothing.get(EXECUTORS_KNOB, 0), nothing.get(EXECUTORS_KNOB, 7)) == (0, 7)

@@ -83,11 +83,6 @@ def test_one_that_would_end_the_program_is_left_out_as_any_other() -> None:
     assert played.texts("failure") == ["broken failed and was left out: SystemExit: 3"]
 
 
-def test_the_log_says_in_words_what_the_engine_runs() -> None:
-    (text,) = play(SOUND, ENGINE, SEEN[:1]).texts("engine")
-    assert text == "the engine runs with parallelism.lines 1, parallelism.split 2, spread.split 1 (start)"
-
-
 def test_a_failure_is_told_once_for_as_long_as_it_lasts() -> None:
     def now_and_then(view: View) -> Iterable[Any]:
         if len(view.window) in (2, 3, 4, 7, 8):
@@ -155,11 +150,3 @@ def test_when_the_judge_fails_the_outcome_is_unclear_and_proves_nothing() -> Non
     assert played.texts("outcome") == ["Could not tell whether a-1 helped: the judge failed"]
     assert played.texts("failure") == ["the judge failed and was left out: ZeroDivisionError: division by zero"]
     assert played.state.memory == ()
-
-
-def test_an_observation_without_a_time_is_a_failure_of_the_sensor() -> None:
-    timeless = [replace(SEEN[1], span_s=0.0), replace(SEEN[2], span_s=math.nan), replace(SEEN[3], at_s=math.inf)]
-    for bad in timeless:
-        played = play(SOUND, ENGINE, [SEEN[0], replace(bad, batch=7)])
-        assert len(played.texts("failure")) == 1
-        assert played.state.history[-1].batch == 0
