@@ -59,17 +59,17 @@ class Foretold:
 
 
 @pytest.mark.parametrize(
-    ("then_per_s", "said"), [(25.0, "right: the load has come"), (10.0, "not needed: the load has not come")]
+    ("then_per_s", "verdict"), [(25.0, "right: the load has come"), (10.0, "not needed: the load has not come")]
 )
 def test_advice_about_a_rise_is_scored_by_the_load_that_came_and_not_by_the_forecast(
-    then_per_s: float, said: str
+    then_per_s: float, verdict: str
 ) -> None:
     arrivals = [10.0 if number < 12 else then_per_s for number in range(150)]
-    seen = observations(150, TASKS, arrival_per_s=arrivals)
+    observed = observations(150, TASKS, arrival_per_s=arrivals)
     foretold = Policy("test", (), (Foretold(),), (Grow(),), judge=Says("helped"), settle_s=60.0)
-    played = play(foretold, ENGINE, seen, mode="earn")
+    played = play(foretold, ENGINE, observed, mode="earn")
     first = next(record for record in played.records if record.kind == "outcome")
-    assert first.text == f"v-1 was {said}"
+    assert first.text == f"v-1 was {verdict}"
     assert first.at_s == 290.0, "40 s ahead, three minutes in which it may come, and one until that is known"
     assert bool(played.actions) == (then_per_s > 20.0)
 
@@ -92,8 +92,8 @@ class Warn:
 def test_a_person_is_told_once_and_again_only_after_the_trouble_was_over(mode: Mode) -> None:
     warning = replace(policy(Trouble(pauses_s=((100.0, 120.0),))), resolvers=(Warn(),))
     played = play(warning, ENGINE, OBSERVED, mode=mode)
-    told = [command for command in played.commands if isinstance(command, Notify)]
-    assert [(notify.at_s, notify.message) for notify in told] == [(10.0, "look here"), (120.0, "look here")]
+    alerts = [command for command in played.commands if isinstance(command, Notify)]
+    assert [(notify.at_s, notify.message) for notify in alerts] == [(10.0, "look here"), (120.0, "look here")]
 
 
 def test_a_refusal_is_logged_once_for_each_kind_of_reason() -> None:

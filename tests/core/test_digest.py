@@ -17,7 +17,7 @@ from homeostat.testing.strategies import garbage
 INF = math.inf
 
 
-def seen(sample: TaskSample, before: TaskSample | None = None, span_s: float = 10.0) -> ComponentDigest:
+def digest_of(sample: TaskSample, before: TaskSample | None = None, span_s: float = 10.0) -> ComponentDigest:
     observed = observations(
         2, lambda number: {"x": before if before is not None and number == 0 else sample}, span_s=span_s
     )
@@ -27,7 +27,7 @@ def seen(sample: TaskSample, before: TaskSample | None = None, span_s: float = 1
 
 @pytest.mark.parametrize("nonsense", [-1.0, INF, -INF, 1e300, NAN])
 def test_what_cannot_be_is_unknown(nonsense: float) -> None:
-    sample = seen(instances([nonsense, 100.0], [5.0, nonsense], pending_rows=[0.0, nonsense]))
+    sample = digest_of(instances([nonsense, 100.0], [5.0, nonsense], pending_rows=[0.0, nonsense]))
     assert sample.known == 0.0
     assert math.isnan(sample.rows)
     assert math.isnan(sample.run_s)
@@ -35,8 +35,8 @@ def test_what_cannot_be_is_unknown(nonsense: float) -> None:
 
 
 def test_nobody_works_for_longer_than_there_was_time() -> None:
-    assert seen(instances([10.0, 10.0], [79.0, 9.0])).known == 1.0, "a task may have begun long before"
-    assert seen(instances([10.0, 10.0], [81.0, 9.0])).known == 0.5
+    assert digest_of(instances([10.0, 10.0], [79.0, 9.0])).known == 1.0, "a task may have begun long before"
+    assert digest_of(instances([10.0, 10.0], [81.0, 9.0])).known == 0.5
 
 
 def test_columns_that_do_not_fit_together_count_as_not_measured() -> None:
@@ -54,32 +54,32 @@ def test_a_worker_that_is_not_there_is_nobody() -> None:
 @pytest.mark.parametrize("column", ["rows", "run_s", "pending_rows", "pressured_s"])
 def test_a_component_is_complete_only_if_every_instance_is_known(column: str) -> None:
     whole = instances([100.0, 100.0], 5.0)
-    assert seen(whole).complete
-    assert not seen(replace(whole, **{column: np.array([1.0, NAN])})).complete
+    assert digest_of(whole).complete
+    assert not digest_of(replace(whole, **{column: np.array([1.0, NAN])})).complete
 
 
 def test_a_batch_needs_no_queues_but_the_end_of_every_task() -> None:
     batch = instances([100.0, 100.0], 5.0, finish_s=[5.0, 10.0])
-    assert seen(batch).complete
-    assert not seen(replace(batch, finish_s=np.array([5.0, NAN]))).complete
+    assert digest_of(batch).complete
+    assert not digest_of(replace(batch, finish_s=np.array([5.0, NAN]))).complete
 
 
 def test_rows_out_are_unknown_if_they_are_so_for_an_instance_that_is_counted() -> None:
     """Else a half-measured stage would seem to send on half as much, and the next one to be idle."""
     half = instances([100.0, 100.0], 5.0, rows_out=[2000.0, NAN])
-    assert math.isnan(seen(half).rows_out)
+    assert math.isnan(digest_of(half).rows_out)
     unseen = instances([100.0, NAN], 5.0, rows_out=[2000.0, NAN])
-    assert seen(unseen).rows_out == 2000.0
-    assert seen(unseen).rows == 100.0
+    assert digest_of(unseen).rows_out == 2000.0
+    assert digest_of(unseen).rows == 100.0
 
 
 def test_what_a_queue_grows_by_arrived_too() -> None:
     before = instances([100.0, 100.0], [10.0, 5.0], pending_rows=[0.0, 0.0])
     after = instances([100.0, 100.0], [10.0, 5.0], pending_rows=[50.0, 0.0])
-    grown = seen(after, before)
-    assert grown.rows == 200.0
-    assert grown.arrived_rows == 250.0
-    assert grown.busiest_s == 15.0, "150 rows at 10 a second"
+    growing = digest_of(after, before)
+    assert growing.rows == 200.0
+    assert growing.arrived_rows == 250.0
+    assert growing.busiest_s == 15.0, "150 rows at 10 a second"
 
 
 def test_of_several_sources_one_unknown_makes_the_sum_unknown() -> None:

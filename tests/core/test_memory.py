@@ -24,14 +24,14 @@ def entry(verdict: Verdict, at_s: float = 0.0, key: ActionKey = KEY) -> MemoryEn
 
 
 def learned(rule: MemoryRule, *entries: MemoryEntry) -> Entries:
-    known: Entries = ()
+    memory: Entries = ()
     for each in entries:
-        known = rule.learn(known, each)
-    return known
+        memory = rule.learn(memory, each)
+    return memory
 
 
-def blocked(known: Entries, now_s: float, context: Context = HERE, key: ActionKey = KEY) -> bool:
-    return bool(DecayingMemory().blocked(known, key, context, now_s, SETTLE_S))
+def blocked(memory: Entries, now_s: float, context: Context = HERE, key: ActionKey = KEY) -> bool:
+    return bool(DecayingMemory().blocked(memory, key, context, now_s, SETTLE_S))
 
 
 def test_a_failure_rests_four_settling_times_and_each_further_one_doubles_that() -> None:
@@ -46,9 +46,9 @@ def test_a_failure_rests_four_settling_times_and_each_further_one_doubles_that()
 
 
 def test_many_failures_rest_a_day_and_no_longer() -> None:
-    known = learned(DecayingMemory(), *[entry("failed", float(n)) for n in range(30)])
-    assert blocked(known, 29.0 + DAY_S - 60.0)
-    assert not blocked(known, 29.0 + DAY_S)
+    memory = learned(DecayingMemory(), *[entry("failed", float(n)) for n in range(30)])
+    assert blocked(memory, 29.0 + DAY_S - 60.0)
+    assert not blocked(memory, 29.0 + DAY_S)
 
 
 def test_a_failure_of_yesterday_counts_half() -> None:
@@ -60,19 +60,19 @@ def test_a_failure_of_yesterday_counts_half() -> None:
 
 def test_a_success_clears_the_failures_of_its_own_kind_only() -> None:
     other = KEY._replace(component="split")
-    known = learned(DecayingMemory(), entry("failed"), entry("failed", key=other), entry("helped", 1.0))
-    assert not blocked(known, 2.0)
-    assert blocked(known, 2.0, key=other)
+    memory = learned(DecayingMemory(), entry("failed"), entry("failed", key=other), entry("helped", 1.0))
+    assert not blocked(memory, 2.0)
+    assert blocked(memory, 2.0, key=other)
     assert not blocked(learned(DecayingMemory(), entry("harmful"), entry("shrunk", 1.0)), 2.0)
 
 
 @pytest.mark.parametrize("verdict", PROVES_NOTHING)
 @pytest.mark.parametrize("rule", [DecayingMemory(), Blacklist()], ids=["decaying", "blacklist"])
 def test_what_proves_nothing_is_never_counted(rule: MemoryRule, verdict: Verdict) -> None:
-    known = learned(rule, entry(verdict), entry(verdict), entry(verdict))
-    assert known == ()
-    assert not rule.blocked(known, KEY, HERE, 1.0, SETTLE_S)
-    assert rule.success_rate(known, KEY) == 0.5
+    memory = learned(rule, entry(verdict), entry(verdict), entry(verdict))
+    assert memory == ()
+    assert not rule.blocked(memory, KEY, HERE, 1.0, SETTLE_S)
+    assert rule.success_rate(memory, KEY) == 0.5
     failed = learned(rule, entry("failed"), entry(verdict, 1.0))
     assert rule.blocked(failed, KEY, HERE, 2.0, SETTLE_S), "nor does it clear a failure"
 
@@ -120,15 +120,15 @@ def test_the_success_rate_starts_in_the_middle_and_follows_the_outcomes() -> Non
 
 @given(st.lists(st.tuples(st.sampled_from(["failed", "harmful"]), st.floats(0.0, 3 * DAY_S)), min_size=1, max_size=20))
 def test_every_rest_ends_within_a_day_of_the_last_failure(failures: list[tuple[Verdict, float]]) -> None:
-    known = learned(DecayingMemory(), *[entry(verdict, at_s) for verdict, at_s in failures])
+    memory = learned(DecayingMemory(), *[entry(verdict, at_s) for verdict, at_s in failures])
     last_s = max(at_s for _, at_s in failures)
-    assert blocked(known, last_s)
-    assert not blocked(known, last_s + DAY_S)
+    assert blocked(memory, last_s)
+    assert not blocked(memory, last_s + DAY_S)
 
 
 def test_memory_keeps_only_so_much() -> None:
-    known = learned(DecayingMemory(capacity=3), *[entry("failed", float(n)) for n in range(10)])
-    assert [each.at_s for each in known] == [7.0, 8.0, 9.0]
+    memory = learned(DecayingMemory(capacity=3), *[entry("failed", float(n)) for n in range(10)])
+    assert [each.at_s for each in memory] == [7.0, 8.0, 9.0]
 
 
 def test_the_blacklist_counts_the_share_without_benefit_and_forgives_nothing() -> None:

@@ -20,8 +20,8 @@ from homeostat.core.view import View
 from homeostat.testing import instances, observations, play, view_of
 
 SPLIT = Knob(PARALLELISM, "split")
-SEEN = observations(12, {"lines": instances(100.0, 1.0), "split": instances([50.0, 50.0], 5.0)}, arrival_per_s=10.0)
-ENGINE = view_of(SEEN)
+OBSERVED = observations(12, {"lines": instances(100.0, 1.0), "split": instances([50.0, 50.0], 5.0)}, arrival_per_s=10.0)
+ENGINE = view_of(OBSERVED)
 TROUBLE = Symptom("trouble", "split", 0.5)
 CAUSE = Diagnosis("cause", "split", 0.9)
 ODD: Any = [1, 2]
@@ -71,14 +71,14 @@ def with_first(policy: Policy, part: str, plug_in: Says) -> Policy:
 def test_one_that_raises_is_left_out_and_the_others_still_act(
     part: str, fails: Callable[[View], Iterable[Any]]
 ) -> None:
-    played = play(with_first(SOUND, part, Says(fails, "broken")), ENGINE, SEEN[:3])
+    played = play(with_first(SOUND, part, Says(fails, "broken")), ENGINE, OBSERVED[:3])
     assert played.actions[0].desired[SPLIT] == 5
     assert played.texts("failure") == ["broken failed and was left out: RuntimeError: no such column"]
     assert played.texts("symptom") == ["trouble at split"], "what it yielded before it failed does not count"
 
 
 def test_one_that_would_end_the_program_is_left_out_as_any_other() -> None:
-    played = play(with_first(SOUND, "detectors", Says(leaves_the_program, "broken")), ENGINE, SEEN[:3])
+    played = play(with_first(SOUND, "detectors", Says(leaves_the_program, "broken")), ENGINE, OBSERVED[:3])
     assert played.actions[0].desired[SPLIT] == 5
     assert played.texts("failure") == ["broken failed and was left out: SystemExit: 3"]
 
@@ -90,8 +90,8 @@ def test_a_failure_is_told_once_for_as_long_as_it_lasts() -> None:
         return ()
 
     policy = Policy("watching", (Says(now_and_then, "broken"),))
-    told = play(policy, ENGINE, SEEN).texts("failure")
-    assert told == [f"broken failed and was left out: RuntimeError: at {at_s}" for at_s in (20.0, 70.0)]
+    failures = play(policy, ENGINE, OBSERVED).texts("failure")
+    assert failures == [f"broken failed and was left out: RuntimeError: at {at_s}" for at_s in (20.0, 70.0)]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_failure_is_told_once_for_as_long_as_it_lasts() -> None:
     ],
 )
 def test_a_finding_of_no_use_is_left_out_and_the_rest_stays(part: str, finding: object, why: str) -> None:
-    played = play(with_first(SOUND, part, Says([finding], "odd")), ENGINE, SEEN[:3])
+    played = play(with_first(SOUND, part, Says([finding], "odd")), ENGINE, OBSERVED[:3])
     assert played.texts("failure") == [f"odd failed and was left out: {why}"]
     assert played.actions[0].desired[SPLIT] == 5
 
@@ -133,7 +133,7 @@ class BrokenGuard:
 
 
 def test_when_a_guard_fails_nothing_is_done_and_the_loop_goes_on() -> None:
-    played = play(replace(SOUND, guards=(BrokenGuard(),)), ENGINE, SEEN)
+    played = play(replace(SOUND, guards=(BrokenGuard(),)), ENGINE, OBSERVED)
     assert played.commands == ()
     assert played.texts("failure") == [
         "choosing an action failed and was left out: ZeroDivisionError: division by zero"
@@ -146,7 +146,7 @@ class BrokenJudge:
 
 
 def test_when_the_judge_fails_the_outcome_is_unclear_and_proves_nothing() -> None:
-    played = play(replace(SOUND, judge=BrokenJudge()), ENGINE, SEEN[:5])
+    played = play(replace(SOUND, judge=BrokenJudge()), ENGINE, OBSERVED[:5])
     assert played.texts("outcome") == ["Could not tell whether a-1 helped: the judge failed"]
     assert played.texts("failure") == ["the judge failed and was left out: ZeroDivisionError: division by zero"]
     assert played.state.memory == ()

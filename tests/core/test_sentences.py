@@ -15,10 +15,10 @@ GROW = Proposal("scale-up", (), Patch({EXECUTORS_KNOB: 4}, frozenset({"exec-2"})
 
 
 def test_a_symptom_is_told_by_its_headline_or_else_by_its_kind() -> None:
-    told = sentences.symptom_sentence(Symptom("unknown", "count", evidence=MissingMetric("idle", "rows")))
+    sentence = sentences.symptom_sentence(Symptom("unknown", "count", evidence=MissingMetric("idle", "rows")))
     plain = sentences.symptom_sentence(Symptom("odd", evidence=Measured({"rows": 3.0})))
 
-    assert told == "cannot tell how count is doing: the detector idle lacks rows"
+    assert sentence == "cannot tell how count is doing: the detector idle lacks rows"
     assert plain == "odd at the application: rows 3"
 
 

@@ -16,15 +16,15 @@ NOTHING: Trusts = {}
 
 
 def test_the_error_is_what_the_noise_does_not_explain() -> None:
-    found = with_outcome(NOTHING, "count", Outcome("helped", 0.4, 0.7, 0.1))
-    assert found["count"].error == pytest.approx(0.2)
-    assert found["count"].off == pytest.approx(0.3)
-    assert found["count"].actions == 1
+    trusts = with_outcome(NOTHING, "count", Outcome("helped", 0.4, 0.7, 0.1))
+    assert trusts["count"].error == pytest.approx(0.2)
+    assert trusts["count"].off == pytest.approx(0.3)
+    assert trusts["count"].actions == 1
 
 
 def test_the_newest_action_counts_half() -> None:
-    found = with_outcome({"count": Trust(0.6, 3, 0.8)}, "count", Outcome("helped", 0.5, 0.5, 0.05))
-    assert found["count"] == Trust(0.3, 4, 0.4)
+    trusts = with_outcome({"count": Trust(0.6, 3, 0.8)}, "count", Outcome("helped", 0.5, 0.5, 0.05))
+    assert trusts["count"] == Trust(0.3, 4, 0.4)
 
 
 @pytest.mark.parametrize("verdict", ["confounded", "untestable", "superseded"])

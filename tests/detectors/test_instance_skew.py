@@ -28,11 +28,11 @@ def dataflow(split: TaskSample, count: int = 8, sources: int = 1) -> tuple[Obser
     return observations(count, tasks, arrival_per_s=100.0)
 
 
-def found(detector: Detector, observed: Sequence[Observation], spread: int = 1) -> list[Symptom]:
+def symptoms_of(detector: Detector, observed: Sequence[Observation], spread: int = 1) -> list[Symptom]:
     return list(detector.detect(view_of(observed, values={Knob(SPREAD, "split"): spread})))
 
 
-def given(*rows: float) -> tuple[Observation, ...]:
+def with_rows(*rows: float) -> tuple[Observation, ...]:
     """Instances of the same speed that were given so many rows."""
     return dataflow(instances(rows, [each / 200.0 for each in rows]))
 
@@ -46,7 +46,7 @@ def taking(*ms_per_row: float, sources: int = 1) -> tuple[Observation, ...]:
     return dataflow(instances(rows, [0.5 * ms for ms in ms_per_row]), sources=sources)
 
 
-CASES = [(RATE, given, RATE_SKEW), (PENDING, waiting, PENDING_SKEW), (SPEED, taking, SPEED_SKEW)]
+CASES = [(RATE, with_rows, RATE_SKEW), (PENDING, waiting, PENDING_SKEW), (SPEED, taking, SPEED_SKEW)]
 
 
 @pytest.mark.parametrize(("detector", "observed", "kind"), CASES)
@@ -54,7 +54,7 @@ CASES = [(RATE, given, RATE_SKEW), (PENDING, waiting, PENDING_SKEW), (SPEED, tak
 def test_an_instance_with_three_times_as_much_as_its_peers_is_named(
     detector: Detector, observed: Observed, kind: str, peers: int
 ) -> None:
-    (symptom,) = found(detector, observed(6.0, *[2.0] * peers))
+    (symptom,) = symptoms_of(detector, observed(6.0, *[2.0] * peers))
 
     assert (symptom.kind, symptom.component, symptom.instances, symptom.workers) == (kind, "split", (0,), ("split-0",))
     assert symptom.severity == pytest.approx(1.0 - 1.0 / 3.0)
@@ -65,18 +65,18 @@ def test_an_instance_with_three_times_as_much_as_its_peers_is_named(
 def test_peers_that_differ_a_little_are_no_skew(
     detector: Detector, observed: Observed, kind: str, values: tuple[float, ...]
 ) -> None:
-    assert found(detector, observed(*values)) == []
+    assert symptoms_of(detector, observed(*values)) == []
 
 
 @pytest.mark.parametrize(("detector", "observed", "kind"), CASES)
 @pytest.mark.parametrize("busy", [2, 3, 4, 12])
 def test_one_idle_instance_is_no_skew(detector: Detector, observed: Observed, kind: str, busy: int) -> None:
-    assert found(detector, observed(0.0, *[200.0] * busy)) == []
+    assert symptoms_of(detector, observed(0.0, *[200.0] * busy)) == []
 
 
 @pytest.mark.parametrize(("detector", "observed", "kind"), CASES)
 def test_several_can_be_apart_at_once(detector: Detector, observed: Observed, kind: str) -> None:
-    (symptom,) = found(detector, observed(8.0, 6.0, *[2.0] * 10))
+    (symptom,) = symptoms_of(detector, observed(8.0, 6.0, *[2.0] * 10))
 
     assert symptom.instances == (0, 1)
     assert symptom.severity == pytest.approx(0.75)
@@ -86,23 +86,23 @@ def test_several_can_be_apart_at_once(detector: Detector, observed: Observed, ki
 def test_a_moment_is_no_skew(detector: Detector, observed: Observed, kind: str) -> None:
     calm, skewed = observed(2.0, 2.0, 2.0), observed(8.0, 2.0, 2.0)
 
-    assert found(detector, calm[:-1] + skewed[-1:]) == []
-    assert found(detector, skewed[:2]) == []
+    assert symptoms_of(detector, calm[:-1] + skewed[-1:]) == []
+    assert symptoms_of(detector, skewed[:2]) == []
 
 
 @pytest.mark.parametrize(
     ("detector", "observed", "columns"),
-    [(RATE, given, ("rows",)), (PENDING, waiting, ("pending_rows",)), (SPEED, taking, ("run_s",))],
+    [(RATE, with_rows, ("rows",)), (PENDING, waiting, ("pending_rows",)), (SPEED, taking, ("run_s",))],
 )
 def test_skew_is_unknown_without_its_metric(detector: Detector, observed: Observed, columns: tuple[str, ...]) -> None:
-    (symptom,) = found(detector, blanked(observed(8.0, 2.0, 2.0), *columns, component="split"))
+    (symptom,) = symptoms_of(detector, blanked(observed(8.0, 2.0, 2.0), *columns, component="split"))
 
     assert (symptom.kind, symptom.component) == (UNKNOWN, "split")
     assert symptom.evidence.figures()["detector"] == detector.name
 
 
 def test_an_instance_that_was_not_measured_hides_nobody_else() -> None:
-    (symptom,) = found(RATE, given(600.0, 200.0, NAN, 200.0))
+    (symptom,) = symptoms_of(RATE, with_rows(600.0, 200.0, NAN, 200.0))
 
     assert symptom.instances == (0,)
 
@@ -113,7 +113,7 @@ def test_rows_left_in_its_queue_were_given_to_an_instance_too() -> None:
         split = instances([1000.0, 800.0, 800.0], [10.0, 8.0, 8.0], pending_rows=queues)
         return {"lines": instances(3600.0, 0.5), "split": split}
 
-    (symptom,) = found(RATE, observations(8, tasks, arrival_per_s=360.0))
+    (symptom,) = symptoms_of(RATE, observations(8, tasks, arrival_per_s=360.0))
 
     assert symptom.instances == (0,)
     assert symptom.evidence.figures()["times_peers"] == pytest.approx(2000.0 / 800.0)
@@ -121,20 +121,20 @@ def test_rows_left_in_its_queue_were_given_to_an_instance_too() -> None:
 
 def test_instances_among_which_hot_keys_are_spread_are_not_each_others_peers() -> None:
     """With four of six sharing the hot keys these would be the typical ones."""
-    observed = given(800.0, 800.0, 800.0, 800.0, 200.0, 200.0)
+    observed = with_rows(800.0, 800.0, 800.0, 800.0, 200.0, 200.0)
 
-    assert found(RATE, observed) == []
-    (symptom,) = found(RATE, observed, spread=4)
+    assert symptoms_of(RATE, observed) == []
+    (symptom,) = symptoms_of(RATE, observed, spread=4)
     assert symptom.instances == (0, 1, 2, 3)
     assert symptom.severity == pytest.approx(0.75)
 
 
 def test_rows_spread_over_all_instances_are_even() -> None:
-    assert found(RATE, given(500.0, 500.0, 500.0), spread=3) == []
+    assert symptoms_of(RATE, with_rows(500.0, 500.0, 500.0), spread=3) == []
 
 
 def test_where_only_one_instance_has_anything_waiting_that_is_skew() -> None:
-    (symptom,) = found(PENDING, waiting(300.0, 0.0))
+    (symptom,) = symptoms_of(PENDING, waiting(300.0, 0.0))
 
     assert symptom.instances == (0,)
     assert symptom.severity == pytest.approx(0.99)
@@ -147,7 +147,7 @@ def test_in_a_batch_the_late_task_is_the_one_that_waits() -> None:
     }
     flow = {"arrival_per_s": 100.0, "rows": 1000.0, "seconds": 8.0, "trigger_s": 10.0}
 
-    (symptom,) = found(PENDING, observations(8, tasks, executors=4, **flow))
+    (symptom,) = symptoms_of(PENDING, observations(8, tasks, executors=4, **flow))
 
     assert (symptom.kind, symptom.instances, symptom.workers) == (PENDING_SKEW, (0,), ("exec-0",))
 
@@ -160,25 +160,25 @@ def test_a_slow_executor_is_named_with_all_its_tasks() -> None:
     }
     flow = {"arrival_per_s": 120.0, "rows": 1200.0, "seconds": 9.5, "trigger_s": 10.0}
 
-    (symptom,) = found(SPEED, observations(8, tasks, executors=4, **flow))
+    (symptom,) = symptoms_of(SPEED, observations(8, tasks, executors=4, **flow))
 
     assert (symptom.instances, symptom.workers) == ((1, 5, 9), ("exec-1",))
     assert symptom.evidence.figures()["times_peers"] == pytest.approx(3.0)
 
 
 def test_the_slower_of_two_is_found_however_many_workers_do_something_else() -> None:
-    (symptom,) = found(SPEED, taking(5.0, 2.0, sources=10))
+    (symptom,) = symptoms_of(SPEED, taking(5.0, 2.0, sources=10))
 
     assert symptom.workers == ("split-0",)
     assert symptom.evidence.figures()["times_peers"] == pytest.approx(2.5)
 
 
 def test_being_given_more_rows_is_not_being_slow() -> None:
-    assert found(SPEED, given(900.0, 200.0, 200.0)) == []
+    assert symptoms_of(SPEED, with_rows(900.0, 200.0, 200.0)) == []
 
 
 def test_being_slow_is_not_being_given_more_rows() -> None:
-    assert found(RATE, taking(9.0, 2.0, 2.0)) == []
+    assert symptoms_of(RATE, taking(9.0, 2.0, 2.0)) == []
 
 
 def test_a_worker_that_is_gone_is_found_at_once() -> None:
@@ -187,7 +187,7 @@ def test_a_worker_that_is_gone_is_found_at_once() -> None:
     alive = np.array([name != "split-2" for name in ids])
     lost = replace(observed[-1], workers=replace(observed[-1].workers, alive=alive))
 
-    (symptom,) = found(SPEED, (*observed[:-1], lost))
+    (symptom,) = symptoms_of(SPEED, (*observed[:-1], lost))
 
     assert (symptom.kind, symptom.component, symptom.instances) == (SPEED_SKEW, "split", (2,))
     assert symptom.workers == ("split-2",)
@@ -221,7 +221,7 @@ def test_an_executor_with_a_straggling_task_in_every_batch_is_not_slow(tasks_eac
         healthy = replace(split, run_s=np.full(split.instances, 2.0))
         return replace(observation, tasks={**observation.tasks, "split": healthy})
 
-    assert found(SPEED, [only_lines(o) for o in batches(run_s)]) == []
+    assert symptoms_of(SPEED, [only_lines(o) for o in batches(run_s)]) == []
 
 
 @pytest.mark.parametrize("times", [2.0, 4.0])
@@ -229,7 +229,7 @@ def test_an_executor_with_a_straggling_task_in_every_batch_is_not_slow(tasks_eac
 def test_an_executor_slow_in_all_stages_is_reported_once_where_it_costs_most(times: float, executors: int) -> None:
     slow_tasks = [i for i in range(3 * executors) if i % executors == 1]
 
-    (symptom,) = found(
+    (symptom,) = symptoms_of(
         SPEED, batches(lambda _: [times if i in slow_tasks else 1.0 for i in range(3 * executors)], executors)
     )
 
@@ -245,9 +245,9 @@ def test_an_executor_must_be_slow_in_each_of_the_last_batches(times: float, enou
     def run_s(slow: Sequence[int]) -> Callable[[int], list[float]]:
         return lambda number: [times if i % 4 == 1 and number in slow else 1.0 for i in range(12)]
 
-    assert found(SPEED, batches(run_s(range(9 - enough, 8)))) == []
-    assert found(SPEED, batches(run_s([3, 4, 5, 7]))) == []
-    (symptom,) = found(SPEED, batches(run_s(range(8 - enough, 8))))
+    assert symptoms_of(SPEED, batches(run_s(range(9 - enough, 8)))) == []
+    assert symptoms_of(SPEED, batches(run_s([3, 4, 5, 7]))) == []
+    (symptom,) = symptoms_of(SPEED, batches(run_s(range(8 - enough, 8))))
     assert symptom.evidence.figures()["observations_in_a_row"] == enough
 
 
@@ -258,7 +258,7 @@ def test_short_tasks_do_not_hide_that_the_long_ones_are_slow() -> None:
         "count": instances([5.0] * 12, [0.12 if i % 4 == 1 else 0.1 for i in range(12)], finish_s=0.3),
     }
 
-    (symptom,) = found(SPEED, observations(8, tasks, executors=4, **BATCHES))
+    (symptom,) = symptoms_of(SPEED, observations(8, tasks, executors=4, **BATCHES))
     assert symptom.evidence.figures()["times_peers"] == pytest.approx(4.0)
 
 
@@ -266,7 +266,7 @@ def test_one_weaker_batch_among_slow_ones_does_not_hide_them() -> None:
     def run_s(number: int) -> list[float]:
         return [(1.4 if number == 6 else 1.9) if i % 4 == 1 else 1.0 for i in range(12)]
 
-    (symptom,) = found(SPEED, batches(run_s))
+    (symptom,) = symptoms_of(SPEED, batches(run_s))
     assert symptom.evidence.figures()["times_peers"] == pytest.approx(1.9)
 
 
@@ -276,7 +276,7 @@ def test_an_executor_apart_by_no_more_than_its_tasks_vary_is_not_slow() -> None:
     def run_s(number: int) -> list[float]:
         return [(1.7 if i % 4 == 1 else 1.0) * (0.35, 1.0, 3.0)[(i + number) % 3] for i in range(12)]
 
-    assert found(SPEED, batches(run_s)) == []
+    assert symptoms_of(SPEED, batches(run_s)) == []
 
 
 def test_an_executor_given_the_small_partitions_is_not_slow() -> None:
@@ -288,7 +288,7 @@ def test_an_executor_given_the_small_partitions_is_not_slow() -> None:
         "split": instances(rows, run_s, finish_s=run_s),
     }
 
-    assert found(SPEED, observations(8, tasks, executors=4, **BATCHES)) == []
+    assert symptoms_of(SPEED, observations(8, tasks, executors=4, **BATCHES)) == []
 
 
 STRAGGLING = Scenario(
@@ -309,7 +309,7 @@ def named_in(scenario: Scenario, seed: int) -> list[tuple[float, tuple[str, ...]
     """When, and which executors, among the batches of the scenario."""
     events = Microbatch(scenario, seed).wait(scenario.duration_s)
     observed = [event.observation for event in events if isinstance(event, ObservedEvent)]
-    moments = [(observed[end - 1].at_s, found(SPEED, observed[end - 5 : end])) for end in range(5, len(observed))]
+    moments = [(observed[end - 1].at_s, symptoms_of(SPEED, observed[end - 5 : end])) for end in range(5, len(observed))]
     return [(at_s, symptom.workers) for at_s, symptoms in moments for symptom in symptoms]
 
 

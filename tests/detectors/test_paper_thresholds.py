@@ -57,24 +57,24 @@ def test_a_short_look_says_nothing(detector: Detector) -> None:
     assert kinds(detector, dataflow(9, 500.0, pressured_s=[9.0, 9.0]), Objective(throughput_per_s=1e6)) == []
 
 
-@pytest.mark.parametrize(("held_s", "found"), [(0.15, []), (0.25, [PRESSURE])])
-def test_pressure_begins_above_the_noise_filter(held_s: float, found: list[str]) -> None:
-    assert kinds(PressureDetector(), dataflow(pressured_s=[0.0, held_s])) == found
+@pytest.mark.parametrize(("held_s", "expected"), [(0.15, []), (0.25, [PRESSURE])])
+def test_pressure_begins_above_the_noise_filter(held_s: float, expected: list[str]) -> None:
+    assert kinds(PressureDetector(), dataflow(pressured_s=[0.0, held_s])) == expected
 
 
-@pytest.mark.parametrize(("shortest", "found"), [(6.0, []), (4.0, [PENDING_SKEW])])
-def test_queues_are_skewed_from_twenty_times_the_shortest(shortest: float, found: list[str]) -> None:
-    assert kinds(PendingSkewDetector(), dataflow(pending_rows=[100.0, shortest])) == found
+@pytest.mark.parametrize(("shortest", "expected"), [(6.0, []), (4.0, [PENDING_SKEW])])
+def test_queues_are_skewed_from_twenty_times_the_shortest(shortest: float, expected: list[str]) -> None:
+    assert kinds(PendingSkewDetector(), dataflow(pending_rows=[100.0, shortest])) == expected
 
 
-@pytest.mark.parametrize(("fewest", "found"), [(70.0, []), (60.0, [RATE_SKEW])])
-def test_rates_are_skewed_from_one_and_a_half_times_the_lowest(fewest: float, found: list[str]) -> None:
-    assert kinds(RateSkewDetector(), dataflow(rows=[100.0, fewest])) == found
+@pytest.mark.parametrize(("fewest", "expected"), [(70.0, []), (60.0, [RATE_SKEW])])
+def test_rates_are_skewed_from_one_and_a_half_times_the_lowest(fewest: float, expected: list[str]) -> None:
+    assert kinds(RateSkewDetector(), dataflow(rows=[100.0, fewest])) == expected
 
 
-@pytest.mark.parametrize(("growth", "found"), [(90.0, []), (110.0, [GROWING_BACKLOG])])
-def test_a_queue_grows_from_ten_rows_a_second(growth: float, found: list[str]) -> None:
-    assert kinds(GrowingQueueDetector(), dataflow(growth=growth)) == found
+@pytest.mark.parametrize(("growth", "expected"), [(90.0, []), (110.0, [GROWING_BACKLOG])])
+def test_a_queue_grows_from_ten_rows_a_second(growth: float, expected: list[str]) -> None:
+    assert kinds(GrowingQueueDetector(), dataflow(growth=growth)) == expected
 
 
 def test_a_component_with_hardly_anything_pending_is_idle_unless_a_metric_is_missing() -> None:
@@ -91,9 +91,9 @@ def test_a_knob_that_the_engine_does_not_report_has_nothing_to_give_back() -> No
     assert list(IdleDetector().detect(replace(view, configuration=Configuration()))) == []
 
 
-@pytest.mark.parametrize(("objective_per_s", "found"), [(10.1, []), (10.5, [SLO_VIOLATION])])
-def test_a_throughput_within_the_tolerance_meets_the_objective(objective_per_s: float, found: list[str]) -> None:
-    assert kinds(SloDetector(), dataflow(), Objective(throughput_per_s=objective_per_s)) == found
+@pytest.mark.parametrize(("objective_per_s", "expected"), [(10.1, []), (10.5, [SLO_VIOLATION])])
+def test_a_throughput_within_the_tolerance_meets_the_objective(objective_per_s: float, expected: list[str]) -> None:
+    assert kinds(SloDetector(), dataflow(), Objective(throughput_per_s=objective_per_s)) == expected
 
 
 def test_a_missed_throughput_is_told_with_what_arrives() -> None:

@@ -50,6 +50,8 @@ _LEAST_POINTS = 3
 _LEAST_QUEUE_ROWS = 1.0
 # Instances with more than this share of the longest queue are named with it. Ours.
 _LONG_QUEUE_SHARE = 0.5
+# Instances with more rows than this share of the way from the fewest to the most are named as busy. Ours.
+_BUSY_SHARE = 0.5
 # A queue that grows this many times faster than the limit has the highest severity. Ours; it only orders symptoms.
 _WORST_GROWTH = 100
 
@@ -215,7 +217,7 @@ class RateSkewDetector:
                 continue
             most, least = float(rows.max()), float(rows.min())
             if most > self.rate_skew * least:
-                busy = tuple(int(i) for i in np.flatnonzero(rows > (most + least) / 2))
+                busy = tuple(int(i) for i in np.flatnonzero(rows > (most + least) * _BUSY_SHARE))
                 evidence = RowSkew(most, least, self.rate_skew)
                 workers = view.workers_of(component, busy)
                 yield Symptom(RATE_SKEW, component, 1.0 - least / most, evidence, busy, workers)

@@ -24,6 +24,8 @@ _MAINTENANCE_S = 60.0
 # Snapshots may be this many times as late as they are due before it matters that the time of a replay is not known: one
 # that is being uploaded counts as late too. A choice.
 _LATE_SNAPSHOTS = 2.0
+# Severity is 1 − limit ÷ (2 × value): a half at the limit, and towards 1 beyond it. It only orders symptoms. A choice.
+_LIMIT_WEIGHT = 2.0
 # Severities that no figure gives: they only order symptoms. Choices.
 _LEAST_MEMORY_SEVERITY, _REPAIRED_SEVERITY, _FIXED_SEVERITY = 0.5, 0.8, 0.2
 
@@ -179,7 +181,7 @@ class LongReplayDetector:
         if restart_s < self.longest_s:
             return None
         evidence = LongReplay(operator, behind, one_s, restart_s)
-        return Symptom(LONG_REPLAY, "", 1.0 - self.longest_s / (2.0 * restart_s), evidence)
+        return Symptom(LONG_REPLAY, "", 1.0 - self.longest_s / (_LIMIT_WEIGHT * restart_s), evidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +206,7 @@ class SnapshotLagDetector:
         if behind <= most or unchanged_s <= longest_s:
             return None
         evidence = SnapshotLag(operator, behind, unchanged_s)
-        return Symptom(SNAPSHOT_LAG, "", 1.0 - most / (2.0 * behind), evidence)
+        return Symptom(SNAPSHOT_LAG, "", 1.0 - most / (_LIMIT_WEIGHT * behind), evidence)
 
 
 def versions_behind(batches: Sequence[OperatorBatch]) -> float:
