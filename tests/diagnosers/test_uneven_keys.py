@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from homeostat.core.actions import ADJUST_SKEW, ALERT
 from homeostat.core.causes import DATA_SKEW, HASH_IMBALANCE
-from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, Capabilities, Knob, KnobSpec
-from homeostat.core.findings import Diagnosis, Proposal, Symptom
-from homeostat.core.observation import NAN, Balance, TaskSample
+from homeostat.core.findings import Diagnosis, Symptom
+from homeostat.core.observation import NAN
 from homeostat.core.symptoms import PENDING_SKEW, PRESSURE, RATE_SKEW, UNEVEN
-from homeostat.core.topology import Component, Topology
 from homeostat.core.view import View
 from homeostat.detectors.instance_skew import PendingSkewDetector, RateSkewDetector
 from homeostat.detectors.pressure import PressureEvidence
@@ -26,36 +21,8 @@ from homeostat.resolvers.rebalance import RebalanceResolver
 from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.simulation import RunResult, simulate
 from homeostat.store.in_memory import MemoryStore
-from homeostat.testing import check_detector, check_diagnoser, check_resolver, instances, observations, view_of
-
-STATE = Knob(STATE_PARTITIONS, "main")
-SHAPE = Topology(
-    (
-        Component("lines", "source", EXECUTORS_KNOB),
-        Component("count", "operator", EXECUTORS_KNOB, ("lines",), keyed=True, partitions=STATE),
-    )
-)
-EMPTY_ONES = [800.0, 0.0, 0.0, 0.0, 800.0, 0.0, 0.0, 0.0]
-HOT = [1600.0, *[100.0] * 7]
-TASK_S, ROW_S = 0.1, 0.01
-Rows = Sequence[float] | Callable[[int], Sequence[float]]
-
-
-def view(rows: Rows, *, imbalance: Mapping[int, float] | None = None, spec: KnobSpec | None = None) -> View:
-    """Batches whose tasks take 0.1 s and 10 ms a row, on four executors."""
-
-    def tasks(number: int) -> dict[str, TaskSample]:
-        taken = np.asarray(rows(number) if callable(rows) else rows, dtype=np.float64)
-        run_s = TASK_S + ROW_S * taken
-        return {"lines": instances([400.0] * 4, 0.1, finish_s=0.1), "count": instances(taken, run_s, finish_s=run_s)}
-
-    longest_s = max(TASK_S + ROW_S * each for each in (rows(0) if callable(rows) else rows))
-    flow = {"arrival_per_s": 200.0, "rows": 1600.0, "seconds": 1.1 + longest_s, "trigger_s": 10.0}
-    observed = observations(8, tasks, executors=4, **flow)
-    if imbalance is not None:
-        observed = tuple(replace(one, balance=Balance(imbalance)) for one in observed)
-    knobs = {EXECUTORS_KNOB: KnobSpec(1, 100, cost=1.0), STATE: spec or KnobSpec(1, 100, live=False, apply_s=30.0)}
-    return view_of(observed, topology=SHAPE, values={STATE: 8}, capabilities=Capabilities(knobs))
+from homeostat.testing import check_detector, check_diagnoser, check_resolver
+from support.uneven import EMPTY_ONES, HOT, Rows, view
 
 
 def uneven(seen: View) -> list[Symptom]:
@@ -145,64 +112,6 @@ def test_the_keys_themselves_outweigh_the_shape() -> None:
 
 def test_without_pressure_there_is_no_diagnosis() -> None:
     assert list(EvidenceDiagnoser().diagnose(view(EMPTY_ONES), uneven(view(EMPTY_ONES)))) == []
-
-
-# To mend it
-
-KNOWN = {8: 4.0, 9: 1.02, 10: 2.1, 11: 1.05, 12: 1.01, 16: 4.0}
-
-
-def proposals(seen: View) -> list[Proposal]:
-    return list(RebalanceResolver().resolve(seen, [Diagnosis(HASH_IMBALANCE, "count", 0.9)]))
-
-
-def test_the_number_of_partitions_comes_from_the_keys_and_fills_the_waves() -> None:
-    (proposal,) = proposals(view(EMPTY_ONES, imbalance=KNOWN))
-
-    assert (proposal.kind, dict(proposal.patch.values)) == (ADJUST_SKEW, {STATE: 12})
-    assert proposal.prediction is not None
-    assert "as its keys show" in proposal.prediction.text
-    before_s = 1.1 + TASK_S + ROW_S * 800.0
-    after_s = 1.1 + 3 * (TASK_S + ROW_S * 1600.0 / 12)
-    assert proposal.prediction.gain == pytest.approx(math.log(before_s / after_s), rel=0.02)
-    assert proposal.prediction.touched == ("count",)
-
-
-def test_where_nobody_looked_a_prime_number_is_guessed_and_it_is_said_so() -> None:
-    (proposal,) = proposals(view(EMPTY_ONES))
-
-    (wanted,) = proposal.patch.values.values()
-    assert wanted in (11, 19, 23, 31)
-    assert proposal.prediction is not None
-    assert "a guess" in proposal.prediction.text
-
-
-def test_nothing_is_guessed_while_somebody_looks() -> None:
-    assert proposals(view(EMPTY_ONES, imbalance={})) == []
-
-
-def test_a_number_out_of_bounds_is_not_proposed() -> None:
-    (proposal,) = proposals(view(EMPTY_ONES, imbalance=KNOWN, spec=KnobSpec(1, 11, live=False)))
-    assert proposal.patch.values[STATE] <= 11
-
-
-def test_where_no_number_would_help_an_alert_says_so() -> None:
-    (proposal,) = proposals(view(EMPTY_ONES, imbalance={n: n / 2 for n in range(4, 20)}))
-
-    assert proposal.kind == ALERT
-    assert "no number of partitions" in proposal.message
-
-
-def test_where_the_number_cannot_be_changed_an_alert_says_why() -> None:
-    seen = view(EMPTY_ONES, imbalance=KNOWN)
-    notes = {"main: state partitions": "only the state of the RocksDB provider can be repartitioned"}
-    fixed = Capabilities({EXECUTORS_KNOB: KnobSpec(1, 100, cost=1.0)}, notes=notes)
-
-    (proposal,) = proposals(replace(seen, capabilities=fixed))
-
-    assert proposal.kind == ALERT
-    assert proposal.message.startswith("Many keys fall on a few partitions at count")
-    assert "only the state of the RocksDB provider" in proposal.message
 
 
 # In the loop

@@ -1,0 +1,28 @@
+"""Predictions that were too far off stop the model; the objective decides before the setting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from homeostat.core.objective import Objective
+from homeostat.core.trust import Trust
+from homeostat.resolvers.model_trust import doubt, doubted
+from support.stages import stage
+
+OFF = replace(stage(100.0), trust={"split": Trust(off=0.9, error=0.9, actions=3)})
+
+
+def test_a_component_without_predictions_is_not_doubted() -> None:
+    assert not doubted(stage(100.0), "split", 0.1)
+    assert doubt(stage(100.0), "split", 0.1) == ""
+
+
+def test_the_setting_decides_without_an_objective() -> None:
+    assert doubted(OFF, "split", 0.5)
+    assert not doubted(OFF, "split", 1.0)
+    assert doubt(OFF, "split", 0.5) == "predictions were off by 146% here, largest_error allows 65%"
+
+
+def test_the_objective_overrides_the_setting() -> None:
+    strict = replace(OFF, objective=Objective(model_error=0.1))
+    assert "the objective allows 11%" in doubt(strict, "split", 1.0)
