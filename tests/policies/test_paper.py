@@ -179,7 +179,9 @@ def test_what_cannot_be_told_is_told_with_its_reason_once_it_has_stood() -> None
     diagnosis = think(provisioning_paper(), {}, damage=lacking("count", "pressured_s")).diagnoses[0]
     view = View(300.0, Topology(()), Configuration(), Capabilities(), standing_since_s={("inconclusive", "count"): 0.0})
     (told,) = Alert().resolve(view, [diagnosis])
-    assert told.message.startswith("The cause cannot be told from the measurements at count (missing pressured_s")
+    assert told.message.startswith(
+        "The measurements do not show the cause at count (the detector pressure lacks pressured_s)"
+    )
     assert list(Alert().resolve(replace(view, now_s=299.0), [diagnosis])) == []
 
 
@@ -251,8 +253,8 @@ def test_the_alert_policy_tells_where_what_and_what_to_do_and_changes_nothing() 
     trace = think(alert(), {"count": {"pressured_s": [0.0, 6.0, 0.0], "pending_rows": [10, 1e4, 10]}})
     proposal = only(trace)
     assert not proposal.patch
-    assert proposal.message.startswith("Slow instance at count on count-1 (pressure 0.6,")
-    assert "What to do: restart it elsewhere" in proposal.message
+    assert proposal.message.startswith("Slow instance at count on count-1 (its senders are held back 60% of the time)")
+    assert "What to do: restart it on another host" in proposal.message
 
 
 def test_batches_that_take_longer_than_their_trigger_get_executors_once() -> None:

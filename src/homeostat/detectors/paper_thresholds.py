@@ -60,13 +60,13 @@ _WORST_GROWTH = 100
 class BackPressure(Evidence):
     """The share of the time in which senders are held back: by the worst instance, and summed over all of them."""
 
-    headline: ClassVar[str] = "{where} holds its senders back"
+    headline: ClassVar[str] = "{where} is overloaded"
     pressure: float
     sum_over_instances: float
     instances: float
 
     def summary(self) -> str:
-        return f"{self.pressure:.0%} of the time"
+        return f"its senders are held back {self.pressure:.0%} of the time"
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,10 @@ class TableReading(Evidence):
     measured: Evidence = Evidence()
 
     def summary(self) -> str:
-        gaps = f"missing: {self.missing}" if self.missing else ""
-        return ", ".join(filter(None, (self.why, gaps, self.measured.summary())))
+        measured = self.measured.summary()
+        # Where nothing was measured, the symptom says what is missing.
+        gaps = f"missing: {self.missing}" if self.missing and measured else ""
+        return ", ".join(filter(None, (self.why, gaps, measured)))
 
 
 @dataclass(frozen=True, slots=True)
