@@ -194,7 +194,7 @@ def test_show_tells_each_value_as_one_would_write_it_and_its_origin(folder: Path
         ),
         ("[objective]\ncost_limit = nan", "homeostat.toml:2: 'cost_limit' must be a finite number, not nan"),
         ("guards = 3", "homeostat.toml:1: 'guards' must be a table, not 3"),
-        ("[[guards]]", "homeostat.toml:1: 'guards' must be a table, not a list (head it with [guards], once)"),
+        ("[[guards]]", "homeostat.toml:1: 'guards' must be a table, not a list (start it with [guards], once)"),
         (
             'policy = "throughput.paper"\n[objective]\nlag = "3 s"',
             "homeostat.toml:1: policy 'throughput.paper' needs a throughput objective "

@@ -92,8 +92,8 @@ def test_a_good_file_becomes_a_model_with_quantities_in_base_units(tmp_path: Pat
         ),
         ('rate = "1/s"\n[guards]\nlargest_change = 0', "app.toml:3: 'largest_change' must be at least 1, not 0"),
         ('rate = "1/s"\nguards.enabled = 1', "app.toml:2: 'enabled' must be true or false, not 1"),
-        ('rate = "1/s"\n[[guards]]', "app.toml:2: 'guards' must be a table, not a list (head it with [guards], once)"),
-        ('rate = "1/s"\n[pet]', "app.toml:2: 'pet' must be a list, not a table (head each one with [[pet]])"),
+        ('rate = "1/s"\n[[guards]]', "app.toml:2: 'guards' must be a table, not a list (start it with [guards], once)"),
+        ('rate = "1/s"\n[pet]', "app.toml:2: 'pet' must be a list, not a table (start each one with [[pet]])"),
         ('rate = "1/s"\n[[pet]]', "app.toml:2: 'kind' is missing in 'pet[0]' (one of dog, cat)"),
         (
             'rate = "1/s"\n[[pet]]\nkind = "cat"\n[[pet]]\nkind = "cow"',
@@ -125,9 +125,9 @@ def test_a_mistake_is_one_line_with_its_place_reason_and_remedy(text: str, line:
         (
             "rate = 180 s",
             "app.toml:1:12: is not valid TOML: expected newline or end of document after a statement "
-            '(a value with a unit stands in quotes, such as "180 s")',
+            '(put a value with a unit in quotes, such as "180 s")',
         ),
-        ("\nmode = advise", "app.toml:2:8: is not valid TOML: invalid value (text stands in double quotes)"),
+        ("\nmode = advise", "app.toml:2:8: is not valid TOML: invalid value (put text in double quotes)"),
         ('mode = "a"\nmode = "b"', "app.toml:2:11: is not valid TOML: the same key is set twice"),
         ("x = [1,\n", "app.toml:2:1: is not valid TOML: invalid value"),
         ("= 3", "app.toml:1:1: is not valid TOML: invalid statement"),

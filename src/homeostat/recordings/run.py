@@ -1,4 +1,4 @@
-"""A run that was recorded elsewhere, as plain values: what `fitting` makes a simulation of."""
+"""A recorded run as plain values. `sim.fit` makes a scenario of it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class RecordedTasks:
 
     @property
     def seconds(self) -> Array:
-        """How long each held its slot."""
+        """How long each task occupied its slot."""
         return self.finish_s - self.start_s
 
     @property
     def executors(self) -> int:
-        """How many had one of them."""
+        """How many executors ran at least one of the tasks."""
         return len(set(self.executor.tolist()))
 
     @property
     def busy(self) -> Array:
-        """How many executors had one of them while each ran, in the mean over that time."""
+        """For each task, how many executors ran one of these tasks at the same time, averaged over its duration."""
         names, mine = np.unique(self.executor, return_inverse=True)
         start_s, finish_s = self.start_s[:, None], self.finish_s[:, None]
         both_s = np.minimum(finish_s, self.finish_s) - np.maximum(start_s, self.start_s)
@@ -47,7 +47,7 @@ class RecordedTasks:
 
 @dataclass(frozen=True, slots=True)
 class RecordedSource:
-    """What a batch took from one source, and what that had got when the batch began, taken or not."""
+    """The rows that a batch took from one source, and those that had arrived there when the batch began."""
 
     rows: float
     arrived_rows: float = NAN
@@ -55,8 +55,8 @@ class RecordedSource:
 
 @dataclass(frozen=True, slots=True)
 class RecordedBatch:
-    """`arrived_rows` is what the sources had got when it began, taken or not; `pending_rows` what it left there.
-    `sources` are as many as the run names."""
+    """`arrived_rows`: all rows that had arrived at the sources when it began. `pending_rows`: those that it left there.
+    `sources` has one entry for each source of the run."""
 
     run: str
     number: int
@@ -94,8 +94,8 @@ class RecordedComponent:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """One query of one application. `driver_up_s` is when the application began to ask for executors, `sources` has
-    the component that reads each source."""
+    """One query of one application. `driver_up_s`: when the application began to request executors. `sources`: the
+    component that reads each source."""
 
     application: str
     query: str

@@ -1,1 +1,1 @@
-"""Strict reading of what people write: TOML, units, and errors that name the line and the fix."""
+"""Strict reading of configuration files: TOML, units, and errors that name the line and the fix."""

@@ -1,4 +1,4 @@
-"""Where each key of a TOML document stands, which `tomllib` does not tell."""
+"""The line of each key of a TOML document, which `tomllib` does not report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
 
 class _Scanner:
-    """Walks the text once. It relies on the document being valid and never judges it."""
+    """Walks the text once. It assumes that the document is valid."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -135,7 +135,7 @@ class _Scanner:
             while not self.text.startswith(quote * 3, self.at):
                 self._advance(2 if escapes and self.text[self.at] == "\\" else 1)
             self._advance(3)
-            # up to two further quotes belong to the text itself
+            # up to two more quotes belong to the text itself
             while self.at < len(self.text) and self.text[self.at] == quote:
                 self._advance(1)
             return

@@ -1,4 +1,4 @@
-"""What pydantic found wrong with a table, in a user's words."""
+"""Errors of pydantic in words for users."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from homeostat.strict.units import UnitError, shown
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something to refuse, at the key (or table) it concerns."""
+    """An error in a document, at the key or table that it concerns."""
 
     path: KeyPath
     what: str
@@ -25,7 +25,7 @@ class Problem:
 
 
 class ContradictionError(ValueError):
-    """For a model's own validators: what is wrong, and the key inside that model which it concerns."""
+    """Raised by a model's own validators: what is wrong, and which key of the model it concerns."""
 
     def __init__(self, what: str, *key: str | int, fix: str = "") -> None:
         self.what, self.key, self.fix = what, key, fix
@@ -33,7 +33,7 @@ class ContradictionError(ValueError):
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """The name most like the given one, or all there are."""
+    """A hint with the most similar valid name, or with all of them."""
     lowered = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), lowered, n=1)
     if close:
@@ -130,17 +130,17 @@ def _wrong_value(path: KeyPath, details: ErrorDetails) -> Problem:
         return Problem(path, f"{label(path)}: {message[:1].lower()}{message[1:]}")
     fix = ""
     if kind == "list_type" and isinstance(given, dict):
-        fix = f"head each one with [[{_dotted(path)}]]"
+        fix = f"start each one with [[{_dotted(path)}]]"
     elif _EXPECTED[kind] == "a table" and isinstance(given, list):
-        fix = f"head it with [{_dotted(path)}], once"
+        fix = f"start it with [{_dotted(path)}], once"
     return Problem(path, f"{label(path)} must be {_EXPECTED[kind]}, not {shown(given)}", fix)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an error lies: its keys in the file, the model around the last one, and that model's alternatives.
+    """Where an error is: its keys in the file, the model around the last one, and that model's alternatives.
 
-    `tags` are those of the tables that may stand right there.
+    `tags` are those of the tables that are allowed there.
     """
 
     path: KeyPath
@@ -177,7 +177,7 @@ def _tables_among(annotation: Any) -> tuple[type[BaseModel], ...]:
 
 
 def _bare(annotation: Any) -> Any:
-    """Without Annotated and `| None`, neither of which adds to a location."""
+    """The type without Annotated and `| None`, which add nothing to a location."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) in (Union, types.UnionType):
@@ -201,7 +201,7 @@ def _type_of_key(table: type[BaseModel], key: str) -> Any:
 
 
 def _tags(table: type[BaseModel]) -> dict[str, str]:
-    """Fixed value → key, for every key of a table that can have only certain values."""
+    """Value → key, for every key of a table that allows only certain values."""
     return {
         value: info.alias or name
         for name, info in table.model_fields.items()

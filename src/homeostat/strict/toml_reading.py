@@ -1,4 +1,4 @@
-"""Strict reading of TOML: what is unknown, wrong or contradictory is refused with its line and a way out."""
+"""Strict reading of TOML. Unknown keys, wrong values and contradictions are errors with their line and a fix."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PositiveCount = Annotated[int, Field(gt=0), BeforeValidator(units.parse_count)]
 
 
 class Table(BaseModel):
-    """A TOML table: no key but those declared, no value of another type, no change afterwards."""
+    """A TOML table with exactly the declared keys and types. It is immutable."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -58,7 +58,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Parsed TOML that knows on which line each of its keys stands."""
+    """Parsed TOML with the line of each key."""
 
     name: str
     data: Mapping[str, Any]
@@ -88,8 +88,8 @@ class Document:
         try:
             return model.model_validate(dict(table) if isinstance(table, Mapping) else table)
         except ValidationError as error:
-            found = toml_problems.problems(model, error)
-        raise self.refused(Problem((*at, *problem.path), problem.what, problem.fix) for problem in found)
+            problems = toml_problems.problems(model, error)
+        raise self.refused(Problem((*at, *problem.path), problem.what, problem.fix) for problem in problems)
 
     def refused(self, problems: Iterable[Problem]) -> ConfigError:
         """One error for all problems, a line each, in the order of the file."""
@@ -104,7 +104,7 @@ class Document:
         return ConfigError("\n".join(lines).removeprefix(f"{where}: "), where=where)
 
     def where(self, path: KeyPath = ()) -> str:
-        """`file:line` of the key, or of the innermost table around it that is written down."""
+        """`file:line` of the key, or of the innermost table around it that the file has."""
         if not self.lines:
             dotted = ".".join(str(part) for part in path)
             return f"{self.name}: {dotted}" if dotted else self.name
@@ -122,12 +122,12 @@ def load(model: type[Model], path: str | Path) -> Model:
 
 
 def loads(model: type[Model], text: str, name: str = "text") -> Model:
-    """Read TOML text into a model; `name` is how messages call it."""
+    """Read TOML text into a model. Messages use `name` as the file name."""
     return Document.parse(text, name).read(model)
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file, or a ConfigError that says why there is none."""
+    """The text of a file, or a ConfigError that says why it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -149,7 +149,7 @@ _UNQUOTED_TEXT = re.compile(r"=\s*[A-Za-z]")
 
 
 def _broken(text: str, name: str, message: str) -> ConfigError:
-    """tomllib's message with its position in front and, for the two usual slips, the remedy."""
+    """tomllib's message with its position in front and, for the two most common mistakes, a fix."""
     match = _POSITION.fullmatch(message)
     reason = match["reason"] if match else message
     rows = text.split("\n")
@@ -161,7 +161,7 @@ def _broken(text: str, name: str, message: str) -> ConfigError:
     if "overwrite a value" in reason:
         reason = "the same key is set twice"
     elif _UNQUOTED_QUANTITY.search(written):
-        fix = 'a value with a unit stands in quotes, such as "180 s"'
+        fix = 'put a value with a unit in quotes, such as "180 s"'
     elif _UNQUOTED_TEXT.search(written):
-        fix = "text stands in double quotes"
+        fix = "put text in double quotes"
     return ConfigError(f"is not valid TOML: {reason[:1].lower()}{reason[1:]}", where=f"{name}:{line}:{column}", fix=fix)

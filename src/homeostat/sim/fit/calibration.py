@@ -16,16 +16,20 @@ from homeostat.recordings.run import RecordedBatch
 from homeostat.sim.fit.replay import replay, replay_parts
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise
 
+# The share of real batches between the simulated 10th and 90th percentiles: their definition.
 COVERED = 0.8
+# Limits of the search. More noise than this would hide every effect; more correlation is a drift. Choice.
 MOST_SIGMA, MOST_PHI = 1.0, 0.9
+# Stands for rows without a measurable cost.
 FASTEST_PER_S = 1e9
-# A run with fewer batches has no level that could be told from their noise.
+# In a run with fewer batches the level cannot be separated from their noise. Choice.
 LEAST_BATCHES = 5
+# More seeds give steadier percentiles and take longer. The larger set judges the result once. Choice.
 SEEDS = tuple(range(1, 26))
 MANY_SEEDS = tuple(range(1, 101))
 
 
-# The components with the costs that these batches tell.
+# The components, with costs fitted to these batches.
 FitComponents = Callable[[Sequence[RecordedBatch]], tuple[ComponentSpec, ...]]
 
 
@@ -36,10 +40,10 @@ class Calibrated(NamedTuple):
 
 
 def calibrate(fit_components: FitComponents, engine: MicrobatchSpec, batches: Sequence[RecordedBatch]) -> Calibrated:
-    """With so much noise that the simulated middle of a batch's durations holds as many real ones.
+    """Find the noise with which the simulated percentiles contain as many real batches as they should.
 
-    First that of batches about the level of their run, as in most runs: one that was disturbed says little of others.
-    Then that of the levels, by what else the machine did and by what the costs miss: the next run will have one too.
+    First the noise of batches around the level of their run, as in most runs, because a disturbed run says little about
+    others. Then the noise of these levels, which comes from other load on the machine and from errors of the costs.
     """
     components, measured, runs = fit_components(batches), np.log(seconds_of(batches)), _runs(batches)
     steady = np.log(replay(components, replace(engine, straggler_share=0.0), Noise(), batches, SEEDS[:1])[0])
@@ -50,7 +54,7 @@ def calibrate(fit_components: FitComponents, engine: MicrobatchSpec, batches: Se
         off = measured - np.median(simulated, axis=0)
         return _in_most_runs(np.mean, _inside(off - _levels(off, runs), simulated), runs)
 
-    noise = Noise(rounded(_solved(in_their_run, COVERED, 0.0, MOST_SIGMA)), rounded(phi))
+    noise = Noise(rounded(_solve(in_their_run, COVERED, 0.0, MOST_SIGMA)), rounded(phi))
     factor = _what_noise_adds(components, engine, noise, batches)
 
     def refitted(others: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
@@ -68,20 +72,20 @@ def _run_sigma(
     noise: Noise,
     batches: Sequence[RecordedBatch],
 ) -> float:
-    """How far the level of a further run will be from what is foretold of it.
+    """How far the level of a further run will be from its prediction.
 
-    As for any line through points: costs are drawn towards the runs they are fitted to, which leaves √(1 − h) of what
-    these vary by; a run that is left out is missed by 1/√(1 − h) of it, and a further one by √(1 + h).
+    As in any regression, with leverage h: the runs that were fitted deviate by √(1 − h) of their true variation, a run
+    that is left out by 1/√(1 − h), and a further run by √(1 + h).
     """
     names, run = np.unique(_runs(batches), return_inverse=True)
     measured = np.log(seconds_of(batches))
     driver_s, tasks_s = (np.median(part, axis=0) for part in replay_parts(components, engine, noise, batches, SEEDS))
-    foretold = np.empty(len(batches))
+    predicted = np.empty(len(batches))
     for number in range(len(names)):
         others = [batch for batch, its in zip(batches, run, strict=True) if its != number]
         mine = [batch for batch, its in zip(batches, run, strict=True) if its == number]
-        foretold[run == number] = np.median(np.log(replay(refitted(others), engine, noise, mine, SEEDS)), axis=0)
-    left, missed = (_varied(measured - expected, run) for expected in (np.log(driver_s + tasks_s), foretold))
+        predicted[run == number] = np.median(np.log(replay(refitted(others), engine, noise, mine, SEEDS)), axis=0)
+    left, missed = (_varied(measured - expected, run) for expected in (np.log(driver_s + tasks_s), predicted))
     not_drawn = min(1.0, left / missed) if missed > 0 else 0.0
     further = missed * math.sqrt(not_drawn * (2 - not_drawn))
     share_of_tasks = float(np.median(tasks_s / (driver_s + tasks_s)))
@@ -89,7 +93,7 @@ def _run_sigma(
 
 
 def _varied(off: Array, runs: NDArray[Any]) -> float:
-    """The standard deviation of the levels of runs, of which a few may be far off."""
+    """The standard deviation of the levels of runs. It is robust against a few runs that are far off."""
     levels = [np.median(off[runs == run]) for run in np.unique(runs)]
     return math.sqrt(math.pi / 2) * float(np.mean(np.abs(levels)))
 
@@ -97,7 +101,7 @@ def _varied(off: Array, runs: NDArray[Any]) -> float:
 def _what_noise_adds(
     components: tuple[ComponentSpec, ...], engine: MicrobatchSpec, noise: Noise, batches: Sequence[RecordedBatch]
 ) -> float:
-    """A stage waits for the latest of its tasks: with noise they must be so much faster to take as long as they did."""
+    """A stage waits for its slowest task. With noise, tasks must be faster by this factor to take as long in all."""
     measured, factor = seconds_of(batches), 1.0
     scaled = components
     for _ in range(3):
@@ -109,7 +113,7 @@ def _what_noise_adds(
 
 
 def percentiles(simulated: Array) -> Array:
-    """The 10th, 50th and 90th, such that four of five further draws lie between the outer ones, however few these."""
+    """The 10th, 50th and 90th percentile. Four of five further draws lie between the outer ones, even with few."""
     return np.percentile(simulated, (10, 50, 90), axis=0, method="weibull")
 
 
@@ -118,7 +122,7 @@ def seconds_of(batches: Sequence[RecordedBatch]) -> Array:
 
 
 def rounded(value: float) -> float:
-    """Four digits are more than is known."""
+    """Four digits: more would pretend a precision that the measurements do not have."""
     return float(f"{value:.4g}")
 
 
@@ -129,7 +133,7 @@ def _inside(off: Array, simulated: Array) -> NDArray[np.bool_]:
 
 
 def _runs(batches: Sequence[RecordedBatch]) -> NDArray[np.str_]:
-    """The run of each batch; those of short runs are taken together."""
+    """The run of each batch. Short runs count as one."""
     counts = Counter(batch.run for batch in batches)
     return np.array([batch.run if counts[batch.run] >= LEAST_BATCHES else "" for batch in batches])
 
@@ -151,13 +155,13 @@ def _correlation(values: Array) -> float:
     return float(np.clip((around[1:] * around[:-1]).sum() / (around**2).sum(), 0.0, MOST_PHI))
 
 
-def _solved(function: Callable[[float], float], wanted: float, low: float, high: float) -> float:
-    """Where a growing function reaches a value."""
-    if function(low) >= wanted:
+def _solve(function: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Where an increasing function reaches the target, by bisection."""
+    if function(low) >= target:
         return low
     for _ in range(10):
         middle = (low + high) / 2
-        low, high = (middle, high) if function(middle) < wanted else (low, middle)
+        low, high = (middle, high) if function(middle) < target else (low, middle)
     return (low + high) / 2
 
 

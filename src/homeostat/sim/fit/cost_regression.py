@@ -1,6 +1,6 @@
-"""What a task costs: so much each, per row and per updated key, from measured tasks. Robust and never negative.
+"""The cost of a task from measured tasks: a fixed part, one per row and one per updated key. Robust, never negative.
 
-The first part may grow with each other executor that is busy at the same time, where they share cores.
+If executors share cores, the fixed part may grow with each other executor that is busy at the same time.
 """
 
 from __future__ import annotations
@@ -12,21 +12,28 @@ import numpy as np
 from homeostat.core.observation import Array
 from homeostat.sim.microbatch.stages import crowded
 
-# What the rows must vary by, relative to their mean, to tell the cost of a row from that of a task.
+# How much rows must vary, relative to their mean, to separate the cost of a row from that of a task. A smaller value
+# fits noise. Choice.
 LEAST_VARIATION = 0.1
-# Above this correlation the cost of a key cannot be told from that of a row.
+# Above this correlation the costs of a key and of a row cannot be separated. Choice.
 MOST_CORRELATION = 0.95
+# The fixed cost of a task if it cannot be measured: the default of a scenario.
 USUAL_TASK_S = 0.02
-# How much the number of busy executors must have changed to tell what it does.
+# How many times the number of busy executors must have changed to show its effect. Choice.
 LEAST_CHANGE = 1.25
+# The values of crowding that are tried.
 SHARES = tuple(step / 8 for step in range(9))
+# Residuals above this many deviations count less: 95 % as efficient as least squares for normal noise (Huber 1964).
 HUBER = 1.345
+# The scale of normal noise from its median absolute deviation. Statistics.
+MAD_SCALE = 1.4826
+# Reweighting settles within a few rounds; this is a limit.
 ROUNDS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """`separable` is false where rows varied too little: then `task_s` is a usual value and only the sum is known."""
+    """`separable` is false if rows varied too little. Then `task_s` is a usual value, and only the sum is measured."""
 
     task_s: float
     row_s: float
@@ -35,12 +42,12 @@ class Cost:
     crowding: float = 0.0
 
     def seconds(self, rows: Array, keys: Array, busy: float | Array) -> Array:
-        known = self.task_s * crowded(self.crowding, busy) + self.row_s * rows
-        return known if self.key_s == 0 else known + self.key_s * keys
+        without_keys = self.task_s * crowded(self.crowding, busy) + self.row_s * rows
+        return without_keys if self.key_s == 0 else without_keys + self.key_s * keys
 
 
 def fit_cost(rows: Array, keys: Array, seconds: Array, busy: Array) -> Cost:
-    """Columns with one entry per task; unknown keys are NaN, `busy` is how many executors had one at that time."""
+    """Columns with one entry per task. Unknown keys are NaN. `busy`: how many executors ran a task at the same time."""
     usable = np.isfinite(rows) & (seconds > 0)
     rows, keys, seconds, busy = rows[usable], keys[usable], seconds[usable], busy[usable]
     if not len(rows):
@@ -53,14 +60,19 @@ def fit_cost(rows: Array, keys: Array, seconds: Array, busy: Array) -> Cost:
         task_s = min(USUAL_TASK_S, whole_s / 2)
         return Cost(task_s, (whole_s - task_s) / mean, 0.0, separable=False)
     per_row = [rows, keys] if _tells_apart(rows, keys) else [rows]
-    telling = float(busy.max() / busy.min()) >= LEAST_CHANGE and _tells_apart(rows, busy)
-    costs = [_with_crowding(crowding, per_row, seconds, busy) for crowding in (SHARES if telling else (0.0,))]
+    busy_varied = float(busy.max() / busy.min()) >= LEAST_CHANGE and _tells_apart(rows, busy)
+    costs = [_with_crowding(crowding, per_row, seconds, busy) for crowding in (SHARES if busy_varied else (0.0,))]
     return min(costs, key=lambda cost: _error(cost, rows, keys, seconds, busy))
 
 
 def _with_crowding(crowding: float, per_row: list[Array], seconds: Array, busy: Array) -> Cost:
-    found = nonnegative(np.column_stack([crowded(crowding, busy), *per_row]), seconds)
-    return Cost(float(found[0]), float(found[1]), float(found[2]) if len(found) > 2 else 0.0, crowding=crowding)
+    coefficients = nonnegative(np.column_stack([crowded(crowding, busy), *per_row]), seconds)
+    return Cost(
+        float(coefficients[0]),
+        float(coefficients[1]),
+        float(coefficients[2]) if len(coefficients) > 2 else 0.0,
+        crowding=crowding,
+    )
 
 
 def _error(cost: Cost, rows: Array, keys: Array, seconds: Array, busy: Array) -> float:
@@ -79,34 +91,34 @@ def robust_mean(values: Array) -> float:
 
 
 def nonnegative(columns: Array, values: Array) -> Array:
-    """Coefficients of at least 0 that fit positive values in relative terms, with little say for outliers."""
+    """Coefficients of at least 0 that fit positive values by relative error, with little weight for outliers."""
     scale = columns.mean(axis=0)
     active = scale > 0
     coefficients = np.zeros(columns.shape[1])
     while active.any():
         scaled = columns[:, active] / scale[active]
-        found = _reweighted(scaled, values)
-        if (found >= 0).all():
-            coefficients[active] = found / scale[active]
+        fitted = _reweighted(scaled, values)
+        if (fitted >= 0).all():
+            coefficients[active] = fitted / scale[active]
             break
-        active[np.flatnonzero(active)[int(found.argmin())]] = False
+        active[np.flatnonzero(active)[int(fitted.argmin())]] = False
     return coefficients
 
 
 def _reweighted(columns: Array, values: Array) -> Array:
     weights = 1 / values
-    found: Array = np.zeros(columns.shape[1])
+    coefficients: Array = np.zeros(columns.shape[1])
     for _ in range(ROUNDS):
-        before, found = found, _least_squares(columns * weights[:, None], values * weights)
-        if np.allclose(before, found, rtol=1e-6, atol=0):
+        before, coefficients = coefficients, _least_squares(columns * weights[:, None], values * weights)
+        if np.allclose(before, coefficients, rtol=1e-6, atol=0):
             break
-        fitted = np.maximum(columns @ found, 1e-3 * values)
+        fitted = np.maximum(columns @ coefficients, 1e-3 * values)
         off = np.abs(values - fitted) / fitted
-        spread = max(1.4826 * float(np.median(off)), 1e-6)
+        spread = max(MAD_SCALE * float(np.median(off)), 1e-6)
         weights = np.sqrt(np.minimum(1.0, HUBER * spread / np.maximum(off, 1e-12))) / fitted
-    return found
+    return coefficients
 
 
 def _least_squares(columns: Array, values: Array) -> Array:
-    found: Array = np.linalg.lstsq(columns, values, rcond=None)[0].astype(np.float64)
-    return found
+    coefficients: Array = np.linalg.lstsq(columns, values, rcond=None)[0].astype(np.float64)
+    return coefficients

@@ -1,4 +1,4 @@
-"""How long recorded batches would take in the simulator, each with the rows, tasks and executors it really had."""
+"""Simulate recorded batches, each with the rows, tasks and executors that it really had."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from homeostat.sim.microbatch.slowness import Slowness
 from homeostat.sim.microbatch.stages import Routing, busy_executors, stage_rows, work
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise
 
+# A prime, so that the seeds of runs do not meet.
 SEEDS_APART = 1_000_003
-# Name, seconds of the tasks without noise, and executors of each stage of a batch.
+# A stage of a batch: its name, the seconds of its tasks without noise, and its executors.
 _Stage = tuple[str, Array, int]
 
 
@@ -38,7 +39,7 @@ def replay_parts(
     batches: Sequence[RecordedBatch],
     seeds: Sequence[int],
 ) -> tuple[Array, Array]:
-    """What of each duration is the driver's, and what the tasks take."""
+    """The driver's part of each duration, and the part of the tasks."""
     by_run = groupby(batches, key=lambda batch: batch.run)
     runs = [[_plan(components, engine, batch) for batch in run] for _, run in by_run]
 

@@ -29,17 +29,21 @@ from homeostat.sim.fit.replay import replay
 from homeostat.sim.routing import largest_share
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Scenario
 
-# So many batches of a run, and of an executor, are still warming up: compilers, caches, connections.
+# The first batches of a run and of an executor, in which compilers, caches and connections warm up. From runs on Spark.
 WARMING = 4
-# A task that takes this many times what is usual in its batch was held up by chance.
+# A task that takes this many times the usual time in its batch is a straggler. Choice.
 STRAGGLES = 2.0
+# With a larger share of stragglers, they are the rule and part of the noise. Choice.
 MOST_STRAGGLERS = 0.1
+# Limits what one odd first batch can do to the fit. Choice.
 MOST_WARM_UP = 100.0
+# A longer pause between two runs is not a restart. Choice.
 LONGEST_RESTART_S = 600.0
+# The exponents that are tried.
 ZIPF_EXPONENTS = tuple(step / 10 for step in range(21))
-# With more keys a hash is as even as it gets.
+# With more keys, a hash does not become more even.
 MOST_KEYS = 1_000_000
-# The latest are the warmest, and more of them tell nothing new.
+# The latest batches are the warmest. More of them add time, but no information. Choice.
 MOST_BATCHES = 300
 
 
@@ -83,7 +87,7 @@ class Fitted:
 
 
 def fit(run: RecordedRun) -> Fitted:
-    """Raises ConfigError where the run tells too little."""
+    """Raises ConfigError if the run has too few usable batches."""
     settled, fresh = _settled(run)
     recorded = [c for c in run.components if 2 * sum(c.name in b.tasks for b in settled) > len(settled)]
     costs = {c.name: _cost(c.name, settled) for c in recorded}
@@ -93,8 +97,8 @@ def fit(run: RecordedRun) -> Fitted:
     )
 
     def fit_components(batches: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
-        telling = {c.name: batches if any(c.name in b.tasks for b in batches) else settled for c in recorded}
-        return tuple(_component(c, _cost(c.name, telling[c.name]), run, telling[c.name]) for c in recorded)
+        source = {c.name: batches if any(c.name in b.tasks for b in batches) else settled for c in recorded}
+        return tuple(_component(c, _cost(c.name, source[c.name]), run, source[c.name]) for c in recorded)
 
     components, engine, noise = calibrate(fit_components, engine, settled)
     scenario = Scenario(
@@ -138,7 +142,7 @@ def _settled(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[Recorded
         worked.update((batch.run, *workers))
     if len(settled) < LEAST_BATCHES:
         raise ConfigError(
-            f"only {len(settled)} batches with rows ran on executors that were warm",
+            f"only {len(settled)} batches with rows ran on warm executors",
             where=run.application,
             fix=f"record at least {LEAST_BATCHES}, better 30, with different loads",
         )
@@ -189,12 +193,12 @@ def _sent(tasks: Sequence[RecordedTasks]) -> tuple[float, float]:
     """Selectivity, and the power with which what a task sends grows: below 1 where it merges rows of the same key."""
     rows = np.array([columns.rows.mean() for columns in tasks])
     rows_out = np.array([columns.rows_out.mean() for columns in tasks])
-    known = (rows > 0) & (rows_out > 0)
-    if not known.any():
+    measured = (rows > 0) & (rows_out > 0)
+    if not measured.any():
         return 1.0, 1.0
-    logs, logs_out = np.log(rows[known]), np.log(rows_out[known])
+    logs, logs_out = np.log(rows[measured]), np.log(rows_out[measured])
     if logs.std() < LEAST_VARIATION:
-        return rounded(float(rows_out[known].sum() / rows[known].sum())), 1.0
+        return rounded(float(rows_out[measured].sum() / rows[measured].sum())), 1.0
     combining = rounded(float(np.clip(np.polyfit(logs, logs_out, 1)[0], 0.0, 1.0)))
     return rounded(float(np.exp(np.mean(logs_out - combining * logs)))), combining
 
@@ -204,10 +208,10 @@ def _with_skew(spec: ComponentSpec, rows: Sequence[Array]) -> ComponentSpec:
     largest = [float(part.max() / part.sum()) for part in rows if len(part) == spec.parallelism and part.sum() > 0]
     if not largest or spec.parallelism == 1:
         return spec
-    wanted = float(np.median(largest))
+    target = float(np.median(largest))
     return min(
         (replace(spec, zipf=zipf) for zipf in ZIPF_EXPONENTS),
-        key=lambda candidate: round(abs(largest_share(candidate, spec.parallelism) - wanted), 2),
+        key=lambda candidate: round(abs(largest_share(candidate, spec.parallelism) - target), 2),
     )
 
 
@@ -232,7 +236,7 @@ def _engine(run: RecordedRun, batches: Sequence[RecordedBatch]) -> MicrobatchSpe
 
 
 def _working_s(batch: RecordedBatch) -> float:
-    """How long tasks of any stage ran; what is left of a batch is the driver's."""
+    """How long tasks of any stage ran. The rest of a batch is the driver's."""
     spans = sorted((float(t.start_s.min()), float(t.finish_s.max())) for t in batch.tasks.values())
     total, until_s = 0.0, 0.0
     for start_s, end_s in spans:
@@ -242,13 +246,13 @@ def _working_s(batch: RecordedBatch) -> float:
 
 
 def _executor_start_s(run: RecordedRun, usual_s: float) -> float:
-    """The first ones were asked for when the driver was up; for later ones a log does not tell."""
+    """From the first executor, which is requested when the driver is up. A log does not say when later ones were."""
     waits = [executor.added_s - run.driver_up_s for executor in run.executors if executor.id != "driver"]
     return _median(sorted(wait for wait in waits if wait > 0)[:1], usual_s)
 
 
 def _restart_s(batches: Sequence[RecordedBatch], usual_s: float) -> float:
-    """A restart goes on counting; a query that begins anew was not restarted but somebody else's."""
+    """After a restart batch numbers go on. If they begin again, it is another query."""
     pauses = [
         after.started_s - before.ended_s
         for before, after in pairwise(batches)
@@ -262,13 +266,13 @@ def _warm_up(
 ) -> float:
     """How many times longer than usual the first batch of an executor takes it.
 
-    It loses about the same time however few rows that has: measured by them it would seem slow beyond all measure.
+    It loses about the same time whatever its rows, so the time is compared with a usual batch and not with its rows.
     """
     worked_s = [sum(tasks.seconds.sum() for tasks in batch.tasks.values()) / len(_workers(batch)) for batch in settled]
     lost_s = [
-        sum((tasks.seconds - _expected(costs[name], tasks))[tasks.executor == worker].sum() for name, tasks in seen)
+        sum((tasks.seconds - _expected(costs[name], tasks))[tasks.executor == worker].sum() for name, tasks in stages)
         for batch, worker in fresh
-        if (seen := [(name, batch.tasks[name]) for name in costs if name in batch.tasks])
+        if (stages := [(name, batch.tasks[name]) for name in costs if name in batch.tasks])
     ]
     if not lost_s:
         return MicrobatchSpec().warm_up
@@ -276,7 +280,7 @@ def _warm_up(
 
 
 def _stragglers(costs: dict[str, Cost], batches: Sequence[RecordedBatch]) -> tuple[float, float]:
-    """Their share, and how many times longer they take than the median of their batch and component."""
+    """The share of stragglers, and how many times the median task of their batch and component they take."""
     ratios: list[float] = []
     for batch in batches:
         for name, cost in costs.items():
@@ -297,11 +301,11 @@ def _expected(cost: Cost, tasks: RecordedTasks) -> Array:
 def _notes(costs: dict[str, Cost], engine: MicrobatchSpec) -> Iterator[str]:
     for name, cost in costs.items():
         if not cost.separable:
-            yield f"{name}: rows per task hardly varied, so that the cost of a task and that of a row are a guess"
+            yield f"{name}: rows per task hardly varied, so the costs per task and per row are a guess"
     if engine.trigger_s == 0:
-        yield "trigger: no batch had to wait for it, so that each is taken to start when the last has ended"
+        yield "trigger: no batch waited for it, so each batch is assumed to start when the last one has ended"
 
 
 def _median(values: Sequence[float], usual: float) -> float:
-    known = [value for value in values if np.isfinite(value)]
-    return max(0.0, rounded(float(np.median(known)))) if known else usual
+    finite = [value for value in values if np.isfinite(value)]
+    return max(0.0, rounded(float(np.median(finite)))) if finite else usual
