@@ -1,7 +1,7 @@
 """How resolvers weigh what an action brings against what it costs.
 
 The arbiter compares proposals by success rate × probability × benefit − cost. A benefit of 1 is all of the trouble
-gone. All weights are choices, checked by the experiments in the simulator.
+gone. All weights are choices.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _TASKS_PER_SLOT = 2
 # The largest number of executors that is tried: four times the present ones, and eight. More take longer to search.
 _MOST_TIMES, _MORE = 4, 8
 # After this many observations half of the headroom is planned for. More would redeploy with too little headroom for
-# longer, fewer would plan for noise that is not known yet. Choice, checked in the simulator.
+# longer, fewer would plan for noise that is not known yet. Choice.
 _HALF_HEADROOM_AFTER = 5.0
 # A trigger shorter than this counts as this long: such batches start right after each other.
 SHORTEST_TRIGGER_S = 1.0

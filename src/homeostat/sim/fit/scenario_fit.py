@@ -29,7 +29,7 @@ from homeostat.sim.fit.replay import replay
 from homeostat.sim.routing import largest_share
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Scenario
 
-# The first batches of a run and of an executor, in which compilers, caches and connections warm up. From runs on Spark.
+# The first batches of a run and of an executor, in which compilers, caches and connections warm up. Choice.
 WARMING = 4
 # A task that takes this many times the usual time in its batch is a straggler. Choice.
 STRAGGLES = 2.0
