@@ -9,8 +9,6 @@ import pytest
 
 from support.reference_runs import recorded, trajectory
 
-pytestmark = pytest.mark.slow
-
 # `make test` compares the short scenarios under every policy, and the long ones under ours; `make soak` compares all.
 # A simulated day takes a minute or two of one core.
 DAYS = ("E4", "E4-microbatch")
