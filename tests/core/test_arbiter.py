@@ -46,7 +46,7 @@ def test_the_largest_expected_net_benefit_goes_first() -> None:
     dear = proposal("dear", benefit=0.5, cost=0.2)
     choice = RankedArbiter().choose([dear, cheap], CONTEXT, equally, passes)
     assert choice.chosen == (cheap,)
-    assert choice.rejected == ((dear, "cheap comes first"),)
+    assert choice.rejected == ((dear, "cheap goes first"),)
 
 
 def test_what_worked_before_goes_first() -> None:
@@ -59,7 +59,7 @@ def test_one_action_for_each_query_and_none_beside_one_on_the_application() -> N
     clicks, orders, whole = proposal("first"), proposal("second", "orders"), proposal("third", "")
     choice = InOrderArbiter().choose([clicks, orders, whole], CONTEXT, equally, passes)
     assert choice.chosen == (clicks, orders)
-    assert choice.rejected == ((whole, "first comes first"),)
+    assert choice.rejected == ((whole, "first goes first"),)
     choice = InOrderArbiter().choose([whole, clicks, orders], CONTEXT, equally, passes)
     assert choice.chosen == (whole,)
 

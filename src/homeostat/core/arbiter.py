@@ -97,7 +97,7 @@ def _first_per_scope(
         scope = context.scope(proposal)
         before = context.conflicting(scope, chosen)
         if before:
-            refused.append((proposal, f"{chosen[before[0]].kind} comes first"))
+            refused.append((proposal, f"{chosen[before[0]].kind} goes first"))
             continue
         checked = check(proposal)
         if isinstance(checked, str):

@@ -99,7 +99,7 @@ class LoadNormalisedJudge:
         return self._shrunk(trial, measured, late) if trial.shrinking else self._improved(measured, late)
 
     def _incomparable(self, trial: Trial) -> Outcome:
-        reason = "rows per batch left the range measured before"
+        reason = "the load changed while it was being judged"
         return Outcome("confounded", predicted_gain=trial.prediction.gain, reason=reason)
 
     def _measure(self, trial: Trial, before: Array, after: Array) -> Outcome:
@@ -137,7 +137,7 @@ class LoadNormalisedJudge:
             return _with(measured, "harmful", f"after shrinking: {trial.unhealthy}")
         off = abs(measured.observed_gain - measured.predicted_gain)
         if off <= self.shrink_tolerance + self.errors * measured.standard_error:
-            return _with(measured, "shrunk", "the objective held")
+            return _with(measured, "shrunk", "the objective still holds")
         return _with(measured, "unclear", "the objective held, but time did not change as predicted") if late else None
 
 
