@@ -54,7 +54,7 @@ def test_a_picture_is_drawn(homeostat: Homeostat, batches: Path, tmp_path: Path)
         (("--set", "parallelism.nothing=3"), "there is no knob 'parallelism.nothing'"),
         (("--set", "parallelism.count"), "such as parallelism.count=8"),
         (("--executors", "99"), "outside its bounds"),
-        (("--rows-per-trigger", "10k"), "has no rows_per_trigger"),
+        (("--rows-per-trigger", "10k"), "has no knob for rows_per_trigger"),
         (("--event-log", "x"), "two sources are given"),
     ],
 )
