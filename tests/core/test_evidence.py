@@ -48,7 +48,7 @@ def test_a_summary_has_the_first_figures_only() -> None:
     ("evidence", "summary"),
     [
         (MissingMetric("idle", "rows"), "the detector idle lacks rows"),
-        (Silence(125.0), "the last one came 2 min 05 s ago"),
+        (Silence(125.0), "no measurement arrived for 2 min 05 s"),
         (StuckBatch(7, 90.0, 60.0, 3, 8), "batch 7 has been running for 1 min 30 s, 3 of 8 tasks done"),
         (StuckBatch(7, 90.0, 60.0), "batch 7 has been running for 1 min 30 s"),
         (LoadRise(10.0, 50.0, 60.0, 20.0, 2.5), "50 rows/s are forecast in 1 min 00 s, it can process 20"),

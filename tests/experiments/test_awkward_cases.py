@@ -74,8 +74,8 @@ def test_an_hour_without_rows_is_idle_and_the_load_is_taken_when_it_comes_back()
 def test_silence_is_told() -> None:
     hung = '[[fault]]\nkind = "stuck-sink"\nat = "10 min"\nuntil = "30 min"\n'
     _, store = run(stage("work", "src", 40, "200/s"), "[microbatch]\nexecutors = 8\n", hung, engine="microbatch")
-    assert any("No observation for" in alert.text for alert in store.records("test", kinds=("alert",)))
-    assert any("observations arrive again" in record.text for record in store.records("test", kinds=("symptom",)))
+    assert any("no measurement arrived for" in alert.text for alert in store.records("test", kinds=("alert",)))
+    assert any("measurements arrive again" in record.text for record in store.records("test", kinds=("symptom",)))
 
 
 def test_a_mildly_slow_instance_is_replaced_when_nothing_else_explains_the_pressure() -> None:

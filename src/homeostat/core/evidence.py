@@ -78,12 +78,12 @@ class MissingMetric(Evidence):
 class Silence(Evidence):
     """No measurement has arrived for a while."""
 
-    headline: ClassVar[str] = "no measurements arrive"
+    headline: ClassVar[str] = "{where} is silent"
     detector: ClassVar[str] = "silence"
     quiet_s: float
 
     def summary(self) -> str:
-        return f"the last one came {whole_span(self.quiet_s)} ago"
+        return f"no measurement arrived for {whole_span(self.quiet_s)}"
 
 
 @dataclass(frozen=True, slots=True)
