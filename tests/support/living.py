@@ -94,8 +94,7 @@ class Living:
 
         self.manager = Manager(engine, policy, self.store, run, mode=mode, on_step=after_step)
         self.manager.start()
-        for _ in range(int(HISTORY_S / STEP_S)):
-            self.step()
+        self.catch_up()
 
     @property
     def configuration(self) -> Configuration:
@@ -103,6 +102,11 @@ class Living:
 
     def step(self) -> None:
         self.manager.advance(self.manager.engine.now_s + STEP_S)
+
+    def catch_up(self) -> None:
+        """Let time pass until now, so that the run does not look silent."""
+        while self.manager.engine.now_s + STEP_S <= time.time():
+            self.step()
 
     def close(self) -> None:
         self.store.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -12,40 +14,71 @@ from support.living import BATCHES, Living
 from support.serving import OPERATE, Served, serving, write_hostile
 
 
-@pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("web") / "log.sqlite"
+class World(NamedTuple):
+    log: Path
+    words: Living
+    advised: Living
+    served: Served
 
 
-@pytest.fixture(scope="module")
-def words(log: Path) -> Iterator[Living]:
-    living = Living(log, "app/words")
-    yield living
-    living.close()
-
-
-@pytest.fixture(scope="module")
-def advised(log: Path, words: Living) -> Iterator[Living]:
-    living = Living(log, "app/advised", mode="advise")
-    yield living
-    living.close()
-
-
-@pytest.fixture(scope="module")
-def served(log: Path, words: Living, advised: Living) -> Iterator[Served]:
+@contextmanager
+def living_world(log: Path) -> Iterator[World]:
+    words = Living(log, "app/words")
+    advised = Living(log, "app/advised", mode="advise")
     Living(log, "app/batches", mode="advise", scenario=BATCHES).close()
     write_hostile(log)
-    with serving(log) as found:
-        yield found
+    with serving(log) as served:
+        yield World(log, words, advised, served)
+    words.close()
+    advised.close()
+
+
+@pytest.fixture(scope="session")
+def shared_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with living_world(tmp_path_factory.mktemp("web") / "log.sqlite") as world:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Files that only read share one log; those marked `changes_runs` have one each."""
+    if request.node.get_closest_marker("changes_runs") is None:
+        shared = request.getfixturevalue("shared_world")
+        shared.words.catch_up()
+        shared.advised.catch_up()
+        yield shared
+        return
+    with living_world(tmp_path_factory.mktemp("web") / "log.sqlite") as own:
+        yield own
+
+
+@pytest.fixture(scope="module")
+def log(world: World) -> Path:
+    return world.log
+
+
+@pytest.fixture(scope="module")
+def words(world: World) -> Living:
+    return world.words
+
+
+@pytest.fixture(scope="module")
+def advised(world: World) -> Living:
+    return world.advised
+
+
+@pytest.fixture(scope="module")
+def served(world: World) -> Served:
+    return world.served
 
 
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
-    with served.client() as found:
-        yield found
+    with served.client() as client:
+        yield client
 
 
 @pytest.fixture
 def alice(served: Served) -> Iterator[httpx.Client]:
-    with served.client(OPERATE) as found:
-        yield found
+    with served.client(OPERATE) as client:
+        yield client

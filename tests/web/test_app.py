@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from support.living import Living
+
+pytestmark = pytest.mark.changes_runs
 
 RUN = {"run": "app/words"}
 

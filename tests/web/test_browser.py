@@ -17,6 +17,8 @@ from homeostat.web.report import report
 from support.living import Living
 from support.serving import HOSTILE, OPERATE, READ, Served, serving
 
+pytestmark = pytest.mark.changes_runs
+
 AXE = Path(__file__).with_name("axe.min.js")
 SOON_MS = 2_000.0
 PATIENT_MS = 60_000.0

@@ -6,11 +6,15 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from homeostat.core.records import Record
 from homeostat.lab.bench.viewers import Viewer
 from homeostat.store.sqlite import SqliteStore
 from support.living import Living
 from support.serving import Served, serving
+
+pytestmark = pytest.mark.changes_runs
 
 RUN = {"run": "app/words"}
 
