@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeostat.core.arbiter import InOrderArbiter, RankedArbiter
+from homeostat.core.arbiter import InOrderArbiter, RankedArbiter, Refusal
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.guards import GuardContext
@@ -33,7 +33,7 @@ def proposal(
     return Proposal(kind, because, patch, component, benefit=benefit, cost=cost, reversible=reversible)
 
 
-def passes(wanted: Proposal) -> Proposal | str:
+def passes(wanted: Proposal) -> Proposal | Refusal:
     return wanted
 
 
@@ -46,7 +46,7 @@ def test_the_largest_expected_net_benefit_goes_first() -> None:
     dear = proposal("dear", benefit=0.5, cost=0.2)
     choice = RankedArbiter().choose([dear, cheap], CONTEXT, equally, passes)
     assert choice.chosen == (cheap,)
-    assert choice.rejected == ((dear, "cheap goes first"),)
+    assert choice.rejected == ((dear, Refusal("cheap goes first")),)
 
 
 def test_what_worked_before_goes_first() -> None:
@@ -59,7 +59,7 @@ def test_one_action_for_each_query_and_none_beside_one_on_the_application() -> N
     clicks, orders, whole = proposal("first"), proposal("second", "orders"), proposal("third", "")
     choice = InOrderArbiter().choose([clicks, orders, whole], CONTEXT, equally, passes)
     assert choice.chosen == (clicks, orders)
-    assert choice.rejected == ((whole, "first goes first"),)
+    assert choice.rejected == ((whole, Refusal("first goes first")),)
     choice = InOrderArbiter().choose([whole, clicks, orders], CONTEXT, equally, passes)
     assert choice.chosen == (whole,)
 
@@ -67,10 +67,10 @@ def test_one_action_for_each_query_and_none_beside_one_on_the_application() -> N
 def test_the_next_one_is_taken_where_the_first_may_not() -> None:
     best, next_best = proposal("best", benefit=0.9), proposal("next best")
     choice = RankedArbiter().choose(
-        [next_best, best], CONTEXT, equally, lambda p: "memory: it failed" if p is best else p
+        [next_best, best], CONTEXT, equally, lambda p: Refusal("memory", "it failed") if p is best else p
     )
     assert choice.chosen == (next_best,)
-    assert choice.rejected == ((best, "memory: it failed"),)
+    assert choice.rejected == ((best, Refusal("memory", "it failed")),)
 
 
 def test_an_unsure_diagnosis_waits_and_after_a_while_the_cheapest_reversible_action_is_tried() -> None:
@@ -79,7 +79,7 @@ def test_an_unsure_diagnosis_waits_and_after_a_while_the_cheapest_reversible_act
     for_good = proposal("replace", cause="slow", probability=0.5, reversible=False)
     choice = RankedArbiter(act_above=0.6, patience_s=300.0).choose([lately, for_good], CONTEXT, equally, passes)
     assert choice.chosen == ()
-    assert {reason for _, reason in choice.rejected} == {"gathering evidence: probability 0.50 is below 0.60"}
+    assert {str(refusal) for _, refusal in choice.rejected} == {"gathering evidence: probability 0.50 is below 0.60"}
     choice = RankedArbiter(0.6, 300.0).choose([lately, for_good, long_ago], CONTEXT, equally, passes)
     assert choice.chosen == (long_ago,)
     choice = RankedArbiter(0.6, 400.0).choose([long_ago], CONTEXT, equally, passes)

@@ -9,14 +9,29 @@ from typing import NamedTuple, Protocol
 from homeostat.core.findings import Proposal
 from homeostat.core.guards import GuardContext
 
-Check = Callable[[Proposal], Proposal | str]
+
+class Refusal(NamedTuple):
+    """Why a proposal is not carried out now.
+
+    `ground` is the guard or rule that speaks against it, and stays the same while `detail` changes with the figures.
+    """
+
+    ground: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.ground}: {self.detail}" if self.detail else self.ground
+
+
+Refused = tuple[Proposal, Refusal]
+Check = Callable[[Proposal], Proposal | Refusal]
 
 
 class Choice(NamedTuple):
     """The proposals to carry out, and every other one with the reason against it."""
 
     chosen: tuple[Proposal, ...]
-    rejected: tuple[tuple[Proposal, str], ...]
+    rejected: tuple[Refused, ...]
 
 
 class Arbiter(Protocol):
@@ -59,7 +74,7 @@ class RankedArbiter:
         patient = [p for p in unsure if p.reversible and self._standing_s(p, context) >= self.patience_s]
         patient.sort(key=lambda p: (p.cost, -p.probability))
         rejected = [
-            (p, f"gathering evidence: probability {p.probability:.2f} is below {self.act_above:.2f}")
+            (p, Refusal("gathering evidence", f"probability {p.probability:.2f} is below {self.act_above:.2f}"))
             for p in unsure
             if p not in patient
         ]
@@ -90,17 +105,17 @@ class InOrderArbiter:
 
 def _first_per_scope(
     proposals: Sequence[Proposal], context: GuardContext, check: Check
-) -> tuple[tuple[Proposal, ...], tuple[tuple[Proposal, str], ...]]:
+) -> tuple[tuple[Proposal, ...], tuple[Refused, ...]]:
     chosen: dict[str, Proposal] = {}
-    refused: list[tuple[Proposal, str]] = []
+    refused: list[Refused] = []
     for proposal in proposals:
         scope = context.scope(proposal)
         before = context.conflicting(scope, chosen)
         if before:
-            refused.append((proposal, f"{chosen[before[0]].kind} goes first"))
+            refused.append((proposal, Refusal(f"{chosen[before[0]].kind} goes first")))
             continue
         checked = check(proposal)
-        if isinstance(checked, str):
+        if isinstance(checked, Refusal):
             refused.append((proposal, checked))
         else:
             chosen[scope] = checked

@@ -10,7 +10,7 @@ import numpy as np
 
 from homeostat.core import sentences
 from homeostat.core.actions import ALERT, REVERT
-from homeostat.core.arbiter import Choice
+from homeostat.core.arbiter import Choice, Refusal, Refused
 from homeostat.core.causes import RISE_AHEAD
 from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, diff
 from homeostat.core.digest import Digest
@@ -58,7 +58,7 @@ def act(
     state = replace(state, shrink_wishes=_shrink_wishes(state, view, wishes))
     context = guard_context(state, view)
 
-    def check(proposal: Proposal) -> Proposal | str:
+    def check(proposal: Proposal) -> Proposal | Refusal:
         return _check(policy, state, context, proposal)
 
     def success_rate(proposal: Proposal) -> float:
@@ -72,7 +72,7 @@ def act(
     state = _refuse(state, choice.rejected, effects)
     for proposal in choice.chosen:
         state = _take(policy, state, proposal, context.scope(proposal), effects)
-    reasons = tuple(f"{p.kind} {p.component}: {reason}" for p, reason in choice.rejected)
+    reasons = tuple(f"{p.kind} {p.component}: {refusal}" for p, refusal in choice.rejected)
     return replace(state, advised=_still_advised(state, wishes)), reasons
 
 
@@ -84,21 +84,21 @@ def guard_context(state: State, view: View) -> GuardContext:
     return GuardContext(view, state.paused, busy, state.last_action_s, state.shrink_wishes, since(state.diagnoses))
 
 
-def _check(policy: Policy, state: State, context: GuardContext, proposal: Proposal) -> Proposal | str:
+def _check(policy: Policy, state: State, context: GuardContext, proposal: Proposal) -> Proposal | Refusal:
     view = context.view
     changed = view.configuration.changed(proposal.patch)
     if not changed:
-        return "already so: nothing to change"
+        return Refusal("already so", "nothing to change")
     proposal = replace(proposal, patch=changed)
     reason = policy.memory.blocked(
         state.memory, action_key(proposal), action_context(state), view.now_s, policy.settle_s
     )
     if reason:
-        return f"memory: {reason}"
+        return Refusal("memory", reason)
     for guard in policy.guards:
         checked = guard.check(proposal, context)
         if isinstance(checked, str):
-            return f"{guard.name}: {checked}"
+            return Refusal(guard.name, checked)
         proposal = checked
     return proposal
 
@@ -109,7 +109,7 @@ def _take(policy: Policy, state: State, proposal: Proposal, scope: str, effects:
         state = _regret(policy, state, proposal, scope, effects.now_s)
         return apply(state, effects.proposal(proposal), scope, effects)
     if state.mode == "observe":
-        return _refuse(state, ((proposal, "mode: only observing"),), effects)
+        return _refuse(state, ((proposal, Refusal("mode", "only observing")),), effects)
     if any(a.cause == proposal.cause and a.component == proposal.component for a in state.advice):
         return state
     proposal = effects.proposal(proposal)
@@ -145,7 +145,7 @@ def apply(state: State, proposal: Proposal, scope: str, effects: Effects) -> Sta
     desired = state.desired.patched(proposal.patch)
     steps = diff(state.desired, desired, state.capabilities)
     if not steps:
-        return _refuse(state, ((proposal, "engine: it cannot do this"),), effects)
+        return _refuse(state, ((proposal, Refusal("engine", "it cannot do this")),), effects)
     limit_s = time_limit_s(state, steps)
     content = ActionContent(
         **change_fields(proposal),
@@ -273,22 +273,22 @@ def _alert(state: State, alerts: Sequence[Proposal], effects: Effects) -> State:
     return replace(state, alerts=since_s)
 
 
-def _refuse(state: State, rejected: Sequence[tuple[Proposal, str]], effects: Effects) -> State:
-    """Log each refusal once, and again only when the kind of reason changes."""
-    refusals = {}
-    for proposal, reason in rejected:
+def _refuse(state: State, rejected: Sequence[Refused], effects: Effects) -> State:
+    """Log each refusal once, and again only when its ground changes."""
+    grounds = {}
+    for proposal, refusal in rejected:
         key = (proposal.kind, proposal.component, proposal.cause)
-        tag = reason.partition(":")[0]
-        if state.refusals.get(key) != tag:
+        if state.refusals.get(key) != refusal.ground:
             source = proposal if proposal.id else effects.proposal(proposal)
+            reason = str(refusal)
             effects.write(
                 RejectionContent(reason, proposal.kind),
                 sentences.rejection_sentence(reason),
                 component=proposal.component,
                 because=[source.id],
             )
-        refusals[key] = tag
-    return replace(state, refusals={**state.refusals, **refusals} if rejected else state.refusals)
+        grounds[key] = refusal.ground
+    return replace(state, refusals={**state.refusals, **grounds} if rejected else state.refusals)
 
 
 def _still_advised(state: State, proposals: Sequence[Proposal]) -> dict[str, Proposal]:

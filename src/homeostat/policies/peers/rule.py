@@ -113,12 +113,27 @@ class SizeResolver:
     name: str = "size"
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
-        queries: dict[str, list[Diagnosis]] = {}
+        queries: dict[str, list[Resize]] = {}
         for diagnosis in diagnoses:
-            if diagnosis.evidence.find(WrongSize) is not None:
-                queries.setdefault(view.topology[diagnosis.component].query, []).append(diagnosis)
-        for mine in queries.values():
-            yield _together(view, mine)
+            size = diagnosis.evidence.find(WrongSize)
+            if size is not None:
+                query = view.topology[diagnosis.component].query
+                queries.setdefault(query, []).append(Resize(diagnosis, size))
+        for resizes in queries.values():
+            yield _together(view, resizes)
+
+
+class Resize(NamedTuple):
+    diagnosis: Diagnosis
+    size: WrongSize
+
+    @property
+    def component(self) -> str:
+        return self.diagnosis.component
+
+    @property
+    def gain(self) -> float:
+        return math.log(self.size.wanted / self.size.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,24 +176,17 @@ def rule_policy(rule: Rule, *, cadence_s: float, settle_s: float, window_s: floa
     )
 
 
-def _together(view: View, diagnoses: Sequence[Diagnosis]) -> Proposal:
-    sizes = {id(d): size for d in diagnoses if (size := d.evidence.find(WrongSize)) is not None}
-
-    def gain(diagnosis: Diagnosis) -> float:
-        size = sizes[id(diagnosis)]
-        return math.log(size.wanted / size.now)
-
-    most_first = sorted(diagnoses, key=gain, reverse=True)
+def _together(view: View, resizes: Sequence[Resize]) -> Proposal:
+    most_first = sorted(resizes, key=lambda resize: resize.gain, reverse=True)
     first = most_first[0]
-    values: dict[Knob, int] = {view.topology[d.component].scaled_by: int(sizes[id(d)].wanted) for d in most_first}
+    values: dict[Knob, int] = {view.topology[r.component].scaled_by: int(r.size.wanted) for r in most_first}
     touched = [first.component, *(c.name for c in view.topology if c.scaled_by in values and c.name != first.component)]
-    text = ", ".join(f"{d.component} can take {math.expm1(gain(d)):+.0%}" for d in most_first)
-    grows = gain(first) > 0
+    text = ", ".join(f"{r.component} can take {math.expm1(r.gain):+.0%}" for r in most_first)
     return Proposal(
-        SCALE_UP if grows else SCALE_DOWN,
-        tuple(most_first),
+        SCALE_UP if first.gain > 0 else SCALE_DOWN,
+        tuple(resize.diagnosis for resize in most_first),
         Patch(values),
         first.component,
-        Prediction(gain(first), tuple(touched), text),
-        benefit=abs(1.0 - math.exp(-gain(first))),
+        Prediction(first.gain, tuple(touched), text),
+        benefit=abs(1.0 - math.exp(-first.gain)),
     )
