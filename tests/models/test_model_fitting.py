@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -12,60 +11,16 @@ from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, TRIGG
 from homeostat.core.events import Observed
 from homeostat.core.observation import Array
 from homeostat.lab.scenario_model import from_scenario
-from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.model_json import from_json, to_json
 from homeostat.sim.microbatch.engine import Microbatch
-from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.sim.scenario.spec import FaultSpec, Noise, Scenario
 from homeostat.store import codec
+from support.words_model import words_model, words_scenario
 
 STATE = Knob(STATE_PARTITIONS, "main")
 
 TRIGGER = Knob(TRIGGER_S, "main")
-
-
-def scenario(
-    rate_per_s: float = 2_000.0,
-    *,
-    executors: int = 6,
-    partitions: int = 24,
-    trigger_s: float = 10.0,
-    noise: float = 0.05,
-    varied: bool = True,
-    faults: tuple[FaultSpec, ...] = (),
-    zipf: float = 0.0,
-) -> Scenario:
-    """Words are split and counted: a second of work for 500 lines, and for 1,000 keys of the state."""
-    steps = ((0.0, rate_per_s), (200.0, 1.3 * rate_per_s), (400.0, 0.8 * rate_per_s)) if varied else ()
-    return Scenario(
-        name="words",
-        title="words",
-        engine=MicrobatchSpec(trigger_s=trigger_s, executors=executors, locality_wait_s=0.0),
-        duration_s=600.0,
-        components=(
-            ComponentSpec("lines", "source", parallelism=partitions, rate_per_s=5_000.0, selectivity=3.0),
-            ComponentSpec(
-                "count",
-                inputs=("lines",),
-                parallelism=partitions,
-                rate_per_s=3_000.0,
-                key_s=0.0004,
-                keyed=True,
-                keys=20_000,
-                stateful=True,
-                task_s=0.05,
-                zipf=zipf,
-            ),
-        ),
-        workload=WorkloadSpec("steps" if varied else "constant", rate_per_s, steps=steps, noise=Noise(0.05, 0.3)),
-        service_noise=Noise(noise, 0.3),
-        faults=faults,
-    )
-
-
-@cache
-def fitted() -> ApplicationModel:
-    return from_scenario(scenario())
 
 
 def real_seconds(made: Scenario, seeds: tuple[int, ...] = (7, 8)) -> Array:
@@ -90,19 +45,19 @@ def test_batches_take_as_long_as_predicted_in_configurations_never_seen() -> Non
     """The simulator keeps state where it was, which the model knows nothing of: not every one is as close."""
     errors = []
     for rate_per_s, executors, partitions, trigger_s in ELSEWHERE:
-        model = fitted()
+        model = words_model()
         cut = dict.fromkeys(model.partition_knobs(), partitions)
         then = model.configuration.patched(Patch({**cut, EXECUTORS_KNOB: executors, TRIGGER: trigger_s}))
         predicted = model.predict(then, rate_per_s).batch_s
         assert predicted is not None
-        made = scenario(rate_per_s, executors=executors, partitions=partitions, trigger_s=trigger_s, varied=False)
+        made = words_scenario(rate_per_s, executors=executors, partitions=partitions, trigger_s=trigger_s, varied=False)
         errors.append(abs(predicted.middle / float(np.median(real_seconds(made))) - 1))
     assert float(np.median(errors)) <= 0.1
     assert max(errors) <= 0.2
 
 
 def test_the_cost_of_state_is_told_from_that_of_rows() -> None:
-    performance = fitted().performance
+    performance = words_model().performance
     assert isinstance(performance, BatchModel)
     count = next(stage for stage in performance.stages if stage.name == "count")
     assert count.keys.keys == pytest.approx(20_000, rel=0.1)
@@ -112,8 +67,8 @@ def test_the_cost_of_state_is_told_from_that_of_rows() -> None:
 
 def test_a_slow_executor_is_kept_apart_from_what_tasks_cost() -> None:
     fault = FaultSpec("slow-instance", at_s=0.0, component="app", instance=0, factor=3.0)
-    performance = from_scenario(scenario(1_200.0, faults=(fault,))).performance
-    healthy = from_scenario(scenario(1_200.0)).performance
+    performance = from_scenario(words_scenario(1_200.0, faults=(fault,))).performance
+    healthy = from_scenario(words_scenario(1_200.0)).performance
     assert isinstance(performance, BatchModel)
     assert isinstance(healthy, BatchModel)
     assert len(performance.slow) == 1
@@ -125,7 +80,7 @@ def test_a_slow_executor_is_kept_apart_from_what_tasks_cost() -> None:
 
 
 def test_a_model_survives_being_written_down() -> None:
-    model = fitted()
+    model = words_model()
     again = from_json(codec.load(codec.dump(to_json(model))))
     assert again is not None
     then = model.configuration.patched(Patch({EXECUTORS_KNOB: 9}))

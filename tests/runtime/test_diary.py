@@ -5,28 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from homeostat.core.cycle import Trace
-from homeostat.core.digest import Digest
 from homeostat.core.loop_state import State
-from homeostat.core.observation import NAN
 from homeostat.core.policy import Policy
 from homeostat.core.records import BATCH
 from homeostat.runtime.diary import Diary
 from homeostat.store.in_memory import MemoryStore
 from homeostat.store.present import PRESENT, load_present
-
-DIGEST = Digest(
-    at_s=100.0,
-    span_s=2.0,
-    batch=7,
-    epoch=0,
-    rows=500.0,
-    seconds=1.25,
-    trigger_s=2.0,
-    arrival_per_s=250.0,
-    pending_rows=NAN,
-    updated_keys=NAN,
-    workers=3,
-)
+from support.digests import DIGEST
 
 
 def test_it_writes_only_when_something_is_new() -> None:

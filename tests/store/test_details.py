@@ -22,7 +22,7 @@ from homeostat.core.records import (
 )
 from homeostat.store.details import details, headline, judgement, prediction, reason, receipt_line
 
-PRESSURE = SymptomContent("pressure", 0.75, {"arrival_per_s": 2_000.0}, workers=("w-1", "w-2"))
+PRESSURE = SymptomContent("pressure", 0.75, figures={"arrival_per_s": 2_000.0}, workers=("w-1", "w-2"))
 GROWTH = ActionContent(
     action_kind="scale-up", patch={"parallelism.count": 8}, previous={"parallelism.count": 2}, steps=("set it", "wait")
 )

@@ -12,7 +12,7 @@ import typer
 
 from homeostat.cli.load_sources import load_of, one_source
 from homeostat.cli.log import RunOption, StoreOption
-from homeostat.cli.output import JsonFlag, console, heading, print_json, print_table, say
+from homeostat.cli.output import JsonFlag, console, heading, picture_option, print_json, print_table, say
 from homeostat.cli.plugin_options import WithOption, load_plugins
 from homeostat.core.errors import ConfigError
 from homeostat.strict.units import UnitError, format_count, format_duration, parse_duration, parse_share
@@ -55,9 +55,7 @@ EventLogOption = Annotated[
 OfOption = Annotated[
     str | None, typer.Option("--of", metavar="NAME", help="Forecast only this source. Default: all together.")
 ]
-PictureOption = Annotated[
-    Path | None, typer.Option("--picture", metavar="FILE", help="Draw the forecast to a .png or .svg file.")
-]
+PictureOption = Annotated[Path | None, picture_option("the forecast")]
 
 
 def forecast(

@@ -33,6 +33,11 @@ KIND_STYLES = {
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
+def picture_option(subject: str) -> Any:
+    """The option --picture of a command that can draw this."""
+    return typer.Option("--picture", metavar="FILE", help=f"Draw {subject} to a .png or .svg file.")
+
+
 def console() -> Console:
     """A console on stdout. If stdout is not a terminal, it prints no control codes and does not cut lines."""
     from rich.console import Console

@@ -21,7 +21,7 @@ from homeostat.cli.model_sources import (
     parse_rate,
     print_doubts,
 )
-from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print_json, print_table, say
+from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, picture_option, print_json, print_table, say
 from homeostat.cli.plugin_options import WithOption, load_plugins
 from homeostat.core.errors import ConfigError
 from homeostat.strict import units
@@ -58,10 +58,7 @@ ProposerOption = Annotated[
     list[str] | None,
     typer.Option("--proposer", metavar="PATH", help="Add your own scheduler, package.module:name. Repeatable."),
 ]
-PictureOption = Annotated[
-    Path | None,
-    typer.Option("--picture", metavar="FILE", help="Draw largest rate and latency of the configurations."),
-]
+PictureOption = Annotated[Path | None, picture_option("largest rate and latency of the configurations")]
 
 
 @dataclass(frozen=True, slots=True)

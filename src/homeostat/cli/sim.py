@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from homeostat.cli import scenario_arguments, sim_tables
-from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print_json, print_table, say
+from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, picture_option, print_json, print_table, say
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -103,10 +103,7 @@ def compare_policies(
     ] = None,
     seed: SeedOption = None,
     set_: SetOption = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option("--picture", metavar="FILE", help="Draw load, throughput and instances to a .png or .svg file."),
-    ] = None,
+    picture: Annotated[Path | None, picture_option("load, throughput and instances")] = None,
     json: JsonFlag = False,
 ) -> None:
     """Simulate a scenario under several policies, with the same load and noise, and compare them."""

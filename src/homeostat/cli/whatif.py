@@ -21,7 +21,7 @@ from homeostat.cli.model_sources import (
     parse_rate,
     print_doubts,
 )
-from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, print_json, print_table, say
+from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, heading, picture_option, print_json, print_table, say
 from homeostat.core.errors import ConfigError
 from homeostat.strict import units
 
@@ -46,10 +46,7 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KNOB=N", help="Any other knob, such as parallelism.count=8. Repeatable."),
 ]
-PictureOption = Annotated[
-    Path | None,
-    typer.Option("--picture", metavar="FILE", help="Draw batch duration and largest rate by number of executors."),
-]
+PictureOption = Annotated[Path | None, picture_option("batch duration and largest rate by number of executors")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,11 @@ class Effects:
 
     def _begin_symptom(self, symptom: Symptom) -> str:
         content = SymptomContent(
-            symptom.kind, symptom.severity, symptom.evidence.figures(), symptom.instances, symptom.workers
+            symptom.kind,
+            symptom.severity,
+            figures=symptom.evidence.figures(),
+            instances=symptom.instances,
+            workers=symptom.workers,
         )
         return self.write(content, sentences.symptom_sentence(symptom), component=symptom.component)
 
@@ -157,9 +161,9 @@ class Effects:
         content = DiagnosisContent(
             diagnosis.cause,
             diagnosis.probability,
-            diagnosis.evidence.figures(),
-            diagnosis.instances,
-            diagnosis.workers,
+            figures=diagnosis.evidence.figures(),
+            instances=diagnosis.instances,
+            workers=diagnosis.workers,
         )
         because = [symptom.id for symptom in diagnosis.symptoms]
         text = sentences.diagnosis_sentence(diagnosis)

@@ -68,7 +68,8 @@ def _specs(cls: type) -> tuple[_FieldSpec, ...]:
 def _read_specs(cls: type) -> tuple[_FieldSpec, ...]:
     hints = get_type_hints(cls)
     specs = []
-    for field in dataclasses.fields(cls):
+    # In the order of the constructor's parameters: those by keyword last.
+    for field in sorted(dataclasses.fields(cls), key=lambda field: bool(field.kw_only)):
         if field.name == EXTRA:
             continue
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING

@@ -53,34 +53,35 @@ class Content:
         return to_json(self, SCHEMA_VERSION)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingContent(Content):
+    """What symptoms and diagnoses have in common: the figures behind them, the instances and workers that they are
+    about, and whether and after how long they ended."""
+
+    figures: Figures = field(default_factory=dict, metadata={"key": "evidence"})
+    instances: tuple[int, ...] = ()
+    workers: tuple[str, ...] = ()
+    over: bool = False
+    lasted_s: float = math.nan
+    extra: Figures = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
-class SymptomContent(Content):
+class SymptomContent(FindingContent):
     """A symptom that began or, where it is `over`, has ended after `lasted_s`."""
 
     KIND: ClassVar[str] = SYMPTOM
     symptom: str = ""
     severity: float = math.nan
-    figures: Figures = field(default_factory=dict, metadata={"key": "evidence"})
-    instances: tuple[int, ...] = ()
-    workers: tuple[str, ...] = ()
-    over: bool = False
-    lasted_s: float = math.nan
-    extra: Figures = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class DiagnosisContent(Content):
+class DiagnosisContent(FindingContent):
     """A cause that was named or, where it is `over`, no longer stands after `lasted_s`."""
 
     KIND: ClassVar[str] = DIAGNOSIS
     cause: str = ""
     probability: float = math.nan
-    figures: Figures = field(default_factory=dict, metadata={"key": "evidence"})
-    instances: tuple[int, ...] = ()
-    workers: tuple[str, ...] = ()
-    over: bool = False
-    lasted_s: float = math.nan
-    extra: Figures = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from homeostat.spark.engine import QueryEngine
 
-# Spark's own default of 200 makes tasks of milliseconds on a small cluster. Eight keep a handful of executors busy.
+# A choice for a small cluster: eight tasks keep a handful of executors busy. With Spark's default of 200 the fixed cost
+# of each task would outweigh its rows.
 DEFAULT_STATE_PARTITIONS = 8
 
 

@@ -9,6 +9,7 @@ from homeostat.core.records import (
     ActionContent,
     ChangeContent,
     DiagnosisContent,
+    FindingContent,
     OutcomeContent,
     ReceiptContent,
     Record,
@@ -113,7 +114,7 @@ def _unless_in(record: Record, name: str, measure: str, value: float) -> str:
     return "" if name_and_measure in record.text else name_and_measure
 
 
-def _figures(content: SymptomContent | DiagnosisContent) -> str:
+def _figures(content: FindingContent) -> str:
     figures = dict(content.figures)
     if content.workers and "workers" not in figures:
         figures["workers"] = ", ".join(content.workers)

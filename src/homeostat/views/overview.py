@@ -13,10 +13,10 @@ from homeostat.core.records import (
     ACTION,
     BatchContent,
     DiagnosisContent,
+    FindingContent,
     OutcomeContent,
     ReceiptContent,
     Record,
-    SymptomContent,
     with_content,
 )
 from homeostat.runtime.announcement import is_running, read_announcement
@@ -127,11 +127,7 @@ def period_s(batch: BatchContent) -> float:
 
 def _standing(records: Sequence[Record]) -> tuple[Record, ...]:
     """The diagnoses that have not ended."""
-    endings = [
-        record
-        for record in records
-        if isinstance(record.content, SymptomContent | DiagnosisContent) and record.content.over
-    ]
+    endings = [record for record in records if isinstance(record.content, FindingContent) and record.content.over]
     ended = {id for record in endings for id in record.because}
     return tuple(
         record

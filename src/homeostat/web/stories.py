@@ -23,10 +23,10 @@ from homeostat.core.records import (
     AdviceContent,
     ChangeContent,
     DiagnosisContent,
+    FindingContent,
     OutcomeContent,
     ProposalContent,
     Record,
-    SymptomContent,
 )
 from homeostat.core.wording import moment, settings
 from homeostat.store import details
@@ -178,7 +178,7 @@ def _sentence(record: Record) -> str:
 
 def _is_ending(record: Record) -> bool:
     content = record.content
-    return isinstance(content, SymptomContent | DiagnosisContent) and content.over
+    return isinstance(content, FindingContent) and content.over
 
 
 def _step(record: Record) -> StoryStep:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Called when a drain begins. The function that it returns tells whether the batches of that moment have ended.
 BatchEnds = Callable[[], Callable[[], bool]]
 
-# Spark's allocation thread ends within one of its rounds, which take a tenth of a second.
+# A choice, far longer than it takes: Spark's allocation thread ends within one of its rounds, of a tenth of a second.
 _TAKE_OVER_S = 30.0
 # A worker gives a process ten seconds to end by itself; a busy machine needs several times as long.
 _KILL_S = 60.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-# Ten failures in a row take about eight minutes. A query that still fails then needs a person.
+# A choice. The pauses before ten restarts add up to 303 s: a query that fails for longer than five minutes needs a
+# person.
 MOST_FAILURES = 10
-# Long enough to spare a broken system, short enough to be back soon after it recovers.
+# A choice: long enough to spare a broken system, short enough to be back soon after it recovers.
 LONGEST_PAUSE_S = 60.0
 
 

@@ -21,7 +21,8 @@ from pathlib import Path
 from threading import Condition, Thread
 from typing import Any
 
-GRACE_S = 5.0  # a JVM needs a second or two to end by itself
+# A choice: a JVM has this long to run its shutdown hooks, and stopping a cluster takes no longer than this.
+GRACE_S = 5.0
 LOOK_AGAIN_S = 0.1
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
