@@ -39,7 +39,7 @@ def run(policy: str, times: float = 1.0) -> RunResult:
     if policy == "latency":
         made, scenario = registry.build(policy), replace(scenario, objective=Objective(latency_p95_s=30.0))
     else:
-        made = preempt.built(case(), policy)
+        made = preempt.build_policy(case(), policy)
     if times != 1.0:
 
         def wrong(traffic: Traffic, horizon_s: float, confidence: float) -> Forecast:
@@ -68,7 +68,7 @@ def test_a_spike_of_two_sources_is_foreseen_at_each() -> None:
     store = MemoryStore()
     simulate(
         replace(scenario, components=components, duration_s=2_000.0),
-        preempt.built(case(), preempt.AHEAD),
+        preempt.build_policy(case(), preempt.AHEAD),
         seed=3,
         store=store,
         run="x",

@@ -34,14 +34,14 @@ def judged(
     """
     for number in range(1, MOST_ATTEMPTS + 1):
         machine = watch()
-        with quiet.kept(machine):
+        with quiet.watching(machine):
             result = attempt()
         machine.end()
         data(result)
         try:
             judgement(result)
         except AssertionError as error:
-            if number == MOST_ATTEMPTS or not machine.disturbed():
+            if number == MOST_ATTEMPTS or not machine.is_disturbed():
                 raise
             print(
                 f"attempt {number} is repeated: others had {machine.most:.0%} of the machine, and {error}",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from homeostat.lab.bench.quiet import MOST_TAKEN, Counted, Watch
+from homeostat.lab.bench.quiet import MOST_TAKEN, CpuTime, Watch
 from support.judged import MOST_ATTEMPTS, judged
 
 MUCH = 2 * MOST_TAKEN
@@ -19,9 +19,9 @@ class Machine:
         self._taken = taken
         self._looks = 0
 
-    def __call__(self) -> Counted:
+    def __call__(self) -> CpuTime:
         self._looks += 1
-        return Counted(40.0 * self._looks, 40.0 * self._looks * self._taken)
+        return CpuTime(40.0 * self._looks, 40.0 * self._looks * self._taken)
 
 
 def run(results: Iterator[int], taken: float, *, right_data: bool = True) -> int:

@@ -232,7 +232,7 @@ def preempt(
     from homeostat.lab.bench import preempt as bench
     from homeostat.recordings import load_file
 
-    cases = [bench.made_up(days, seed), *(bench.from_trace(load_file.read(path), days) for path in trace or ())]
+    cases = [bench.synthetic_case(days, seed), *(bench.from_trace(load_file.read(path), days) for path in trace or ())]
     result = bench.measure(cases, seed=seed, tell=say)
     if json:
         print_json(result)

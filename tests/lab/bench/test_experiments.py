@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from homeostat.core.actions import REPLACE, SCALE_UP
-from homeostat.lab.bench.experiments import EXPERIMENTS, TRIGGER_S, Done, Experiment, compared, scenario_of, simulated
+from homeostat.lab.bench.experiments import (
+    EXPERIMENTS,
+    TRIGGER_S,
+    Done,
+    Experiment,
+    comparison_json,
+    scenario_of,
+    simulate_experiment,
+)
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 
 pytestmark = pytest.mark.slow
@@ -33,10 +41,10 @@ def experiment(name: str) -> Experiment:
 
 def test_a_shorter_experiment_keeps_its_shape() -> None:
     whole = replace(experiment("E1"), duration_s=600.0, load=((0.0, 1.0), (150.0, 0.8)))
-    short = whole.stretched(0.5)
+    short = whole.stretch(0.5)
     assert short.duration_s == 300.0
     assert short.load == ((0.0, 1.0), (75.0, 0.8))
-    assert replace(experiment("E3"), slow_at_s=20.0).stretched(0.5).slow_at_s == 10.0
+    assert replace(experiment("E3"), slow_at_s=20.0).stretch(0.5).slow_at_s == 10.0
     assert short.rows_per_trigger == whole.rows_per_trigger
 
 
@@ -52,14 +60,14 @@ def test_the_simulated_experiment_has_the_load_and_the_fault_of_the_real_one() -
 
 
 def test_the_simulated_loop_heals_and_grows_in_e3_and_rests_in_e4() -> None:
-    assert {REPLACE, SCALE_UP} <= set(simulated(WORDCOUNT, experiment("E3"), seed=1).kinds)
-    assert simulated(WORDCOUNT, experiment("E4"), seed=1) == Done((), 3)
+    assert {REPLACE, SCALE_UP} <= set(simulate_experiment(WORDCOUNT, experiment("E3"), seed=1).kinds)
+    assert simulate_experiment(WORDCOUNT, experiment("E4"), seed=1) == Done((), 3)
 
 
 def test_the_commonest_of_the_seeds_stands_for_the_simulator() -> None:
     usual, rare = Done((SCALE_UP,), 5), Done((SCALE_UP, SCALE_UP), 7)
-    found = compared(experiment("E1"), Done((SCALE_UP,), 6), [usual, rare, usual])
+    found = comparison_json(experiment("E1"), Done((SCALE_UP,), 6), [usual, rare, usual])
     assert found["same_actions"]
     assert found["same_executors"]
     assert found["seeds_with_the_same_actions"] == 2
-    assert not compared(experiment("E1"), rare, [usual, rare, usual])["same_actions"]
+    assert not comparison_json(experiment("E1"), rare, [usual, rare, usual])["same_actions"]

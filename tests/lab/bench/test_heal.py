@@ -14,10 +14,10 @@ from homeostat.lab.bench.heal import (
     SETTLED,
     Run,
     false_replacements,
+    has_settled,
     over,
-    planned,
+    plan_runs,
     result_of,
-    settled,
     summary,
 )
 
@@ -80,19 +80,19 @@ def test_a_run_is_over_when_the_slow_one_was_replaced_or_after_the_longest_time(
 def test_it_has_settled_after_some_batches_that_kept_up_once_the_action_was_judged() -> None:
     quiet = batches(*range(120, 120 + SETTLED))
     done = replacement("a-1", "3", 106, 109)
-    assert settled(quiet, 98, TRIGGER_S)
-    assert not settled(quiet[1:], 98, TRIGGER_S)
-    assert not settled([*quiet, *replacement("a-1", "3", 106)], 98, TRIGGER_S)
-    assert not settled([*quiet, *done], 98, TRIGGER_S)
-    assert settled([*quiet, *done, judged("a-1", 118)], 98, TRIGGER_S)
-    assert not settled([*quiet, *done, judged("a-1", 118)], quiet[0].at_s, TRIGGER_S)
-    assert not settled(batches(*range(120, 120 + SETTLED), seconds=6.0), 98, TRIGGER_S)
+    assert has_settled(quiet, 98, TRIGGER_S)
+    assert not has_settled(quiet[1:], 98, TRIGGER_S)
+    assert not has_settled([*quiet, *replacement("a-1", "3", 106)], 98, TRIGGER_S)
+    assert not has_settled([*quiet, *done], 98, TRIGGER_S)
+    assert has_settled([*quiet, *done, judged("a-1", 118)], 98, TRIGGER_S)
+    assert not has_settled([*quiet, *done, judged("a-1", 118)], quiet[0].at_s, TRIGGER_S)
+    assert not has_settled(batches(*range(120, 120 + SETTLED), seconds=6.0), 98, TRIGGER_S)
 
 
 def test_an_action_without_effect_needs_no_verdict() -> None:
     action = Record("a-1", ACTION, 106, "", body={"kind": SCALE_UP, "retire": []})
     refused = Record("c-1", RECEIPT, 109, "", body={"action": "a-1", "applied": False})
-    assert settled([action, refused, *batches(*range(120, 120 + SETTLED))], 98, TRIGGER_S)
+    assert has_settled([action, refused, *batches(*range(120, 120 + SETTLED))], 98, TRIGGER_S)
 
 
 def test_the_summary_has_shares_and_counts_for_each_factor() -> None:
@@ -114,6 +114,6 @@ def test_the_summary_has_shares_and_counts_for_each_factor() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_order_of_the_runs_depends_on_the_seed_alone(seed: int) -> None:
-    plan = planned(20, (2.0, 4.0), seed)
-    assert plan == planned(20, (2.0, 4.0), seed) != planned(20, (2.0, 4.0), seed + 1)
+    plan = plan_runs(20, (2.0, 4.0), seed)
+    assert plan == plan_runs(20, (2.0, 4.0), seed) != plan_runs(20, (2.0, 4.0), seed + 1)
     assert Counter(plan) == {CLEAN: 20, 2.0: 20, 4.0: 20}

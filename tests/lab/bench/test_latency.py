@@ -85,6 +85,6 @@ def test_what_came_before_the_full_load_does_not_count() -> None:
     warming = batches([9.0, 1.0], load_per_s=5.0)
     full = [replace(batch, number=batch.number + 2) for batch in batches([2.0] * 6)]
     run = RecordedRun("a", "q", (), (*warming, *full), ())
-    kept = models_spark.settled(run, Setup(3, 100.0, trigger_s=5.0), ["r"])
+    kept = models_spark.settled_batches(run, Setup(3, 100.0, trigger_s=5.0), ["r"])
     assert [batch.number for batch in kept] == [4, 5, 6, 7]
-    assert models_spark.settled(run, Setup(3, 900.0), ["r"]) == []
+    assert models_spark.settled_batches(run, Setup(3, 900.0), ["r"]) == []

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_made_up_load_has_days_spikes_and_a_history() -> None:
-    case = preempt.made_up(days=1)
+    case = preempt.synthetic_case(days=1)
     assert len(case.per_s) == (preempt.HISTORY_DAYS + 1) * 1440
     at_nine = case.per_s[9 * 60 :: 1440] / case.per_s[9 * 60 - 5 :: 1440]
     assert np.median(at_nine) > 1.5
@@ -43,9 +43,9 @@ def test_the_judgement_asks_for_half_the_violations_at_hardly_higher_cost() -> N
     def run(violation_s: float, hours: float) -> dict[str, float]:
         return {"violation_s": violation_s, "executor_hours": hours}
 
-    assert preempt.judged({"ahead": run(50.0, 105.0), "reactive": run(100.0, 100.0)})["accepted"]
-    assert not preempt.judged({"ahead": run(51.0, 100.0), "reactive": run(100.0, 100.0)})["accepted"]
-    assert not preempt.judged({"ahead": run(0.0, 106.0), "reactive": run(100.0, 100.0)})["accepted"]
+    assert preempt.verdict_json({"ahead": run(50.0, 105.0), "reactive": run(100.0, 100.0)})["accepted"]
+    assert not preempt.verdict_json({"ahead": run(51.0, 100.0), "reactive": run(100.0, 100.0)})["accepted"]
+    assert not preempt.verdict_json({"ahead": run(0.0, 106.0), "reactive": run(100.0, 100.0)})["accepted"]
 
 
 def hour() -> preempt.Case:

@@ -8,7 +8,16 @@ from threading import Event
 
 import pytest
 
-from homeostat.lab.bench.quiet import MOST_TAKEN, Counted, GivenUp, Patience, Watch, count, kept, undisturbed
+from homeostat.lab.bench.quiet import (
+    MOST_TAKEN,
+    CpuTime,
+    GivenUp,
+    Patience,
+    Watch,
+    count,
+    repeat_until_undisturbed,
+    watching,
+)
 
 MUCH = 2 * MOST_TAKEN
 
@@ -17,14 +26,14 @@ class Machine:
     """Others have the given share of each second that passes."""
 
     def __init__(self) -> None:
-        self.now = Counted(1000.0, 50.0)
+        self.now = CpuTime(1000.0, 50.0)
 
-    def __call__(self) -> Counted:
+    def __call__(self) -> CpuTime:
         return self.now
 
     def pass_by(self, seconds: int, taken: float) -> Iterator[None]:
         for _ in range(seconds):
-            self.now = Counted(self.now.passed_s + 1.0, self.now.taken_s + taken)
+            self.now = CpuTime(self.now.passed_s + 1.0, self.now.taken_s + taken)
             yield
 
 
@@ -43,7 +52,7 @@ def test_the_worst_half_minute_counts_and_not_the_mean() -> None:
 
 
 def test_a_moment_is_not_half_a_minute() -> None:
-    assert not watched((60, 0.0), (5, MUCH), (60, 0.0)).disturbed()
+    assert not watched((60, 0.0), (5, MUCH), (60, 0.0)).is_disturbed()
 
 
 def test_the_last_half_minute_is_forgotten_when_it_is_over() -> None:
@@ -56,7 +65,7 @@ def test_nothing_is_known_before_half_a_minute_has_passed() -> None:
 
 def test_what_took_less_counts_as_a_whole_when_it_is_over() -> None:
     watch = watched((10, 1.0), (10, 0.0))
-    assert not watch.disturbed()
+    assert not watch.is_disturbed()
     watch.end()
     assert watch.most == pytest.approx(0.5)
 
@@ -71,16 +80,16 @@ def test_a_watch_is_kept_beside_what_is_done_and_no_longer() -> None:
     machine, seen = Machine(), Event()
     passing = machine.pass_by(600, MUCH)
 
-    def counted() -> Counted:
+    def counted() -> CpuTime:
         next(passing)
         if machine.now.passed_s > 1060.0:
             seen.set()
         return machine()
 
     watch = Watch(counted)
-    with kept(watch, look_again_s=0.001):
+    with watching(watch, look_again_s=0.001):
         assert seen.wait(60.0)
-    assert watch.disturbed()
+    assert watch.is_disturbed()
     assert not any(thread.name == "kept watch" for thread in threading.enumerate())
 
 
@@ -109,7 +118,7 @@ class Tried:
             pass
 
     def result(self) -> tuple[int, list[float]]:
-        return undisturbed(self.run, self.patience, self.told.append, self.machine, self.wait)
+        return repeat_until_undisturbed(self.run, self.patience, self.told.append, self.machine, self.wait)
 
 
 def test_a_quiet_try_is_the_only_one() -> None:
@@ -132,7 +141,7 @@ def test_a_disturbed_one_is_given_up_and_made_again_when_it_is_quiet() -> None:
 def test_a_burst_counts_during_a_try_that_asks_for_nothing() -> None:
     machine, looked = Machine(), Event()
 
-    def counted() -> Counted:
+    def counted() -> CpuTime:
         now = machine()
         if threading.current_thread().name == "kept watch":
             looked.set()
@@ -146,7 +155,7 @@ def test_a_burst_counts_during_a_try_that_asks_for_nothing() -> None:
             pass
         return attempt
 
-    found, taken = undisturbed(run, Patience(), lambda line: None, counted, lambda longest_s: None)
+    found, taken = repeat_until_undisturbed(run, Patience(), lambda line: None, counted, lambda longest_s: None)
     assert found == 2
     assert taken == [MUCH, 0.0]
 

@@ -65,13 +65,13 @@ def batches(first_s: int, count: int, rows: float = 100.0) -> list[Record]:
 def test_a_run_has_settled_when_all_is_judged_and_some_full_batches_came_after_it() -> None:
     acted = [record(ACTION, 5.0, "a-1"), record(RECEIPT, 6.0, action="a-1", applied=True)]
     judged = record(OUTCOME, 20.0, action="a-1", verdict="helped")
-    assert not skew.settled(batches(0, 4), full=100)
-    assert skew.settled(batches(0, skew.UNTOUCHED), full=100)
-    assert not skew.settled(batches(0, skew.UNTOUCHED, rows=50.0), full=100)
-    assert not skew.settled([*acted[:1], *batches(7, 30)], full=100)
-    assert not skew.settled([*acted, *batches(7, 30)], full=100)
-    assert skew.settled([*acted, *batches(7, 30), judged], full=100)
-    assert not skew.settled([*acted, *batches(7, 2), judged], full=100)
+    assert not skew.has_settled(batches(0, 4), full=100)
+    assert skew.has_settled(batches(0, skew.UNTOUCHED), full=100)
+    assert not skew.has_settled(batches(0, skew.UNTOUCHED, rows=50.0), full=100)
+    assert not skew.has_settled([*acted[:1], *batches(7, 30)], full=100)
+    assert not skew.has_settled([*acted, *batches(7, 30)], full=100)
+    assert skew.has_settled([*acted, *batches(7, 30), judged], full=100)
+    assert not skew.has_settled([*acted, *batches(7, 2), judged], full=100)
 
 
 @pytest.mark.soak

@@ -17,9 +17,9 @@ from homeostat.lab.bench.twin import (
     ROUNDS,
     SKIPPED,
     Setup,
-    accepted,
     held_out_json,
     in_turn,
+    is_accepted,
     settled_seconds,
     twin_seconds,
 )
@@ -95,11 +95,11 @@ def test_batches_like_the_simulated_ones_are_covered_and_slower_ones_are_not() -
 
 def test_it_is_accepted_only_if_the_experiments_came_out_the_same_too() -> None:
     same, other = ({"same_actions": like, "same_executors": True} for like in (True, False))
-    assert accepted({"fit_accepted": True, "experiments": {"E1": same}})
-    assert not accepted({"fit_accepted": True, "experiments": {"E1": same, "E2": other}})
-    assert not accepted({"fit_accepted": False, "experiments": {"E1": same}})
-    assert accepted({"experiments": {"E1": same}})
-    assert not accepted({"fit_accepted": False})
+    assert is_accepted({"fit_accepted": True, "experiments": {"E1": same}})
+    assert not is_accepted({"fit_accepted": True, "experiments": {"E1": same, "E2": other}})
+    assert not is_accepted({"fit_accepted": False, "experiments": {"E1": same}})
+    assert is_accepted({"experiments": {"E1": same}})
+    assert not is_accepted({"fit_accepted": False})
 
 
 def test_a_run_without_batches_is_told_as_such() -> None:

@@ -69,12 +69,12 @@ class Query:
         )
 
     def _components(self, start: int) -> Iterator[ComponentSpec]:
-        sent = {name: self.rate_per_s / len(self.sources) for name in self.sources}
+        sent_per_s = {name: self.rate_per_s / len(self.sources) for name in self.sources}
         for name in self.sources:
             yield ComponentSpec(name, "source", parallelism=2, minimum=2, rate_per_s=self.rate_per_s)
         for stage in self.stages:
-            offered_per_s = sum(sent[name] for name in stage.inputs)
-            sent[stage.name] = offered_per_s * stage.selectivity
+            offered_per_s = sum(sent_per_s[name] for name in stage.inputs)
+            sent_per_s[stage.name] = offered_per_s * stage.selectivity
             yield ComponentSpec(
                 stage.name,
                 inputs=stage.inputs,

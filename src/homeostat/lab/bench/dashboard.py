@@ -70,7 +70,7 @@ def measure(
         **views,
         "viewers": viewers,
         "pages_read_per_cycle": round(reads / (rounds * cycles), 1),
-        **_compared(cycle_times),
+        **_comparison_json(cycle_times),
     }
 
 
@@ -171,7 +171,7 @@ def _server(log: Path) -> Iterator[tuple[str, int]]:
 
 def _views(host: str, port: int, log: Path) -> dict[str, Any]:
     """First the very first answer of a new server, then each view several times, then how fast news arrives."""
-    figures: dict[str, Any] = {"first_view_s": round(_asked(host, port, "/"), 3)}
+    figures: dict[str, Any] = {"first_view_s": round(_request_s(host, port, "/"), 3)}
     # A different address each time, because the server answers a recent one from its cache.
     runs = [urlencode({"run": f"app0/query{number}"}) for number in range(REPEATS)]
     views = {
@@ -180,12 +180,12 @@ def _views(host: str, port: int, log: Path) -> dict[str, Any]:
         "charts": [f"/series.json?{run}&last=7+d" for run in runs],
     }
     for name, paths in views.items():
-        figures[f"{name}_s"] = round(median(_asked(host, port, path) for path in paths), 3)
+        figures[f"{name}_s"] = round(median(_request_s(host, port, path) for path in paths), 3)
     figures["live_s"] = round(median(_live(host, port, log, number) for number in range(REPEATS)), 3)
     return figures
 
 
-def _asked(host: str, port: int, path: str) -> float:
+def _request_s(host: str, port: int, path: str) -> float:
     began_s = time.perf_counter()
     connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
     connection.request("GET", path, headers={"accept": "text/html"})
@@ -217,24 +217,24 @@ def _rounds(loop: _Loop, host: str, port: int, viewers: int, cycles: int, count:
     rounds, reads = [], 0
     with _dashboards(host, port, viewers) as dashboards:
         for _ in range(count):
-            quiet = _paced(loop, cycles)
+            quiet = _run_cycles(loop, cycles)
             dashboards.open()
-            watched = _paced(loop, cycles)
+            watched = _run_cycles(loop, cycles)
             reads += dashboards.close()
             rounds.append(_Round(quiet, watched))
     return rounds, reads
 
 
-def _paced(loop: _Loop, cycles: int) -> list[Cycle]:
+def _run_cycles(loop: _Loop, cycles: int) -> list[Cycle]:
     """One a second, as in a run."""
-    found: list[Cycle] = []
+    cycle_times: list[Cycle] = []
     for _ in range(cycles):
-        found.append(loop.cycle())
-        time.sleep(max(0.0, 1.0 - found[-1].seconds))
-    return found
+        cycle_times.append(loop.cycle())
+        time.sleep(max(0.0, 1.0 - cycle_times[-1].seconds))
+    return cycle_times
 
 
-def _compared(rounds: list[_Round]) -> dict[str, Any]:
+def _comparison_json(rounds: list[_Round]) -> dict[str, Any]:
     """Of all cycles together, and how far the rounds lie apart; the processor time tells waiting from working."""
     ratios = sorted(_ratio(each.watched, each.quiet, "seconds") for each in rounds)
     quiet = [cycle for each in rounds for cycle in each.quiet]

@@ -51,7 +51,7 @@ class Experiment:
     slow_at_s: float | None = None
     slow_factor: float = 4.0
 
-    def stretched(self, factor: float) -> Experiment:
+    def stretch(self, factor: float) -> Experiment:
         """The same in more or less time."""
         return replace(
             self,
@@ -157,7 +157,7 @@ def _moments(experiment: Experiment, faults: list[SlowExecutor]) -> list[Moment]
     return sorted(moments, key=lambda moment: moment.at_s)
 
 
-def simulated(fitted: Scenario, experiment: Experiment, seed: int) -> Done:
+def simulate_experiment(fitted: Scenario, experiment: Experiment, seed: int) -> Done:
     scenario = scenario_of(fitted, experiment)
     store = MemoryStore()
     result = simulate(scenario, registry.build(scenario.policy, scenario.settings), seed=seed, store=store, run="twin")
@@ -197,7 +197,7 @@ def _with_partitions(component: ComponentSpec, experiment: Experiment) -> Compon
     return replace(component, parallelism=experiment.state_partitions) if component.stateful else component
 
 
-def compared(experiment: Experiment, real: Done, twins: Sequence[Done]) -> dict[str, Any]:
+def comparison_json(experiment: Experiment, real: Done, twins: Sequence[Done]) -> dict[str, Any]:
     """The real run beside what happens most often in the simulator."""
     (twin, count), *_ = Counter(twins).most_common()
     return {

@@ -57,7 +57,7 @@ def measure(
     return {
         "nominal_coverage": NOMINAL,
         "traces": traces,
-        **_summary([found for trace in traces.values() for found in trace["horizons"].values()]),
+        **_summary([cell for trace in traces.values() for cell in trace["horizons"].values()]),
         "worst": _worst(traces),
     }
 
@@ -70,10 +70,12 @@ def _trace(load: Load, horizons_s: Sequence[float], origins: int, candidates: Se
     for origin in _origins(series, steps[-1], origins):
         history = series.until(origin).newest()
         started = time.perf_counter()
-        made = forecasts(history, [each * series.step_s for each in steps], quantiles=_QUANTILES, candidates=candidates)
+        predictions = forecasts(
+            history, [each * series.step_s for each in steps], quantiles=_QUANTILES, candidates=candidates
+        )
         seconds.append(time.perf_counter() - started)
         alone = {each.name: _alone(each, history, steps[-1]) for each in candidates}
-        for one in made:
+        for one in predictions:
             _judge(tallies[len(one.values)], one, alone, series.values[origin:], season_scale(history))
     return {
         "points": series.known,
@@ -81,7 +83,7 @@ def _trace(load: Load, horizons_s: Sequence[float], origins: int, candidates: Se
         "span_s": series.step_s * len(series.values),
         "notes": [*load.notes, *series.repairs],
         "forecast_s": median(seconds),
-        "horizons": {format_duration(each * series.step_s): _told(tally) for each, tally in tallies.items()},
+        "horizons": {format_duration(each * series.step_s): _horizon_json(tally) for each, tally in tallies.items()},
     }
 
 
@@ -106,31 +108,31 @@ def _steps(series: Series, horizons_s: Sequence[float], name: str) -> list[int]:
     return fitting
 
 
-def _origins(series: Series, steps: int, wanted: int) -> list[int]:
+def _origins(series: Series, steps: int, most: int) -> list[int]:
     """Spread evenly over what is left once the beginning has been learned from."""
     count = len(series.values)
-    return [int(each) for each in np.unique(np.linspace(_LEARNED * count, count - steps, wanted).astype(np.int64))]
+    return [int(each) for each in np.unique(np.linspace(_LEARNED * count, count - steps, most).astype(np.int64))]
 
 
-def _judge(tally: _Tally, made: Forecast, alone: dict[str, Array], came: Array, scale: float) -> None:
-    steps = len(made.values)
-    known = np.isfinite(came[:steps])
-    if not known.any() or not scale > 0:
+def _judge(tally: _Tally, forecast: Forecast, alone: dict[str, Array], came: Array, scale: float) -> None:
+    steps = len(forecast.values)
+    measured_steps = np.isfinite(came[:steps])
+    if not measured_steps.any() or not scale > 0:
         return
-    actual = came[:steps][known]
-    for name, line in {CHAMPION: made.column(0.5), **{name: line[:steps] for name, line in alone.items()}}.items():
-        tally.mase.setdefault(name, []).append(float(np.mean(np.abs(line[known] - actual))) / scale)
-    low, high = made.values[known, 0], made.values[known, -1]
+    actual = came[:steps][measured_steps]
+    for name, line in {CHAMPION: forecast.column(0.5), **{name: line[:steps] for name, line in alone.items()}}.items():
+        tally.mase.setdefault(name, []).append(float(np.mean(np.abs(line[measured_steps] - actual))) / scale)
+    low, high = forecast.values[measured_steps, 0], forecast.values[measured_steps, -1]
     if np.isfinite(low).all():
         tally.inside.append(float(np.mean((actual >= low) & (actual <= high))))
-    tally.champions.append(made.champion)
-    tally.usable += made.usable
+    tally.champions.append(forecast.champion)
+    tally.usable += forecast.usable
 
 
-def _told(tally: _Tally) -> dict[str, Any]:
+def _horizon_json(tally: _Tally) -> dict[str, Any]:
     return {
         "origins": len(tally.champions),
-        "mase": {name: _mean(found) for name, found in tally.mase.items()},
+        "mase": {name: _mean(errors) for name, errors in tally.mase.items()},
         "coverage": _mean(tally.inside),
         "champions": dict(Counter(tally.champions).most_common()),
         "usable": tally.usable,
@@ -141,17 +143,19 @@ def _summary(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Means over traces and horizons. A candidate that could not speak everywhere is compared where it could."""
     names = dict.fromkeys(name for cell in cells for name in cell["mase"])
     both = {
-        name: [cell["mase"] for cell in cells if _known(cell["mase"].get(name)) and _known(cell["mase"][CHAMPION])]
+        name: [
+            cell["mase"] for cell in cells if _is_finite(cell["mase"].get(name)) and _is_finite(cell["mase"][CHAMPION])
+        ]
         for name in names
     }
     return {
-        "mean_mase": {name: _mean([mase[name] for mase in found]) for name, found in both.items()},
+        "mean_mase": {name: _mean([mase[name] for mase in cells_of_both]) for name, cells_of_both in both.items()},
         "champion_over": {
-            name: _mean([mase[CHAMPION] for mase in found]) / _mean([mase[name] for mase in found])
-            for name, found in both.items()
-            if found and name != CHAMPION
+            name: _mean([mase[CHAMPION] for mase in cells_of_both]) / _mean([mase[name] for mase in cells_of_both])
+            for name, cells_of_both in both.items()
+            if cells_of_both and name != CHAMPION
         },
-        "mean_coverage": _mean([cell["coverage"] for cell in cells if _known(cell["coverage"])]),
+        "mean_coverage": _mean([cell["coverage"] for cell in cells if _is_finite(cell["coverage"])]),
     }
 
 
@@ -161,26 +165,26 @@ def _worst(traces: dict[str, Any]) -> dict[str, Any]:
         (f"{name}, {horizon}", cell)
         for name, trace in traces.items()
         for horizon, cell in trace["horizons"].items()
-        if _known(cell["mase"].get(CHAMPION))
+        if _is_finite(cell["mase"].get(CHAMPION))
     ]
     worst: dict[str, Any] = {}
     for name in dict.fromkeys(name for _, cell in cells for name in cell["mase"] if name != CHAMPION):
         ratios = [
             (cell["mase"][CHAMPION] / cell["mase"][name], at)
             for at, cell in cells
-            if _known(cell["mase"].get(name)) and cell["mase"][name] > 0
+            if _is_finite(cell["mase"].get(name)) and cell["mase"][name] > 0
         ]
         if ratios:
             worst[f"champion ÷ {name}"] = dict(zip(("ratio", "at"), max(ratios), strict=True))
     covered = [
-        (abs(cell["coverage"] - NOMINAL), cell["coverage"], at) for at, cell in cells if _known(cell["coverage"])
+        (abs(cell["coverage"] - NOMINAL), cell["coverage"], at) for at, cell in cells if _is_finite(cell["coverage"])
     ]
     if covered:
         worst["coverage"] = dict(zip(("coverage", "at"), max(covered)[1:], strict=True))
     return worst
 
 
-def _known(value: float | None) -> bool:
+def _is_finite(value: float | None) -> bool:
     return value is not None and np.isfinite(value)
 
 

@@ -77,7 +77,7 @@ def measure(
 ) -> dict[str, Any]:
     """The numbers of `homeostat bench heal`."""
     before = machine()
-    plan = planned(runs, factors, seed)
+    plan = plan_runs(runs, factors, seed)
     tell(f"starting a cluster; {len(plan)} runs take about {len(plan)} minutes")
     with ground("bench-heal", EXECUTORS) as here:
         spec = specification(
@@ -92,10 +92,10 @@ def measure(
         trial = Trial(here.spark, here.directory / "heal", spec, settings=SETTINGS)
         course = Course(plan, random.Random(seed), tell)
         try:
-            result = trial.run(LONGEST_RUN_S * len(plan), until=lambda _: course.done, each=course.look)
+            result = trial.run(LONGEST_RUN_S * len(plan), until=lambda _: course.is_over, each=course.look)
         finally:
             course.stop()
-    if not course.done:
+    if not course.is_over:
         raise HomeostatError(f"only {len(course.runs)} of {len(plan)} runs came to an end", where="bench heal")
     return {
         **summary(course.runs, result.records, factors),
@@ -115,7 +115,7 @@ def measure(
     }
 
 
-def planned(runs: int, factors: Sequence[float], seed: int) -> list[float]:
+def plan_runs(runs: int, factors: Sequence[float], seed: int) -> list[float]:
     """The factor of each run, in random order, so that slow changes of the machine favour none of them."""
     plan = [factor for factor in (*factors, CLEAN) for _ in range(runs)]
     random.Random(seed).shuffle(plan)
@@ -134,17 +134,17 @@ class Course:
     _slow: str = ""
     _since_s: float | None = None
     _fault: SlowExecutor | None = None
-    _minutes_told: int = 0
+    _minutes_reported: int = 0
 
     @property
-    def done(self) -> bool:
+    def is_over(self) -> bool:
         return len(self.runs) == len(self.plan)
 
     def look(self, trial: Trial) -> None:
-        if self.done:
+        if self.is_over:
             return
         if self._since_s is None:
-            if settled(trial.records(), self._quiet_since_s(trial), TRIGGER_S) and self._complete(trial):
+            if has_settled(trial.records(), self._quiet_since_s(trial), TRIGGER_S) and self._complete(trial):
                 self._begin(trial)
             else:
                 self._tell_of_waiting(trial)
@@ -162,10 +162,10 @@ class Course:
     def _tell_of_waiting(self, trial: Trial) -> None:
         """Tells the user why nothing happens: a machine that is too busy never settles."""
         minutes = int((time.time() - self._quiet_since_s(trial)) / TELL_EACH_S)
-        if minutes > self._minutes_told:
+        if minutes > self._minutes_reported:
             took = [f"{batch.seconds:.1f}" for batch in batches_after(trial.records(BATCH), -math.inf)[-SETTLED:]]
             self.tell(f"waiting for {SETTLED} batches within {TRIGGER_S:g} s each; the last: {', '.join(took)}")
-        self._minutes_told = minutes
+        self._minutes_reported = minutes
 
     def _complete(self, trial: Trial) -> bool:
         return len(trial.application.sensors.workers().ids) >= EXECUTORS
@@ -184,10 +184,10 @@ class Course:
         run = Run(self._factor, self._since_s, time.time(), self._slow)
         self.runs.append(run)
         self._since_s = None
-        self.tell(f"run {len(self.runs)} of {len(self.plan)}: {_told(run, trial.records())}")
+        self.tell(f"run {len(self.runs)} of {len(self.plan)}: {_run_text(run, trial.records())}")
 
 
-def settled(records: Sequence[Record], since_s: float, trigger_s: float) -> bool:
+def has_settled(records: Sequence[Record], since_s: float, trigger_s: float) -> bool:
     """Nothing is under way or being judged, and several batches in a row have kept up since the last action."""
     last_change_s = settled_since_s(records)
     if last_change_s is None:
@@ -231,7 +231,7 @@ def summary(runs: Sequence[Run], records: Sequence[Record], factors: Sequence[fl
     kinds = action_kinds(records)
     retired = sum(len(action.retire) for _, action in with_content(records, ActionContent))
     return {
-        "slowed": {f"{factor:g}": _healed([r for r in results if r.factor == factor]) for factor in factors},
+        "slowed": {f"{factor:g}": _healing_json([r for r in results if r.factor == factor]) for factor in factors},
         "clean_runs_with_a_replacement": share(disturbed, len(clean)),
         "false_replacements": share(len(wrong), retired),
         "falsely_replaced": wrong,
@@ -240,18 +240,18 @@ def summary(runs: Sequence[Run], records: Sequence[Record], factors: Sequence[fl
     }
 
 
-def _healed(results: Sequence[Result]) -> dict[str, Any]:
+def _healing_json(results: Sequence[Result]) -> dict[str, Any]:
     decided = [result.decided for result in results if result.decided is not None]
     replaced = [result.replaced for result in results if result.replaced is not None]
     return {
         "healed": share(len(replaced), len(results)),
         f"healed_within_{PROMPT}": share(sum(count <= PROMPT for count in replaced), len(results)),
-        "batches_until_decided": _spread(decided),
-        "batches_until_replaced": _spread(replaced),
+        "batches_until_decided": _spread_json(decided),
+        "batches_until_replaced": _spread_json(replaced),
     }
 
 
-def _spread(counts: Sequence[int]) -> dict[str, Any]:
+def _spread_json(counts: Sequence[int]) -> dict[str, Any]:
     p90 = quantiles(counts, n=10, method="inclusive")[-1] if len(counts) > 1 else None
     return {"median": median(counts) if counts else None, "p90": p90, "each": list(counts)}
 
@@ -281,7 +281,7 @@ def _during(run: Run, record: Record) -> bool:
     return run.started_s <= record.at_s <= run.ended_s
 
 
-def _told(run: Run, records: Sequence[Record]) -> str:
+def _run_text(run: Run, records: Sequence[Record]) -> str:
     if run.factor == CLEAN:
         return "clean"
     result = result_of(run, records)

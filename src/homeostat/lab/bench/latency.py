@@ -94,14 +94,14 @@ def fall_behind(here: Ground, setup: Setup, scale: float) -> Span:
     calm_s, over_s = scale * CALM_S, scale * (CALM_S + BURST_S)
     burst = (Moment(calm_s, partial(Trial.load, factor=BURST)), Moment(over_s, partial(Trial.load, factor=1.0)))
 
-    def gone(trial: Trial) -> bool:
+    def worked_off(trial: Trial) -> bool:
         """The latest batch was of usual size, after one that was not."""
         rows = [
             float(np.nan_to_num(batch.rows)) for batch in batches_after(trial.records(BATCH), trial.started_s + over_s)
         ]
         return len(rows) > 1 and rows[-1] <= _GONE * setup.load_per_s * setup.trigger_s < rows[-2]
 
-    trial.run(over_s + LONGEST_S, burst, until=gone)
+    trial.run(over_s + LONGEST_S, burst, until=worked_off)
     return trial.started_s + over_s, trial.started_s + trial.elapsed_s
 
 
@@ -170,17 +170,17 @@ def latencies_s(batches: Sequence[RecordedBatch]) -> Array:
     """
     arrived = np.array([batch.arrived_rows for batch in batches])
     started_s = np.array([batch.started_s for batch in batches])
-    told = np.isfinite(arrived)
-    arrived, started_s = arrived[told], started_s[told]
+    has_arrivals = np.isfinite(arrived)
+    arrived, started_s = arrived[has_arrivals], started_s[has_arrivals]
     most = max(batch.rows for batch in batches)
     last = batches[0].arrived_rows - batches[0].pending_rows
-    found = []
+    samples = []
     for batch in batches[1:]:
         points = max(1, round(_POINTS * batch.rows / most))
         last += batch.rows
         rows = last - batch.rows * (np.arange(points) + 0.5) / points
-        found.append(batch.ended_s - np.interp(rows, arrived, started_s))
-    return np.concatenate(found) if found else np.empty(0)
+        samples.append(batch.ended_s - np.interp(rows, arrived, started_s))
+    return np.concatenate(samples) if samples else np.empty(0)
 
 
 def taken_per_s(batches: Sequence[RecordedBatch]) -> float:
@@ -195,14 +195,14 @@ def executor_s(executors: Sequence[RecordedExecutor], span: Span) -> float:
 
 def caught_up_s(batches: Sequence[RecordedBatch], usual_rows: float) -> tuple[float, float]:
     """What waits beyond a usual batch when the second of them begins, and how long until that is gone; NaN if never."""
-    seen = [
+    backlogs = [
         (after.started_s, after.arrived_rows - (before.arrived_rows - before.pending_rows))
         for before, after in pairwise(batches)
     ]
-    if not seen:
+    if not backlogs:
         return NAN, NAN
-    began_s, first = seen[0]
-    for (from_s, before), (to_s, after) in pairwise(seen):
+    began_s, first = backlogs[0]
+    for (from_s, before), (to_s, after) in pairwise(backlogs):
         if after <= _GONE * usual_rows < before:
             share = (before - _GONE * usual_rows) / (before - after)
             return first - usual_rows, from_s + share * (to_s - from_s) - began_s

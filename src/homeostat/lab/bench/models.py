@@ -19,7 +19,7 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.events import Observed
 from homeostat.lab.bench.noise import capacity_per_s
-from homeostat.lab.bench.prediction_errors import MOST_ERROR, SEED, Real, compared, summary
+from homeostat.lab.bench.prediction_errors import MOST_ERROR, SEED, Real, comparison_json, summary
 from homeostat.lab.scenario_model import from_scenario
 from homeostat.models.application_model import ApplicationModel, Predicted
 from homeostat.sim.microbatch.engine import Microbatch
@@ -80,23 +80,23 @@ def measure(*, sides: Sequence[str] = SIDES, scale: float = 1.0, tell: Tell = la
     return figures
 
 
-def scenario(tried: Tried, *, varied: bool = False) -> Scenario:
+def scenario(setup: Tried, *, varied: bool = False) -> Scenario:
     """A word count with state: reading, splitting, counting; stragglers and noise as on a shared cluster."""
-    rate = tried.rate_per_s
+    rate = setup.rate_per_s
     steps = ((0.0, rate), (300.0, 1.3 * rate), (600.0, 0.75 * rate)) if varied else ()
     return Scenario(
         name="models",
         title="a word count with state",
         engine=MicrobatchSpec(
-            trigger_s=tried.trigger_s, executors=tried.executors, straggler_share=0.01, straggler_factor=2.0
+            trigger_s=setup.trigger_s, executors=setup.executors, straggler_share=0.01, straggler_factor=2.0
         ),
         duration_s=FITTED_S,
         components=(
-            ComponentSpec("lines", "source", parallelism=tried.partitions, rate_per_s=6_000.0, selectivity=3.0),
+            ComponentSpec("lines", "source", parallelism=setup.partitions, rate_per_s=6_000.0, selectivity=3.0),
             ComponentSpec(
                 "count",
                 inputs=("lines",),
-                parallelism=tried.partitions,
+                parallelism=setup.partitions,
                 rate_per_s=4_000.0,
                 key_s=0.0002,
                 task_s=0.03,
@@ -117,37 +117,37 @@ def on_simulator(tell: Tell) -> dict[str, Any]:
     order = random.Random(SEED).sample(HELD_OUT, len(HELD_OUT))
     tell(f"fitted to {base.name}; {len(order)} other configurations")
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        measured = list(pool.map(_simulated, order))
+        real_runs = list(pool.map(_simulate, order))
         limits = list(pool.map(_true_saturation, order))
-    off = _base_s(model, base) / float(np.median(_simulated(base).seconds))
+    off = _base_s(model, base) / float(np.median(_simulate(base).seconds))
     lines = []
-    for tried, real, limit in zip(order, measured, limits, strict=True):
-        predicted = model.predict(_configuration(model, tried), tried.rate_per_s)
-        lines.append({**compared(tried.name, predicted, real, off), **_saturation(predicted, limit)})
+    for setup, real, limit in zip(order, real_runs, limits, strict=True):
+        predicted = model.predict(_configuration(model, setup), setup.rate_per_s)
+        lines.append({**comparison_json(setup.name, predicted, real, off), **_saturation(predicted, limit)})
     limit_errors = [line["saturation_error"] for line in lines]
     return {"fitted_to": base.name, **summary(lines, limit_errors), "configurations": lines}
 
 
-def _simulated(tried: Tried) -> Real:
+def _simulate(setup: Tried) -> Real:
     """Batches with this load and configuration, from all seeds."""
     seconds: list[float] = []
     rates: list[float] = []
     for seed in SIM_SEEDS:
-        events = Microbatch(scenario(tried), seed).wait(TRIED_S)
-        seen = [event.observation for event in events if isinstance(event, Observed)][SKIPPED:]
-        seconds += [observation.flows[0].seconds for observation in seen]
-        rates.append(sum(o.flows[0].rows for o in seen) / sum(o.span_s for o in seen))
+        events = Microbatch(scenario(setup), seed).wait(TRIED_S)
+        observations = [event.observation for event in events if isinstance(event, Observed)][SKIPPED:]
+        seconds += [observation.flows[0].seconds for observation in observations]
+        rates.append(sum(o.flows[0].rows for o in observations) / sum(o.span_s for o in observations))
     return Real(np.array(seconds), float(np.mean(rates)))
 
 
-def _true_saturation(tried: Tried) -> float:
-    return capacity_per_s(scenario(tried))
+def _true_saturation(setup: Tried) -> float:
+    return capacity_per_s(scenario(setup))
 
 
-def _configuration(model: ApplicationModel, tried: Tried) -> Configuration:
-    values: dict[Any, Any] = dict.fromkeys(model.partition_knobs(), tried.partitions)
-    triggers = {knob: tried.trigger_s for knob in model.configuration.values if knob.kind == TRIGGER_S}
-    return model.configuration.patched(Patch({**values, **triggers, EXECUTORS_KNOB: tried.executors}))
+def _configuration(model: ApplicationModel, setup: Tried) -> Configuration:
+    values: dict[Any, Any] = dict.fromkeys(model.partition_knobs(), setup.partitions)
+    triggers = {knob: setup.trigger_s for knob in model.configuration.values if knob.kind == TRIGGER_S}
+    return model.configuration.patched(Patch({**values, **triggers, EXECUTORS_KNOB: setup.executors}))
 
 
 def _base_s(model: ApplicationModel, base: Tried) -> float:

@@ -26,7 +26,7 @@ from homeostat.core.configuration import (
 from homeostat.lab.bench import latency
 from homeostat.lab.bench.ground import ground, machine
 from homeostat.lab.bench.latency import EVERY_S, PEAK_PER_S
-from homeostat.lab.bench.prediction_errors import SEED, Real, compared, summary
+from homeostat.lab.bench.prediction_errors import SEED, Real, comparison_json, summary
 from homeostat.lab.bench.twin import Setup, only, real_run
 from homeostat.lab.wordcount import NAME
 from homeostat.models.application_model import ApplicationModel
@@ -89,14 +89,14 @@ def measure(scale: float, tell: Tell) -> dict[str, Any]:
             recorded = record(log)
     model = fitted_to(recorded, runs)
     figures = predictions(model, recorded, runs)
-    figures["catch_up"] = [_caught_up(model, recorded, setup, span) for setup, span in behind.items()]
-    static = [latency.Static(setup, settled(recorded, setup, runs[setup])) for setup in AT_PEAK]
+    figures["catch_up"] = [_catch_up_json(model, recorded, setup, span) for setup, span in behind.items()]
+    static = [latency.Static(setup, settled_batches(recorded, setup, runs[setup])) for setup in AT_PEAK]
     figures["latency"] = latency.varied_json(recorded, varied, span, [each for each in static if each.batches])
     return {**figures, "machine": {"before": before, "after": machine()}}
 
 
 def fitted_to(recorded: RecordedRun, runs: Runs) -> ApplicationModel:
-    batches = [batch for setup in FITTED for batch in settled(recorded, setup, runs[setup])]
+    batches = [batch for setup in FITTED for batch in settled_batches(recorded, setup, runs[setup])]
     batches.sort(key=lambda batch: batch.started_s)
     return from_recording(replace(recorded, batches=tuple(batches)), "bench models")
 
@@ -104,33 +104,33 @@ def fitted_to(recorded: RecordedRun, runs: Runs) -> ApplicationModel:
 def predictions(model: ApplicationModel, recorded: RecordedRun, runs: Runs) -> dict[str, Any]:
     """Predicted beside real; as ratios to how the setups that were fitted did, which cancels what the machine did to
     all of them."""
-    batches = {setup: settled(recorded, setup, ids) for setup, ids in runs.items()}
-    real = {setup: _real(kept) for setup, kept in batches.items() if kept}
+    batches = {setup: settled_batches(recorded, setup, ids) for setup, ids in runs.items()}
+    real = {setup: _real(setup_batches) for setup, setup_batches in batches.items() if setup_batches}
     off = fmean(np.log(_batch_s(model, setup) / np.median(real[setup].seconds)) for setup in FITTED if setup in real)
     lines = [
-        compared(
+        comparison_json(
             setup.name, model.predict(configuration(model, setup), setup.load_per_s), real[setup], float(np.exp(off))
         )
         for setup in HELD_OUT
         if setup in real
     ]
-    saturation = [_overloaded(model, setup, real[setup]) for setup in OVERLOADED if setup in real]
+    saturation = [_overload_json(model, setup, real[setup]) for setup in OVERLOADED if setup in real]
     return {
         "fitted_to": [setup.name for setup in FITTED],
         **summary(lines, [line["error"] for line in saturation]),
         "configurations": lines,
         "saturation": saturation,
-        "left_out": [setup.name for setup, kept in batches.items() if not kept],
+        "left_out": [setup.name for setup, setup_batches in batches.items() if not setup_batches],
     }
 
 
-def settled(recorded: RecordedRun, setup: Setup, ids: Sequence[str]) -> list[RecordedBatch]:
+def settled_batches(recorded: RecordedRun, setup: Setup, ids: Sequence[str]) -> list[RecordedBatch]:
     """The batches without the first ones; none if too few are left."""
     batches = only(recorded, ids).batches
     full = _FULL * min(setup.load_per_s * setup.trigger_s, setup.rows_per_trigger or math.inf)
     loaded = [number for number, batch in enumerate(batches) if batch.rows >= full]
-    kept = batches[loaded[0] + SETTLING :] if loaded else ()
-    return list(kept) if len(kept) >= LEAST else []
+    rest = batches[loaded[0] + SETTLING :] if loaded else ()
+    return list(rest) if len(rest) >= LEAST else []
 
 
 def _real(batches: Sequence[RecordedBatch]) -> Real:
@@ -143,7 +143,7 @@ def _batch_s(model: ApplicationModel, setup: Setup) -> float:
     return predicted.middle
 
 
-def _overloaded(model: ApplicationModel, setup: Setup, real: Real) -> dict[str, Any]:
+def _overload_json(model: ApplicationModel, setup: Setup, real: Real) -> dict[str, Any]:
     """More rows than can be taken: what was taken then beside what the model says that can be taken at most."""
     predicted = model.predict(configuration(model, setup), setup.load_per_s)
     return {
@@ -154,7 +154,7 @@ def _overloaded(model: ApplicationModel, setup: Setup, real: Real) -> dict[str, 
     }
 
 
-def _caught_up(model: ApplicationModel, recorded: RecordedRun, setup: Setup, span: latency.Span) -> dict[str, Any]:
+def _catch_up_json(model: ApplicationModel, recorded: RecordedRun, setup: Setup, span: latency.Span) -> dict[str, Any]:
     def predict(waiting: float) -> float:
         return model.catch_up_s(configuration(model, setup), setup.load_per_s, waiting)
 

@@ -42,8 +42,10 @@ def main(*, days: int = 20, seeds: int = 200, first_seed: int = FIRST_SEED, engi
 
 
 def measure(engine: str, days: int, seeds: int, first_seed: int) -> dict[str, Any]:
-    calm = list(_spread(partial(needless_actions, engine), range(first_seed, first_seed + days)))
-    counts = list(_spread(partial(batches_until_found, engine), range(first_seed + days, first_seed + days + seeds)))
+    calm = list(_map_in_processes(partial(needless_actions, engine), range(first_seed, first_seed + days)))
+    counts = list(
+        _map_in_processes(partial(batches_until_found, engine), range(first_seed + days, first_seed + days + seeds))
+    )
     prompt = [count for count in counts if count is not None and count <= WITHIN]
     delays = sorted(count for count in counts if count is not None)
     low, high = wilson(len(prompt), len(counts))
@@ -95,7 +97,7 @@ def _policy(scenario: Scenario) -> Policy:
     return registry.build(scenario.policy, scenario.settings)
 
 
-def _spread(work: Callable[[int], Any], seeds: Iterable[int]) -> Iterator[Any]:
+def _map_in_processes(work: Callable[[int], Any], seeds: Iterable[int]) -> Iterator[Any]:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         yield from pool.map(work, seeds)
 

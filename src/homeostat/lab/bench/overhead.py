@@ -15,7 +15,7 @@ from homeostat.core.errors import HomeostatError
 from homeostat.core.records import ACTION, BATCH
 from homeostat.lab.bench.ground import Ground, ground, machine
 from homeostat.lab.bench.intervals import METHOD, median_interval
-from homeostat.lab.bench.quiet import GivenUp, Patience, Tell, disturbed_json, undisturbed
+from homeostat.lab.bench.quiet import GivenUp, Patience, Tell, disturbed_json, repeat_until_undisturbed
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import NAME, WordCount, pipeline_of, specification
 from homeostat.runtime.attach import attach
@@ -65,18 +65,18 @@ def measure(*, pairs: int, batches: int, tasks: Sequence[int], tell: Tell = lamb
     tell("starting a cluster")
     with ground("bench-overhead", EXECUTORS, most=EXECUTORS) as here:
         manager = _Manager(here)
-        segments, taken = _throughput(here, manager, pairs, batches, tell)
+        segments, steal_shares = _throughput(here, manager, pairs, batches, tell)
         driver = {str(count): _driver_cpu(here, manager, count, tell) for count in tasks}
-        observed, actions = manager.seen(BATCH), manager.seen(ACTION)
+        observed_batches, actions = manager.count_records(BATCH), manager.count_records(ACTION)
     return {
         **throughput_json(segments),
         "batches_a_segment": batches,
-        "batches_seen_by_the_manager": observed,
+        "batches_seen_by_the_manager": observed_batches,
         "actions_of_the_manager": actions,
         "executors": EXECUTORS,
         "driver_cpu_s_per_batch": driver,
         "machine": {"before": before, "after": machine()},
-        "disturbed": disturbed_json(taken),
+        "disturbed": disturbed_json(steal_shares),
     }
 
 
@@ -86,11 +86,11 @@ def throughput_json(segments: Sequence[Segment]) -> dict[str, Any]:
         {part.managed: part.rows_per_s for part in segments[start : start + 2]} for start in range(0, len(segments), 2)
     ]
     ratios = [pair[True] / pair[False] for pair in pairs]
-    found = median_interval(ratios)
+    interval = median_interval(ratios)
     return {
-        "throughput_ratio": found.median,
-        "throughput_ratio_interval": [found.low, found.high],
-        "interval_coverage": found.coverage,
+        "throughput_ratio": interval.median,
+        "throughput_ratio_interval": [interval.low, interval.high],
+        "interval_coverage": interval.coverage,
         "interval_method": METHOD,
         "pairs": len(ratios),
         "ratios": ratios,
@@ -103,7 +103,7 @@ def _throughput(
 ) -> tuple[list[Segment], dict[str, list[float]]]:
     """The segments, and the share of the machine that others had in each try of each pair."""
     segments: list[Segment] = []
-    taken: dict[str, list[float]] = {}
+    steal_shares: dict[str, list[float]] = {}
     patience = Patience()
     with _job(here, "throughput", 4 * EXECUTORS, ROWS, WORK_MS) as job:
         tell("warming up")
@@ -114,11 +114,11 @@ def _throughput(
             def pair(_attempt: int, _given_up: GivenUp, order: Sequence[bool] = order) -> list[Segment]:
                 return [_segment(here, manager, job, batches, SKIPPED, managed=managed) for managed in order]
 
-            (one, other), taken[f"pair {number + 1}"] = undisturbed(pair, patience, tell)
+            (one, other), steal_shares[f"pair {number + 1}"] = repeat_until_undisturbed(pair, patience, tell)
             segments += [one, other]
             ratio = one.rows_per_s / other.rows_per_s if one.managed else other.rows_per_s / one.rows_per_s
             tell(f"pair {number + 1} of {pairs}: {ratio:.3f} at {one.rows_per_s:,.0f} rows/s")
-    return segments, taken
+    return segments, steal_shares
 
 
 def _driver_cpu(here: Ground, manager: _Manager, tasks: int, tell: Tell) -> dict[str, Any]:
@@ -127,13 +127,13 @@ def _driver_cpu(here: Ground, manager: _Manager, tasks: int, tell: Tell) -> dict
     skipped = min(SKIPPED, 100 // tasks)
     with _job(here, f"tasks-{tasks}", max(1, tasks - STATE), 2 * tasks, 0.0) as job:
         tell(f"{tasks:,} tasks a batch")
-        found = [_segment(here, manager, job, batches, skipped, managed=managed) for managed in WITHOUT_AND_WITH]
-    told = {
-        name: _per_batch([s for s in found if s.managed == managed])
+        segments = [_segment(here, manager, job, batches, skipped, managed=managed) for managed in WITHOUT_AND_WITH]
+    figures = {
+        name: _per_batch([s for s in segments if s.managed == managed])
         for name, managed in (("with", True), ("without", False))
     }
-    tell(f"{tasks:,} tasks: {told['with']['cpu_s']:.2f} CPU-seconds with, {told['without']['cpu_s']:.2f} without")
-    return told
+    tell(f"{tasks:,} tasks: {figures['with']['cpu_s']:.2f} CPU-seconds with, {figures['without']['cpu_s']:.2f} without")
+    return figures
 
 
 def _per_batch(segments: Sequence[Segment]) -> dict[str, float]:
@@ -146,13 +146,13 @@ def _per_batch(segments: Sequence[Segment]) -> dict[str, float]:
 
 
 def _segment(here: Ground, manager: _Manager, job: _Job, batches: int, skipped: int, *, managed: bool) -> Segment:
-    with manager.attached() if managed else nullcontext():
+    with manager.attach_for_a_while() if managed else nullcontext():
         first = job.wait_for(job.last + 1 + (skipped if managed else 0))
         cpu_s = driver_cpu_s(here.spark)
         last = job.wait_for(first.batch + batches)
         cpu_s = driver_cpu_s(here.spark) - cpu_s
-        taken = job.between(first.batch, last.batch)
-    rows = sum(source.rows for progress in taken for source in progress.sources)
+        progresses = job.between(first.batch, last.batch)
+    rows = sum(source.rows for progress in progresses for source in progress.sources)
     return Segment(managed, last.batch - first.batch, rows, last.ended_s - first.ended_s, cpu_s)
 
 
@@ -168,10 +168,10 @@ class _Job:
 
     def stop(self) -> None:
         """Cancelling a batch of a thousand tasks may take longer than the usual time limit."""
-        if not Deadline.after(LONGEST_S).wait_until(self._stopped):
+        if not Deadline.after(LONGEST_S).wait_until(self._try_to_stop):
             raise HomeostatError(f"the query did not stop within {LONGEST_S:.0f} s", where="bench overhead")
 
-    def _stopped(self) -> bool:
+    def _try_to_stop(self) -> bool:
         try:
             self._query.stop()
         except QueryError:
@@ -236,7 +236,7 @@ class _Manager:
         self._config.write_text(f'policy = "provisioning"\nmode = "regulate"\nstore = "{self._store}"\n')
 
     @contextmanager
-    def attached(self) -> Iterator[None]:
+    def attach_for_a_while(self) -> Iterator[None]:
         attachment = attach(self._spark, config=self._config, directory=self._directory)
         try:
             if not Deadline.after(LONGEST_S).wait_until(lambda: attachment.running):
@@ -245,7 +245,7 @@ class _Manager:
         finally:
             attachment.stop()
 
-    def seen(self, kind: str) -> int:
+    def count_records(self, kind: str) -> int:
         store = SqliteStore(self._store)
         try:
             return sum(run.counts.get(kind, 0) for run in store.runs())

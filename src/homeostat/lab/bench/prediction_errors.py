@@ -25,7 +25,7 @@ class Real:
     throughput_per_s: float
 
 
-def compared(name: str, predicted: Predicted, real: Real, off: float) -> dict[str, Any]:
+def comparison_json(name: str, predicted: Predicted, real: Real, off: float) -> dict[str, Any]:
     """Compares a prediction with a real run.
 
     `off` is predicted ÷ real in the configuration that the model was fitted to, in the same session. `ratio_error` is

@@ -48,12 +48,12 @@ class Case:
     history_days: int
 
     @property
-    def _cut(self) -> int:
+    def _history_minutes(self) -> int:
         return self.history_days * _DAY_MINUTES
 
     def scenario(self) -> Scenario:
         """A keyed count with a millisecond a row, on executors that need a minute to start."""
-        first_per_s = float(self.per_s[self._cut])
+        first_per_s = float(self.per_s[self._history_minutes])
         return Scenario(
             name=self.name,
             title=self.name,
@@ -64,24 +64,24 @@ class Case:
                 executor_start_s=_EXECUTOR_START_S,
                 locality_wait_s=0.0,
             ),
-            duration_s=(len(self.per_s) - self._cut) * MINUTE_S,
+            duration_s=(len(self.per_s) - self._history_minutes) * MINUTE_S,
             components=(
                 ComponentSpec("lines", "source", parallelism=40, rate_per_s=20_000.0, task_s=0.005),
                 ComponentSpec("count", inputs=("lines",), parallelism=40, rate_per_s=1_000.0, keyed=True, task_s=0.005),
             ),
-            workload=_workload(self.per_s[self._cut :]),
+            workload=_workload(self.per_s[self._history_minutes :]),
             service_noise=_NOISE,
         )
 
     def history(self, seed: int) -> Traffic:
         """What was seen before the run, with the noise of days past."""
-        past = Workload(_workload(self.per_s[: self._cut]), seed + 1_000)
-        starts_s = np.arange(self._cut) * MINUTE_S
+        past = Workload(_workload(self.per_s[: self._history_minutes]), seed + 1_000)
+        starts_s = np.arange(self._history_minutes) * MINUTE_S
         per_s = [past.rows_between(start_s, start_s + MINUTE_S) / MINUTE_S for start_s in starts_s.tolist()]
-        return Traffic(-self._cut, tuple(per_s))
+        return Traffic(-self._history_minutes, tuple(per_s))
 
 
-def made_up(days: int = DAYS, seed: int = SEED) -> Case:
+def synthetic_case(days: int = DAYS, seed: int = SEED) -> Case:
     """Nights and days, three spikes that come every day, and one a day at a time that chance chooses."""
     total = HISTORY_DAYS + days
     minutes = np.arange(total * _DAY_MINUTES)
@@ -100,12 +100,12 @@ def made_up(days: int = DAYS, seed: int = SEED) -> Case:
 def from_trace(load: Load, days: int = DAYS) -> Case:
     """The last days of a recorded load, with those before them as history; its peak is made that of the other case."""
     series = regular(load.times_s, load.per_s, horizon_s=MINUTE_S, most=1_000_000)
-    known = np.flatnonzero(np.isfinite(series.values))
+    positions = np.flatnonzero(np.isfinite(series.values))
     total = min(HISTORY_DAYS + days, math.floor(len(series.values) * series.step_s / 86_400.0))
     if total < days + 2:
         raise ConfigError(f"holds {total} days; {days + 2} are needed", where=load.name, fix="give a longer one")
     minutes = len(series.values) * series.step_s / MINUTE_S - total * _DAY_MINUTES + np.arange(total * _DAY_MINUTES)
-    per_s = np.interp(minutes * MINUTE_S / series.step_s, known, series.values[known])
+    per_s = np.interp(minutes * MINUTE_S / series.step_s, positions, series.values[positions])
     return Case(load.name, per_s * (_PEAK_PER_S / float(per_s.max())), total - days)
 
 
@@ -118,13 +118,13 @@ def measure(cases: Sequence[Case], *, seed: int = SEED, tell: Callable[[str], No
     runs_by_case: dict[str, dict[str, Any]] = {}
     for (case, policy, _), run in zip(cells, runs, strict=True):
         runs_by_case.setdefault(case.name, {})[policy] = run
-    return {"seed": seed, "cases": {name: judged(policies) for name, policies in runs_by_case.items()}}
+    return {"seed": seed, "cases": {name: verdict_json(policies) for name, policies in runs_by_case.items()}}
 
 
 def one(case: Case, policy: str, seed: int = SEED) -> dict[str, Any]:
     """One run: how long the load was not taken, and what it cost."""
     scenario = case.scenario()
-    result = simulate(scenario, built(case, policy), seed=seed, traffic=case.history(seed))
+    result = simulate(scenario, build_policy(case, policy), seed=seed, traffic=case.history(seed))
     figures = result.as_json()
     return {
         "violation_s": figures["slo_violation_s"],
@@ -135,16 +135,18 @@ def one(case: Case, policy: str, seed: int = SEED) -> dict[str, Any]:
     }
 
 
-def built(case: Case, policy: str) -> Policy:
+def build_policy(case: Case, policy: str) -> Policy:
     if policy in PEERS:
         return registry.build(
             policy, {}, scenario_peak_per_s=float(case.per_s[case.history_days * _DAY_MINUTES :].max())
         )
-    made = registry.build("provisioning", {"planning": {"ahead": policy != REACTIVE}})
+    built_policy = registry.build("provisioning", {"planning": {"ahead": policy != REACTIVE}})
     if policy != ORACLE:
-        return made
-    knowing = [replace(d, forecasts=_Future(case)) if isinstance(d, RiseDetector) else d for d in made.detectors]
-    return replace(made, detectors=tuple(knowing))
+        return built_policy
+    knowing = [
+        replace(d, forecasts=_Future(case)) if isinstance(d, RiseDetector) else d for d in built_policy.detectors
+    ]
+    return replace(built_policy, detectors=tuple(knowing))
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ class _Future:
         return Forecast(traffic.end_s, MINUTE_S, quantiles, np.stack([coming] * 3, axis=1), ORACLE, True, "it knows")
 
 
-def judged(policies: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def verdict_json(policies: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     ahead, reactive = policies[AHEAD], policies[REACTIVE]
     violations = ahead["violation_s"] / reactive["violation_s"] if reactive["violation_s"] else None
     cost = ahead["executor_hours"] / reactive["executor_hours"]
@@ -174,7 +176,7 @@ def judged(policies: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _ahead(result: RunResult) -> int:
-    return sum(taken.because.startswith("rise-ahead") for taken in result.trajectory)
+    return sum(step.because.startswith("rise-ahead") for step in result.trajectory)
 
 
 def _workload(per_s: Array) -> WorkloadSpec:

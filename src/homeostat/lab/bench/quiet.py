@@ -15,7 +15,7 @@ from functools import partial
 from threading import Event, Lock, Thread
 from typing import Any, TypeVar
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 Tell = Callable[[str], None]
 # Whether a try is to be given up.
 GivenUp = Callable[[], bool]
@@ -30,28 +30,28 @@ def never() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CpuTime:
     """Processor seconds since the machine started, and how many of them went to others (steal time)."""
 
     passed_s: float
     taken_s: float
 
 
-def count() -> Counted:
+def count() -> CpuTime:
     """Reads the kernel's counters. Without a steal counter nothing counts as taken."""
     import psutil
 
     times = psutil.cpu_times()
     cores = psutil.cpu_count()
-    return Counted(sum(times) / cores, getattr(times, "steal", 0.0) / cores)
+    return CpuTime(sum(times) / cores, getattr(times, "steal", 0.0) / cores)
 
 
 class Watch:
     """Keeps the largest share of the machine that others had in any half minute. Thread-safe."""
 
-    def __init__(self, count: Callable[[], Counted] = count) -> None:
+    def __init__(self, count: Callable[[], CpuTime] = count) -> None:
         self._count = count
-        self._seen = deque([count()])
+        self._counts = deque([count()])
         self._looking = Lock()
         self.most = 0.0
         self.last: float | None = None
@@ -60,32 +60,32 @@ class Watch:
         """Call this every few seconds."""
         with self._looking:
             now = self._count()
-            if now.passed_s - self._seen[-1].passed_s < LOOK_AGAIN_S:
+            if now.passed_s - self._counts[-1].passed_s < LOOK_AGAIN_S:
                 return
-            self._seen.append(now)
-            while now.passed_s - self._seen[1].passed_s >= WINDOW_S:
-                self._seen.popleft()
-            if now.passed_s - self._seen[0].passed_s >= WINDOW_S:
-                self.last = self._taken()
+            self._counts.append(now)
+            while now.passed_s - self._counts[1].passed_s >= WINDOW_S:
+                self._counts.popleft()
+            if now.passed_s - self._counts[0].passed_s >= WINDOW_S:
+                self.last = self._steal_share()
                 self.most = max(self.most, self.last)
 
-    def disturbed(self) -> bool:
+    def is_disturbed(self) -> bool:
         self.look()
         return self.most > MOST_TAKEN
 
     def end(self) -> None:
         """Call this at the end. If it took less than half a minute, the whole time counts."""
         self.look()
-        if self.last is None and len(self._seen) > 1:
-            self.last = self.most = self._taken()
+        if self.last is None and len(self._counts) > 1:
+            self.last = self.most = self._steal_share()
 
-    def _taken(self) -> float:
-        first, now = self._seen[0], self._seen[-1]
+    def _steal_share(self) -> float:
+        first, now = self._counts[0], self._counts[-1]
         return (now.taken_s - first.taken_s) / (now.passed_s - first.passed_s)
 
 
 @contextmanager
-def kept(watch: Watch, look_again_s: float = LOOK_AGAIN_S) -> Iterator[None]:
+def watching(watch: Watch, look_again_s: float = LOOK_AGAIN_S) -> Iterator[None]:
     """Looks every few seconds in a thread of its own while the block runs."""
     over = Event()
 
@@ -117,46 +117,46 @@ def wait_for_quiet(longest_s: float) -> None:
         watch.look()
 
 
-def undisturbed(
-    run: Callable[[int, GivenUp], Found],
+def repeat_until_undisturbed(
+    run: Callable[[int, GivenUp], Result],
     patience: Patience,
     tell: Tell,
-    count: Callable[[], Counted] = count,
+    count: Callable[[], CpuTime] = count,
     wait: Callable[[float], None] = wait_for_quiet,
-) -> tuple[Found, list[float]]:
+) -> tuple[Result, list[float]]:
     """Repeats `run` until a try is undisturbed. Returns its result, and the largest share that others had in each try.
 
     `run` gets the number of the try and a function that says whether to give it up. A disturbed try is given up at
     once, unless there is no patience left for another; then it counts.
     """
-    taken: list[float] = []
+    steal_shares: list[float] = []
     while True:
         watch, began_s = Watch(count), count().passed_s
         is_last = patience.left_s <= 0.0
-        with kept(watch):
-            found = run(len(taken) + 1, partial(_given_up, watch, is_last))
+        with watching(watch):
+            result = run(len(steal_shares) + 1, partial(_should_give_up, watch, is_last))
         watch.end()
         disturbed = watch.most > MOST_TAKEN
-        taken.append(round(watch.most, 3))
+        steal_shares.append(round(watch.most, 3))
         if disturbed:
             what = "it counts nevertheless" if is_last else "once more"
             tell(f"others had {watch.most:.0%} of the machine for half a minute: {what}")
         if is_last or not disturbed:
-            return found, taken
+            return result, steal_shares
         wait(min(LONGEST_WAIT_S, patience.left_s))
         patience.left_s -= count().passed_s - began_s
 
 
-def _given_up(watch: Watch, is_last: bool) -> bool:
-    return watch.disturbed() and not is_last
+def _should_give_up(watch: Watch, is_last: bool) -> bool:
+    return watch.is_disturbed() and not is_last
 
 
-def disturbed_json(taken: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+def disturbed_json(steal_shares: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """The largest share that others had in each try, by the name of the measurement."""
     return {
         "limit": MOST_TAKEN,
         "within_s": WINDOW_S,
         "patience_s": PATIENCE_S,
-        "nevertheless": [name for name, tries in taken.items() if tries[-1] > MOST_TAKEN],
-        "taken_by_others": taken,
+        "nevertheless": [name for name, tries in steal_shares.items() if tries[-1] > MOST_TAKEN],
+        "taken_by_others": steal_shares,
     }

@@ -77,21 +77,21 @@ def in_turn(case: Case) -> Case:
 
 def measure(*, engines: Sequence[str], exponents: Sequence[float], tell: Tell) -> dict[str, Any]:
     """The numbers of `homeostat bench skew`."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     if "simulator" in engines:
         ideal_per_s = _unregulated_per_s(scenario_of(Case("even"), even=True))
         both = [*cases(exponents), *map(in_turn, cases(exponents))]
-        found["simulator"] = {case.name: _simulated(case, ideal_per_s) for case in both}
+        figures["simulator"] = {case.name: _simulate(case, ideal_per_s) for case in both}
     if "spark" in engines:
         fixed = cases(exponents)
-        found["spark"] = _on_spark([*fixed, in_turn(fixed[-1])], tell)
-    return found | {
+        figures["spark"] = _on_spark([*fixed, in_turn(fixed[-1])], tell)
+    return figures | {
         "setup": {"slots": SLOTS, "keys": KEYS, "rows_a_batch": ROWS, "wait_ms_a_row": WAIT_MS, "settings": SETTINGS},
         "machine": machine(),
     }
 
 
-def compared(case: Case, without: float, regulated: float, ideal: float, **rest: Any) -> dict[str, Any]:
+def comparison_json(case: Case, without: float, regulated: float, ideal: float, **rest: Any) -> dict[str, Any]:
     return {
         "largest_key": round(case.largest_key, 3),
         "without_per_s": without,
@@ -106,11 +106,11 @@ def compared(case: Case, without: float, regulated: float, ideal: float, **rest:
 # In the simulator
 
 
-def _simulated(case: Case, ideal_per_s: float) -> dict[str, Any]:
+def _simulate(case: Case, ideal_per_s: float) -> dict[str, Any]:
     scenario, store = scenario_of(case), MemoryStore()
     regulated = simulate(scenario, registry.build("provisioning", scenario.settings), store=store, run="skew")
     with_per_s, actions = _taken_per_s(regulated.truth), action_kinds(store.records("skew"))
-    return compared(case, _unregulated_per_s(scenario), with_per_s, ideal_per_s, actions=actions)
+    return comparison_json(case, _unregulated_per_s(scenario), with_per_s, ideal_per_s, actions=actions)
 
 
 def scenario_of(case: Case, *, even: bool = False) -> Scenario:
@@ -158,17 +158,17 @@ def _taken_per_s(truth: Sequence[TruthSample]) -> float:
 # On Spark
 
 
-def _on_spark(wanted: Sequence[Case], tell: Tell) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _on_spark(selection: Sequence[Case], tell: Tell) -> dict[str, Any]:
+    figures: dict[str, Any] = {}
     with _session() as (spark, directory):
         tell("an ideal even spread")
         ideal = _run(spark, directory / "ideal", Case("even"), "observe", ideal=True)
-        for number, case in enumerate(wanted):
+        for number, case in enumerate(selection):
             tell(f"{case.name}: without the resolver")
             without = _run(spark, directory / f"{number}-without", case, "observe")
             tell(f"{case.name}: with it")
             regulated = _run(spark, directory / f"{number}-with", case, "regulate")
-            found[case.name] = compared(
+            figures[case.name] = comparison_json(
                 case,
                 without.per_s,
                 regulated.per_s,
@@ -178,7 +178,7 @@ def _on_spark(wanted: Sequence[Case], tell: Tell) -> dict[str, Any]:
                 spread=regulated.spread,
                 differences=[*without.result.differences, *regulated.result.differences],
             )
-    return found
+    return figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +215,10 @@ def _run(spark: SparkSession, directory: Path, case: Case, mode: Mode, *, ideal:
         rows_per_trigger=ROWS,
     )
     trial = Trial(spark, directory / "application", spec, mode=mode, settings=SETTINGS)
-    return Run(trial.run(LONGEST_S, until=lambda now: settled(now.records(), full=ROWS)))
+    return Run(trial.run(LONGEST_S, until=lambda now: has_settled(now.records(), full=ROWS)))
 
 
-def settled(records: Sequence[Record], *, full: int) -> bool:
+def has_settled(records: Sequence[Record], *, full: int) -> bool:
     """Every action is judged and some full batches came after it, or there were many batches without an action."""
     since_s = settled_since_s(records)
     if since_s is None:
@@ -234,8 +234,8 @@ def _per_s(batch: BatchContent) -> float:
 @contextmanager
 def _session() -> Iterator[tuple[SparkSession, Path]]:
     """A local session with many slots: tasks that only wait need no cores."""
-    with TemporaryDirectory(prefix="homeostat-bench-") as made:
-        directory = Path(made)
+    with TemporaryDirectory(prefix="homeostat-bench-") as path:
+        directory = Path(path)
         conf = spark_conf(master=f"local[{SLOTS}]", app_name="bench-skew", executors=1, directory=directory / "session")
         spark = build_session(conf)
         try:

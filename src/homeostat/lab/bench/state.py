@@ -40,32 +40,34 @@ Tell = Callable[[str], None]
 
 def measure(*, keys: Sequence[int], repeats: int, tell: Tell) -> dict[str, Any]:
     with _session() as (spark, directory):
-        found = {str(count): _measured(spark, directory / str(count), count, repeats, tell) for count in keys}
-    return {"partitions": [PARTITIONS, OTHER], "repeats": repeats, "keys": found, "machine": machine()}
+        figures = {str(count): _measure_keys(spark, directory / str(count), count, repeats, tell) for count in keys}
+    return {"partitions": [PARTITIONS, OTHER], "repeats": repeats, "keys": figures, "machine": machine()}
 
 
-def _measured(spark: SparkSession, directory: Path, keys: int, repeats: int, tell: Tell) -> dict[str, Any]:
+def _measure_keys(spark: SparkSession, directory: Path, keys: int, repeats: int, tell: Tell) -> dict[str, Any]:
     counting = Counting(spark, directory, keys)
     tell(f"{keys:,} keys: the state is built up")
     counting.start()
     try:
         tell(f"{keys:,} keys: plain restarts")
-        snapshot = [counting.restarted(changelog=False) for _ in range(repeats)]
-        changelog = [counting.restarted(changelog=True) for _ in range(repeats)]
+        snapshot = [counting.restart_s(changelog=False) for _ in range(repeats)]
+        changelog = [counting.restart_s(changelog=True) for _ in range(repeats)]
         tell(f"{keys:,} keys: rescales")
-        rescaled: dict[bool, list[dict[str, float]]] = {True: [], False: []}
+        pauses_by_verify: dict[bool, list[dict[str, float]]] = {True: [], False: []}
         for _ in range(repeats):  # in turn, so that neither finds a state that is shorter to read
-            for verify, found in rescaled.items():
-                found.append(counting.rescaled(verify))
+            for verify, pauses in pauses_by_verify.items():
+                pauses.append(counting.rescale_s(verify))
     finally:
         counting.query.stop()
     tell(f"{keys:,} keys: savepoints")
-    saved = {name: [_saved(counting.query.checkpoint, files) for _ in range(repeats)] for name, files in _WAYS.items()}
+    savepoint_s = {
+        name: [_savepoint_s(counting.query.checkpoint, files) for _ in range(repeats)] for name, files in _WAYS.items()
+    }
     return {
         "state_bytes": sum(entry.size for entry in LocalFiles().walk(counting.query.checkpoint.path("state"))),
-        "rescale": {"verified": _middle(rescaled[True]), "not_verified": _middle(rescaled[False])},
+        "rescale": {"verified": _middle(pauses_by_verify[True]), "not_verified": _middle(pauses_by_verify[False])},
         "restart_s": {"from_a_snapshot": median(snapshot), "from_a_changelog": median(changelog)},
-        "savepoint_s": {name: median(seconds) for name, seconds in saved.items()},
+        "savepoint_s": {name: median(seconds) for name, seconds in savepoint_s.items()},
     }
 
 
@@ -82,7 +84,7 @@ class Counting:
         self.query.start(_deadline())
         self._wait(lambda: self._rows_of_state() >= self._keys, "every key has been seen")
 
-    def restarted(self, *, changelog: bool) -> float:
+    def restart_s(self, *, changelog: bool) -> float:
         """Seconds from the last commit before a plain restart to the first one after it."""
         self._set_changelog(changelog)
         self.query.restart({}, _deadline())
@@ -90,7 +92,7 @@ class Counting:
         self.query.restart({}, _deadline())
         return self._gap()
 
-    def rescaled(self, verify: bool) -> dict[str, float]:
+    def rescale_s(self, verify: bool) -> dict[str, float]:
         """The same for a change of partitions, with the seconds of each phase. There are changes to replay."""
         self._run_on(REPLAYED)
         self.query.verifies = verify
@@ -117,8 +119,8 @@ class Counting:
         return after - before
 
     def _run_on(self, batches: int) -> None:
-        seen = self.query.batches()
-        self._wait(lambda: self.query.batches() >= seen + batches, "batches are done")
+        count = self.query.batches()
+        self._wait(lambda: self.query.batches() >= count + batches, "batches are done")
 
     def _rows_of_state(self) -> int:
         progress: Any = self.query.query.lastProgress if self.query.query else None
@@ -145,19 +147,19 @@ class _Copies(LocalFiles):
 _WAYS: Mapping[str, LocalFiles] = {"links": LocalFiles(), "copies": _Copies()}
 
 
-def _saved(checkpoint: Checkpoint, files: LocalFiles) -> float:
+def _savepoint_s(checkpoint: Checkpoint, files: LocalFiles) -> float:
     place = Checkpoint(checkpoint.location, files)
     began = time.monotonic()
-    made = savepoints.make(place)
+    savepoint = savepoints.make(place)
     seconds = time.monotonic() - began
-    savepoints.delete(place, made.name)
+    savepoints.delete(place, savepoint.name)
     return seconds
 
 
-def _middle(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def _middle(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The median of each number."""
-    names = {name: None for each in found for name in each}
-    return {f"{name.replace(' ', '_')}_s": median(each.get(name, 0.0) for each in found) for name in names}
+    names = {name: None for each in rows for name in each}
+    return {f"{name.replace(' ', '_')}_s": median(each.get(name, 0.0) for each in rows) for name in names}
 
 
 def _deadline() -> Deadline:
@@ -167,8 +169,8 @@ def _deadline() -> Deadline:
 @contextmanager
 def _session() -> Iterator[tuple[SparkSession, Path]]:
     """A local session on two cores: the comparison does not depend on executors."""
-    with TemporaryDirectory(prefix="homeostat-bench-") as made:
-        directory = Path(made)
+    with TemporaryDirectory(prefix="homeostat-bench-") as path:
+        directory = Path(path)
         quiet = {"spark.ui.enabled": "false", "spark.driver.memory": "2g"}
         conf = spark_conf(master="local[2]", app_name="bench state", executors=1, directory=directory, extra=quiet)
         spark = build_session(conf)

@@ -22,11 +22,11 @@ Tell = Callable[[str], None]
 
 
 def measure(*, keys: int, tell: Tell) -> dict[str, Any]:
-    found = {}
+    figures = {}
     for name, test in (("distinct", _distinct), ("quantiles", _quantiles), ("heavy_hitters", _heavy_hitters)):
         tell(f"{name.replace('_', ' ')}: {keys:,} keys in {PARTS} parts")
-        found[name] = test(keys)
-    return {"keys": keys, "parts": PARTS, "synopses": found, "machine": machine()}
+        figures[name] = test(keys)
+    return {"keys": keys, "parts": PARTS, "synopses": figures, "machine": machine()}
 
 
 def _distinct(keys: int) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def _distinct(keys: int) -> dict[str, Any]:
     filled = _Filled(synopsis)
     for part in range(PARTS):
         filled.add(range(part, keys, PARTS))
-    return filled.told(abs(filled.summary.estimate / keys - 1))
+    return filled.figures(abs(filled.summary.estimate / keys - 1))
 
 
 def _quantiles(keys: int) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _quantiles(keys: int) -> dict[str, Any]:
     for part in np.array_split(np.random.default_rng(1).permutation(keys).astype(float), PARTS):
         filled.add(part.tolist())
     values = [filled.summary.at(rank) or 0.0 for rank in _RANKS]
-    return filled.told(float(np.max(np.abs(np.array(values) / keys - _RANKS))))
+    return filled.figures(float(np.max(np.abs(np.array(values) / keys - _RANKS))))
 
 
 def _heavy_hitters(keys: int) -> dict[str, Any]:
@@ -56,12 +56,12 @@ def _heavy_hitters(keys: int) -> dict[str, Any]:
         filled.add(range(part, keys, PARTS))
         for item, times in hot.items():
             filled.summary.add(item, times=times)
-    found, total = filled.summary.top(), filled.summary.total
+    hitters, total = filled.summary.top(), filled.summary.total
     truth = {item: PARTS * times for item, times in hot.items()}
-    off = [max(each.at_most - truth.get(each.item, 1), truth.get(each.item, 1) - each.at_least) for each in found]
+    off = [max(each.at_most - truth.get(each.item, 1), truth.get(each.item, 1) - each.at_least) for each in hitters]
     expected = {item for item, times in truth.items() if times > synopsis.error * total}
-    missed = expected - {each.item for each in found}
-    return filled.told(1.0 if missed else max(off) / total) | {"found": len(found), "missed": len(missed)}
+    missed = expected - {each.item for each in hitters}
+    return filled.figures(1.0 if missed else max(off) / total) | {"found": len(hitters), "missed": len(missed)}
 
 
 class _Filled:
@@ -86,7 +86,7 @@ class _Filled:
     def _look(self, part: Summary) -> None:
         self._bytes = max(self._bytes, len(part.packed()))
 
-    def told(self, error: float) -> dict[str, Any]:
+    def figures(self, error: float) -> dict[str, Any]:
         stated, most = self._synopsis.error, self._synopsis.memory_bytes
         return {
             "error": error,

@@ -22,12 +22,12 @@ from homeostat.lab.bench.experiments import (
     SETTINGS,
     TRIGGER_S,
     Experiment,
-    compared,
+    comparison_json,
     on_spark,
-    simulated,
+    simulate_experiment,
 )
 from homeostat.lab.bench.ground import Ground, ground, machine
-from homeostat.lab.bench.quiet import GivenUp, Patience, Tell, disturbed_json, never, undisturbed
+from homeostat.lab.bench.quiet import GivenUp, Patience, Tell, disturbed_json, never, repeat_until_undisturbed
 from homeostat.lab.experiment import Moment, Trial, json_of
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import NAME, specification
@@ -128,42 +128,42 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
     before, patience = machine(), Patience()
     setups = list(in_turn(FITTED, HELD_OUT if FIT in parts else ()))
     tell("starting a cluster")
-    with TemporaryDirectory(prefix="homeostat-bench-") as made:
-        log = Path(made) / "events"
+    with TemporaryDirectory(prefix="homeostat-bench-") as path:
+        log = Path(path) / "events"
         with ground("bench-twin", FIRST.executors, event_log=log) as here:
             tell(f"a run that counts for nothing, until the driver is warm: {FIRST.name}")
             real_run(here, FIRST, scale * SETUP_S)
             runs: dict[Setup, list[str]] = {setup: [] for _, setup in setups}
-            taken: dict[str, list[float]] = {}
+            steal_shares: dict[str, list[float]] = {}
             for number, (turn, setup) in enumerate(setups, start=1):
                 tell(f"real run {number} of {len(setups)}: {setup.name}")
                 restarted = (turn, setup) == (1, FITTED[0])
                 seconds = scale * (RESTARTED_S if restarted else SETUP_S)
                 run = partial(real_run, here, setup, seconds, turn=turn, restarted=restarted)
-                ids, taken[f"{setup.name}, round {turn}"] = undisturbed(run, patience, tell)
+                ids, steal_shares[f"{setup.name}, round {turn}"] = repeat_until_undisturbed(run, patience, tell)
                 runs[setup] += ids
             recorded = record(log)
             fitted = fit(only(recorded, [run for setup in FITTED for run in runs[setup]]))
             tell(f"fitted to {fitted.agreement}")
-            found: dict[str, Any] = {"fitted": _fitted_json(fitted)}
+            figures: dict[str, Any] = {"fitted": _fitted_json(fitted)}
             if FIT in parts:
                 real = {setup: settled_seconds(only(recorded, runs[setup])) for setup in HELD_OUT}
-                found |= held_out_json(fitted.scenario, real)
-                found["replayed"] = asdict(
+                figures |= held_out_json(fitted.scenario, real)
+                figures["replayed"] = asdict(
                     agreement(fitted.scenario, only(recorded, [run for s in HELD_OUT for run in runs[s]]))
                 )
-                tell(f"elsewhere: median error {found['median_error']:.0%}, {found['coverage']:.0%} covered")
+                tell(f"elsewhere: median error {figures['median_error']:.0%}, {figures['coverage']:.0%} covered")
             chosen = [each for each in EXPERIMENTS if EXPERIMENT in parts or each.name in parts]
             if chosen:
-                found["experiments"] = _experiments(here, fitted.scenario, chosen, scale, patience, tell)
-                taken |= {name: each.pop("taken") for name, each in found["experiments"].items()}
+                figures["experiments"] = _experiments(here, fitted.scenario, chosen, scale, patience, tell)
+                steal_shares |= {name: each.pop("taken") for name, each in figures["experiments"].items()}
     return {
-        **found,
-        "accepted": accepted(found),
+        **figures,
+        "accepted": is_accepted(figures),
         "settings": SETTINGS,
         "scale": scale,
         "machine": {"before": before, "after": machine()},
-        "disturbed": disturbed_json(taken),
+        "disturbed": disturbed_json(steal_shares),
     }
 
 
@@ -212,10 +212,10 @@ def held_out_json(scenario: Scenario, real: Mapping[Setup, Array]) -> dict[str, 
     }
 
 
-def accepted(found: Mapping[str, Any]) -> bool:
+def is_accepted(figures: Mapping[str, Any]) -> bool:
     """Whether all that was compared came out the same: durations, and the actions and executors of the experiments."""
-    same = (each["same_actions"] and each["same_executors"] for each in found.get("experiments", {}).values())
-    return bool(found.get("fit_accepted", True)) and all(same)
+    same = (each["same_actions"] and each["same_executors"] for each in figures.get("experiments", {}).values())
+    return bool(figures.get("fit_accepted", True)) and all(same)
 
 
 def twin_seconds(fitted: Scenario, setup: Setup) -> Array:
@@ -227,12 +227,12 @@ def twin_seconds(fitted: Scenario, setup: Setup) -> Array:
         engine=replace(fitted.engine, executors=setup.executors, trigger_s=TRIGGER_S),
         workload=setup.workload,
     )
-    found: list[float] = []
+    seconds: list[float] = []
     for seed in MANY_SEEDS:
         events = Microbatch(scenario, seed).wait(SIMULATED_S)
-        seen = [event.observation for event in events if isinstance(event, Observed)]
-        found += [batch.flows[0].seconds for batch in seen if batch.at_s > SETTLING_S]
-    return np.array(found)
+        observations = [event.observation for event in events if isinstance(event, Observed)]
+        seconds += [batch.flows[0].seconds for batch in observations if batch.at_s > SETTLING_S]
+    return np.array(seconds)
 
 
 def real_run(
@@ -303,12 +303,14 @@ def _experiments(
     patience: Patience,
     tell: Tell,
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for each in experiments:
-        experiment = each.stretched(scale)
+        experiment = each.stretch(scale)
         tell(f"{experiment.name}: {experiment.title} ({experiment.duration_s:.0f} s)")
-        (real, result), taken = undisturbed(partial(on_spark, here, experiment), patience, tell)
-        told = compared(experiment, real, [simulated(fitted, experiment, seed) for seed in SEEDS])
-        found[experiment.name] = {**told, "run": json_of(result), "taken": taken}
-        tell(f"{experiment.name}: {real} on Spark; the same in the simulator: {told['same_actions']}")
-    return found
+        (real, result), steal_shares = repeat_until_undisturbed(partial(on_spark, here, experiment), patience, tell)
+        comparison = comparison_json(
+            experiment, real, [simulate_experiment(fitted, experiment, seed) for seed in SEEDS]
+        )
+        figures[experiment.name] = {**comparison, "run": json_of(result), "taken": steal_shares}
+        tell(f"{experiment.name}: {real} on Spark; the same in the simulator: {comparison['same_actions']}")
+    return figures

@@ -20,7 +20,7 @@ class Viewer:
     """What the page's script does: listen, and on news fetch the page and the columns of its charts."""
 
     def __init__(self, host: str, port: int, run: str) -> None:
-        self._host, self._port, self._asked = host, port, urlencode({"run": run})
+        self._host, self._port, self._query_string = host, port, urlencode({"run": run})
         self.connected = asyncio.Event()
         self.reads = 0
 
@@ -28,37 +28,37 @@ class Viewer:
         news, to_news = await asyncio.open_connection(self._host, self._port)
         pages, to_pages = await asyncio.open_connection(self._host, self._port)
         try:
-            to_news.write(self._request(f"/events?{self._asked}", ""))
+            to_news.write(self._request(f"/events?{self._query_string}", ""))
             await news.readuntil(b"retry:")
             self.connected.set()
-            while seen := await _newest(news):
+            while news_id := await _newest(news):
                 await asyncio.sleep(THROTTLE_S)
-                for path in (f"/query?{self._asked}", f"/series.json?{self._asked}"):
-                    to_pages.write(self._request(path, seen))
-                    await _answered(pages)
+                for path in (f"/query?{self._query_string}", f"/series.json?{self._query_string}"):
+                    to_pages.write(self._request(path, news_id))
+                    await _read_answer(pages)
                 self.reads += 1
         finally:
             to_news.close()
             to_pages.close()
 
-    def _request(self, path: str, seen: str) -> bytes:
+    def _request(self, path: str, news_id: str) -> bytes:
         headers = {"host": f"{self._host}:{self._port}", "accept": "text/html", "accept-encoding": "gzip"}
-        lines = [f"{name}: {value}" for name, value in {**headers, "homeostat-seen": seen}.items()]
+        lines = [f"{name}: {value}" for name, value in {**headers, "homeostat-seen": news_id}.items()]
         return "\r\n".join((f"GET {path} HTTP/1.1", *lines, "", "")).encode()
 
 
 async def _newest(news: asyncio.StreamReader) -> str:
     """The id of the last event that has come, after waiting for one; empty at the end."""
-    seen = b""
-    while not seen:
+    news_id = b""
+    while not news_id:
         lines = (await news.read(65_536)).splitlines()
         if not lines:
             return ""
-        seen = next((line[3:].strip() for line in reversed(lines) if line.startswith(b"id:")), b"")
-    return seen.decode()
+        news_id = next((line[3:].strip() for line in reversed(lines) if line.startswith(b"id:")), b"")
+    return news_id.decode()
 
 
-async def _answered(pages: asyncio.StreamReader) -> None:
+async def _read_answer(pages: asyncio.StreamReader) -> None:
     head = (await pages.readuntil(b"\r\n\r\n")).lower()
     if not head.startswith(b"http/1.1 200"):
         raise RuntimeError(f"a page was answered with {head[:40]!r}")
