@@ -9,24 +9,18 @@ import pytest
 
 from support.reference_runs import recorded, trajectory
 
-# `make test` compares the short scenarios under every policy, and the long ones under ours; `make soak` compares all.
-# A simulated day takes a minute or two of one core.
-DAYS = ("E4", "E4-microbatch")
-LONG = ("E1", "E2", "E5", "E1-microbatch", "E6-microbatch")
-OURS = ("provisioning",)
-QUICK = [("E1", "provisioning", 1), ("E3", "provisioning.paper", 1), ("E6-microbatch", "provisioning", 1)]
+# `make test` compares our policy on the short scenarios, `make check` two of them; `make soak` compares all runs, which
+# takes an hour of one core.
+SHORT = ("E3", "E7", "E8", "E9", "demo")
+QUICK = [("E3", "provisioning.paper", 1), ("E7", "provisioning", 1)]
 
 
 def _cases() -> list[Any]:
     cases = []
     for line in recorded():
         name = (line["scenario"], line["policy"], line["seed"])
-        marks = []
-        too_long = line["scenario"] in LONG and line["policy"] not in OURS
-        if line["scenario"] in DAYS or too_long or line["seed"] == 2:
-            marks = [pytest.mark.soak]
-        elif name not in QUICK:
-            marks = [pytest.mark.slow]
+        ours = (line["policy"], line["seed"]) == ("provisioning", 1)
+        marks = [] if name in QUICK else [pytest.mark.slow if ours and line["scenario"] in SHORT else pytest.mark.soak]
         cases.append(pytest.param(line, id="-".join(map(str, name)), marks=marks))
     return cases
 
