@@ -83,7 +83,7 @@ class FileSettings(Settings):
 
     @field_validator("policy")
     @classmethod
-    def _known(cls, name: str) -> str:
+    def _check_known(cls, name: str) -> str:
         module, colon, attribute = name.partition(":")
         if colon and not (module and attribute):
             raise ContradictionError(f"'{name}' is not a dotted path", fix="write package.module:name")
@@ -362,12 +362,12 @@ def _keeps_cost_limit(policy: str) -> bool:
 def _plug_in_problems(config: Config) -> Iterator[Problem]:
     for kind in PluginSettings.model_fields:
         for number, path in enumerate(getattr(config.settings.plugins, kind)):
-            yield from _tried(("plugins", kind, number), path, partial(dotted_paths.parts, [path], kind))
+            yield from _problems_of(("plugins", kind, number), path, partial(dotted_paths.parts, [path], kind))
     if ":" in config.policy:
-        yield from _tried(("policy",), config.policy, partial(dotted_paths.policy, config.policy))
+        yield from _problems_of(("policy",), config.policy, partial(dotted_paths.policy, config.policy))
 
 
-def _tried(at: KeyPath, path: str, make: Callable[[], object]) -> Iterator[Problem]:
+def _problems_of(at: KeyPath, path: str, make: Callable[[], object]) -> Iterator[Problem]:
     try:
         make()
     except HomeostatError as error:

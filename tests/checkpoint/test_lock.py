@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from homeostat.checkpoint.lock import HeldError, held
+from homeostat.checkpoint.lock import HeldError, hold_lock
 
 
 def test_two_do_not_work_on_a_checkpoint_at_once(root: Path) -> None:
     with (
-        held(str(root)),
+        hold_lock(str(root)),
         pytest.raises(HeldError, match=f"this checkpoint is in use by process {os.getpid()}"),
-        held(str(root)),
+        hold_lock(str(root)),
     ):
         pass
-    with held(str(root)):
+    with hold_lock(str(root)):
         pass

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from homeostat.core.record_json import JSON, from_json, named, to_json
+from homeostat.core.record_json import JSON, from_json, json_field, to_json
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     rows: float
     name: str = "count"
-    kind_of_thing: str = named("kind", "")
+    kind_of_thing: str = json_field("kind", "")
     tags: tuple[str, ...] = ()
     extra: dict[str, JSON] = field(default_factory=dict)
 

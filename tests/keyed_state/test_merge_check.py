@@ -135,14 +135,14 @@ def test_functions_that_change_what_they_are_given_are_accepted_if_they_return_i
     with pytest.raises(ConfigError, match=r"add returns None \(return the new part\)"):
         require_mergeable(Merging(dict, lambda words, row: words.update({row: 1}), grow_in_place), NUMBERS, "keyed")
     with pytest.raises(ConfigError, match="zero is not neutral"):
-        require_mergeable(Merging(lambda: shared, grown, joined), NUMBERS, "keyed", kept=dict)
+        require_mergeable(Merging(lambda: shared, grown, joined), NUMBERS, "keyed", stored_form=dict)
 
 
 def test_what_the_state_makes_of_a_part_must_be_understood_too() -> None:
     tupled = Merging((), lambda kept, row: (*kept, row), operator.add, sorted)
-    require_mergeable(tupled, NUMBERS, "keyed", kept=tuple)
+    require_mergeable(tupled, NUMBERS, "keyed", stored_form=tuple)
     with pytest.raises(ConfigError, match="merge raised TypeError: can only concatenate"):
-        require_mergeable(tupled, NUMBERS, "keyed", kept=list)
+        require_mergeable(tupled, NUMBERS, "keyed", stored_form=list)
 
 
 def test_the_function_that_fails_is_named() -> None:

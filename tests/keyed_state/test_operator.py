@@ -177,7 +177,7 @@ def test_what_finish_returns_must_fit_the_result(
     )
     operator = Operator(merging, ("word",), TWO_NUMBERS, result)
     with pytest.raises(ConfigError) as refused:
-        require_mergeable(merging, [1], "keyed", kept=operator.kept, told=operator.told)
+        require_mergeable(merging, [1], "keyed", stored_form=operator.stored_form, result_form=operator.result_form)
     assert refused.value.line.startswith(f"keyed: {complaint}")
 
 

@@ -53,7 +53,7 @@ def test_in_which_parts_items_come_does_not_matter(
 @pytest.mark.parametrize("synopsis", EVERY, ids=lambda each: type(each).__name__)
 def test_each_may_be_the_functions_of_a_keyed_operator(synopsis: Synopsis[Any]) -> None:
     merging = Merging(synopsis.zero, synopsis.add, synopsis.merge, lambda part: shown(synopsis, part))
-    require_mergeable(merging, range(-3, 9), "keyed", kept=bytearray)
+    require_mergeable(merging, range(-3, 9), "keyed", stored_form=bytearray)
 
 
 def test_the_bytes_of_a_synopsis_may_be_the_result_if_it_is_told_what_they_mean() -> None:

@@ -43,9 +43,9 @@ def diff(spark: SparkSession, before: Side, after: Side, view: str | None, limit
         return at_one_batch(after.checkpoint, after.batch, lambda new: _differences(old, new))[1]
 
     def _differences(old: int, new: int) -> list[Difference]:
-        left = {each.view: each for each in tables_at(before.checkpoint, old)}
-        right = {each.view: each for each in tables_at(after.checkpoint, new)}
-        both = {name: each for name, each in left.items() if name in right}
+        before_tables = {each.view: each for each in tables_at(before.checkpoint, old)}
+        after_tables = {each.view: each for each in tables_at(after.checkpoint, new)}
+        both = {name: each for name, each in before_tables.items() if name in after_tables}
         if view is not None:
             pick([*both.values()], view, after.checkpoint.location)
         names = [name for name in both if view in (None, name)]
@@ -57,8 +57,8 @@ def diff(spark: SparkSession, before: Side, after: Side, view: str | None, limit
             )
         differences = []
         for name in names:
-            earlier = by_key(table(spark, before.checkpoint, left[name], old))
-            later = by_key(table(spark, after.checkpoint, right[name], new))
+            earlier = by_key(table(spark, before.checkpoint, before_tables[name], old))
+            later = by_key(table(spark, after.checkpoint, after_tables[name], new))
             differences.append(_difference(name, earlier, later, new, limit))
         return differences
 

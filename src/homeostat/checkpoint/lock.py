@@ -55,7 +55,7 @@ class Hold:
 
 
 @contextmanager
-def held(location: str) -> Iterator[None]:
+def hold_lock(location: str) -> Iterator[None]:
     hold = Hold(location)
     hold.take()
     try:

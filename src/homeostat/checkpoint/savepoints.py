@@ -204,10 +204,10 @@ def _same_files(checkpoint: Checkpoint, batch: int, target: str, track: Track) -
         for entry in track(needed_entries, "saving"):
             path = f"{target}/{entry.name}"
             try:
-                made = files.same(checkpoint.path(entry.name), path)
+                way = files.same(checkpoint.path(entry.name), path)
             except FileNotFoundError:  # an old file that the running query removed meanwhile
                 continue
-            yield SavedFile(entry.name, entry.size, files.checksum(path), made)
+            yield SavedFile(entry.name, entry.size, files.checksum(path), way)
 
 
 def _is_large(name: str) -> bool:

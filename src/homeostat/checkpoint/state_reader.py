@@ -163,7 +163,7 @@ def at_one_batch(checkpoint: Checkpoint, batch: int | None, read: Callable[[int]
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    for left in reversed(range(TRIES if batch is None else 1)):
+    for tries_left in reversed(range(TRIES if batch is None else 1)):
         chosen = committed_batch(checkpoint, batch)
         require_sound(checkpoint, chosen)
         try:
@@ -172,7 +172,7 @@ def at_one_batch(checkpoint: Checkpoint, batch: int | None, read: Callable[[int]
             was_removed = chosen not in checkpoint.committed() or bool(find_damage(checkpoint, chosen))
             if not was_removed:
                 raise ReadError(f"Spark cannot read batch {chosen}: {first_line(error)}", checkpoint) from error
-            if not left:
+            if not tries_left:
                 raise ReadError(
                     f"the query removed batch {chosen} while it was being read; try again", checkpoint
                 ) from error
@@ -208,8 +208,8 @@ def show(spark: SparkSession, checkpoint: Checkpoint, view: str | None, batch: i
     """Return the first rows of a table."""
 
     def read(chosen: int) -> Rows:
-        wanted = pick(tables_at(checkpoint, chosen), view, checkpoint.location)
-        return collected(table(spark, checkpoint, wanted, chosen), chosen, limit)
+        description = pick(tables_at(checkpoint, chosen), view, checkpoint.location)
+        return collected(table(spark, checkpoint, description, chosen), chosen, limit)
 
     return at_one_batch(checkpoint, batch, read)[1]
 

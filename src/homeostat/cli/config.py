@@ -45,10 +45,10 @@ def show(
     if json:
         print_json([{"key": key, "value": value, "origin": origin} for key, value, origin in settings])
     else:
-        print_table(("setting", "value", "from"), [(key, _written(value), origin) for key, value, origin in settings])
+        print_table(("setting", "value", "from"), [(key, _toml_text(value), origin) for key, value, origin in settings])
 
 
-def _written(value: object) -> str:
+def _toml_text(value: object) -> str:
     """The value as it is written in the file, or "-" if it is not set."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -72,7 +72,7 @@ class LiveView:
         self._scenario, self._policy, self._live, self._speed = scenario, policy, live, speed
         self._events: deque[Record] = deque(maxlen=MOST_EVENTS)
         self._started = time.monotonic()
-        self._drawn = 0.0
+        self._drawn_s = 0.0
 
     def on_step(self, trace: Trace, state: State, engine: SimulatedEngine) -> None:
         self._events.extend(filter(is_shown, trace.records))
@@ -80,8 +80,8 @@ class LiveView:
         if ahead_s > 0:
             time.sleep(ahead_s)
         now = time.monotonic()
-        if now - self._drawn >= REDRAW_S or engine.now_s >= self._scenario.duration_s:
-            self._drawn = now
+        if now - self._drawn_s >= REDRAW_S or engine.now_s >= self._scenario.duration_s:
+            self._drawn_s = now
             self._live.update(self._draw(state, engine), refresh=True)
 
     def _draw(self, state: State, engine: SimulatedEngine) -> RenderableType:

@@ -49,9 +49,9 @@ def compare(results: Sequence[RunResult], path: Path, title: str = "") -> None:
     """One row of panels per run: load and throughput on the left, instances on the right."""
     with _figure(path, (11, 1.0 + 2.1 * len(results)), title) as figure:
         panels = figure.subplots(len(results), 2, sharex=True, sharey="col", squeeze=False)
-        for result, (left, right) in zip(results, panels, strict=True):
-            _draw_rates(left, result)
-            _draw_instances(right, result)
+        for result, (left_panel, right_panel) in zip(results, panels, strict=True):
+            _draw_rates(left_panel, result)
+            _draw_instances(right_panel, result)
         for panel in panels[-1]:
             panel.set_ylim(bottom=0)  # last, because it ends autoscaling for the whole column
             panel.set_xlabel("minutes")
@@ -172,20 +172,20 @@ def predictions(model: ApplicationModel, at: Predicted, path: Path) -> None:
     counts = sorted({*range(1, 2 * here + 1, max(1, here // 6)), here})
     predictions = [model.predict(at.configuration.patched(Change({EXECUTORS_KNOB: n})), at.rate_per_s) for n in counts]
     with _figure(path, (9, 3.6), f"{at.rate_per_s:,.0f} rows/s") as figure:
-        left, right = figure.subplots(1, 2)
+        left_panel, right_panel = figure.subplots(1, 2)
         batches = [each.batch_s for each in predictions if each.batch_s is not None]
-        left.fill_between(counts, [b.low for b in batches], [b.high for b in batches], color=TAKEN, alpha=0.2)
-        left.plot(counts, [b.middle for b in batches], color=TAKEN, label="batch (p10 to p90)")
+        left_panel.fill_between(counts, [b.low for b in batches], [b.high for b in batches], color=TAKEN, alpha=0.2)
+        left_panel.plot(counts, [b.middle for b in batches], color=TAKEN, label="batch (p10 to p90)")
         for knob, value in at.configuration.values.items():
             if knob.kind == TRIGGER_S and value > 0:
-                left.axhline(value, color=LOAD, linestyle=":", label="trigger")
-        left.set_ylabel("seconds")
+                left_panel.axhline(value, color=LOAD, linestyle=":", label="trigger")
+        left_panel.set_ylabel("seconds")
         rates = [each.saturation_per_s for each in predictions]
-        right.fill_between(counts, [r.low for r in rates], [r.high for r in rates], color=LINES[0], alpha=0.2)
-        right.plot(counts, [r.middle for r in rates], color=LINES[0], label="largest rate (p10 to p90)")
-        right.axhline(at.rate_per_s, color=LOAD, linestyle=":", label="load")
-        right.set_ylabel("rows/s")
-        for panel in (left, right):
+        right_panel.fill_between(counts, [r.low for r in rates], [r.high for r in rates], color=LINES[0], alpha=0.2)
+        right_panel.plot(counts, [r.middle for r in rates], color=LINES[0], label="largest rate (p10 to p90)")
+        right_panel.axhline(at.rate_per_s, color=LOAD, linestyle=":", label="load")
+        right_panel.set_ylabel("rows/s")
+        for panel in (left_panel, right_panel):
             panel.axvline(here, color=ACTION, linewidth=0.8)
             panel.set_xlabel("executors")
             panel.set_ylim(bottom=0)
@@ -265,15 +265,15 @@ def _draw_instances(panel: Any, result: RunResult) -> None:
     panel.set_title(f"{actions} ({values['needless_actions']} needless){paid}")
 
 
-def _legends(figure: Any, left: Any, right: Any) -> None:
+def _legends(figure: Any, left_panel: Any, right_panel: Any) -> None:
     """Legends below the panels, where they cover nothing."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     handles = [
-        *left.get_legend_handles_labels()[0],
+        *left_panel.get_legend_handles_labels()[0],
         Patch(color=UNHEALTHY, alpha=0.12, label="unhealthy"),
-        *right.get_legend_handles_labels()[0],
+        *right_panel.get_legend_handles_labels()[0],
         Line2D([], [], color="black", linewidth=0.8, linestyle=":", label="needed"),
         Line2D([], [], color=ACTION, marker="v", linewidth=0.7, label="action"),
     ]

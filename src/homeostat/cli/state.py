@@ -180,13 +180,13 @@ def export(
     from homeostat.cli.state_session import tracked
 
     with _opened(checkpoint, batch) as (spark, opened):
-        done = exporting.export(spark, opened, target, table, batch, tracked)
+        result = exporting.export(spark, opened, target, table, batch, tracked)
     if json:
-        print_json(asdict(done))
+        print_json(asdict(result))
         return
-    rows = [(view, f"{count:,}", f"{done.target}/{view}") for view, count in done.rows.items()]
+    rows = [(view, f"{count:,}", f"{result.target}/{view}") for view, count in result.rows.items()]
     print_table(("table", "rows", "written to"), rows, right=("rows",))
-    say(f"exported the state of batch {done.batch}")
+    say(f"exported the state of batch {result.batch}")
 
 
 @contextmanager

@@ -85,10 +85,10 @@ def restore(
     from homeostat.checkpoint import rescale as rescaling
     from homeostat.checkpoint import restore
     from homeostat.checkpoint import savepoints as saving
-    from homeostat.checkpoint.lock import held
+    from homeostat.checkpoint.lock import hold_lock
     from homeostat.cli.state_session import tracked
 
-    with _checkpoint(checkpoint, may_be_missing=True) as opened, held(opened.location):
+    with _checkpoint(checkpoint, may_be_missing=True) as opened, hold_lock(opened.location):
         previous = restore.restore(opened, name, force=force, track=tracked)
         rescaling.abandon(opened)
         batch = saving.read(opened, name).batch
@@ -176,13 +176,13 @@ def check(
 def _rescale(location: str, partitions: int, verify: bool, app: str | None, sink: str, json: bool) -> None:
     from homeostat.checkpoint import rescale as rescaling
     from homeostat.checkpoint import restore
-    from homeostat.checkpoint.lock import held
+    from homeostat.checkpoint.lock import hold_lock
     from homeostat.checkpoint.metadata import require_there
     from homeostat.cli.state_session import working
     from homeostat.spark.act.restart_check import open_batch_finished
 
     pipeline = _pipeline(app) if app else None
-    with _checkpoint(location, may_be_missing=True) as opened, held(opened.location):
+    with _checkpoint(location, may_be_missing=True) as opened, hold_lock(opened.location):
         restore.finish(opened)
         require_there(opened)
         if rescaling.has_open_batch(opened) and pipeline is None:
@@ -195,12 +195,12 @@ def _rescale(location: str, partitions: int, verify: bool, app: str | None, sink
             if rescaling.has_open_batch(opened) and pipeline is not None:
                 say(f"finishing batch {opened.batches().begun} first")
                 open_batch_finished(spark, opened, pipeline, LIMIT_S)
-            done = rescaling.rescale(spark, opened, partitions, verify=verify, sink=sink, tell=say)
+            result = rescaling.rescale(spark, opened, partitions, verify=verify, sink=sink, tell=say)
     if json:
-        print_json(asdict(done))
+        print_json(asdict(result))
         return
-    print(f"repartitioned from {done.before} to {done.partitions}; the old state is saved as {done.savepoint}")
-    for phase, seconds in done.phases_s.items():
+    print(f"repartitioned from {result.before} to {result.partitions}; the old state is saved as {result.savepoint}")
+    for phase, seconds in result.phases_s.items():
         print(f"{phase:<12} {seconds:6.1f} s")
 
 

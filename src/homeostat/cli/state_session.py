@@ -76,8 +76,8 @@ def working(spark: SparkSession, what: str) -> Iterator[None]:
         def follow() -> None:
             with suppress(Exception):  # if Spark is gone, the command itself reports it
                 while not ended.wait(LOOK_AGAIN_S):
-                    done, tasks = _tasks(spark)
-                    bar.update(task, completed=done, total=tasks or None)
+                    tasks_done, tasks = _tasks(spark)
+                    bar.update(task, completed=tasks_done, total=tasks or None)
 
         follower = threading.Thread(target=follow, name="homeostat bar", daemon=True)
         follower.start()

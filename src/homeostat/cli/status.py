@@ -126,13 +126,13 @@ def batch_line(batch: BatchContent) -> str:
     """
     rate = batch.rows / batch.span_s if batch.span_s > 0 else math.nan
     return (
-        f"{_shown(rate)} rows/s, {_shown(batch.arrival_per_s)} rows/s arrive, "
-        f"{_shown(batch.pending_rows)} rows wait, took {batch.seconds:.1f} s of "
+        f"{_count_text(rate)} rows/s, {_count_text(batch.arrival_per_s)} rows/s arrive, "
+        f"{_count_text(batch.pending_rows)} rows wait, took {batch.seconds:.1f} s of "
         f"{batch.trigger_s:g} s, {batch.workers} executors"
     )
 
 
-def _shown(value: float) -> str:
+def _count_text(value: float) -> str:
     return f"{value:,.0f}" if math.isfinite(value) else "unknown"
 
 

@@ -237,9 +237,9 @@ class Picture(View):
         lines = [self._title, f"workers  {worker_words(workers.ids, workers.hosts)}"]
         if under_way is not None:
             where = f" in {under_way.component}" if under_way.component else ""
-            done = f", {under_way.tasks_done} of {under_way.tasks} tasks" if under_way.tasks else ""
+            progress = f", {under_way.tasks_done} of {under_way.tasks} tasks" if under_way.tasks else ""
             lines.append(
-                f"batch {under_way.batch} has been running for {time.time() - under_way.since_s:.0f} s{where}{done}"
+                f"batch {under_way.batch} has been running for {time.time() - under_way.since_s:.0f} s{where}{progress}"
             )
         if not managers:
             lines.append(NO_QUERY)

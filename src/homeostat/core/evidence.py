@@ -29,14 +29,14 @@ class Evidence:
     headline: ClassVar[str] = ""
 
     def figures(self) -> dict[str, Figure]:
-        shown: dict[str, Figure] = {}
+        figures: dict[str, Figure] = {}
         for each in dataclasses.fields(self):
             value = getattr(self, each.name)
             if isinstance(value, Evidence):
-                shown |= value.figures()
+                figures |= value.figures()
             elif value not in (None, ""):
-                shown[each.name] = value
-        return shown
+                figures[each.name] = value
+        return figures
 
     def summary(self) -> str:
         """The figures that matter most, in words."""
@@ -98,8 +98,8 @@ class StuckBatch(Evidence):
     tasks: int = 0
 
     def summary(self) -> str:
-        done = f", {number(self.tasks_done)} of {number(self.tasks)} tasks done" if self.tasks else ""
-        return f"batch {self.batch} has been running for {whole_span(self.running_s)}{done}"
+        progress = f", {number(self.tasks_done)} of {number(self.tasks)} tasks done" if self.tasks else ""
+        return f"batch {self.batch} has been running for {whole_span(self.running_s)}{progress}"
 
 
 @dataclass(frozen=True, slots=True)

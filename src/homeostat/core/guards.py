@@ -254,10 +254,10 @@ def with_values(proposal: Proposal, values: Mapping[Knob, Value], context: Guard
     if not patch:
         knob = next(iter(proposal.patch.values))
         return f"{knob} is at its limit of {now.get(knob, proposal.patch.values[knob])}"
-    full, left = _distance(now.values, proposal.patch.values), _distance(now.values, patch.values)
+    full_distance, allowed_distance = _distance(now.values, proposal.patch.values), _distance(now.values, patch.values)
     prediction = proposal.prediction
-    if prediction is not None and full > 0:
-        prediction = replace(prediction, gain=prediction.gain * left / full)
+    if prediction is not None and full_distance > 0:
+        prediction = replace(prediction, gain=prediction.gain * allowed_distance / full_distance)
     return replace(proposal, patch=patch, prediction=prediction)
 
 

@@ -91,12 +91,12 @@ def _do(policy: Policy, state: State, proposal: Proposal, id: str, effects: Effe
     return apply(state, checked, context.scope(checked), effects)
 
 
-def _no_longer_advised(state: State, done: Proposal) -> State:
+def _no_longer_advised(state: State, proposal: Proposal) -> State:
     """Remove advice that was followed: what happens without it can no longer be seen."""
-    about = (done.cause, done.component)
+    about = (proposal.cause, proposal.component)
     return replace(
         state,
-        advised={id: each for id, each in state.advised.items() if id != done.id},
+        advised={id: each for id, each in state.advised.items() if id != proposal.id},
         advice=tuple(each for each in state.advice if (each.cause, each.component) != about),
     )
 

@@ -21,7 +21,7 @@ LARGEST_NUMBER = 1e300
 _Content = TypeVar("_Content")
 
 
-def named(key: str, default: Any = dataclasses.MISSING) -> Any:
+def json_field(key: str, default: Any = dataclasses.MISSING) -> Any:
     """A field whose key in JSON is not a Python name."""
     return dataclasses.field(default=default, metadata={"key": key})
 
@@ -116,19 +116,21 @@ def _reader(hint: Any, default: Any) -> Callable[[JSON], Any]:
     if origin is tuple:
         item = _SCALARS[arguments[0]]
         return lambda value: (
-            tuple(found for each in value if (found := item(each)) is not None) if isinstance(value, list) else default
+            tuple(item_value for each in value if (item_value := item(each)) is not None)
+            if isinstance(value, list)
+            else default
         )
     if origin is not None and issubclass(origin, Mapping):
         item = _SCALARS.get(arguments[1], _anything)
         return lambda value: (
-            {key: found for key, each in value.items() if (found := item(each)) is not None}
+            {key: item_value for key, each in value.items() if (item_value := item(each)) is not None}
             if isinstance(value, dict)
             else default
         )
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return lambda value: from_json(hint, value) if isinstance(value, dict) else default
     scalar = _SCALARS[hint]
-    return lambda value: default if (found := scalar(value)) is None else found
+    return lambda value: default if (scalar_value := scalar(value)) is None else scalar_value
 
 
 def _anything(value: JSON) -> JSON:

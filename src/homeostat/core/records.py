@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import ClassVar, TypeVar
 
 from homeostat.core.configuration import Configuration, Knob, Value
-from homeostat.core.record_json import JSON, from_json, named, to_json
+from homeostat.core.record_json import JSON, from_json, json_field, to_json
 
 # 1: contents were untyped mappings. 2: these classes. A log of version 1 is read by the same keys.
 SCHEMA_VERSION = 2
@@ -97,7 +97,7 @@ class PredictionContent:
 class ChangeContent(Content):
     """What a proposal, a piece of advice and an action have in common: a change, its cause and its prediction."""
 
-    action_kind: str = named("kind", "")
+    action_kind: str = json_field("kind", "")
     cause: str = ""
     probability: float = math.nan
     patch: Values = field(default_factory=dict)
@@ -150,7 +150,7 @@ class RejectionContent(Content):
 
     KIND: ClassVar[str] = REJECTION
     reason: str
-    action_kind: str = named("kind", "")
+    action_kind: str = json_field("kind", "")
     extra: Figures = field(default_factory=dict)
 
 
@@ -301,8 +301,8 @@ KINDS = tuple(CONTENTS)
 
 def content_of(kind: str, body: Mapping[str, JSON]) -> Content:
     """The typed content of a stored body, of this version or an earlier one."""
-    known = CONTENTS.get(kind)
-    return OtherContent(kind, dict(body)) if known is None else from_json(known, body)
+    content_type = CONTENTS.get(kind)
+    return OtherContent(kind, dict(body)) if content_type is None else from_json(content_type, body)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def flaw(finding: object, expected: type, topology: Topology) -> str:
 
 def _symptom(symptom: Symptom, topology: Topology) -> str:
     return (
-        _named(symptom.kind, "kind")
+        _name_problem(symptom.kind, "kind")
         or _place(symptom.component, topology)
         or _share(symptom.severity, "severity")
         or _evidence(symptom.evidence)
@@ -37,7 +37,7 @@ def _symptom(symptom: Symptom, topology: Topology) -> str:
 
 def _diagnosis(diagnosis: Diagnosis, topology: Topology) -> str:
     return (
-        _named(diagnosis.cause, "cause")
+        _name_problem(diagnosis.cause, "cause")
         or _place(diagnosis.component, topology)
         or _share(diagnosis.probability, "probability")
         or _evidence(diagnosis.evidence)
@@ -59,10 +59,10 @@ def _proposal(proposal: Proposal, topology: Topology) -> str:
             return f"{proposal.kind} sets {knob!s} to {value!r}"
     if proposal.kind == ALERT and (proposal.patch or not proposal.message):
         return "an alert needs a message, and changes nothing"
-    return _named(proposal.kind, "kind") or _place(proposal.component, topology)
+    return _name_problem(proposal.kind, "kind") or _place(proposal.component, topology)
 
 
-def _named(name: object, what: str) -> str:
+def _name_problem(name: object, what: str) -> str:
     return "" if isinstance(name, str) and name else f"its {what} is {name!r}"
 
 

@@ -108,10 +108,10 @@ def quantity(name: str, value: JSON, levels: int = _LEVELS) -> str:
     """A named value with its unit, which the name carries: `arrival_per_s` 2000 is `arrival 2,000 /s`."""
     unit = ""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        for ending, shown in _UNITS:
+        for ending, symbol in _UNITS:
             if name.endswith(ending) and name != ending:
                 finite = isinstance(value, int) or math.isfinite(value)
-                name, unit = name.removesuffix(ending), shown if finite else ""
+                name, unit = name.removesuffix(ending), symbol if finite else ""
                 break
     label = name if is_knob(name) else name.replace("_", " ")
     plain = words(value, levels)

@@ -34,20 +34,20 @@ class ValueCell(Generic[T]):
 
     def forget(self) -> None:
         self._value: T | None = None
-        self._known = self._changed = False
+        self._is_loaded = self._changed = False
 
     def get(self) -> T | None:
-        if not self._known:
+        if not self._is_loaded:
             # `get` alone would do, but Spark logs a warning if there is no value.
             columns = self._store.get() if self._store.exists() else None
             self._value = None if columns is None else self._codec.unpack(columns)
-            self._known = True
+            self._is_loaded = True
         return self._value
 
     def set(self, value: T | None) -> None:
         # Store the value as it will be read back, and fail here if it cannot be stored.
         self._value = None if value is None else self._codec.unpack(self._codec.pack(value))
-        self._known = self._changed = True
+        self._is_loaded = self._changed = True
 
     def clear(self) -> None:
         self.set(None)

@@ -33,18 +33,18 @@ class Codec(Generic[T]):
 
     def __init__(self, kind: type[T]) -> None:
         self._kind = kind
-        self._named = _is_named_tuple(kind)
-        self._columns = _fields(kind) if self._named else {"value": kind}
+        self._is_named_tuple = _is_named_tuple(kind)
+        self._columns = _fields(kind) if self._is_named_tuple else {"value": kind}
         self.ddl = ddl(self._columns)
 
     def pack(self, value: T) -> tuple[Any, ...]:
-        values: Any = value if self._named else (value,)
+        values: Any = value if self._is_named_tuple else (value,)
         return tuple(map(_fitting, self._columns.values(), values))
 
     def unpack(self, columns: tuple[Any, ...]) -> T:
         values = map(_revived, self._columns.values(), columns)
         make: Any = self._kind
-        value: T = make(*values) if self._named else next(values)
+        value: T = make(*values) if self._is_named_tuple else next(values)
         return value
 
 

@@ -100,20 +100,20 @@ class _NotUnderstoodError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """Functions to be tested. `kept` converts a part as the state does, `told` a result as its columns do. `compare`
-    returns what must be the same of two results."""
+    """The functions to test. `stored_form` converts a part as the state does, `result_form` a result as its columns do.
+    `compare` returns what must be the same of two results."""
 
     merging: Merging
     where: str
-    kept: Callable[[Any], Any]
-    told: Callable[[Any], Any]
+    stored_form: Callable[[Any], Any]
+    result_form: Callable[[Any], Any]
     compare: Callable[[Any], Any]
 
     def parts(self, rows: Sequence[Sequence[Any]]) -> list[Any]:
         parts = [self._wrapped_functions(_FIX_ROWS).over(each) for each in rows]
         if any(part is None for part in parts) and self.merging.start() is not None:
             raise _NotUnderstoodError("add returns None", where=self.where, fix="return the new part")
-        return [self._wrapped(self.kept, "state", _FIX_STATE)(part) for part in parts]
+        return [self._wrapped(self.stored_form, "state", _FIX_STATE)(part) for part in parts]
 
     def hold(self, law: _Law, parts: Sequence[Any], row: Any) -> None:
         def way(go: Callable[[Merging, Any, Any, Any, Any], Any]) -> Any:
@@ -130,10 +130,10 @@ class _Trial:
 
     def _comparable(self, part: Any) -> Any:
         """The result of a part, as it is compared."""
-        kept = self._wrapped(self.kept, "state", _FIX_STATE)(part)
-        result = self._wrapped(self.merging.result, "finish", _FIX_FINISH)(kept)
+        stored_part = self._wrapped(self.stored_form, "state", _FIX_STATE)(part)
+        result = self._wrapped(self.merging.result, "finish", _FIX_FINISH)(stored_part)
         return self._wrapped(self.compare, "compare", _FIX_COMPARE)(
-            self._wrapped(self.told, "result", _FIX_RESULT)(result)
+            self._wrapped(self.result_form, "result", _FIX_RESULT)(result)
         )
 
     def _wrapped_functions(self, fix: str) -> Merging:
@@ -160,8 +160,8 @@ def require_mergeable(
     where: str,
     *,
     perhaps: Sequence[Any] = (),
-    kept: Callable[[Any], Any] = lambda part: part,
-    told: Callable[[Any], Any] = lambda result: result,
+    stored_form: Callable[[Any], Any] = lambda part: part,
+    result_form: Callable[[Any], Any] = lambda result: result,
     compare: Callable[[Any], Any] = lambda result: result,
 ) -> None:
     """Raise ConfigError with a short example if the result depends on how rows are cut into parts.
@@ -169,19 +169,19 @@ def require_mergeable(
     Every sample is used. The functions may fail on rows in `perhaps`; if they do not, the laws must hold with them too.
     Two results are equal if `compare` returns the same for both. Numbers need only be close.
     """
-    trial = _Trial(merging, where, kept, told, compare)
-    tries = [(trial.parts(rows), row) for rows, row in _drawn(samples)]
+    trial = _Trial(merging, where, stored_form, result_form, compare)
+    tries = [(trial.parts(rows), row) for rows, row in _draw_rows(samples)]
     for law in _LAWS:
         for parts, row in tries:
             trial.hold(law, parts, row)
-    for rows, row in _drawn([*samples, *perhaps]) if perhaps else ():
+    for rows, row in _draw_rows([*samples, *perhaps]) if perhaps else ():
         with suppress(_NotUnderstoodError):
             parts = trial.parts(rows)
             for law in _LAWS:
                 trial.hold(law, parts, row)
 
 
-def _drawn(samples: Sequence[Any]) -> Iterator[tuple[list[list[Any]], Any]]:
+def _draw_rows(samples: Sequence[Any]) -> Iterator[tuple[list[list[Any]], Any]]:
     """Rows of three parts and one more row, short parts first. Every sample is drawn equally often."""
     chance = random.Random(1)
     dealt = chain.from_iterable(chance.sample(samples, len(samples)) for _ in count())

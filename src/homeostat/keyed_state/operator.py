@@ -52,21 +52,21 @@ class Operator:
     def packed(self, part: Any) -> tuple[Any, ...]:
         return state_columns.packed(self.state, (part,) if len(self.state) == 1 else part)
 
-    def unpacked(self, kept: Sequence[Any]) -> Any:
-        values = state_columns.unpacked(self.state, kept)
+    def unpacked(self, columns: Sequence[Any]) -> Any:
+        values = state_columns.unpacked(self.state, columns)
         return values[0] if len(self.state) == 1 else values
 
-    def kept(self, part: Any) -> Any:
+    def stored_form(self, part: Any) -> Any:
         """Return a part as it is read back from the state."""
         return self.unpacked(self.packed(part))
 
-    def told(self, result: Any) -> Any:
+    def result_form(self, result: Any) -> Any:
         """Return a result as its columns store it: a value if there is one column, else a tuple."""
         values = state_columns.fitted(self.result, (result,) if len(self.result) == 1 else result)
         return values[0] if len(self.result) == 1 else values
 
-    def shown(self, key: Sequence[Any], part: Any, rows: int) -> Row:
-        result = self.told(self.merging.result(part))
+    def result_row(self, key: Sequence[Any], part: Any, rows: int) -> Row:
+        result = self.result_form(self.merging.result(part))
         values = (result,) if len(self.result) == 1 else result
         return Row(**dict(zip((*self.keys, *self.result.names, ROWS), (*key, *values, rows), strict=True)))
 
@@ -108,8 +108,8 @@ def keyed(
         [Row(**each) for each in samples] or made_up,
         _WHERE,
         perhaps=_sparse(made_up, operator.keys),
-        kept=operator.kept,
-        told=operator.told,
+        stored_form=operator.stored_form,
+        result_form=operator.result_form,
         compare=compare,
     )
     instances, name = _instances(spread), spread.name if isinstance(spread, Spread) else ""
@@ -134,13 +134,13 @@ def _operator(rows: DataFrame, keys: tuple[str, ...], merging: Merging, state: s
             )
         if rows.schema[name].dataType.typeName() in ("array", "map", "struct", "variant"):
             raise ConfigError(f"the column {name!r} cannot be a key", where=_WHERE, fix=_SIMPLE)
-    kept = _columns(rows, state)
-    shown = _columns(rows, result or state)
-    if twice := set(keys) & set(shown.names):
+    state_type = _columns(rows, state)
+    result_type = _columns(rows, result or state)
+    if twice := set(keys) & set(result_type.names):
         raise ConfigError(
             f"{min(twice)!r} is both a key and a result", where=_WHERE, fix="give the result another name"
         )
-    return Operator(merging, keys, kept, shown)
+    return Operator(merging, keys, state_type, result_type)
 
 
 def _columns(rows: DataFrame, ddl: str) -> StructType:
@@ -212,7 +212,7 @@ def _adder(operator: Operator) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 
         def emitted() -> pa.RecordBatch:
             keys = [pa.array(column, kind) for column, kind in zip(zip(*parts, strict=True), types, strict=True)]
-            pickled = pa.array([pickle.dumps(operator.kept(part)) for part in parts.values()], pa.binary())
+            pickled = pa.array([pickle.dumps(operator.stored_form(part)) for part in parts.values()], pa.binary())
             rows = pa.array([counts[key] for key in parts], pa.int64())
             return pa.RecordBatch.from_arrays([*keys, pickled, rows], names=[*operator.keys, PART, ROWS])
 
@@ -233,9 +233,9 @@ def _adder(operator: Operator) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 
 def _rows(batch: pa.RecordBatch, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], Row]]:
     """Rows with the same values as in transformWithState, so that `add` sees no difference."""
-    made, places = Row(*batch.schema.names), [batch.schema.get_field_index(name) for name in keys]
+    make_row, places = Row(*batch.schema.names), [batch.schema.get_field_index(name) for name in keys]
     for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-        yield tuple(values[place] for place in places), made(*values)
+        yield tuple(values[place] for place in places), make_row(*values)
 
 
 class _Processor(StatefulProcessor):
@@ -249,9 +249,9 @@ class _Processor(StatefulProcessor):
         self._state = handle.getValueState(STATE, state_columns.stored(self._operator.state))
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        operator, kept = self._operator, self._state.get()
+        operator, stored = self._operator, self._state.get()
         merging = operator.merging
-        part = merging.start() if kept is None else operator.unpacked(kept)
+        part = merging.start() if stored is None else operator.unpacked(stored)
         count = 0
         for row in rows:
             if self._combined:
@@ -261,7 +261,7 @@ class _Processor(StatefulProcessor):
                 part = merging.add(part, row)
                 count += 1
         self._state.update(operator.packed(part))
-        yield operator.shown(key, part, count)
+        yield operator.result_row(key, part, count)
 
     def close(self) -> None:
         """Nothing to release."""

@@ -49,7 +49,7 @@ def check(directory: str | Path, profile: Profile, rows: int) -> list[str]:
         for word in sorted(counts.keys() | expected.keys())
         if counts.get(word, 0) != expected.get(word, 0)
     )
-    return _shortened(differences)
+    return _shorten(differences)
 
 
 def check_rows(directory: str | Path, profile: Profile, rows: int) -> list[str]:
@@ -65,7 +65,7 @@ def check_rows(directory: str | Path, profile: Profile, rows: int) -> list[str]:
         yield from (f"row {row}: has another word" for row in wrong)
         yield from (f"row {row}: not in the profile" for row in np.unique(numbers[~expected]))
 
-    return _shortened(differences())
+    return _shorten(differences())
 
 
 def recorded_rows(directory: str | Path, checkpoint: str | Path) -> int:
@@ -144,7 +144,7 @@ def _numbered(directory: Path) -> list[int]:
     return [int(path.stem) for path in directory.iterdir() if path.stem.isdecimal()]
 
 
-def _shortened(differences: Iterator[str]) -> list[str]:
-    shown = list(islice(differences, MOST_DIFFERENCES))
+def _shorten(differences: Iterator[str]) -> list[str]:
+    first = list(islice(differences, MOST_DIFFERENCES))
     rest = sum(1 for _ in differences)
-    return [*shown, f"and {rest} more"] if rest else shown
+    return [*first, f"and {rest} more"] if rest else first

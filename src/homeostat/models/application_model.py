@@ -84,8 +84,8 @@ class ApplicationModel:
     def predict(self, configuration: Configuration, rate_per_s: float) -> Predicted:
         """Predict everything the model knows about a configuration at a rate."""
         if isinstance(self.performance, FlowModel):
-            found = _flow(self.performance, self.instances(configuration), configuration, rate_per_s)
-            return replace(found, unknown=(*found.unknown, *_unpredicted(self.objective)))
+            prediction = _flow(self.performance, self.instances(configuration), configuration, rate_per_s)
+            return replace(prediction, unknown=(*prediction.unknown, *_unpredicted(self.objective)))
         batches = predict(self.performance, rate_per_s, self.setup(configuration), self.variation)
         return _batches(batches, configuration)
 

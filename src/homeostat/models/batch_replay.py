@@ -209,7 +209,7 @@ class BatchModel:
         return median(self.driver_s)
 
     @cached_property
-    def _drawn(self) -> dict[_Arguments, Array]:
+    def _draws(self) -> dict[_Arguments, Array]:
         """Earlier answers: a search returns to the same setups."""
         return {}
 
@@ -226,11 +226,11 @@ class BatchModel:
         `variation` is the standard deviation of ln(rows) from batch to batch.
         """
         arguments = self._arguments(rows, setup, variation)
-        if arguments not in self._drawn:
-            drawn = self._draw_s(rows, setup, variation)
-            drawn.setflags(write=False)
-            self._drawn[arguments] = drawn
-        return self._drawn[arguments]
+        if arguments not in self._draws:
+            seconds = self._draw_s(rows, setup, variation)
+            seconds.setflags(write=False)
+            self._draws[arguments] = seconds
+        return self._draws[arguments]
 
     def _draw_s(self, rows: float, setup: Setup, variation: float) -> Array:
         tasks = sum(stage.tasks(setup) for stage in self.stages)

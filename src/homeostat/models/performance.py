@@ -155,23 +155,23 @@ def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows:
 
 
 def _dwindling_s(
-    rate_per_s: float, waiting: float, gone: float, before: tuple[float, float], last: tuple[float, float]
+    rate_per_s: float, waiting: float, target_rows: float, before: tuple[float, float], last: tuple[float, float]
 ) -> float:
-    """How much longer until no more than `gone` rows wait, if each batch takes them all and leaves what arrives then.
+    """How much longer until at most `target_rows` wait, if each batch takes all rows and leaves what arrives meanwhile.
 
     The duration of a batch is the line through the latest two, (rows, seconds) each. What waits beyond the usual then
     shrinks by the same factor with every batch.
     """
     row_s = (before[1] - last[1]) / (before[0] - last[0])
-    left = rate_per_s * row_s
-    if not 0.0 < left < 1.0:
-        return 0.0 if left <= 0.0 else math.inf
-    usual = rate_per_s * (last[1] - row_s * last[0]) / (1.0 - left)
-    beyond, gone = waiting - usual, max(gone, _GONE * usual)
-    if waiting <= gone:
+    ratio = rate_per_s * row_s
+    if not 0.0 < ratio < 1.0:
+        return 0.0 if ratio <= 0.0 else math.inf
+    usual = rate_per_s * (last[1] - row_s * last[0]) / (1.0 - ratio)
+    beyond, target_rows = waiting - usual, max(target_rows, _GONE * usual)
+    if waiting <= target_rows:
         return 0.0
-    batches = math.log((gone - usual) / beyond) / math.log(left)
-    return (batches * usual + (beyond - (gone - usual)) * left / (1.0 - left)) / rate_per_s
+    batches = math.log((target_rows - usual) / beyond) / math.log(ratio)
+    return (batches * usual + (beyond - (target_rows - usual)) * ratio / (1.0 - ratio)) / rate_per_s
 
 
 def tail_s(model: BatchModel, rows: float, setup: Setup, share: float) -> float:

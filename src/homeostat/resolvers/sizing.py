@@ -88,12 +88,12 @@ class Sizing:
         needs = []
         for load in loads(view).values():
             offered = floor_per_s or _ALMOST_NOTHING if load.empty else level(load.offered_per_s, last)
-            wanted = offered * self._factor(view, load, floor_per_s, last)
-            wanted = max(wanted, peak(load.offered_per_s, last))
-            if math.isfinite(wanted) and load.instances:
+            needed_per_s = offered * self._factor(view, load, floor_per_s, last)
+            needed_per_s = max(needed_per_s, peak(load.offered_per_s, last))
+            if math.isfinite(needed_per_s) and load.instances:
                 even = load.component in skewed
                 size = _executors if view.micro_batch else _instances
-                needs.append(size(view, load, wanted, even))
+                needs.append(size(view, load, needed_per_s, even))
         return [need for need in needs if need is not None]
 
     def _factor(self, view: View, load: Load, floor_per_s: float, last: int) -> float:

@@ -101,7 +101,7 @@ class Application:
     @property
     def steers(self) -> bool:
         """Whether Homeostat decides how many executors there are, and not Spark."""
-        return self._executors is not None and self._executors.held
+        return self._executors is not None and self._executors.is_managed
 
     def open(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -226,18 +226,18 @@ class Application:
         configuration = self._shares.configuration(name, query.managed.values, receipt.configuration)
         query.put(replace(answer, configuration=configuration))
 
-    def _executors_changed(self, gone: frozenset[str], new: frozenset[str]) -> None:
+    def _executors_changed(self, lost: frozenset[str], new: frozenset[str]) -> None:
         """Report executors that came or went by themselves. The receipt reports those of a command."""
         if self._executors is not None:
             self._share_out()
             ended = self._executors.ended
-            gone, new = gone - ended, new - ended - self._executors.brought - self._executors.late()
-        if (gone or new) and not self._actuator.busy:
-            self._changed(executor_news(gone, new))
+            lost, new = lost - ended, new - ended - self._executors.started_ids - self._executors.late()
+        if (lost or new) and not self._actuator.busy:
+            self._changed(executor_news(lost, new))
 
     def _share_out(self) -> None:
         """While Spark decides how many executors there are, the queries share them evenly."""
-        if self._executors is not None and not self._executors.held:
+        if self._executors is not None and not self._executors.is_managed:
             self._shares.split_evenly(len(self._executors.alive()))
 
     def _changed(self, reason: str) -> None:

@@ -130,11 +130,11 @@ class ApplicationQuery:
     def _build(self, spark: SparkSession, values: Mapping[Knob, Value]) -> Any:
         context = Context(spark, self.name, values, self._directory, self.control)
         writer = built(self.pipeline, context)
-        written = written_values(self.pipeline, written_trigger_s(writer), values)
-        if any(values.get(knob, value) != value for knob, value in written.items()):
-            context = Context(spark, self.name, {**values, **written}, self._directory, self.control)
+        values_of_writer = written_values(self.pipeline, written_trigger_s(writer), values)
+        if any(values.get(knob, value) != value for knob, value in values_of_writer.items()):
+            context = Context(spark, self.name, {**values, **values_of_writer}, self._directory, self.control)
             writer = built(self.pipeline, context)
-        context.knob_values.update(written)
+        context.knob_values.update(values_of_writer)
         self._context = context
         return writer
 

@@ -47,7 +47,7 @@ def dumped(value: object, of: str) -> str:
         ) from None
 
 
-def written(record: Record) -> tuple[Record, str]:
+def split_record(record: Record) -> tuple[Record, str]:
     """The record as it will be read again, without its body, and the body as JSON."""
     if not record.id:
         raise StoreError(f"a record of kind {record.kind!r} has no id", fix="give every record an id")

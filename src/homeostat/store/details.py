@@ -92,9 +92,9 @@ def _from_content(record: Record) -> str:
     content = record.content
     match content:
         case SymptomContent():
-            return _named(content.symptom, "severity", content.severity)
+            return _name_and_figure(content.symptom, "severity", content.severity)
         case DiagnosisContent():
-            return _named(content.cause, "probability", content.probability)
+            return _name_and_figure(content.cause, "probability", content.probability)
         case ChangeContent():
             return _change(content)
         case OutcomeContent() if content.verdict:
@@ -104,13 +104,13 @@ def _from_content(record: Record) -> str:
     return ""
 
 
-def _named(name: str, measure: str, value: float) -> str:
+def _name_and_figure(name: str, measure: str, value: float) -> str:
     return ", ".join(filter(None, (one_line(name), "" if math.isnan(value) else f"{measure} {number(value)}")))
 
 
 def _unless_in(record: Record, name: str, measure: str, value: float) -> str:
     """The name and its measure, unless the record's sentence says them."""
-    name_and_measure = _named(name, measure, value)
+    name_and_measure = _name_and_figure(name, measure, value)
     return "" if name_and_measure in record.text else name_and_measure
 
 

@@ -68,7 +68,7 @@ def explain(store: Store, run: str, id: str) -> str:
         ("What was observed", _entries(story.of(SYMPTOM), details)),
         ("What was diagnosed", _diagnosed(story)),
         ("What was proposed", _proposed(story)),
-        ("What was done", _done(story)),
+        ("What was done", _action_lines(story)),
         ("What was predicted", _predicted(story)),
         ("What came of it", _came_of_it(story)),
         ("Related records", _related(story)),
@@ -151,7 +151,7 @@ def _fate_lines(story: _Story, proposal: Record) -> list[str]:
     return fates or ["not carried out so far"]
 
 
-def _done(story: _Story) -> list[str]:
+def _action_lines(story: _Story) -> list[str]:
     def with_receipt(action: Record) -> list[str]:
         receipts = [receipt_line(record, receipt, action) for record, receipt in story.receipts(action)]
         return [*details(action), *(receipts or ["no receipt so far: its effect is not known"])]
@@ -177,10 +177,10 @@ def _came_of_it(story: _Story) -> list[str]:
 
 
 def _related(story: _Story) -> list[str]:
-    shown = {record.id for proposal in story.proposals for record in story.fates(proposal)}
-    shown |= {record.id for action in story.of(ACTION) for record, _ in story.receipts(action)}
+    ids_shown = {record.id for proposal in story.proposals for record in story.fates(proposal)}
+    ids_shown |= {record.id for action in story.of(ACTION) for record, _ in story.receipts(action)}
     in_sections = (SYMPTOM, DIAGNOSIS, PROPOSAL, ACTION, OUTCOME)
-    return _entries([r for r in story.chain if r.kind not in in_sections and r.id not in shown], details)
+    return _entries([r for r in story.chain if r.kind not in in_sections and r.id not in ids_shown], details)
 
 
 def _entries(records: Sequence[Record], lines_of: Callable[[Record], list[str]]) -> list[str]:

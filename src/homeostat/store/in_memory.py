@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from homeostat.core.record_json import JSON
 from homeostat.core.records import ACTION, OUTCOME, RECEIPT, OutcomeContent, ReceiptContent, Record, with_content
-from homeostat.store.codec import dumped, load, load_body, written
+from homeostat.store.codec import dumped, load, load_body, split_record
 from homeostat.store.protocol import BEGINNING_S, Placed, RunInfo
 
 
@@ -43,7 +43,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._runs: dict[str, _Run] = {}
         self._numbers = count(1)
-        self._written: list[Placed] = []
+        self._placed_records: list[Placed] = []
 
     def append(self, run: str, records: Sequence[Record]) -> None:
         plain = [_plain(record) for record in records]
@@ -55,7 +55,7 @@ class MemoryStore:
                 continue
             entry = _Entry(record.at_s, next(self._numbers), record)
             run_log.by_id[record.id] = entry
-            self._written.append(Placed(entry.number, run, record))
+            self._placed_records.append(Placed(entry.number, run, record))
             insort(run_log.in_order, entry, key=_moment)
             insort(run_log.by_kind.setdefault(record.kind, []), entry, key=_moment)
             for parent in dict.fromkeys(record.because):
@@ -117,10 +117,10 @@ class MemoryStore:
         return [_info(name, run_log) for name, run_log in self._runs.items() if run_log.in_order]
 
     def position(self) -> int:
-        return len(self._written)
+        return len(self._placed_records)
 
     def after(self, position: int, limit: int) -> list[Placed]:
-        return self._written[position : position + limit]
+        return self._placed_records[position : position + limit]
 
     def close(self) -> None:
         pass
@@ -130,7 +130,7 @@ class MemoryStore:
 
 
 def _plain(record: Record) -> Record:
-    head, body = written(record)
+    head, body = split_record(record)
     return replace(head, body=load_body(body))
 
 

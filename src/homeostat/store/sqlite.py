@@ -12,7 +12,7 @@ from typing import Any
 from homeostat.core.errors import NoLogError, StoreError
 from homeostat.core.record_json import JSON
 from homeostat.core.records import ACTION, OUTCOME, RECEIPT, OutcomeContent, ReceiptContent, Record, content_of
-from homeostat.store.codec import dump, dumped, load, load_body, mended, written
+from homeostat.store.codec import dump, dumped, load, load_body, mended, split_record
 from homeostat.store.protocol import BEGINNING_S, Placed, RunInfo
 from homeostat.store.sql import (
     APPLICATION_ID,
@@ -58,7 +58,7 @@ class SqliteStore:
                 raise
 
     def append(self, run: str, records: Sequence[Record]) -> None:
-        rows = [written(record) for record in records]
+        rows = [split_record(record) for record in records]
         if not rows:
             return
         with self._transaction(durable=any(head.kind == ACTION for head, _ in rows)):

@@ -37,20 +37,20 @@ class _Scanner:
 
     def _header(self) -> KeyPath:
         self._advance(1)
-        path = self._known(self._key())
+        path = self._resolve(self._key())
         self._advance(1)
         return self._record((), path)
 
     def _array_header(self) -> KeyPath:
         self._advance(2)
         *parents, name = self._key()
-        array = (*self._known(tuple(parents)), name)
+        array = (*self._resolve(tuple(parents)), name)
         self._advance(2)
         index = self.tables_in_array.get(array, -1) + 1
         self.tables_in_array[array] = index
         return self._record((), (*array, index))
 
-    def _known(self, names: KeyPath) -> KeyPath:
+    def _resolve(self, names: KeyPath) -> KeyPath:
         """`fault.x` inside `[[fault]]` means the last fault so far."""
         path: KeyPath = ()
         for name in names:

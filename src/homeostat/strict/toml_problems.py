@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from homeostat.strict.toml_lines import KeyPath
-from homeostat.strict.units import UnitError, shown
+from homeostat.strict.units import UnitError, format_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class ContradictionError(ValueError):
         super().__init__(what)
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
+def nearest(word: str, names: Sequence[str]) -> str:
     """A hint with the most similar valid name, or with all of them."""
-    lowered = {name.lower(): name for name in known}
+    lowered = {name.lower(): name for name in names}
     close = difflib.get_close_matches(word.lower(), lowered, n=1)
     if close:
         return f"did you mean '{lowered[close[0]]}'?"
-    return f"valid: {', '.join(known)}" if known else ""
+    return f"valid: {', '.join(names)}" if names else ""
 
 
 def problems(model: type[BaseModel], error: ValidationError) -> Iterator[Problem]:
@@ -79,15 +79,15 @@ def _unknown_key(place: _Place) -> Problem:
 
 
 def _not_one_of(place: _Place, details: ErrorDetails) -> Problem:
-    context, path, given = details["ctx"], place.path, details["input"]
+    context, path, value = details["ctx"], place.path, details["input"]
     if details["type"] == "union_tag_invalid":
         path = (*path, context["discriminator"].strip("'"))
-        given = context["tag"]
-        known = context["expected_tags"].strip("'").split("', '")
+        value = context["tag"]
+        choices = context["expected_tags"].strip("'").split("', '")
     else:
-        known = context["expected"].replace(" or ", ", ").strip("'").split("', '")
-    fix = nearest(given, known) if isinstance(given, str) else ""
-    return Problem(path, f"{label(path)} must be one of {', '.join(known)}, not {shown(given)}", fix)
+        choices = context["expected"].replace(" or ", ", ").strip("'").split("', '")
+    fix = nearest(value, choices) if isinstance(value, str) else ""
+    return Problem(path, f"{label(path)} must be one of {', '.join(choices)}, not {format_value(value)}", fix)
 
 
 def _own_error(path: KeyPath, error: Exception) -> Problem:
@@ -119,21 +119,23 @@ _BOUNDS = {
 
 
 def _wrong_value(path: KeyPath, details: ErrorDetails) -> Problem:
-    kind, given = details["type"], details["input"]
+    kind, value = details["type"], details["input"]
     if kind in _BOUNDS:
         key, relation = _BOUNDS[kind]
-        return Problem(path, f"{label(path)} must be {relation} {shown(details['ctx'][key])}, not {shown(given)}")
+        return Problem(
+            path, f"{label(path)} must be {relation} {format_value(details['ctx'][key])}, not {format_value(value)}"
+        )
     if kind in ("too_short", "string_too_short"):
         return Problem(path, f"{label(path)} must not be empty")
     if kind not in _EXPECTED:
         message = details["msg"]
         return Problem(path, f"{label(path)}: {message[:1].lower()}{message[1:]}")
     fix = ""
-    if kind == "list_type" and isinstance(given, dict):
+    if kind == "list_type" and isinstance(value, dict):
         fix = f"start each one with [[{_dotted(path)}]]"
-    elif _EXPECTED[kind] == "a table" and isinstance(given, list):
+    elif _EXPECTED[kind] == "a table" and isinstance(value, list):
         fix = f"start it with [{_dotted(path)}], once"
-    return Problem(path, f"{label(path)} must be {_EXPECTED[kind]}, not {shown(given)}", fix)
+    return Problem(path, f"{label(path)} must be {_EXPECTED[kind]}, not {format_value(value)}", fix)
 
 
 @dataclass(frozen=True, slots=True)

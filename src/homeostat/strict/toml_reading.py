@@ -156,12 +156,12 @@ def _broken(text: str, name: str, message: str) -> ConfigError:
     line, column = len(rows), len(rows[-1]) + 1
     if match and match["line"]:
         line, column = int(match["line"]), int(match["column"])
-    written = rows[min(line, len(rows)) - 1]
+    row = rows[min(line, len(rows)) - 1]
     fix = ""
     if "overwrite a value" in reason:
         reason = "the same key is set twice"
-    elif _UNQUOTED_QUANTITY.search(written):
+    elif _UNQUOTED_QUANTITY.search(row):
         fix = 'put a value with a unit in quotes, such as "180 s"'
-    elif _UNQUOTED_TEXT.search(written):
+    elif _UNQUOTED_TEXT.search(row):
         fix = "put text in double quotes"
     return ConfigError(f"is not valid TOML: {reason[:1].lower()}{reason[1:]}", where=f"{name}:{line}:{column}", fix=fix)

@@ -77,11 +77,11 @@ def parse_share(value: object) -> float:
             raise UnitError(f"must be a share, such as '20 %' or 0.2, not {value!r}")
         share = _number(match["number"]) / 100
     elif isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnitError(f"must be a share, such as '20 %' or 0.2, not {shown(value)}")
+        raise UnitError(f"must be a share, such as '20 %' or 0.2, not {format_value(value)}")
     else:
         share = float(value)
     if not 0 <= share <= 1:
-        raise UnitError(f"must be a share from 0 to 1 ('0 %' to '100 %'), not {shown(value)}")
+        raise UnitError(f"must be a share from 0 to 1 ('0 %' to '100 %'), not {format_value(value)}")
     return share
 
 
@@ -108,9 +108,9 @@ def parse_count(value: object) -> int:
     elif isinstance(value, int) and not isinstance(value, bool):
         number = value
     if number is None or number != int(number):
-        raise UnitError(f"must be a count, such as 1000 or '10 k', not {shown(value)}")
+        raise UnitError(f"must be a count, such as 1000 or '10 k', not {format_value(value)}")
     if number < 0:
-        raise UnitError(f"must not be negative, but is {shown(value)}")
+        raise UnitError(f"must not be negative, but is {format_value(value)}")
     return int(number)
 
 
@@ -168,7 +168,7 @@ def _needs_unit(value: object, dimension: str, example: str) -> str:
     if isinstance(value, str) and not _BARE.fullmatch(value.strip()):
         return value.strip()
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise UnitError(f"must be {dimension}, such as {example}, not {shown(value)}")
+        raise UnitError(f"must be {dimension}, such as {example}, not {format_value(value)}")
     raise UnitError(f"needs a unit, such as {example}")
 
 
@@ -188,7 +188,7 @@ def _not_negative(number: float, text: str) -> float:
     return _finite(number, text)
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as a message names it."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -53,12 +53,12 @@ def instances(
     columns = [rows, run_s, rows if rows_out is None else rows_out, pending_rows, pressured_s]
     columns.append(NAN if finish_s is None else finish_s)
     count = max(np.size(column) for column in columns)
-    taken, busy, sent, waiting, held, finished = (_column(column, count) for column in columns)
+    in_rows, busy, out_rows, waiting, pressure_s, finished = (_column(column, count) for column in columns)
     if finish_s is not None:
-        waiting, held = _column(NAN, count), _column(NAN, count)
+        waiting, pressure_s = _column(NAN, count), _column(NAN, count)
     placed = np.array(worker if worker is not None else range(count), dtype=np.int64)
     placed.setflags(write=False)
-    return TaskSample(taken, busy, sent, waiting, held, finished, placed)
+    return TaskSample(in_rows, busy, out_rows, waiting, pressure_s, finished, placed)
 
 
 def observations(
@@ -199,16 +199,16 @@ def _shape(observed: Sequence[Observation]) -> Topology:
 
 
 def _configuration(shape: Topology, observed: Sequence[Observation], values: Mapping[Knob, Value]) -> Configuration:
-    shown: dict[Knob, Value] = {}
+    knob_values: dict[Knob, Value] = {}
     for component in shape:
         if component.scaled_by == EXECUTORS_KNOB:
-            shown[EXECUTORS_KNOB] = max(1, len(observed[-1].workers.ids)) if observed else 1
+            knob_values[EXECUTORS_KNOB] = max(1, len(observed[-1].workers.ids)) if observed else 1
         else:
             sample = observed[-1].tasks.get(component.name) if observed else None
-            shown[component.scaled_by] = max(1, sample.instances) if sample is not None else 1
+            knob_values[component.scaled_by] = max(1, sample.instances) if sample is not None else 1
         if component.keyed:
-            shown[Knob(SPREAD, component.name)] = 1
-    return Configuration({**shown, **values})
+            knob_values[Knob(SPREAD, component.name)] = 1
+    return Configuration({**knob_values, **values})
 
 
 def _capabilities(configuration: Configuration) -> Capabilities:

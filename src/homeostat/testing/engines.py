@@ -50,7 +50,7 @@ def check_observations(factory: EngineFactory) -> None:
     """Every observation is reported once, its columns have equal lengths, and it names only known components."""
     engine = factory()
     description = engine.describe()
-    observed = seen(engine.wait(_WATCHED_S))
+    observed = observations_of(engine.wait(_WATCHED_S))
     assert observed, f"no observation within {_WATCHED_S:g} s"
     keys = [(observation.run, observation.batch) for observation in observed]
     assert keys == sorted(set(keys)), "an observation came twice or out of order"
@@ -155,7 +155,7 @@ def check_time_limit(factory: EngineFactory) -> None:
 def check_replaces(factory: EngineFactory) -> None:
     """A retired worker is replaced and does not come back. Retiring an unknown worker takes no time."""
     engine = factory()
-    observed = seen(engine.wait(_WATCHED_S))
+    observed = observations_of(engine.wait(_WATCHED_S))
     description = engine.describe()
     if not description.capabilities.can_replace:
         return
@@ -169,7 +169,7 @@ def check_replaces(factory: EngineFactory) -> None:
         assert receipt.applied, receipt.detail
         assert worker in receipt.configuration.retired, "the receipt does not list the worker as retired"
         assert number == 0 or receipt.at_s <= asked_s + 1e-6, "a command that changes nothing took time"
-        workers = seen(engine.wait(engine.now_s + _WATCHED_S))[-1].workers.ids
+        workers = observations_of(engine.wait(engine.now_s + _WATCHED_S))[-1].workers.ids
         assert victim not in workers, "the retired worker is still there"
         assert len(workers) == count, "the worker was not replaced by exactly one other"
     engine.close()
@@ -201,7 +201,7 @@ def time_s(event: Event) -> float:
     return event.at_s
 
 
-def seen(events: Iterable[Event]) -> list[Observation]:
+def observations_of(events: Iterable[Event]) -> list[Observation]:
     return [event.observation for event in events if isinstance(event, Observed)]
 
 

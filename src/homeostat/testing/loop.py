@@ -54,9 +54,9 @@ def play(
     records: list[Record] = []
     for number, observation in enumerate(observed):
         events += [Observed(observation), *(extra or {}).get(number, ())]
-        state, given, trace = step(policy, state, events, observation.at_s)
-        events = [_receipt(command) for command in given if isinstance(command, Apply) and acknowledge]
-        commands += given
+        state, new_commands, trace = step(policy, state, events, observation.at_s)
+        events = [_receipt(command) for command in new_commands if isinstance(command, Apply) and acknowledge]
+        commands += new_commands
         records += trace.records
     return Played(tuple(commands), tuple(records), state)
 

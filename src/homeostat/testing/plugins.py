@@ -49,15 +49,15 @@ def check_diagnoser(diagnoser: Diagnoser, symptoms: Sequence[Symptom] = ()) -> N
     ignores symptoms that it does not know, and never shrinks because a metric is missing.
     """
     for name, view in sample_views().items():
-        known = [one for one in symptoms if not one.component or one.component in view.topology]
+        fitting = [one for one in symptoms if not one.component or one.component in view.topology]
         places = ["", *view.topology.names]
         foreign = [Symptom(_FOREIGN, place, 0.5, Measured({_FOREIGN: 1.0})) for place in places]
         unknown = [Symptom(UNKNOWN, place, evidence=MissingMetric(_FOREIGN, "all")) for place in places]
         with _read_only(view, diagnoser.name, name):
-            for given in ([], known, foreign, [*foreign, *known, *unknown], *([one] for one in known)):
-                _diagnoses(diagnoser, view, given, name)
-            found = _diagnoses(diagnoser, view, unknown, name)
-        causes = [diagnosis.cause for diagnosis in found]
+            for case in ([], fitting, foreign, [*foreign, *fitting, *unknown], *([one] for one in fitting)):
+                _diagnoses(diagnoser, view, case, name)
+            diagnoses = _diagnoses(diagnoser, view, unknown, name)
+        causes = [diagnosis.cause for diagnosis in diagnoses]
         assert OVER_PROVISIONED not in causes, f"{diagnoser.name} would shrink because metrics are missing ({name})"
 
 
@@ -68,13 +68,13 @@ def check_resolver(resolver: Resolver, diagnoses: Sequence[Diagnosis] = ()) -> N
     ignores diagnoses that it does not know, and proposes nothing without a diagnosis.
     """
     for name, view in sample_views().items():
-        known = [one for one in diagnoses if not one.component or one.component in view.topology]
+        fitting = [one for one in diagnoses if not one.component or one.component in view.topology]
         foreign = [Diagnosis(_FOREIGN, place, 0.9) for place in ("", *view.topology.names)]
         with _read_only(view, resolver.name, name):
-            found = _proposals(resolver, view, [], name)
-            for given in (known, foreign, [*foreign, *known], *([one] for one in known)):
-                _proposals(resolver, view, given, name)
-        assert not found, f"{resolver.name} acts without a diagnosis ({name})"
+            proposals = _proposals(resolver, view, [], name)
+            for case in (fitting, foreign, [*foreign, *fitting], *([one] for one in fitting)):
+                _proposals(resolver, view, case, name)
+        assert not proposals, f"{resolver.name} acts without a diagnosis ({name})"
 
 
 def check_policy(policy: Policy) -> None:
@@ -105,9 +105,9 @@ def shrinking(policy: Policy, view: View, name: str) -> list[Proposal]:
 
 def chain(policy: Policy, view: View, name: str) -> list[Proposal]:
     """The proposals of the policy for a view. Every part is checked on the way."""
-    symptoms = [found for detector in policy.detectors for found in _symptoms(detector, view, name)]
-    diagnoses = [found for diagnoser in policy.diagnosers for found in _diagnoses(diagnoser, view, symptoms, name)]
-    return [found for resolver in policy.resolvers for found in _proposals(resolver, view, diagnoses, name)]
+    symptoms = [item for detector in policy.detectors for item in _symptoms(detector, view, name)]
+    diagnoses = [item for diagnoser in policy.diagnosers for item in _diagnoses(diagnoser, view, symptoms, name)]
+    return [item for resolver in policy.resolvers for item in _proposals(resolver, view, diagnoses, name)]
 
 
 def _regulate(policy: Policy, view: View, name: str) -> None:
@@ -143,12 +143,12 @@ def _diagnoses(diagnoser: Diagnoser, view: View, symptoms: Sequence[Symptom], na
 
 
 def _proposals(resolver: Resolver, view: View, diagnoses: Sequence[Diagnosis], name: str) -> list[Proposal]:
-    found = _checked(resolver.name, Proposal, lambda: resolver.resolve(view, diagnoses), view, name)
-    for proposal in found:
+    proposals = _checked(resolver.name, Proposal, lambda: resolver.resolve(view, diagnoses), view, name)
+    for proposal in proposals:
         unknown = [str(knob) for knob in proposal.patch.values if knob not in view.capabilities.knobs]
         assert not unknown, f"{resolver.name} turns {unknown}, which is not there ({name})"
         assert proposal.kind == ALERT or proposal.patch, f"{resolver.name} proposes nothing ({name})"
-    return found
+    return proposals
 
 
 def _checked(
@@ -156,14 +156,14 @@ def _checked(
 ) -> list[_Finding]:
     assert part, "a plug-in needs a name"
     try:
-        found, again = list(call()), list(call())
+        first, again = list(call()), list(call())
     except Exception as error:
         raise AssertionError(f"{part} raised {type(error).__name__}: {error} ({name})") from error
-    assert repr(found) == repr(again), f"{part} gives another result the second time ({name})"
-    for finding in found:
+    assert repr(first) == repr(again), f"{part} gives another result the second time ({name})"
+    for finding in first:
         wrong = flaw(finding, kind, view.topology)
         assert not wrong, f"{part}: {wrong} ({name})"
-    return found
+    return first
 
 
 @contextmanager

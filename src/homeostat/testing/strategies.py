@@ -53,11 +53,11 @@ def damaged(
     instance = draw(st.none() | st.integers(0, 3))
     component = draw(st.sampled_from(["", *observed[-1].tasks]))
     value = draw(_ABSURD) if wrong else NAN
-    gone = draw(st.sets(st.integers(0, len(observed) - 1), max_size=3)) if drop else set()
+    dropped_numbers = draw(st.sets(st.integers(0, len(observed) - 1), max_size=3)) if drop else set()
     return tuple(
         _hit(one, columns, instance, component, value) if number in ticks else one
         for number, one in enumerate(observed)
-        if number not in gone
+        if number not in dropped_numbers
     )
 
 

@@ -121,7 +121,7 @@ def _chain(
     pending: float | Sequence[float] = 0.0,
 ) -> tuple[Observation, ...]:
     """A source, a stage whose instances processed (rows, run_s), and one behind it. `pending` is rows per second."""
-    rows, run_s = [taken for taken, _ in split], [busy for _, busy in split]
+    rows, run_s = [instance_rows for instance_rows, _ in split], [busy for _, busy in split]
     behind = [sum(rows) / 2.0] * 2
 
     def tasks(number: int) -> Mapping[str, TaskSample]:

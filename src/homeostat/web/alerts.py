@@ -108,10 +108,10 @@ def _ends(record: Record, alert: Alert) -> bool:
 
 def message(shape: Shape, run: str, alerts: list[Alert], dashboard: str) -> dict[str, Any]:
     """If there are too many alerts, the last are sent: those that fire."""
-    sent = alerts[-MOST_ALERTS:]
+    newest = alerts[-MOST_ALERTS:]
     if shape == "plain":
-        return _plain(run, sent)
-    return _alertmanager(run, sent, dashboard) | {"truncatedAlerts": len(alerts) - len(sent)}
+        return _plain(run, newest)
+    return _alertmanager(run, newest, dashboard) | {"truncatedAlerts": len(alerts) - len(newest)}
 
 
 def _status(alerts: list[Alert]) -> str:

@@ -19,14 +19,14 @@ MOST_KEPT = 64
 @dataclass(frozen=True, slots=True)
 class Question:
     """How to make an answer. `position` returns the newest position in the log, None without a log; it and `make` run
-    in a thread. A client that knows the log up to `seen` accepts any answer made since. With `keep_s`, an answer is
-    reused for that long, whatever is written to the log in the meantime.
+    in a thread. A client that knows the log up to `client_position` accepts any answer made since. With `keep_s`, an
+    answer is reused for that long, whatever is written to the log in the meantime.
     """
 
     key: Hashable
     position: Callable[[], int | None]
     make: Callable[[], bytes]
-    seen: int | None = None
+    client_position: int | None = None
     keep_s: float = 0.0
 
 
@@ -53,7 +53,7 @@ class AnswerCache:
     async def get(self, question: Question) -> Body:
         while True:
             fresh = self._fresh(question.key)
-            if fresh is not None and (question.keep_s or _is_recent(fresh, question.seen)):
+            if fresh is not None and (question.keep_s or _is_recent(fresh, question.client_position)):
                 return fresh.body
             task = self._in_progress.get(question.key)
             if task is not None:
@@ -61,7 +61,7 @@ class AnswerCache:
                 continue
             task = asyncio.create_task(run_in_threadpool(_answer, question, fresh))
             self._in_progress[question.key] = task
-            task.add_done_callback(lambda done: self._keep(question.key, done))
+            task.add_done_callback(lambda task: self._keep(question.key, task))
             return (await asyncio.shield(task)).body
 
     def _fresh(self, key: Hashable) -> _Answer | None:
@@ -78,8 +78,8 @@ class AnswerCache:
             self._answers.popitem(last=False)
 
 
-def _is_recent(answer: _Answer, seen: int | None) -> bool:
-    return seen is not None and answer.position is not None and answer.position >= seen
+def _is_recent(answer: _Answer, client_position: int | None) -> bool:
+    return client_position is not None and answer.position is not None and answer.position >= client_position
 
 
 def _answer(question: Question, previous: _Answer | None) -> _Answer:

@@ -57,8 +57,8 @@ class Dashboard:
         routes = [Route("/", self._page(ENDPOINTS[0]))]
         for endpoint in ENDPOINTS:
             routes.append(Route(f"{endpoint.path}.json", self._twin(endpoint)))
-            shown = self._page(endpoint) if endpoint.template else self._twin(endpoint)
-            routes.append(Route(endpoint.path, shown))
+            handler = self._page(endpoint) if endpoint.template else self._twin(endpoint)
+            routes.append(Route(endpoint.path, handler))
         routes += [
             Route("/openapi.json", lambda request: tagged(request, Body.of(as_json(description())), JSON_TYPE)),
             Route("/metrics", self._metrics),
@@ -88,9 +88,9 @@ class Dashboard:
                 await following
 
     def _answer(self, endpoint: Endpoint, request: Request) -> Any:
-        asked = read(endpoint.parameters, request.query_params.multi_items())
+        parameters = read(endpoint.parameters, request.query_params.multi_items())
         try:
-            return self._reader.read(lambda store: endpoint.answer(store, asked))
+            return self._reader.read(lambda store: endpoint.answer(store, parameters))
         except NoLogError:
             if endpoint.empty and not self._reader.path.exists():
                 return IndexContext()
@@ -119,8 +119,8 @@ class Dashboard:
 
     async def _cached(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> Body:
         """From the cache while nothing new is in the log, or nothing that the client has heard of."""
-        seen = _whole(request.headers.get(SEEN, ""))
-        question = Question(key, self._position, make, seen, endpoint.keep_s)
+        client_position = _whole(request.headers.get(SEEN, ""))
+        question = Question(key, self._position, make, client_position, endpoint.keep_s)
         if not endpoint.keep_s:
             return await self._cache.get(question)
         async with self._costly:
@@ -140,15 +140,15 @@ class Dashboard:
         return Response(text.encode("utf-8", "backslashreplace"), media_type=MEDIA_TYPE)
 
     async def _events(self, request: Request) -> Response:
-        asked = read(page_answers.EVENTS, request.query_params.multi_items())
+        parameters = read(page_answers.EVENTS, request.query_params.multi_items())
         if self.feed is None or self.feed.viewers >= MOST_VIEWERS:
             raise RefusalError(503, f"{MOST_VIEWERS} viewers are already connected", "close another page first")
-        seen = _whole(request.headers.get("last-event-id", ""))
-        after = asked["after"] or None if seen is None else seen
+        client_position = _whole(request.headers.get("last-event-id", ""))
+        after = parameters["after"] or None if client_position is None else client_position
         kind, headers = "text/event-stream", {"cache-control": "no-store", "x-accel-buffering": "no"}
         if request.method == "HEAD":  # there is no body to stream
             return Response(media_type=kind, headers=headers)
-        return StreamingResponse(self.feed.stream(asked["run"], after), media_type=kind, headers=headers)
+        return StreamingResponse(self.feed.stream(parameters["run"], after), media_type=kind, headers=headers)
 
     async def _order(self, request: Request) -> Response:
         person = _operator(request)

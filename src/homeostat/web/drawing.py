@@ -129,12 +129,12 @@ def bottleneck(components: Sequence[PresentComponent]) -> str:
 
 def topology(components: Sequence[PresentComponent]) -> dict[str, Any]:
     """Nodes in columns by their distance from the sources, and the edges between them."""
-    shown = components[:MOST_NODES]
+    visible = components[:MOST_NODES]
     depth: dict[str, int] = {}
     rows: dict[int, int] = {}
     nodes: dict[str, Node] = {}
-    slowest = bottleneck(shown)
-    for component in shown:
+    slowest = bottleneck(visible)
+    for component in visible:
         name = component.name
         column = depth[name] = 1 + max((depth.get(each, -1) for each in component.inputs), default=-1)
         row = rows[column] = rows.get(column, -1) + 1

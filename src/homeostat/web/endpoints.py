@@ -148,7 +148,7 @@ def _refusals(*statuses: int) -> dict[str, Any]:
     return {str(status): {"description": words[status], "content": content} for status in statuses}
 
 
-def _asked(parameter: Parameter) -> dict[str, Any]:
+def _parameter_json(parameter: Parameter) -> dict[str, Any]:
     return {
         "name": parameter.name,
         "in": "query",
@@ -163,7 +163,7 @@ def _get(endpoint: Endpoint) -> dict[str, Any]:
     return {
         "get": {
             "summary": endpoint.summary,
-            "parameters": [_asked(parameter) for parameter in endpoint.parameters],
+            "parameters": [_parameter_json(parameter) for parameter in endpoint.parameters],
             "responses": {
                 "200": answered,
                 "304": {"description": "Nothing has changed."},
@@ -174,7 +174,7 @@ def _get(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _events() -> dict[str, Any]:
-    seen = {
+    last_event_id = {
         "name": "Last-Event-ID",
         "in": "header",
         "required": False,
@@ -184,7 +184,7 @@ def _events() -> dict[str, Any]:
     return {
         "get": {
             "summary": "Stream new records as server-sent events",
-            "parameters": [*(_asked(parameter) for parameter in page_answers.EVENTS), seen],
+            "parameters": [*(_parameter_json(parameter) for parameter in page_answers.EVENTS), last_event_id],
             "responses": {
                 "200": {
                     "description": "An event `record` for each new record, with its position in the log as id. "

@@ -53,17 +53,17 @@ EVENTS = (
     text("run", "only events of this run"),
     whole("after", "id of the last event that you have received", 0, 10**11 - 1, 0),
 )
-Asked = Mapping[str, Any]
+Parameters = Mapping[str, Any]
 
 
-def index(store: Store, asked: Asked) -> IndexContext:
-    infos, after = store.runs()[::-1], asked["offset"] + asked["limit"]
-    shown = [summary.summarise(store, info, time.time()) for info in infos[asked["offset"] : after]]
-    return IndexContext(summary.by_application(shown), len(infos), after if after < len(infos) else None)
+def index(store: Store, parameters: Parameters) -> IndexContext:
+    infos, after = store.runs()[::-1], parameters["offset"] + parameters["limit"]
+    summaries = [summary.summarise(store, info, time.time()) for info in infos[parameters["offset"] : after]]
+    return IndexContext(summary.by_application(summaries), len(infos), after if after < len(infos) else None)
 
 
-def query(store: Store, asked: Asked) -> QueryContext:
-    info = known_run(store, asked["run"])
+def query(store: Store, parameters: Parameters) -> QueryContext:
+    info = known_run(store, parameters["run"])
     about = summary.summarise(store, info, time.time())
     present = load_present(store, info.name)
     checks = conditions(about, present)
@@ -81,32 +81,34 @@ def query(store: Store, asked: Asked) -> QueryContext:
     )
 
 
-def charts(store: Store, asked: Asked) -> dict[str, Any]:
-    info = known_run(store, asked["run"])
+def charts(store: Store, parameters: Parameters) -> dict[str, Any]:
+    info = known_run(store, parameters["run"])
     objective = load_present(store, info.name).objective
     extra = [name for name in OBJECTIVE_COLUMNS if name in objective]
-    shown = series(store, info.name, SPANS_S[asked["last"]], asked["points"], extra)
-    return asdict(shown) | {"objective": objective, "simulated": summary.simulated(info)}
+    columns = series(store, info.name, SPANS_S[parameters["last"]], parameters["points"], extra)
+    return asdict(columns) | {"objective": objective, "simulated": summary.simulated(info)}
 
 
-def decisions(store: Store, asked: Asked) -> StoriesContext:
-    info = known_run(store, asked["run"])
-    page = stories.stories(store, info.name, asked["offset"], asked["limit"])
+def decisions(store: Store, parameters: Parameters) -> StoriesContext:
+    info = known_run(store, parameters["run"])
+    page = stories.stories(store, info.name, parameters["offset"], parameters["limit"])
     return StoriesContext(info.name, page.stories, page.next)
 
 
-def log(store: Store, asked: Asked) -> LogContext:
-    info = known_run(store, asked["run"])
-    kinds = [asked["kind"]] if asked["kind"] else [kind for kind in KINDS if kind != BATCH]
-    after = asked["offset"] + asked["limit"]
-    records = store.records(info.name, kinds=kinds, component=asked["component"], limit=after + 1, newest_first=True)
-    lines = tuple(stories.line(each) for each in records[asked["offset"] : after])
-    return LogContext(info.name, asked["kind"], lines, after if len(records) > after else None)
+def log(store: Store, parameters: Parameters) -> LogContext:
+    info = known_run(store, parameters["run"])
+    kinds = [parameters["kind"]] if parameters["kind"] else [kind for kind in KINDS if kind != BATCH]
+    after = parameters["offset"] + parameters["limit"]
+    records = store.records(
+        info.name, kinds=kinds, component=parameters["component"], limit=after + 1, newest_first=True
+    )
+    lines = tuple(stories.line(each) for each in records[parameters["offset"] : after])
+    return LogContext(info.name, parameters["kind"], lines, after if len(records) > after else None)
 
 
-def record(store: Store, asked: Asked) -> RecordContext:
-    info = known_run(store, asked["run"])
-    focus = store.get(info.name, asked["id"])
+def record(store: Store, parameters: Parameters) -> RecordContext:
+    info = known_run(store, parameters["run"])
+    focus = store.get(info.name, parameters["id"])
     if focus is None:
         raise RefusalError(404, "this run has no record with that id", "see its log for the ids")
     chain = store.chain(info.name, focus.id)
@@ -120,13 +122,13 @@ def record(store: Store, asked: Asked) -> RecordContext:
     )
 
 
-def traffic(store: Store, asked: Asked) -> dict[str, Any]:
+def traffic(store: Store, parameters: Parameters) -> dict[str, Any]:
     from homeostat.models import forecast as models
     from homeostat.models.load_ahead import MOST_SEPARATE_SOURCES
 
-    info = known_run(store, asked["run"])
+    info = known_run(store, parameters["run"])
     arrivals = arrival_history(store, info.name, MOST_BATCHES)
-    horizon_s = HORIZONS_S[asked["horizon"]]
+    horizon_s = HORIZONS_S[parameters["horizon"]]
     history = models.regular(arrivals.times_s, arrivals.per_s, horizon_s=horizon_s)
     if not history.known:
         raise RefusalError(404, "this run has no batches to forecast from", "let it run for a while")

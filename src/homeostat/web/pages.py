@@ -68,9 +68,9 @@ def warm() -> None:
         environment().get_template(name)
 
 
-def link(path: str, **asked: object) -> str:
+def link(path: str, **query: object) -> str:
     """An address within the dashboard. Any run name is safe in it."""
-    parameters = {name: value for name, value in asked.items() if value not in ("", None)}
+    parameters = {name: value for name, value in query.items() if value not in ("", None)}
     return f"{path}?{urlencode(parameters, errors='backslashreplace')}" if parameters else path
 
 

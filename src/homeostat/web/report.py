@@ -61,12 +61,12 @@ def facts(
     verdicts = Counter(clipped(outcome.verdict, 40) for _, outcome in with_content(decisions, OutcomeContent))
     rows = sum(_counted(batch.rows) for batch in batches)
     workers_s = sum(_counted(batch.workers) * _counted(batch.span_s) for batch in batches)
-    kept = {f"Objective: {name}": _share(batches, holds, total_s) for name, holds in _objectives(objective).items()}
+    shares = {f"Objective: {name}": _share(batches, holds, total_s) for name, holds in _objectives(objective).items()}
     return {
         "Time covered": f"{span(total_s)} in {len(batches):,} batches",
         "Rows processed": number(round(rows) if math.isfinite(rows) else rows),
         "Kept up with the load": _share(batches, _keeps_up, total_s),
-        **kept,
+        **shares,
         "Cost": f"{number(workers_s / 3600)} worker hours",
         "Actions": str(sum(record.kind == ACTION for record in decisions)),
         "Outcomes": ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common(MOST_VERDICTS)) or "none",

@@ -109,7 +109,7 @@ def story(store: Store, run: str, focus: Record) -> Story:
     return Story(
         *_columns(focus),
         _problem(focus, chain),
-        _done(focus),
+        _action_text(focus),
         _sentence(outcome) if outcome is not None else _pending(focus, chain),
         clipped(verdict.verdict) if verdict is not None else "",
         tuple(_step(record) for record in chain[:MOST_STEPS]),
@@ -150,7 +150,7 @@ def _problem(focus: Record, chain: Sequence[Record]) -> str:
     return ""
 
 
-def _done(focus: Record) -> str:
+def _action_text(focus: Record) -> str:
     """An action with its settings before and after; of any other record its own sentence."""
     action = focus.content_as(ActionContent)
     changes = settings(dict(action.patch), dict(action.previous)) if action is not None else []
@@ -172,8 +172,8 @@ def _pending(focus: Record, chain: Sequence[Record]) -> str:
 def _sentence(record: Record) -> str:
     """A name of a person or a component at the start keeps its own letters."""
     text = line(record).text
-    named = record.kind == OPERATOR or (record.component and text.startswith(record.component))
-    return f"{text.rstrip('.')}." if named else as_sentence(text)
+    is_sentence = record.kind == OPERATOR or (record.component and text.startswith(record.component))
+    return f"{text.rstrip('.')}." if is_sentence else as_sentence(text)
 
 
 def _is_ending(record: Record) -> bool:

@@ -9,8 +9,8 @@ LONGEST_TEXT = 300
 
 def clipped(text: object, longest: int = LONGEST_TEXT) -> str:
     """The text on one line, without control characters, and cut where it is too long."""
-    shown = one_line(str(text)[: 4 * longest])
-    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+    line = one_line(str(text)[: 4 * longest])
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def as_sentence(text: str) -> str:

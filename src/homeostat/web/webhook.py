@@ -54,8 +54,8 @@ class Notifier:
         pause_s = self._pause_s
         while not self._stopping.wait(pause_s):
             self._look()
-            sent = self._send()
-            pause_s = self._pause_s if sent else min(2 * pause_s, LONGEST_PAUSE_S)
+            is_sent = self._send()
+            pause_s = self._pause_s if is_sent else min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _look(self) -> None:
         try:

@@ -20,7 +20,7 @@ from homeostat.store.present import load_present
 from homeostat.store.protocol import Store
 from homeostat.views import questions
 from homeostat.views.traffic_history import traffic
-from homeostat.web.page_answers import RUN, Asked, known_run
+from homeostat.web.page_answers import RUN, Parameters, known_run
 from homeostat.web.page_contexts import PerformanceContext, PlansContext, Slider
 from homeostat.web.parameters import choice, number, text, whole
 from homeostat.web.series import contents
@@ -61,22 +61,22 @@ _DAMAGED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
 _Context = TypeVar("_Context", PerformanceContext, PlansContext)
 
 
-def performance(store: Store, asked: Asked) -> PerformanceContext:
+def performance(store: Store, parameters: Parameters) -> PerformanceContext:
     """The prediction for now and for the question, and both over every rate."""
-    return _answered(store, asked, PerformanceContext, lambda run, model: _performance(run, model, asked))
+    return _answered(store, parameters, PerformanceContext, lambda run, model: _performance(run, model, parameters))
 
 
-def plans(store: Store, asked: Asked) -> PlansContext:
+def plans(store: Store, parameters: Parameters) -> PlansContext:
     """The cheapest configuration that holds the objective, and why the others lost, a page of them at a time."""
-    return _answered(store, asked, PlansContext, lambda run, model: _plans(run, model, store, asked))
+    return _answered(store, parameters, PlansContext, lambda run, model: _plans(run, model, store, parameters))
 
 
 def _answered(
-    store: Store, asked: Asked, context: type[_Context], answer: Callable[[str, ApplicationModel], _Context]
+    store: Store, parameters: Parameters, context: type[_Context], answer: Callable[[str, ApplicationModel], _Context]
 ) -> _Context:
     from homeostat.views.stored_model import from_store
 
-    run = known_run(store, asked["run"]).name
+    run = known_run(store, parameters["run"]).name
     if store.load_state(run, MODEL_KEY) is None:
         return context(run, usable=False, reason=missing_model(store, run))
     try:
@@ -110,14 +110,14 @@ def missing_model(store: Store, run: str) -> str:
     return "The manager has not fitted a model yet; it tries once a minute."
 
 
-def _performance(run: str, model: ApplicationModel, asked: Asked) -> PerformanceContext:
+def _performance(run: str, model: ApplicationModel, parameters: Parameters) -> PerformanceContext:
     now = model.predict(model.configuration, model.arrival_per_s)
-    sliders = _sliders(model, now, asked)
+    sliders = _sliders(model, now, parameters)
     try:
-        configuration = questions.configured(model, _values(model, asked))
+        configuration = questions.configured(model, _values(model, parameters))
     except ConfigError as error:
         return PerformanceContext(run, usable=False, reason=as_sentence(error.what), sliders=sliders)
-    then = model.predict(configuration, model.arrival_per_s if asked["rate"] is None else asked["rate"])
+    then = model.predict(configuration, model.arrival_per_s if parameters["rate"] is None else parameters["rate"])
     return PerformanceContext(
         run=run,
         at_s=float(model.at_s),
@@ -129,67 +129,67 @@ def _performance(run: str, model: ApplicationModel, asked: Asked) -> Performance
     )
 
 
-def _plans(run: str, model: ApplicationModel, store: Store, asked: Asked) -> PlansContext:
+def _plans(run: str, model: ApplicationModel, store: Store, parameters: Parameters) -> PlansContext:
     model = questions.with_objective(
         model,
-        throughput_per_s=asked["throughput"],
-        latency_p95_s=asked["latency"],
-        lag_s=asked["lag"],
-        cost_limit=asked["cost"],
+        throughput_per_s=parameters["throughput"],
+        latency_p95_s=parameters["latency"],
+        lag_s=parameters["lag"],
+        cost_limit=parameters["cost"],
     )
     history = None
-    if asked["rate"] is None:
-        history = traffic(store, asked["run"])
+    if parameters["rate"] is None:
+        history = traffic(store, parameters["run"])
     else:
-        model = replace(model, arrival_per_s=asked["rate"])
-    goal = Goal(asked["confidence"] / 100, HORIZONS_S[asked["horizon"]])
+        model = replace(model, arrival_per_s=parameters["rate"])
+    goal = Goal(parameters["confidence"] / 100, HORIZONS_S[parameters["horizon"]])
     arrivals, load = questions.coming(model, goal, history)
     answer = questions.plan_json(model, plan(model, arrivals=arrivals, goal=goal))
-    candidates, after = answer["candidates"], asked["offset"] + asked["limit"]
+    candidates, after = answer["candidates"], parameters["offset"] + parameters["limit"]
     page = {
         "at_s": float(model.at_s),
         "load": load,
-        "asked": {name: value for name, value in asked.items() if value is not None},
+        "asked": {name: value for name, value in parameters.items() if value is not None},
         "present": dict(model.configuration.as_json()),
-        "candidates": candidates[asked["offset"] : after],
+        "candidates": candidates[parameters["offset"] : after],
         "total": len(candidates),
         "next": after if after < len(candidates) else None,
     }
     return PlansContext(run=run, **{**answer, **page})
 
 
-def _values(model: ApplicationModel, asked: Asked) -> questions.KnobValues:
+def _values(model: ApplicationModel, parameters: Parameters) -> questions.KnobValues:
     """The knobs that the question sets."""
     values: questions.KnobValues = {}
-    for each in filter(None, asked["set"].split(",")):
+    for each in filter(None, parameters["set"].split(",")):
         name, _, value = each.rpartition("=")
         if not (value.isascii() and value.isdigit() and len(value) < 12):
             raise ConfigError("'set' takes whole numbers, for example parallelism.count=8", where="set")
         values |= questions.single(model, name.strip(), int(value), "set")
-    if asked["executors"] is not None:
-        values |= questions.every(model, EXECUTORS, asked["executors"], "executors")
-    if asked["partitions"] is not None:
-        values |= questions.partitions(model, asked["partitions"], "partitions")
+    if parameters["executors"] is not None:
+        values |= questions.every(model, EXECUTORS, parameters["executors"], "executors")
+    if parameters["partitions"] is not None:
+        values |= questions.partitions(model, parameters["partitions"], "partitions")
     large = next((knob for knob, value in values.items() if value > MOST_PARTITIONS), None)
     if large is not None:
         raise ConfigError(f"{large} can be at most {MOST_PARTITIONS} here", where="set")
     return values
 
 
-def _sliders(model: ApplicationModel, now: Predicted, asked: Asked) -> tuple[Slider, ...]:
+def _sliders(model: ApplicationModel, now: Predicted, parameters: Parameters) -> tuple[Slider, ...]:
     """The rate first, then executors and partitions, or the instances of each component of a dataflow."""
     values, knobs = model.configuration.values, model.capabilities.knobs
     arrival, top = model.arrival_per_s, now.saturation_per_s.middle
     largest = RATE_SLIDER_FACTOR * max(arrival, top if math.isfinite(top) else 0.0, 1.0)
     limits: tuple[float, float] = (0, _round_up(min(largest, MOST_ROWS_PER_S)))
-    sliders = [_slider("rate", "Rate", limits, arrival, asked["rate"], unit="rows/s", step="any")]
+    sliders = [_slider("rate", "Rate", limits, arrival, parameters["rate"], unit="rows/s", step="any")]
     if EXECUTORS_KNOB in values and EXECUTORS_KNOB in knobs:
         limits, count = _limits(model, (EXECUTORS_KNOB,), MOST_EXECUTORS)
-        sliders.append(_slider("executors", "Executors", limits, count, asked["executors"]))
+        sliders.append(_slider("executors", "Executors", limits, count, parameters["executors"]))
     partition_knobs = tuple(knob for knob in model.partition_knobs() if knob in values)
     if partition_knobs:
         limits, count = _limits(model, partition_knobs, MOST_PARTITIONS)
-        sliders.append(_slider("partitions", "Partitions of every stage", limits, count, asked["partitions"]))
+        sliders.append(_slider("partitions", "Partitions of every stage", limits, count, parameters["partitions"]))
     own = {c.scaled_by for c in model.topology if c.scaled_by != EXECUTORS_KNOB and c.scaled_by in values}
     for knob in sorted(own)[:MOST_SLIDERS]:
         limits, count = _limits(model, (knob,), MOST_PARTITIONS)
@@ -207,10 +207,10 @@ def _limits(model: ApplicationModel, knobs: Sequence[Knob], most: int) -> tuple[
 
 
 def _slider(
-    name: str, label: str, limits: tuple[float, float], now: float, asked: float | None, **differs: Any
+    name: str, label: str, limits: tuple[float, float], now: float, requested: float | None, **differs: Any
 ) -> Slider:
     low, high = limits
-    value = now if asked is None else asked
+    value = now if requested is None else requested
     return Slider(name, label, low, max(high, value), now, value, **differs)
 
 

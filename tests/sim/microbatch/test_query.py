@@ -11,7 +11,7 @@ def test_a_batch_starts_at_every_trigger_and_takes_what_arrived() -> None:
     simulated = SimulatedQuery()
     simulated.agenda.run(35.0)
     assert [batch.started_s for batch in simulated.batches] == [0.0, 10.0, 20.0, 30.0]
-    assert [batch.taken["lines"] for batch in simulated.batches] == [0, 1000, 1000, 1000]
+    assert [batch.taken_rows["lines"] for batch in simulated.batches] == [0, 1000, 1000, 1000]
     assert [stage.spec.name for stage in simulated.batches[1].stages] == ["lines", "count"]
 
 
@@ -23,7 +23,7 @@ def test_a_restart_repeats_the_open_batch_with_the_new_values() -> None:
     assert len(simulated.batches) == 1
     simulated.agenda.run(30.0)
     repeated = simulated.batches[1]
-    assert (repeated.started_s, repeated.taken["lines"]) == (15.1, 1000)
+    assert (repeated.started_s, repeated.taken_rows["lines"]) == (15.1, 1000)
     assert simulated.query.restarts == 1
     assert simulated.query.values[TRIGGER_KNOB] == 20.0
 

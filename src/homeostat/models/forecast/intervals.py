@@ -56,8 +56,8 @@ class Errors:
 
 def _power(levels: Array, errors: Array) -> float:
     """The slope of ln(error) over ln(level), between 0 (constant errors) and 1 (proportional errors)."""
-    told = np.isfinite(errors) & (errors > 0)
-    x, y = np.log(levels[told]), np.log(errors[told])
+    usable = np.isfinite(errors) & (errors > 0)
+    x, y = np.log(levels[usable]), np.log(errors[usable])
     spread = float(np.var(x)) if len(x) else 0.0
     if spread < _LEAST_LEVEL_VARIANCE:
         return _ASSUMED_POWER

@@ -46,8 +46,8 @@ class DStreamRule:
             if not math.isfinite(ratio):
                 return Missing("processing time or trigger", unit.component)
             minimum = math.ceil(view.spec(unit.knob).minimum)
-            wanted = max(minimum, unit.now + self._change(ratio))
-            targets.append(Target(unit, wanted, {"processing time over interval": ratio}))
+            target = max(minimum, unit.now + self._change(ratio))
+            targets.append(Target(unit, target, {"processing time over interval": ratio}))
         return targets
 
     def _change(self, ratio: float) -> int:

@@ -145,10 +145,10 @@ class FlinkRule:
         return max(1, math.ceil(vertex.load.instances * factor - _ROUNDING))
 
     def _target(self, view: View, vertex: _Vertex, behind_s: float) -> Target:
-        unit, wanted = vertex.unit, self._recommended(vertex)
-        if wanted < unit.now:
+        unit, target = vertex.unit, self._recommended(vertex)
+        if target < unit.now:
             lately = self._largest_lately(view, unit)
-            wanted = unit.now if behind_s > self.settings.backlog_s else min(unit.now, max(wanted, lately))
+            target = unit.now if behind_s > self.settings.backlog_s else min(unit.now, max(target, lately))
         evidence = {
             "in_per_s": vertex.in_per_s,
             "true rate_per_s": vertex.load.capacity_per_s,
@@ -157,7 +157,7 @@ class FlinkRule:
             "backlog_s": behind_s,
         }
         minimum = math.ceil(view.spec(unit.knob).minimum)
-        return Target(unit, max(wanted, minimum), evidence)
+        return Target(unit, max(target, minimum), evidence)
 
     def _largest_lately(self, view: View, unit: Unit) -> int:
         """The largest recommendation within the delay before scaling down; the present value until then."""

@@ -74,14 +74,14 @@ class HpaRule:
             if not math.isfinite(load.busy):
                 return Missing("useful time", unit.component)
             lag = self._lag_rows(view, unit, load, digests)
-            wanted = self._desired(load, lag)
-            if wanted < unit.now:
-                wanted = min(unit.now, max(wanted, self._largest_lately(view, unit)))
+            target = self._desired(load, lag)
+            if target < unit.now:
+                target = min(unit.now, max(target, self._largest_lately(view, unit)))
             minimum = math.ceil(view.spec(unit.knob).minimum)
             evidence = {"utilisation": load.busy, "target": settings.target_utilisation}
             if settings.lag_rows:
                 evidence["lag_rows"] = lag
-            targets.append(Target(unit, max(wanted, minimum), evidence))
+            targets.append(Target(unit, max(target, minimum), evidence))
         return targets
 
     def _desired(self, load: Load, lag: float) -> int:

@@ -133,7 +133,7 @@ def _measure_component(name: str, digests: Sequence[Digest]) -> Load:
 
 
 def _measure_batches(view: View, unit: Unit, digests: Sequence[Digest]) -> Load:
-    usable = [d for d in digests if math.isfinite(d.rows) and _known(d, unit)]
+    usable = [d for d in digests if math.isfinite(d.rows) and _has_measurements(d, unit)]
     seconds = sum(d.span_s for d in usable)
     if seconds <= 0:
         return UNMEASURED
@@ -153,7 +153,7 @@ def _measure_batches(view: View, unit: Unit, digests: Sequence[Digest]) -> Load:
     )
 
 
-def _known(digest: Digest, unit: Unit) -> bool:
+def _has_measurements(digest: Digest, unit: Unit) -> bool:
     mine = [c for name, c in digest.components.items() if name in unit.touched]
     return (bool(mine) or digest.rows == 0) and all(c.known > 0 for c in mine)
 

@@ -118,9 +118,9 @@ class Deployment:
                     self._set(dict(values))
                 case Replace(workers):
                     self._leaving = frozenset(w for w in workers if self.processes.find(w))
-                    gone = workers - self._leaving
-                    self._before = Configuration(self._before.values, self._before.retired | gone)
-                    self._set({}, gone)
+                    absent = workers - self._leaving
+                    self._before = Configuration(self._before.values, self._before.retired | absent)
+                    self._set({}, absent)
                     seconds = max(seconds, self._engine.replace_s if self._leaving else 0.0)
                 case Restart(values):
                     self._restart = dict(values)
@@ -148,10 +148,10 @@ class Deployment:
         self.down, self._leaving, self._restart = False, frozenset(), {}
         self.refresh(now_s)
 
-    def _set(self, values: dict[Knob, Value], gone: frozenset[str] = frozenset()) -> None:
+    def _set(self, values: dict[Knob, Value], retired: frozenset[str] = frozenset()) -> None:
         whole = {knob: int(value) for knob, value in values.items()}
         current = self.configuration
-        self.configuration = Configuration({**current.values, **whole}, current.retired | gone)
+        self.configuration = Configuration({**current.values, **whole}, current.retired | retired)
 
     def _spread(self, name: str) -> int:
         """Return on how many instances the rows of each key are; 1 for a component that cannot spread them."""

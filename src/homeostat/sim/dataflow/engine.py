@@ -153,11 +153,11 @@ class Dataflow:
 
     def _true_sample(self) -> TruthSample:
         span_s, fluid = self._spec.tick_s, self._deployment.fluid
-        taken, pending = sum(fluid.taken_rows.values()), sum(fluid.pending_rows.values())
+        taken_rows, pending_rows = sum(fluid.taken_rows.values()), sum(fluid.pending_rows.values())
         healthy = is_healthy(
             arrived_rows=self._arrived_rows,
-            taken_rows=taken,
-            pending_rows=pending,
+            taken_rows=taken_rows,
+            pending_rows=pending_rows,
             span_s=span_s,
             replayable=self._spec.replayable,
             objective=self._scenario.objective,
@@ -166,8 +166,8 @@ class Dataflow:
             at_s=self._time_s,
             span_s=span_s,
             arrival_per_s=self._arrived_rows / span_s,
-            taken_per_s=taken / span_s,
-            pending_rows=pending,
+            taken_per_s=taken_rows / span_s,
+            pending_rows=pending_rows,
             healthy=healthy,
             values=self._deployment.configuration.values,
             needed=self.needed(self._workload.mean_per_s(self._time_s - span_s / 2)),

@@ -159,8 +159,8 @@ class Fluid:
         for source in self._sources:
             source.serve()
             self.taken_rows[source.name] += source.sent_rows
-            left = self.pending_rows[source.name] + arrived_rows - source.sent_rows
-            self.pending_rows[source.name] = max(0.0, left) if self._replayable else 0.0
+            pending_rows = self.pending_rows[source.name] + arrived_rows - source.sent_rows
+            self.pending_rows[source.name] = max(0.0, pending_rows) if self._replayable else 0.0
         for stage in self._operators:
             stage.take()
 

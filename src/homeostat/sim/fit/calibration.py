@@ -85,9 +85,9 @@ def _run_sigma(
         others = [batch for batch, its in zip(batches, run, strict=True) if its != number]
         mine = [batch for batch, its in zip(batches, run, strict=True) if its == number]
         predicted[run == number] = np.median(np.log(replay(refitted(others), engine, noise, mine, SEEDS)), axis=0)
-    left, missed = (_varied(measured - expected, run) for expected in (np.log(driver_s + tasks_s), predicted))
-    not_drawn = min(1.0, left / missed) if missed > 0 else 0.0
-    further = missed * math.sqrt(not_drawn * (2 - not_drawn))
+    residual, error = (_varied(measured - expected, run) for expected in (np.log(driver_s + tasks_s), predicted))
+    not_drawn = min(1.0, residual / error) if error > 0 else 0.0
+    further = error * math.sqrt(not_drawn * (2 - not_drawn))
     share_of_tasks = float(np.median(tasks_s / (driver_s + tasks_s)))
     return rounded(min(MOST_SIGMA, further / share_of_tasks))
 

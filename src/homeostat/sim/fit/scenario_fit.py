@@ -168,7 +168,7 @@ def _component(
 ) -> ComponentSpec:
     tasks = [batch.tasks[recorded.name] for batch in batches if recorded.name in batch.tasks]
     read = any(recorded.name in other.inputs for other in run.components)
-    selectivity, combining = _sent(tasks) if read else (1.0, 1.0)
+    selectivity, combining = _selectivity(tasks) if read else (1.0, 1.0)
     spec = ComponentSpec(
         name=recorded.name,
         kind="operator" if recorded.inputs else "source",
@@ -189,7 +189,7 @@ def _component(
     return _with_skew(replace(spec, keyed=True, keys=keys), [columns.rows for columns in tasks])
 
 
-def _sent(tasks: Sequence[RecordedTasks]) -> tuple[float, float]:
+def _selectivity(tasks: Sequence[RecordedTasks]) -> tuple[float, float]:
     """Selectivity, and the power with which what a task sends grows: below 1 where it merges rows of the same key."""
     rows = np.array([columns.rows.mean() for columns in tasks])
     rows_out = np.array([columns.rows_out.mean() for columns in tasks])

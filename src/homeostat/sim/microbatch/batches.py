@@ -101,7 +101,7 @@ class Batch:
     """`stages` holds the finished stages and, last, the present one."""
 
     number: int
-    taken: Mapping[str, int]
+    taken_rows: Mapping[str, int]
     rows: Mapping[str, int]
     started_s: float
     driver_s: float
@@ -114,7 +114,7 @@ class Batch:
 
     @property
     def idle(self) -> bool:
-        return not any(self.taken.values())
+        return not any(self.taken_rows.values())
 
     def plan(self, now_s: float, free_slots: FreeSlots) -> float:
         """Plan the present stage. Returns when it will end."""

@@ -48,7 +48,7 @@ class _Progress:
         return self.steps[self.next_step]
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         return self.next_step == len(self.steps)
 
 
@@ -78,7 +78,7 @@ class MicrobatchCommands:
     def carry_on(self) -> None:
         """Go as far as the effects so far allow."""
         while (progress := self._current()) is not None:
-            if progress.done:
+            if progress.is_done:
                 self._answer(progress.command, Answer(True))
                 continue
             if not progress.begun:

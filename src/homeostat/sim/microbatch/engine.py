@@ -153,7 +153,9 @@ class Microbatch:
             span_s=now_s - self._reported_s,
             trigger_s=float(self._query.values[TRIGGER_KNOB]),
             arrived_rows=latest - self._reported_rows,
-            pending_rows={source: latest - done for source, done in self._offsets.committed.items()},
+            pending_rows={
+                source: latest - committed_rows for source, committed_rows in self._offsets.committed.items()
+            },
         )
         self._reported_s, self._reported_rows = now_s, latest
         dead = {executor.id: executor for executor in [*self._query.lost_executors, *executors.lost(now_s)]}

@@ -32,8 +32,8 @@ class Offsets:
         """The rows that a batch starting now takes, up to a limit for all sources together."""
         latest = self.latest(now_s)
         each = latest if limit_rows == inf else max(1, int(limit_rows) // len(self.committed))
-        return {source: min(latest - done, each) for source, done in self.committed.items()}
+        return {source: min(latest - committed_rows, each) for source, committed_rows in self.committed.items()}
 
-    def commit(self, taken: Mapping[str, int]) -> None:
-        for source, rows in taken.items():
+    def commit(self, rows_by_source: Mapping[str, int]) -> None:
+        for source, rows in rows_by_source.items():
             self.committed[source] += rows

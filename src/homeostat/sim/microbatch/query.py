@@ -70,7 +70,7 @@ class Query:
     def restart(self, step: Restart) -> None:
         """Stop now; start again later, with other values and the batch that was under way."""
         if self._batch is not None and not self._batch.idle:
-            self._redo = (self._batch.taken, self._batch.slowness)
+            self._redo = (self._batch.taken_rows, self._batch.slowness)
         self._batch = None
         self.lost_executors = []
         self.restart_under_way = step
@@ -124,14 +124,14 @@ class Query:
     def _start_batch(self) -> None:
         now_s = self._agenda.now_s
         if self._redo is not None:
-            (taken, slowness), self._redo = self._redo, None
+            (taken_rows, slowness), self._redo = self._redo, None
         else:
-            taken = self._offsets.admit(self.values.get(ROWS_KNOB, inf), now_s)
+            taken_rows = self._offsets.admit(self.values.get(ROWS_KNOB, inf), now_s)
             slowness = self._slowness.next_batch()
         partitions = {each.name: self.routing(each).partitions for each in self._components}
-        rows = stage_rows(self._components, taken, partitions)
+        rows = stage_rows(self._components, taken_rows, partitions)
         driver_s = max(SHORTEST_DRIVER_S, self._spec.driver_s * self._slowness.driver(self._batch_number))
-        self._batch = batch = Batch(self._batch_number, taken, rows, now_s, driver_s, slowness)
+        self._batch = batch = Batch(self._batch_number, taken_rows, rows, now_s, driver_s, slowness)
         self._later(batch.driver_s, self._finish_batch if batch.idle else self._start_stage)
 
     def _later(self, seconds: float, do: Callable[[Batch], None]) -> None:
@@ -179,7 +179,7 @@ class Query:
             self._later(self._spec.commit_s, self._finish_batch)
 
     def _finish_batch(self, batch: Batch) -> None:
-        self._offsets.commit(batch.taken)
+        self._offsets.commit(batch.taken_rows)
         self._on_batch_end(batch)
         for stage in batch.stages:
             worked = set(np.unique(stage.placement.executor).tolist())

@@ -36,20 +36,22 @@ class Finished:
 
     @property
     def arrival_per_s(self) -> float:
-        return len(self.batch.taken) * self.arrived_rows / self.span_s
+        return len(self.batch.taken_rows) * self.arrived_rows / self.span_s
 
     @property
     def taken_per_s(self) -> float:
-        return sum(self.batch.taken.values()) / self.span_s
+        return sum(self.batch.taken_rows.values()) / self.span_s
 
     def kept_up(self, objective: Objective) -> bool:
         """Whether the batch kept up with the load, or at least with what the objective asks for."""
-        pending, taken = sum(self.pending_rows.values()), sum(self.batch.taken.values())
+        pending_rows, taken_rows = sum(self.pending_rows.values()), sum(self.batch.taken_rows.values())
         if self.trigger_s > 0:
             in_time = self.seconds <= LATE_FROM * self.trigger_s
-            followed = in_time and pending <= max(1.0, MOST_PENDING_BATCHES * self.arrival_per_s * self.trigger_s)
+            followed = in_time and pending_rows <= max(1.0, MOST_PENDING_BATCHES * self.arrival_per_s * self.trigger_s)
         else:
-            followed = pending <= MOST_PENDING_BATCHES * max(1, taken, len(self.batch.taken) * self.arrived_rows)
+            followed = pending_rows <= MOST_PENDING_BATCHES * max(
+                1, taken_rows, len(self.batch.taken_rows) * self.arrived_rows
+            )
         asked_per_s = objective.throughput_per_s
         if followed or asked_per_s is None:
             return followed
@@ -76,7 +78,7 @@ def observation(
             updated_keys=updated_keys,
             phases_s=phases_s,
         )
-        for source, rows in batch.taken.items()
+        for source, rows in batch.taken_rows.items()
     )
     return Observation(
         at_s=finished.at_s,

@@ -92,8 +92,8 @@ def _at_home(work_s: Array, slots: Sequence[Slot], homes: IntArray, wait_until_s
     executors = [NOWHERE] * len(work)
     starts = [inf] * len(work)
     finishes = [inf] * len(work)
-    left = len(work)
-    while left:
+    tasks_left = len(work)
+    while tasks_left:
         free_s, rank = heap[0]
         queue = queues[rank] or homeless or (everything if free_s >= wait_until_s else None)
         if queue is None:
@@ -107,7 +107,7 @@ def _at_home(work_s: Array, slots: Sequence[Slot], homes: IntArray, wait_until_s
         finish_s = free_s + work[task] * slot.factor * (slot.moved_factor if moved else 1.0)
         executors[task], starts[task], finishes[task] = slot.executor, free_s, finish_s
         heapreplace(heap, (finish_s, rank))
-        left -= 1
+        tasks_left -= 1
     return executors, starts, finishes
 
 

@@ -36,16 +36,16 @@ class Slowness:
     def tasks(self, component: str, batch: int, tasks: int) -> Array:
         factors = _log_normal(_normal(tasks, self._seed, component, "tasks", str(batch)), self._sigma)
         if self._share > 0:
-            drawn = stream(self._seed, component, "stragglers", str(batch)).random(tasks)
-            factors[drawn < self._share] *= self._factor
+            draws = stream(self._seed, component, "stragglers", str(batch)).random(tasks)
+            factors[draws < self._share] *= self._factor
         return factors
 
 
 @lru_cache(maxsize=CACHED_DRAWS)
 def _normal(count: int, seed: int, *names: str) -> Array:
-    drawn = stream(seed, *names).standard_normal(count)
-    drawn.setflags(write=False)
-    return drawn
+    draws = stream(seed, *names).standard_normal(count)
+    draws.setflags(write=False)
+    return draws
 
 
 def _log_normal(normal: Array, sigma: float) -> Array:

@@ -35,15 +35,15 @@ class Work:
 
 
 def stage_rows(
-    components: tuple[ComponentSpec, ...], taken: Mapping[str, int], partitions: Mapping[str, int]
+    components: tuple[ComponentSpec, ...], taken_rows: Mapping[str, int], partitions: Mapping[str, int]
 ) -> dict[str, int]:
-    """The rows of each stage if the sources give `taken` and each stage's rows are even over its partitions."""
+    """The rows of each stage if the sources give `taken_rows` and each stage's rows are even over its partitions."""
     rows: dict[str, int] = {}
-    sent: dict[str, float] = {}
+    sent_rows: dict[str, float] = {}
     for component in components:
         name = component.name
-        rows[name] = taken.get(name, 0) + round(sum(sent[each] for each in component.inputs))
-        sent[name] = partitions[name] * float(component.rows_out(np.array(rows[name] / partitions[name])))
+        rows[name] = taken_rows.get(name, 0) + round(sum(sent_rows[each] for each in component.inputs))
+        sent_rows[name] = partitions[name] * float(component.rows_out(np.array(rows[name] / partitions[name])))
     return rows
 
 

@@ -79,9 +79,9 @@ def read(document: Document, folder: Path) -> Scenario:
 def _scenario(table: ScenarioTable, default_name: str) -> Scenario:
     engine: DataflowSpec | MicrobatchSpec
     if table.engine == "dataflow":
-        engine = DataflowSpec(**_written(table.dataflow))
+        engine = DataflowSpec(**_user_values(table.dataflow))
     else:
-        engine = MicrobatchSpec(**_written(table.microbatch))
+        engine = MicrobatchSpec(**_user_values(table.microbatch))
     optional: dict[str, Any] = {key: value for key in ("policy", "seed") if (value := getattr(table, key)) is not None}
     return Scenario(
         name=table.name or default_name,
@@ -90,29 +90,29 @@ def _scenario(table: ScenarioTable, default_name: str) -> Scenario:
         duration_s=table.duration_s,
         components=tuple(_component(component) for component in table.component),
         workload=_workload(table.workload),
-        service_noise=Noise(**_written(table.service_noise)),
-        faults=tuple(FaultSpec(**_written(fault)) for fault in table.fault or ()),
-        objective=Objective(**_written(table.objective)),
+        service_noise=Noise(**_user_values(table.service_noise)),
+        faults=tuple(FaultSpec(**_user_values(fault)) for fault in table.fault or ()),
+        objective=Objective(**_user_values(table.objective)),
         **optional,
     )
 
 
-def _written(table: Table | None, *but: str) -> dict[str, Any]:
+def _user_values(table: Table | None, *but: str) -> dict[str, Any]:
     """The values that the user set, under their names in `spec`, which has the defaults."""
     return table.model_dump(exclude_unset=True, exclude=set(but)) if table is not None else {}
 
 
 def _component(table: Table) -> ComponentSpec:
-    values = _written(table)
+    values = _user_values(table)
     return ComponentSpec(**values | {"inputs": tuple(values.get("inputs", ()))})
 
 
 def _workload(table: LoadTable) -> WorkloadSpec:
-    values = _written(table, "steps", "spikes", "noise", *TRACE_KEYS)
+    values = _user_values(table, "steps", "spikes", "noise", *TRACE_KEYS)
     if isinstance(table, StepsTable):
         values["steps"] = tuple((step.at_s, step.rate_per_s) for step in table.steps)
-    values["spikes"] = tuple(Spike(**_written(spike)) for spike in table.spikes or ())
-    return WorkloadSpec(**values, noise=Noise(**_written(table.noise)))
+    values["spikes"] = tuple(Spike(**_user_values(spike)) for spike in table.spikes or ())
+    return WorkloadSpec(**values, noise=Noise(**_user_values(table.noise)))
 
 
 def _with_trace(scenario: Scenario, table: TraceTable, document: Document, folder: Path) -> Scenario:
@@ -129,7 +129,7 @@ def _with_trace(scenario: Scenario, table: TraceTable, document: Document, folde
             where=document.where(("workload", "file")),
             fix="relative paths start at the folder of the scenario file",
         )
-    options = trace_file.TraceOptions(**_written(table, "kind", "file", "spikes", "noise"))
+    options = trace_file.TraceOptions(**_user_values(table, "kind", "file", "spikes", "noise"))
     recorded = trace_file.read(path, options)
     notes = [f"{path.name}: {repair}" for repair in recorded.repairs]
     if recorded.duration_s < scenario.duration_s:

@@ -130,21 +130,21 @@ def _bounds(number: int, spec: ComponentSpec) -> Iterator[Problem]:
 def _keys_without_effect(
     number: int, spec: ComponentSpec, table: ScenarioTable, scenario: Scenario
 ) -> Iterator[Problem]:
-    written = table.component[number].model_fields_set
+    keys = table.component[number].model_fields_set
     foreign, engine = MICROBATCH_KEYS, "microbatch"
     if isinstance(scenario.engine, MicrobatchSpec):
         foreign, engine = DATAFLOW_KEYS, "dataflow"
-    elif spec.kind == "source" and "queue_s" in written:
+    elif spec.kind == "source" and "queue_s" in keys:
         yield Problem(("component", number, "queue"), "a source cannot have a queue", "remove 'queue'")
     elif spec.kind == "operator" and spec.queue_s < scenario.engine.step_s:
         what = f"'queue' of '{spec.name}' is shorter than a step ({format_duration(scenario.engine.step_s)})"
         yield Problem(("component", number, "queue"), what, "lengthen it, or shorten 'step' in [dataflow]")
     for field, key in foreign.items():
-        if field in written:
+        if field in keys:
             what = f"'{key}' has no effect with engine = '{table.engine}'"
             yield Problem(("component", number, key), what, f"remove it, or set engine = '{engine}'")
     for field, key in KEYED_KEYS.items():
-        if field in written and not spec.keyed:
+        if field in keys and not spec.keyed:
             what = f"'{key}' has no effect without keyed = true"
             yield Problem(("component", number, key), what, "add keyed = true, or remove it")
 

@@ -57,8 +57,8 @@ class ComponentSpec:
 
     def rows_out(self, rows: Array) -> Array:
         """The rows that tasks with so many rows send on."""
-        sent: Array = self.selectivity * rows * np.maximum(rows, 1.0) ** (self.combining - 1.0)
-        return sent
+        sent_rows: Array = self.selectivity * rows * np.maximum(rows, 1.0) ** (self.combining - 1.0)
+        return sent_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,11 @@ def written_values(pipeline: Pipeline, trigger_s: float, values: Mapping[Knob, V
     trigger = Knob(TRIGGER_S, pipeline.name)
     if math.isnan(trigger_s) or pipeline.trigger_s is not None or trigger in values:
         return {}
-    written: dict[Knob, Value] = {trigger: trigger_s}
+    values_of_writer: dict[Knob, Value] = {trigger: trigger_s}
     if ROWS_PER_TRIGGER not in pipeline.start:
         # A trigger of 0 (as fast as possible) says nothing about the rows of a batch.
-        written[Knob(ROWS_PER_TRIGGER, pipeline.name)] = default_rows(pipeline, trigger_s or DEFAULT_TRIGGER_S)
-    return written
+        values_of_writer[Knob(ROWS_PER_TRIGGER, pipeline.name)] = default_rows(pipeline, trigger_s or DEFAULT_TRIGGER_S)
+    return values_of_writer
 
 
 def report_bound(managed: ManagedQuery) -> None:

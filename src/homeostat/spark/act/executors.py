@@ -53,9 +53,9 @@ def hosts_to_avoid(
 ) -> frozenset[str]:
     """The hosts of the leaving executors. Also a host with at least two and most of all replacements so far, unless no
     other host is left."""
-    left = frozenset(executor.host for executor in leaving)
-    bad = {host for host, times in replaced_on.items() if 2 <= times > replaced_on.total() / 2}
-    return left if {executor.host for executor in executors} <= left | bad else left | bad
+    left_hosts = frozenset(executor.host for executor in leaving)
+    bad_hosts = {host for host, times in replaced_on.items() if 2 <= times > replaced_on.total() / 2}
+    return left_hosts if {executor.host for executor in executors} <= left_hosts | bad_hosts else left_hosts | bad_hosts
 
 
 class Executors:
@@ -65,7 +65,7 @@ class Executors:
         self.scheduler = Scheduler(spark)
         self.retired: frozenset[str] = frozenset()
         # Started and ended by a command. Spark starting or losing others is news to the loop.
-        self.brought: frozenset[str] = frozenset()
+        self.started_ids: frozenset[str] = frozenset()
         self.ended: frozenset[str] = frozenset()
         self.target = 0
         # How many the cluster granted when it last refused to grant more. It may grant more later.
@@ -86,13 +86,13 @@ class Executors:
         self.request(count)
 
     @property
-    def held(self) -> bool:
+    def is_managed(self) -> bool:
         """Whether Homeostat decides how many there are. Until then Spark does."""
         return self.target > 0
 
     def hold(self) -> None:
         """Before the first change: take over as many as there are."""
-        if not self.held:
+        if not self.is_managed:
             self.take_over(max(1, len(self.alive())))
 
     def alive(self) -> list[ExecutorInfo]:
@@ -127,7 +127,7 @@ class Executors:
             raise ExecutorsError(f"{up} of {count} executors are up: the cluster grants no more")
         self._ceiling = None
         fresh = self.ids() - before
-        self.brought |= fresh
+        self.started_ids |= fresh
         return fresh
 
     def shrink(self, count: int, batch_ends: BatchEnds, deadline: Deadline) -> None:
@@ -163,8 +163,8 @@ class Executors:
         """Wait until the killed executors are gone from the scheduler and from the REST API."""
         killed, self._killed = self._killed, frozenset()
         if not Deadline.after(_KILL_S).wait_until(lambda: not self.scheduler.present() & killed):
-            left = ", ".join(sorted(self.scheduler.present() & killed))
-            raise ExecutorsError(f"executor {left} is still running {_KILL_S:g} s after it was killed")
+            survivors = ", ".join(sorted(self.scheduler.present() & killed))
+            raise ExecutorsError(f"executor {survivors} is still running {_KILL_S:g} s after it was killed")
 
     def replace(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline, *, full: bool) -> str:
         """Start new executors in place of these, on other hosts if possible. Returns a warning if it was not.
@@ -197,7 +197,7 @@ class Executors:
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             raise ExecutorsError(f"the old executors are gone, but only {len(self.alive())} of {count} are up")
         fresh = self._besides(before)
-        self.brought |= frozenset(executor.id for executor in fresh)
+        self.started_ids |= frozenset(executor.id for executor in fresh)
         if sum(executor.host not in hosts for executor in fresh) >= len(leaving):
             return ""
         again = ", ".join(sorted({executor.host for executor in fresh} & hosts))
@@ -221,11 +221,11 @@ class Executors:
 
     def staying(self) -> int:
         """How many there are, without those that started too late and will end."""
-        return min(len(self.alive()), self.target) if self.held else len(self.alive())
+        return min(len(self.alive()), self.target) if self.is_managed else len(self.alive())
 
     def late(self) -> frozenset[str]:
         """Those beyond the target: the newest ones."""
-        if not self.held:
+        if not self.is_managed:
             return frozenset()
         executors = sorted(self.alive(), key=lambda executor: (executor.since_s, executor.number))
         return frozenset(executor.id for executor in executors[self.target :])

@@ -65,8 +65,8 @@ class QueryRun:
         query, before = self.query, self.last_batch()
 
         def ended() -> bool:
-            gone = self.query is not query or not self.active
-            return gone or self.idle or self.last_batch() != before
+            has_ended = self.query is not query or not self.active
+            return has_ended or self.idle or self.last_batch() != before
 
         return ended
 

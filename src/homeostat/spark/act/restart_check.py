@@ -69,10 +69,10 @@ def open_batch_finished(spark: SparkSession, checkpoint: Checkpoint, pipeline: P
 
 
 def _verdict(query: ManagedQuery, repeated: bool, limit_s: float) -> Verdict:
-    done = query.batches()
-    if done >= 0:
-        which = f"repeated batch {done}" if repeated else f"finished the open batch {done}"
-        return Verdict(True, done, f"the query {which} on a copy of the checkpoint")
+    batch = query.batches()
+    if batch >= 0:
+        which = f"repeated batch {batch}" if repeated else f"finished the open batch {batch}"
+        return Verdict(True, batch, f"the query {which} on a copy of the checkpoint")
     if query.active:
         return Verdict(True, None, f"the query runs, but finished no batch within {limit_s:g} s to check its state")
     return Verdict(False, None, "the query ended without an error")

@@ -26,7 +26,7 @@ class Move:
         self._spark, self._checkpoint = spark, checkpoint
         self._size = state_size(progress)
         self._sink = "" if progress is None else file_sink_log.directory_of(str(progress["sink"]["description"]))
-        self._done: rescale.Rescaled | None = None
+        self._rescaled: rescale.Rescaled | None = None
         self._phases_s: dict[str, float] = {}
 
     @contextmanager
@@ -36,22 +36,22 @@ class Move:
         self._phases_s[name] = time.monotonic() - began
 
     def rescale(self, partitions: int, *, verify: bool) -> None:
-        self._done = rescale.rescale(
+        self._rescaled = rescale.rescale(
             self._spark, self._checkpoint, partitions, verify=verify, savepoint=SAVEPOINTS, sink=self._sink
         )
-        self._phases_s |= self._done.phases_s
+        self._phases_s |= self._rescaled.phases_s
 
     def put_back(self) -> None:
         """Restore the state if no batch has begun since. After that only another rescale can undo the move."""
-        if self._done is None:
+        if self._rescaled is None:
             return
-        savepoint = savepoints.read(self._checkpoint, self._done.savepoint)
+        savepoint = savepoints.read(self._checkpoint, self._rescaled.savepoint)
         if not restore.received_since(self._checkpoint, savepoint):
             restore.restore(self._checkpoint, savepoint.name, keep=False)
 
     def settled(self) -> str:
         """Call this when the query works. Returns how long it paused, if its state was moved."""
-        if self._done is None:
+        if self._rescaled is None:
             return ""
         pause = Pause(time.time(), *self._size, self._phases_s)
         with suppress(OSError, HomeostatError):  # the query runs: a failed note must not stop it

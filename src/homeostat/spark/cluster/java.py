@@ -69,10 +69,10 @@ def _inspect(home: Path) -> tuple[Java | None, str]:
 
 
 def _answer(command: Path, option: str) -> str:
-    done = subprocess.run(
+    process = subprocess.run(
         [command, option], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL, timeout=ANSWER_LIMIT_S
     )
-    return done.stdout + done.stderr
+    return process.stdout + process.stderr
 
 
 def _number(version_text: str) -> str:

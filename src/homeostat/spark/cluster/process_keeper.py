@@ -46,7 +46,7 @@ class Keeper:
         self._changed = Condition()
         self._pids: dict[str, int] = {}
         self._codes: dict[str, int] = {}
-        self._gone = False
+        self._keeper_ended = False
         self._reader = Thread(target=self._listen, args=(reports,), name="keeper-reports", daemon=True)
         self._reader.start()
 
@@ -75,7 +75,7 @@ class Keeper:
             log=str(log) if log else None,
         )
         with self._changed:
-            self._changed.wait_for(lambda: name in self._pids or name in self._codes or self._gone)
+            self._changed.wait_for(lambda: name in self._pids or name in self._codes or self._keeper_ended)
             if name not in self._pids:
                 raise OSError(f"could not start {command[0]}")
             return self._pids[name]
@@ -83,12 +83,12 @@ class Keeper:
     def code(self, name: str) -> int | None:
         """The exit code of the process, or minus the number of the signal that ended it; None while it runs."""
         with self._changed:
-            return self._codes.get(name, -signal.SIGKILL if self._gone else None)
+            return self._codes.get(name, -signal.SIGKILL if self._keeper_ended else None)
 
     def wait(self, name: str, timeout_s: float | None = None) -> int | None:
         """Wait for the process to end. Returns None if it still runs after the time limit."""
         with self._changed:
-            self._changed.wait_for(lambda: name in self._codes or self._gone, timeout_s)
+            self._changed.wait_for(lambda: name in self._codes or self._keeper_ended, timeout_s)
         return self.code(name)
 
     def end(self, name: str) -> None:
@@ -121,7 +121,7 @@ class Keeper:
                         self._codes[report["name"]] = report["code"]
                     self._changed.notify_all()
         with self._changed:
-            self._gone = True
+            self._keeper_ended = True
             self._changed.notify_all()
 
 
@@ -207,12 +207,12 @@ def _tree(roots: Iterable[int]) -> set[int]:
         alive.add(pid)
         children.setdefault(parent, []).append(pid)
     tree: set[int] = set()
-    left = [pid for pid in roots if pid in alive]
-    while left:
-        pid = left.pop()
+    queue = [pid for pid in roots if pid in alive]
+    while queue:
+        pid = queue.pop()
         if pid not in tree:
             tree.add(pid)
-            left += children.get(pid, ())
+            queue += children.get(pid, ())
     return tree
 
 

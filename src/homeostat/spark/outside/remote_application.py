@@ -189,7 +189,7 @@ class WatchedApplication:
             self._route,
             graph_of=self._queries.graph,
             on_change=self._changed,
-            on_executors=lambda gone, new: self._changed(executor_news(gone, new)),
+            on_executors=lambda lost, new: self._changed(executor_news(lost, new)),
         )
 
     def start(self) -> None:

@@ -12,10 +12,10 @@ from homeostat.spark.sense.task_columns import worker_sample
 _FRESH_S = 3.0  # a choice: a lost executor is noticed within a batch or two, with a request every few seconds
 
 
-def executor_news(gone: Iterable[str], new: Iterable[str]) -> str:
+def executor_news(lost_ids: Iterable[str], new_ids: Iterable[str]) -> str:
     """A sentence for the log."""
-    lost = [f"executor {worker} was lost" for worker in sorted(gone)]
-    return ", ".join(lost + [f"executor {worker} was added" for worker in sorted(new)])
+    sentences = [f"executor {worker} was lost" for worker in sorted(lost_ids)]
+    return ", ".join(sentences + [f"executor {worker} was added" for worker in sorted(new_ids)])
 
 
 class ExecutorWatch:

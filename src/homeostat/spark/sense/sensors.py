@@ -36,7 +36,7 @@ def _ignore_change(reason: str) -> None:
     """The default for `on_change`."""
 
 
-def _ignore_executors(gone: frozenset[str], new: frozenset[str]) -> None:
+def _ignore_executors(lost: frozenset[str], new: frozenset[str]) -> None:
     """The default for `on_executors`."""
 
 

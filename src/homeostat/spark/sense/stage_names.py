@@ -147,7 +147,7 @@ class NameBook:
             earlier = jobs.setdefault(stage.job, [])
             part = self._recognised(work, inputs, earlier)
             if new:
-                part = self._named(
+                part = self._complete(
                     part or NamedStage("", _signature(work, inputs, earlier), work, inputs),
                     graph,
                     by_position.get(stage.id, ""),
@@ -235,7 +235,7 @@ class NameBook:
             return (reading[0],) * count
         return tuple("scan" if number == 1 else f"scan-{number}" for number in range(1, count + 1))
 
-    def _named(self, part: NamedStage, graph: StageGraph | None, by_position: str) -> NamedStage:
+    def _complete(self, part: NamedStage, graph: StageGraph | None, by_position: str) -> NamedStage:
         """Completed from its graph and the plan. A name from the plan replaces one that the position gave."""
         exchange = self._exchange_before(graph)
         repartition = part.repartition or ("" if part.name else by_position)

@@ -64,13 +64,13 @@ def _sample(run: StageRun, index: Mapping[str, int]) -> TaskSample:
     first_s = min((task.launched_s for task in run.tasks), default=NAN)
     shuffled_in = any(task.rows_shuffled_in for task in run.tasks)
     shuffled_out = run.feeds or any(task.rows_shuffled_out for task in run.tasks)
-    written = any(task.rows_written for task in run.tasks)
+    writes_rows = any(task.rows_written for task in run.tasks)
     for task in run.tasks:
         if task.index < run.partitions:
             rows[task.index] = task.rows_shuffled_in if shuffled_in else task.rows_read
             run_s[task.index] = task.run_s
             # Many sinks do not report how many rows they wrote.
-            rows_out[task.index] = task.rows_shuffled_out if shuffled_out else task.rows_written if written else NAN
+            rows_out[task.index] = task.rows_shuffled_out if shuffled_out else task.rows_written if writes_rows else NAN
             finish_s[task.index] = task.ended_s - first_s
             worker[task.index] = index.get(task.executor, -1)
     unknown = np.full(run.partitions, NAN)
