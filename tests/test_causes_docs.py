@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from homeostat.core import causes
-from homeostat.core.causes import Cause, declared
+from homeostat.core.causes import Cause, declared_causes
 from support.paths import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "causes.md"
@@ -41,7 +41,7 @@ def row(cause: Cause) -> str:
 
 def table() -> str:
     """The causes that ship; a plug-in that another test imports may have declared more."""
-    return HEADING + "".join(row(cause) for cause in declared() if cause.name in vars(causes).values())
+    return HEADING + "".join(row(cause) for cause in declared_causes() if cause.name in vars(causes).values())
 
 
 def test_the_page_lists_every_cause_as_it_is_declared() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.objective import Objective
-from homeostat.objectives import Cost, Lag, Latency, ModelError, Provisioning, Throughput, combined
+from homeostat.objectives import Cost, Lag, Latency, ModelError, Provisioning, Throughput, combine
 
 
 def test_a_number_is_in_rows_per_second_or_seconds_and_text_has_a_unit() -> None:
@@ -18,10 +18,10 @@ def test_a_number_is_in_rows_per_second_or_seconds_and_text_has_a_unit() -> None
 
 
 def test_several_objectives_are_combined_and_each_kind_is_given_once() -> None:
-    assert combined(None) == combined([]) == Provisioning() == Objective()
-    assert combined([Throughput(100), Cost(4)]) == Objective(throughput_per_s=100.0, cost_limit=4.0)
+    assert combine(None) == combine([]) == Provisioning() == Objective()
+    assert combine([Throughput(100), Cost(4)]) == Objective(throughput_per_s=100.0, cost_limit=4.0)
     with pytest.raises(ConfigError, match="objective: lag_s is given twice"):
-        combined([Lag(10), Lag(20)])
+        combine([Lag(10), Lag(20)])
 
 
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])

@@ -189,7 +189,7 @@ def check(path: str | Path) -> Config:
     config = _read(sources)
     problems = list(_plug_in_problems(config))
     if problems:
-        raise sources.refused(problems)
+        raise sources.error_of(problems)
     return config
 
 
@@ -212,7 +212,7 @@ class _Sources:
     document: Document
     overrides: Mapping[KeyPath, _Override]
 
-    def merged(self) -> dict[str, Any]:
+    def merge(self) -> dict[str, Any]:
         data = {key: dict(value) if isinstance(value, Mapping) else value for key, value in self.document.data.items()}
         for (name, *rest), override in self.overrides.items():
             if not rest:
@@ -231,12 +231,12 @@ class _Sources:
             return Value(table[entry.path[-1]], self.document.where(entry.path))
         return Value(entry.default, DEFAULT)
 
-    def refused(self, problems: Iterable[Problem]) -> ConfigError:
+    def error_of(self, problems: Iterable[Problem]) -> ConfigError:
         """An error with all problems of the file; if the file has none, the first problem from elsewhere."""
         placed = [(problem, self._origin(problem.path)) for problem in problems]
         of_the_file = [problem for problem, where in placed if not where]
         if of_the_file:
-            return self.document.refused(of_the_file)
+            return self.document.error_of(of_the_file)
         problem, where = placed[0]
         return ConfigError(problem.what, where=where, fix=problem.fix)
 
@@ -306,7 +306,7 @@ def _from_text(info: FieldInfo, text: str) -> object:
 
 def _read(sources: _Sources) -> Config:
     try:
-        table = FileSettings.model_validate(sources.merged())
+        table = FileSettings.model_validate(sources.merge())
     except ValidationError as error:
         problems = list(toml_problems.problems(FileSettings, error))
     else:
@@ -314,7 +314,7 @@ def _read(sources: _Sources) -> Config:
         # Without an objective here the application may state one; the policy is checked against that one later.
         problems = list(contradictions(table.policy, objective)) if objective != Objective() else []
     if problems:
-        raise sources.refused(problems)
+        raise sources.error_of(problems)
     return Config(
         policy=table.policy,
         mode=table.mode,

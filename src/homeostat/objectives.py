@@ -46,7 +46,7 @@ def Provisioning() -> Objective:  # noqa: N802
     return Objective()
 
 
-def combined(objectives: ObjectiveArgument) -> Objective:
+def combine(objectives: ObjectiveArgument) -> Objective:
     """Combine several objectives into one. Each kind may occur once."""
     if objectives is None:
         return Objective()

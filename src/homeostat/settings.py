@@ -149,7 +149,7 @@ class PluginSettings(Table):
 
     @field_validator("detectors", "diagnosers", "resolvers", "forecasters", "proposers")
     @classmethod
-    def _dotted(cls, paths: list[str], info: ValidationInfo) -> list[str]:
+    def _check_paths(cls, paths: list[str], info: ValidationInfo) -> list[str]:
         for path in paths:
             module, colon, name = path.partition(":")
             built_in = info.field_name == "forecasters" and path == STATSFORECAST

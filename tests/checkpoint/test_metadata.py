@@ -26,7 +26,7 @@ def opened(path: Path) -> Checkpoint:
 def test_batches_settings_and_partitions(checkpoint_of: CheckpointOf) -> None:
     path = checkpoint_of("counts")
     checkpoint = opened(path)
-    assert checkpoint.committed() == checkpoint.begun() == [0, 1, 2, 3]
+    assert checkpoint.committed_batches() == checkpoint.begun_batches() == [0, 1, 2, 3]
     assert checkpoint.batches() == Batches(3, 3)
     assert not checkpoint.batches().one_is_open
     assert checkpoint.state_partitions() == checkpoint.state_partitions(0) == PARTITIONS

@@ -63,7 +63,7 @@ def test_the_same_rows_lie_where_they_were_foretold(
     if kind in ONE_ROW_A_KEY:
         (spread,) = preview(keys, MORE).operators
         assert spread.rows == rows_by_partition(spark, at)
-    assert [each.batch for each in savepoints.listed(at)] == [batch]
+    assert [each.batch for each in savepoints.list_savepoints(at)] == [batch]
 
 
 def rows_by_partition(spark: SparkSession, at: Checkpoint) -> tuple[int, ...]:
@@ -97,11 +97,11 @@ def test_after_a_crash_at_any_step_it_goes_on(spark: SparkSession, checkpoint_of
     for allowed in range(3):
         with pytest.raises(CrashError):
             rescale.rescale(spark, at, MORE, tell=Steps(allowed))
-        planned = rescale.unfinished(at)
+        planned = rescale.unfinished_plan(at)
         assert planned is not None
         assert (planned.partitions, planned.batch) == (MORE, batch)
     rescale.rescale(spark, at, MORE)
-    assert rescale.unfinished(at) is None
+    assert rescale.unfinished_plan(at) is None
     assert at.batches().finished == batch + 1
     assert rows(spark, at) == before
 
@@ -154,7 +154,7 @@ def test_what_fails_is_put_back(spark: SparkSession, checkpoint_of: CheckpointOf
 
     with pytest.raises(RescaleError, match=r"the savepoint \S+ was restored"):
         rescale.rescale(Failing(spark, spoil), at, MORE)  # type: ignore[arg-type]
-    assert rescale.unfinished(at) is None
+    assert rescale.unfinished_plan(at) is None
     assert at.batches() == batches
     assert at.state_partitions() == PARTITIONS
     assert rows(spark, at) == before

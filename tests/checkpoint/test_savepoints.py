@@ -22,7 +22,7 @@ def test_a_savepoint_is_the_last_committed_batch_and_nothing_later(root: Path) -
     saved = tree(root.parent / "ckpt.savepoints" / "good" / "checkpoint")
     assert {name: saved[name] for name in expected} == expected
     assert set(saved) - set(expected) == {"sources/0/2"}  # files that were found already are found no more
-    assert [each.name for each in savepoints.listed(checkpoint(root))] == ["good"]
+    assert [each.name for each in savepoints.list_savepoints(checkpoint(root))] == ["good"]
 
 
 def test_it_is_made_of_links_and_outlives_what_happens_to_the_checkpoint(root: Path) -> None:
@@ -38,7 +38,7 @@ def test_it_is_made_of_links_and_outlives_what_happens_to_the_checkpoint(root: P
 def test_without_its_manifest_there_is_no_savepoint(root: Path) -> None:
     savepoints.make(checkpoint(root), "half")
     (root.parent / "ckpt.savepoints" / "half" / "manifest.json").unlink()
-    assert savepoints.listed(checkpoint(root)) == []
+    assert savepoints.list_savepoints(checkpoint(root)) == []
     with pytest.raises(ConfigError, match="there is no savepoint 'half'"):
         restore.restore(checkpoint(root), "half")
     savepoints.make(checkpoint(root), "half")
@@ -71,7 +71,7 @@ def test_a_damaged_savepoint_is_refused_by_the_name_of_the_file(root: Path) -> N
 def test_a_crash_while_saving_leaves_no_savepoint(root: Path) -> None:
     count = 0
     for _ in crashes(lambda files: savepoints.make(checkpoint(root, files), "good")):
-        assert savepoints.listed(checkpoint(root)) == []
+        assert savepoints.list_savepoints(checkpoint(root)) == []
         count += 1
     assert count > 5
     savepoints.verify(checkpoint(root), savepoints.read(checkpoint(root), "good"))

@@ -268,7 +268,7 @@ def _savepoint(spark: SparkSession, place: Place, kind: str, chance: random.Rand
 
 def _restore(spark: SparkSession, place: Place, kind: str, chance: random.Random) -> None:
     """The newest savepoint; it must be refused exactly if a sink has seen more than it holds."""
-    found = savepoints.listed(place.checkpoint)
+    found = savepoints.list_savepoints(place.checkpoint)
     if not found:
         return
     ahead = restore.received_since(place.checkpoint, found[-1])

@@ -135,7 +135,7 @@ def test_a_batch_that_is_removed_while_it_is_read(spark: SparkSession, checkpoin
             for name in (f"{log}/{old}" for log in ("commits", "offsets") for old in range(3)):
                 (path / name).unlink()
         frame = state_reader.table(spark, checkpoint, state_reader.tables_at(checkpoint, batch)[0], batch)
-        return state_reader.collected(frame, batch, ALL)
+        return state_reader.collect_rows(frame, batch, ALL)
 
     batch, rows = state_reader.at_one_batch(checkpoint, None, read)
     assert asked == [2, 3]

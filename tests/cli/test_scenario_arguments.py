@@ -7,7 +7,7 @@ import doctest
 import pytest
 
 from homeostat.cli import scenario_arguments
-from homeostat.cli.scenario_arguments import acting_policies, load_scenario, merged, new_run_name, parse_mode
+from homeostat.cli.scenario_arguments import acting_policies, load_scenario, merge_settings, new_run_name, parse_mode
 from homeostat.core.errors import ConfigError
 from homeostat.core.records import Record
 from homeostat.store.in_memory import MemoryStore
@@ -20,7 +20,7 @@ def test_the_examples_in_the_docstrings_hold() -> None:
 
 def test_settings_on_the_command_line_override_those_of_the_scenario() -> None:
     below = {"loop": {"settle": "1 min", "window": "5 min"}}
-    assert merged(below, {"loop": {"settle": "2 min"}}) == {"loop": {"settle": "2 min", "window": "5 min"}}
+    assert merge_settings(below, {"loop": {"settle": "2 min"}}) == {"loop": {"settle": "2 min", "window": "5 min"}}
 
 
 def test_a_repeated_simulation_gets_a_name_of_its_own() -> None:

@@ -8,7 +8,7 @@ KINDS = {value for name, value in vars(actions).items() if name.isupper()}
 
 
 def test_every_cause_that_ships_is_mended_by_an_action_that_exists() -> None:
-    shipped = [cause for cause in causes.declared() if cause.name in vars(causes).values()]
+    shipped = [cause for cause in causes.declared_causes() if cause.name in vars(causes).values()]
     assert {kind for cause in shipped for kind in cause.mended_by} <= KINDS
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from homeostat.core.actions import SCALE_UP
-from homeostat.core.causes import STATE_RISKS, UNBOUNDED_STATE, Cause, cause_of, declare, declared
+from homeostat.core.causes import STATE_RISKS, UNBOUNDED_STATE, Cause, cause_of, declare, declared_causes
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.errors import ConfigError
 from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
@@ -73,7 +73,7 @@ def test_a_cause_that_nobody_declared_has_a_sentence_and_no_remedy() -> None:
     assert diagnosis_sentence(Diagnosis("never-declared", "split", 0.5)).startswith("split has the problem")
 
 
-@pytest.mark.parametrize("cause", declared(), ids=lambda cause: cause.name)
+@pytest.mark.parametrize("cause", declared_causes(), ids=lambda cause: cause.name)
 def test_every_entry_says_what_people_need(cause: Cause) -> None:
     assert "{where}" in cause.sentence
     assert min(len(cause.title), len(cause.advice)) > 0

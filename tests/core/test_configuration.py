@@ -36,8 +36,8 @@ patches = st.builds(Patch, values, workers)
 def test_a_patch_applied_twice_is_a_patch_applied_once(before: Configuration, patch: Patch) -> None:
     after = before.patched(patch)
     assert after.patched(patch) == after
-    assert not after.changed(patch)
-    assert before.patched(before.changed(patch)) == after
+    assert not after.effective_part(patch)
+    assert before.patched(before.effective_part(patch)) == after
 
 
 @given(configurations)

@@ -19,7 +19,7 @@ from homeostat.core.policy import Policy
 from homeostat.core.view import View
 from homeostat.policies import registry
 from homeostat.testing import play, sample_views, view_of
-from homeostat.testing.strategies import damaged, garbage
+from homeostat.testing.strategies import damaged_observations, garbage
 
 ACTING = ("provisioning", "provisioning.paper", "throughput", "throughput.paper")
 SHRINKING = ("provisioning", "provisioning.paper")
@@ -61,7 +61,7 @@ def within_bounds(actions: Sequence[Apply], view: View) -> None:
 @given(data=st.data())
 def test_no_plan_is_outside_its_bounds_whatever_is_measured(name: str, data: st.DataObject) -> None:
     view = narrow(data.draw(st.sampled_from(SICK)))
-    observed = data.draw(damaged(view.window.observations, wrong=True))
+    observed = data.draw(damaged_observations(view.window.observations, wrong=True))
     played = play(policy_of(name), view, observed)
     within_bounds(played.actions, view)
     assert played.texts("failure") == []

@@ -31,7 +31,7 @@ def learned(rule: MemoryRule, *entries: MemoryEntry) -> Entries:
 
 
 def blocked(memory: Entries, now_s: float, context: Context = HERE, key: ActionKey = KEY) -> bool:
-    return bool(DecayingMemory().blocked(memory, key, context, now_s, SETTLE_S))
+    return bool(DecayingMemory().block_reason(memory, key, context, now_s, SETTLE_S))
 
 
 def test_a_failure_rests_four_settling_times_and_each_further_one_doubles_that() -> None:
@@ -41,7 +41,7 @@ def test_a_failure_rests_four_settling_times_and_each_further_one_doubles_that()
     twice = learned(DecayingMemory(), entry("failed"), entry("harmful", 1.0))
     assert blocked(twice, 8 * SETTLE_S - 5.0)
     assert not blocked(twice, 8 * SETTLE_S + 5.0)
-    reason = DecayingMemory().blocked(twice, KEY, HERE, 100.0, SETTLE_S)
+    reason = DecayingMemory().block_reason(twice, KEY, HERE, 100.0, SETTLE_S)
     assert reason.startswith("did not help 2× under the same circumstances; resting for another ")
 
 
@@ -71,10 +71,10 @@ def test_a_success_clears_the_failures_of_its_own_kind_only() -> None:
 def test_what_proves_nothing_is_never_counted(rule: MemoryRule, verdict: Verdict) -> None:
     memory = learned(rule, entry(verdict), entry(verdict), entry(verdict))
     assert memory == ()
-    assert not rule.blocked(memory, KEY, HERE, 1.0, SETTLE_S)
+    assert not rule.block_reason(memory, KEY, HERE, 1.0, SETTLE_S)
     assert rule.success_rate(memory, KEY) == 0.5
     failed = learned(rule, entry("failed"), entry(verdict, 1.0))
-    assert rule.blocked(failed, KEY, HERE, 2.0, SETTLE_S), "nor does it clear a failure"
+    assert rule.block_reason(failed, KEY, HERE, 2.0, SETTLE_S), "nor does it clear a failure"
 
 
 @pytest.mark.parametrize(
@@ -134,16 +134,18 @@ def test_memory_keeps_only_so_much() -> None:
 def test_the_blacklist_counts_the_share_without_benefit_and_forgives_nothing() -> None:
     rule = Blacklist(threshold=0.5)
     failed = learned(rule, entry("failed"))
-    assert rule.blocked(failed, KEY, HERE, 0.0, SETTLE_S) == "blacklisted: 1 of 1 times without benefit"
+    assert rule.block_reason(failed, KEY, HERE, 0.0, SETTLE_S) == "blacklisted: 1 of 1 times without benefit"
     even = learned(rule, entry("failed"), entry("helped"))
-    assert not rule.blocked(even, KEY, HERE, 0.0, SETTLE_S)
+    assert not rule.block_reason(even, KEY, HERE, 0.0, SETTLE_S)
     worse = learned(rule, entry("failed"), entry("helped"), entry("harmful"))
     elsewhere = Context(9999.0, {"parallelism.count": 99}, "plan-9", frozenset({"host-9"}))
-    assert rule.blocked(worse, KEY, elsewhere, 100 * DAY_S, SETTLE_S) == "blacklisted: 2 of 3 times without benefit"
-    assert not rule.blocked(worse, KEY._replace(cause="slow-instance"), HERE, 0.0, SETTLE_S)
+    assert (
+        rule.block_reason(worse, KEY, elsewhere, 100 * DAY_S, SETTLE_S) == "blacklisted: 2 of 3 times without benefit"
+    )
+    assert not rule.block_reason(worse, KEY._replace(cause="slow-instance"), HERE, 0.0, SETTLE_S)
 
 
 def test_the_blacklist_may_wait_for_more_than_one_invocation() -> None:
     rule = Blacklist(least_invocations=2)
-    assert not rule.blocked(learned(rule, entry("failed")), KEY, HERE, 0.0, SETTLE_S)
-    assert rule.blocked(learned(rule, entry("failed"), entry("failed")), KEY, HERE, 0.0, SETTLE_S)
+    assert not rule.block_reason(learned(rule, entry("failed")), KEY, HERE, 0.0, SETTLE_S)
+    assert rule.block_reason(learned(rule, entry("failed"), entry("failed")), KEY, HERE, 0.0, SETTLE_S)

@@ -10,7 +10,7 @@ import pytest
 from homeostat.core.findings import Outcome
 from homeostat.core.loop_state import State
 from homeostat.core.trust import Trust, Trusts, with_outcome
-from homeostat.runtime.saved_state import restored, saved
+from homeostat.runtime.saved_state import restore_state, state_json
 
 NOTHING: Trusts = {}
 
@@ -36,4 +36,4 @@ def test_what_proves_nothing_does_not_count(verdict: str) -> None:
 
 def test_it_outlives_the_process() -> None:
     state = State(trust={"count": Trust(0.25, 2, 0.3)})
-    assert restored(State(), saved(state)).trust == state.trust
+    assert restore_state(State(), state_json(state)).trust == state.trust

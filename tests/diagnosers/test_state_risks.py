@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from homeostat.core.causes import MEMORY_PRESSURE, OVER_PROVISIONED, STATE_RISKS, declared
+from homeostat.core.causes import MEMORY_PRESSURE, OVER_PROVISIONED, STATE_RISKS, declared_causes
 from homeostat.core.evidence import Measured
 from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.observation import StateLimits, StateSample
@@ -39,7 +39,7 @@ def test_every_symptom_of_a_state_has_a_cause_of_its_own_that_says_what_to_do() 
 
     causes = {diagnosis.cause for diagnosis in found}
     assert causes == STATE_RISKS | {MEMORY_PRESSURE}
-    assert causes <= {cause.name for cause in declared() if cause.alerts}
+    assert causes <= {cause.name for cause in declared_causes() if cause.alerts}
     assert all(diagnosis.symptoms for diagnosis in found)
 
 

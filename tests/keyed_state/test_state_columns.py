@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from homeostat.keyed_state.state_columns import fitted, packed, stored, unpacked
+from homeostat.keyed_state.state_columns import pack, round_trip, stored_types, unpack
 
 POINT = StructType([StructField("x", LongType()), StructField("at", TimestampType())])
 
@@ -52,9 +52,9 @@ def column(kind: DataType) -> StructType:
     ],
 )
 def test_what_fits_is_kept(kind: DataType, given: Any, kept: Any) -> None:
-    (value,) = packed(column(kind), (given,))
+    (value,) = pack(column(kind), (given,))
     assert (type(value), value) == (type(kept), kept)
-    assert unpacked(column(kind), (value,)) == (kept,)
+    assert unpack(column(kind), (value,)) == (kept,)
 
 
 @pytest.mark.parametrize(
@@ -80,37 +80,37 @@ def test_what_fits_is_kept(kind: DataType, given: Any, kept: Any) -> None:
 )
 def test_what_does_not_fit_is_refused(kind: DataType, given: Any, told: str) -> None:
     with pytest.raises(TypeError) as refused:
-        packed(column(kind), (given,))
+        pack(column(kind), (given,))
     assert str(refused.value) == told
 
 
 def test_a_moment_is_kept_whatever_its_clock_shows() -> None:
     moments = column(TimestampType())
     east = datetime(2026, 10, 25, 2, 30, 0, 1, timezone(timedelta(hours=2)))
-    assert stored(moments) == column(LongType())
-    assert unpacked(moments, packed(moments, (east,))) == (east.astimezone(UTC),)
-    assert unpacked(moments, packed(moments, (None,))) == (None,)
+    assert stored_types(moments) == column(LongType())
+    assert unpack(moments, pack(moments, (east,))) == (east.astimezone(UTC),)
+    assert unpack(moments, pack(moments, (None,))) == (None,)
 
 
 def test_what_lies_in_others_comes_back_as_it_would_by_itself() -> None:
     east = datetime(2026, 10, 25, 2, 30, 0, 1, timezone(timedelta(hours=2)))
     same = east.astimezone(UTC)
     moments = column(ArrayType(TimestampType()))
-    assert stored(moments) == column(ArrayType(LongType()))
-    assert fitted(moments, ([east, None],)) == ([same, None],)
+    assert stored_types(moments) == column(ArrayType(LongType()))
+    assert round_trip(moments, ([east, None],)) == ([same, None],)
     named = column(MapType(StringType(), ArrayType(POINT)))
-    assert stored(named) == column(
+    assert stored_types(named) == column(
         MapType(StringType(), ArrayType(StructType([StructField("x", LongType()), StructField("at", LongType())])))
     )
-    (found,) = fitted(named, ({"a": ({"at": east, "x": 1}, (2, None), None)},))
+    (found,) = round_trip(named, ({"a": ({"at": east, "x": 1}, (2, None), None)},))
     assert found == {"a": [(1, same), (2, None), None]}
     assert [point.x for point in found["a"][:2]] == [1, 2]
     binary = column(ArrayType(BinaryType()))
-    assert [type(each) for each in unpacked(binary, ([bytearray(b"a")],))[0]] == [bytes]
+    assert [type(each) for each in unpack(binary, ([bytearray(b"a")],))[0]] == [bytes]
 
 
 def test_there_must_be_a_value_for_each_column() -> None:
     two = StructType([StructField("n", LongType()), StructField("total", LongType())])
     for wrong in (3, (1, 2, 3), None):
         with pytest.raises(TypeError, match="expected one value for each of n, total, not"):
-            packed(two, wrong)  # type: ignore[arg-type]
+            pack(two, wrong)  # type: ignore[arg-type]

@@ -54,15 +54,15 @@ def times(plan: Plan) -> tuple[float, ...]:
 def test_what_is_next_comes_as_soon_as_the_answer_to_what_came_before_has_been_judged(
     deeds: tuple[TakenAction, ...], now_s: float, then: tuple[float, ...]
 ) -> None:
-    assert times(PLAN.hastened(deeds, now_s)) == then
+    assert times(PLAN.hasten(deeds, now_s)) == then
 
 
 def test_a_plan_that_was_hastened_goes_on_from_there() -> None:
     risen = deed("scale-up", 47.0)
-    plan = PLAN.hastened((risen,), 60.0)
-    assert plan.hastened((risen,), 61.0) == plan
+    plan = PLAN.hasten((risen,), 60.0)
+    assert plan.hasten((risen,), 61.0) == plan
     replaced = (risen, deed("replace", 70.0))
-    assert times(plan.hastened(replaced, 90.0)) == (0.0, 45.0, 90.0, 60.0, 210.0)
+    assert times(plan.hasten(replaced, 90.0)) == (0.0, 45.0, 90.0, 60.0, 210.0)
 
 
 def test_the_source_is_told_of_a_load_that_falls_early(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homeostat.core.observation import NAN, Array
-from homeostat.models.noise import Noise, cusum, fit, since_onset, whitened
+from homeostat.models.noise import Noise, cusum, fit, since_onset, whiten
 
 SIGMA, PHI = 0.15, 0.7
 COUNT = 400
@@ -93,7 +93,7 @@ def test_little_data_draws_the_correlation_to_a_typical_one() -> None:
 def test_whitening_leaves_independent_values_of_unit_size() -> None:
     values = ar1(3, count=4000)
 
-    white = whitened(values, Noise(SIGMA, PHI), floor=0.01)
+    white = whiten(values, Noise(SIGMA, PHI), floor=0.01)
 
     assert np.corrcoef(values[1:], values[:-1])[0, 1] > 0.6
     assert abs(np.corrcoef(white[1:], white[:-1])[0, 1]) < 0.05
@@ -101,14 +101,14 @@ def test_whitening_leaves_independent_values_of_unit_size() -> None:
 
 
 def test_whitening_bounds_what_a_single_value_can_say() -> None:
-    white = whitened(np.array([0.0, 1000.0, 0.0]), Noise(SIGMA, PHI), floor=0.05, clip=6.0)
+    white = whiten(np.array([0.0, 1000.0, 0.0]), Noise(SIGMA, PHI), floor=0.05, clip=6.0)
 
     assert white.max() == 6.0
     assert white.min() == -6.0
 
 
 def test_without_noise_the_floor_is_the_unit() -> None:
-    white = whitened(np.array([0.1, 0.1]), Noise(0.0, 0.0), floor=0.05)
+    white = whiten(np.array([0.1, 0.1]), Noise(0.0, 0.0), floor=0.05)
 
     assert white == pytest.approx([2.0, 2.0])
 

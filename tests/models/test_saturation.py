@@ -22,7 +22,7 @@ def test_the_worked_example_of_ds2() -> None:
     """Target 40 rec/s; o1's true rate is 10, it emits ten for each; o2's true rate is 200: ×4 and ×2."""
     source = operator("source", 1000.0)
     model = chain(source, operator("o1", 10.0, "source", selectivity=10.0), operator("o2", 200.0, "o1"))
-    offered = model.offered(40.0)
+    offered = model.offered_rates(40.0)
     assert {o.name: o.fewest(offered[o.name]) for o in model.operators[1:]} == {"o1": 4, "o2": 2}
 
 
@@ -34,7 +34,7 @@ def test_the_worked_example_of_ds2_from_what_was_measured() -> None:
     }
     model = flow_model(view_of(observations(8, tasks, arrival_per_s=40.0)))
     assert model is not None
-    offered = model.offered(40.0)
+    offered = model.offered_rates(40.0)
     assert {o.name: o.fewest(offered[o.name]) for o in model.operators[1:]} == {"o1": 4, "o2": 2}
 
 

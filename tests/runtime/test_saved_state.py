@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from homeostat.core.loop_state import State
 from homeostat.core.memory import ActionKey, Context, MemoryEntry
-from homeostat.runtime.saved_state import restored, saved
+from homeostat.runtime.saved_state import restore_state, state_json
 from homeostat.store.codec import dump, load
 
 numbers = st.floats(allow_nan=False) | st.just(math.inf)
@@ -44,16 +44,16 @@ def test_what_is_remembered_survives_being_written_down(
     memory: list[MemoryEntry], earned: int, paused: str, counted: dict[str, int]
 ) -> None:
     state = State(memory=tuple(memory), earned=earned, paused=paused, numbers=counted)
-    again = restored(State(), load(dump(saved(state))))
+    again = restore_state(State(), load(dump(state_json(state))))
     assert again == replace(State(), memory=state.memory, earned=earned, paused=paused, numbers=counted)
 
 
 def test_a_load_that_was_unknown_stays_unknown() -> None:
     entry = MemoryEntry(ActionKey("a", "b", "c"), "failed", 1.0, Context(math.nan))
-    (kept,) = restored(State(), load(dump(saved(State(memory=(entry,)))))).memory
+    (kept,) = restore_state(State(), load(dump(state_json(State(memory=(entry,)))))).memory
     assert math.isnan(kept.context.arrival_per_s)
 
 
 @pytest.mark.parametrize("value", [None, [], "", 3])
 def test_a_state_that_is_none_is_a_fresh_start(value: object) -> None:
-    assert restored(State(), value) == State()  # type: ignore[arg-type]
+    assert restore_state(State(), value) == State()  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 
 from homeostat.core.configuration import PARALLELISM, SPREAD, Knob
 from homeostat.core.errors import ConfigError
-from homeostat.spark.pipeline import DEFAULT_PARALLELISM, Context, Pipeline, built, pipeline
+from homeostat.spark.pipeline import DEFAULT_PARALLELISM, Context, Pipeline, build_writer, pipeline
 from homeostat.spark.sense.declared_steps import DeclaredSteps
 
 SPREAD_KNOB = Knob(SPREAD, "words/count")
@@ -64,6 +64,6 @@ def test_an_error_in_the_function_is_reported_with_its_line() -> None:
         raise KeyError("lines")
 
     with pytest.raises(ConfigError, match=rf"{Path(__file__).name}:\d+ raises KeyError: 'lines'"):
-        built(Pipeline("words", fails), context())
+        build_writer(Pipeline("words", fails), context())
     with pytest.raises(ConfigError, match="the function returns NoneType, not a writer"):
-        built(Pipeline("words", nothing), context())
+        build_writer(Pipeline("words", nothing), context())

@@ -9,7 +9,7 @@ from hypothesis import Phase, find, given, settings
 
 from homeostat.core.observation import Observation
 from homeostat.testing import instances, observations
-from homeostat.testing.strategies import damaged, garbage
+from homeostat.testing.strategies import damaged_observations, garbage
 
 OBSERVED = observations(5, {"lines": instances(10.0, 1.0), "count": instances([5.0, 5.0], 1.0)}, arrival_per_s=1.0)
 # Any example will do: a smaller one is not worth looking for.
@@ -33,7 +33,7 @@ def _ragged(observation: Observation) -> bool:
 
 
 @settings(max_examples=30)
-@given(damaged(OBSERVED, drop=False))
+@given(damaged_observations(OBSERVED, drop=False))
 def test_damage_loses_values_and_keeps_the_rest(drawn: tuple[Observation, ...]) -> None:
     assert len(drawn) == len(OBSERVED)
     for before, after in zip(OBSERVED, drawn, strict=True):

@@ -23,7 +23,7 @@ def model() -> ApplicationModel:
 
 def test_a_question_sets_every_knob_of_a_kind_or_a_single_one(model: ApplicationModel) -> None:
     values = questions.every(model, EXECUTORS, 8, "executors") | questions.single(model, "parallelism.count", 4, "set")
-    configuration = questions.configured(model, values)
+    configuration = questions.with_changes(model, values)
     assert configuration.as_json()["executors.app"] == 8
     assert configuration.as_json()["parallelism.count"] == 4
 
@@ -34,7 +34,7 @@ def test_what_the_application_does_not_have_is_refused_with_what_it_has(model: A
     with pytest.raises(ConfigError, match="this application has no knob for nothing"):
         questions.every(model, "nothing", 4, "set")
     with pytest.raises(ConfigError, match="outside its bounds"):
-        questions.configured(model, {EXECUTORS_KNOB: 31})
+        questions.with_changes(model, {EXECUTORS_KNOB: 31})
 
 
 def test_only_the_parts_of_the_objective_that_are_given_are_replaced(model: ApplicationModel) -> None:

@@ -30,15 +30,15 @@ def placed(*records: Record) -> list[Placed]:
 def test_an_alert_ends_with_its_diagnosis_its_silence_or_its_manager(record: Record, ended: list[str]) -> None:
     alerts = Alerts()
     alerts.take(placed(ALERT, SILENCE))
-    assert [alert.firing for alert in alerts.changed()["app/words"]] == [True, True]
+    assert [alert.firing for alert in alerts.take_changes()["app/words"]] == [True, True]
     alerts.take(placed(record))
-    assert [alert.cause for alert in alerts.changed().get("app/words", []) if not alert.firing] == ended
+    assert [alert.cause for alert in alerts.take_changes().get("app/words", []) if not alert.firing] == ended
 
 
 def test_too_many_alerts_are_cut_and_the_rest_is_counted() -> None:
     alerts = Alerts()
     many = [Record.of(f"n-{n}", AT_S, AlertContent("slow"), "Slow.", f"c-{n}") for n in range(100)]
     alerts.take(placed(*many))
-    (sent,) = alerts.changed().values()
+    (sent,) = alerts.take_changes().values()
     body = message("alertmanager", "app/words", [*sent, *sent], "")
     assert (len(body["alerts"]), body["truncatedAlerts"]) == (100, 100)

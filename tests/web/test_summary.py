@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.core.records import BatchContent, Record
 from homeostat.store.in_memory import MemoryStore
-from homeostat.web.summary import GONE_S, by_application, info, simulated, summarise
+from homeostat.web.summary import GONE_S, by_application, info, is_simulated, summarise
 
 NOW_S = 1.7e9
 
@@ -35,7 +35,7 @@ def test_health_has_a_reason(pending_rows: float, at_s: float, health: str, reas
     (run,) = store.runs()
     summary = summarise(store, run, NOW_S)
     assert (summary.health, summary.reason) == (health, reason)
-    assert simulated(run) is (at_s < 1e9)
+    assert is_simulated(run) is (at_s < 1e9)
 
 
 def test_a_run_is_named_after_application_and_query_and_shows_its_latest_numbers() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from homeostat.web.texts import as_sentence, clipped
+from homeostat.web.texts import as_sentence, clip
 
 
 def test_long_texts_are_cut_and_control_characters_removed() -> None:
-    assert clipped("x" * 400, 10) == "x" * 9 + "…"
-    assert clipped("two\nlines\x1b[31m") == "two lines [31m"
+    assert clip("x" * 400, 10) == "x" * 9 + "…"
+    assert clip("two\nlines\x1b[31m") == "two lines [31m"
 
 
 @pytest.mark.parametrize(

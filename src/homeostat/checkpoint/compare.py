@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from homeostat.checkpoint.metadata import Checkpoint
-from homeostat.checkpoint.state_reader import Rows, at_one_batch, collected, committed_batch, load, table, tables_at
+from homeostat.checkpoint.state_reader import Rows, at_one_batch, collect_rows, committed_batch, load, table, tables_at
 from homeostat.checkpoint.state_tables import TIMERS, Table, pick
 from homeostat.checkpoint.store_files import store_path, version_after
 from homeostat.core.errors import ConfigError
@@ -85,7 +85,7 @@ def _difference(view: str, before: DataFrame, after: DataFrame, batch: int, limi
     unlike = joined.where("NOT (before <=> after)").select(change.alias("change"), "key", "before", "after").cache()
     try:
         counts = {str(row[0]): int(row[1]) for row in unlike.groupBy("change").count().collect()}
-        examples = collected(unlike.orderBy("change", "key"), batch, limit)
+        examples = collect_rows(unlike.orderBy("change", "key"), batch, limit)
     finally:
         unlike.unpersist()
     return Difference(view, {each: counts.get(each, 0) for each in (ADDED, REMOVED, CHANGED)}, examples)
@@ -106,7 +106,7 @@ def changes(
         _require_changes(checkpoint, chosen_table, begin, chosen)
         options = {"readChangeFeed": True, "changeStartBatchId": begin, "changeEndBatchId": chosen}
         frame = load(spark, checkpoint, chosen_table, chosen, options)
-        return collected(frame.orderBy("batch_id", "partition_id"), chosen, limit)
+        return collect_rows(frame.orderBy("batch_id", "partition_id"), chosen, limit)
 
     return at_one_batch(checkpoint, last, read)[1]
 

@@ -74,7 +74,7 @@ def find_damage(checkpoint: Checkpoint, batch: int | None = None) -> list[Damage
 
 def _look(checkpoint: Checkpoint, batch: int | None) -> list[Damage]:
     damage = [*_metadata(checkpoint), *_logs(checkpoint), *_order(checkpoint), *_sources(checkpoint)]
-    committed = checkpoint.committed()
+    committed = checkpoint.committed_batches()
     batch = max(committed, default=-1) if batch is None else batch
     damage += _foreign_directories(checkpoint)
     damaged_paths = {each.path for each in damage}
@@ -90,7 +90,7 @@ def _metadata(checkpoint: Checkpoint) -> Iterator[Damage]:
         follows = "Spark will start the query as a new one with another id"
         yield Damage("metadata", "is missing", follows, _RECOVER)
     else:
-        yield from _checked(checkpoint, "metadata", json_problem, "Spark cannot tell which query this is")
+        yield from _check_file(checkpoint, "metadata", json_problem, "Spark cannot tell which query this is")
 
 
 def _logs(checkpoint: Checkpoint) -> Iterator[Damage]:
@@ -100,8 +100,8 @@ def _logs(checkpoint: Checkpoint) -> Iterator[Damage]:
         for entry in entries:
             if entry.name.isdigit() and not entry.directory:
                 follows = f"Spark cannot read its log of batch {entry.name}"
-                yield from _checked(checkpoint, f"{log}/{entry.name}", problem, follows)
-            elif not _hidden(entry.name):
+                yield from _check_file(checkpoint, f"{log}/{entry.name}", problem, follows)
+            elif not _is_hidden(entry.name):
                 yield _foreign(f"{log}/{entry.name}")
 
 
@@ -110,7 +110,7 @@ def _order(checkpoint: Checkpoint) -> Iterator[Damage]:
 
     A query without state may skip batches, but then both logs skip the same ones.
     """
-    begun, committed = checkpoint.begun(), checkpoint.committed()
+    begun, committed = checkpoint.begun_batches(), checkpoint.committed_batches()
     oldest = max(min(begun, default=0), min(committed, default=0))
     latest = max(begun, default=-1)
     leaps = set() if checkpoint.has_state() else set(range(latest)) - {*begun, *committed}
@@ -129,8 +129,8 @@ def _sources(checkpoint: Checkpoint) -> Iterator[Damage]:
     """Sources have their own formats, so only empty and changed files are found."""
     follows = "the source cannot tell what it has already read"
     for entry in checkpoint.files.walk(checkpoint.path("sources")):
-        if not _hidden(entry.name.rpartition("/")[2]) and entry.size <= CHECKED_BYTES:
-            yield from _checked(checkpoint, f"sources/{entry.name}", empty_problem, follows)
+        if not _is_hidden(entry.name.rpartition("/")[2]) and entry.size <= CHECKED_BYTES:
+            yield from _check_file(checkpoint, f"sources/{entry.name}", empty_problem, follows)
     for path in missing_entries(checkpoint):
         yield Damage(path, "is missing", follows, _RECOVER)
 
@@ -139,11 +139,11 @@ def _foreign_directories(checkpoint: Checkpoint) -> Iterator[Damage]:
     """`state` contains numbered operators, and each of them numbered partitions."""
     for entry in checkpoint.files.entries(checkpoint.path("state")):
         if not entry.name.isdigit():
-            if not _hidden(entry.name):
+            if not _is_hidden(entry.name):
                 yield _foreign(f"state/{entry.name}")
             continue
         for inner in checkpoint.files.entries(checkpoint.path("state", entry.name)):
-            if not (inner.name.isdigit() and inner.directory) and not _hidden(inner.name):
+            if not (inner.name.isdigit() and inner.directory) and not _is_hidden(inner.name):
                 yield _foreign(f"state/{entry.name}/{inner.name}")
 
 
@@ -173,7 +173,7 @@ def _schemas(checkpoint: Checkpoint, id: int, stores: Sequence[str]) -> Iterator
     for store in stores:
         path = f"{store_path(id, 0, store)}/_metadata/schema"
         if checkpoint.files.exists(checkpoint.path(path)):
-            yield from _checked(checkpoint, path, empty_problem, _NO_SCHEMA)
+            yield from _check_file(checkpoint, path, empty_problem, _NO_SCHEMA)
 
 
 def _operator_metadata(checkpoint: Checkpoint, id: int) -> Iterator[Damage]:
@@ -184,7 +184,7 @@ def _operator_metadata(checkpoint: Checkpoint, id: int) -> Iterator[Damage]:
         yield Damage(folder, "is empty", _NO_OPERATOR, _RECOVER)
     problem = partial(log_problem, newest=NEWEST_OPERATOR, lines_needed=2)
     for name in names:
-        yield from _checked(checkpoint, name, problem, _NO_OPERATOR)
+        yield from _check_file(checkpoint, name, problem, _NO_OPERATOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,14 +242,14 @@ def _ahead(place: _Place, files: Sequence[StoreFile]) -> Iterator[Damage]:
 def _changes(place: _Place, file: StoreFile) -> Iterator[Damage]:
     path = f"{place.path}/{file.name}"
     if file.size <= CHECKED_BYTES:
-        yield from _checked(place.checkpoint, path, partial(stream_problem, codec=place.codec), place.follows)
+        yield from _check_file(place.checkpoint, path, partial(stream_problem, codec=place.codec), place.follows)
     elif what := end_problem(place.checkpoint.files.tail(place.checkpoint.path(path), END_BYTES), place.codec):
         yield Damage(path, what, place.follows, _RECOVER)
 
 
 def _snapshot(place: _Place, file: StoreFile) -> Iterator[Damage]:
     path = f"{place.path}/{file.name}"
-    broken = list(_checked(place.checkpoint, path, snapshot_problem, place.follows))
+    broken = list(_check_file(place.checkpoint, path, snapshot_problem, place.follows))
     yield from broken
     if broken:
         return
@@ -265,7 +265,7 @@ def _snapshot(place: _Place, file: StoreFile) -> Iterator[Damage]:
             yield Damage(f"{place.path}/{shared.path}", f"{what}, but {file.name} needs it", place.follows, _RECOVER)
 
 
-def _checked(
+def _check_file(
     checkpoint: Checkpoint, path: str, problem: Callable[[bytes], str | None], follows: str
 ) -> Iterator[Damage]:
     """Check the format of a file, then its Hadoop checksums if there are any."""
@@ -304,7 +304,7 @@ def _ids_of(ids: Mapping[int, list[list[str]]], partition: int, store: int) -> d
 
 def _plain_files(checkpoint: Checkpoint, folder: str) -> list[Entry]:
     entries = checkpoint.files.entries(checkpoint.path(folder))
-    return [entry for entry in entries if not entry.directory and not _hidden(entry.name)]
+    return [entry for entry in entries if not entry.directory and not _is_hidden(entry.name)]
 
 
 def _foreign(path: str) -> Damage:
@@ -312,5 +312,5 @@ def _foreign(path: str) -> Damage:
     return Damage(path, "does not belong to a checkpoint", follows, "move the file elsewhere")
 
 
-def _hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_")) or name.endswith(".crc")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from homeostat.checkpoint.files import files_of
 from homeostat.checkpoint.metadata import Checkpoint
-from homeostat.checkpoint.state_reader import Track, at_one_batch, qualified, table, tables_at, untracked
+from homeostat.checkpoint.state_reader import Track, at_one_batch, no_tracking, table, tables_at, with_scheme
 from homeostat.checkpoint.state_tables import pick
 from homeostat.core.errors import ConfigError
 
@@ -30,7 +30,7 @@ def export(
     target: str,
     view: str | None = None,
     batch: int | None = None,
-    track: Track = untracked,
+    track: Track = no_tracking,
 ) -> Exported:
     """Write one folder of Parquet files per table, or for one table, to an empty or new directory."""
     target = target.rstrip("/")
@@ -43,7 +43,7 @@ def export(
         chosen_tables = available if view is None else [pick(available, view, checkpoint.location)]
         rows = {}
         for each in track(chosen_tables, "exporting"):
-            place = qualified(f"{target}/{each.view}")
+            place = with_scheme(f"{target}/{each.view}")
             # An earlier try may have written a batch that has since been removed.
             storable(table(spark, checkpoint, each, chosen)).write.mode("overwrite").parquet(place)
             rows[each.view] = spark.read.parquet(place).count()

@@ -218,11 +218,11 @@ class HadoopFiles:
             raise HomeostatError(f"Spark cannot reach this location: {first_line(error)}", where=path) from error
 
     def read(self, path: str) -> bytes:
-        with self._opened(path) as stream:
+        with self._open(path) as stream:
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
 
     def tail(self, path: str, size: int) -> bytes:
-        with self._opened(path) as stream:
+        with self._open(path) as stream:
             stream.seek(max(0, self._system(path).getFileStatus(self._path(path)).getLen() - size))
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
 
@@ -263,11 +263,11 @@ class HadoopFiles:
         self._system(path).delete(self._path(path), True)
 
     def checksum(self, path: str) -> str:
-        with self._opened(path) as stream:
+        with self._open(path) as stream:
             return str(self._jvm.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream))
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[Any]:
+    def _open(self, path: str) -> Iterator[Any]:
         from py4j.protocol import Py4JJavaError
 
         if not self.exists(path):

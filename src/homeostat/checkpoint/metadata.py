@@ -99,23 +99,23 @@ class Checkpoint:
 
     @cached_property
     def _metadata(self) -> Mapping[str, Any]:
-        return _parsed(self.files.read(self.path("metadata"))) if self.files.exists(self.path("metadata")) else {}
+        return _parse(self.files.read(self.path("metadata"))) if self.files.exists(self.path("metadata")) else {}
 
     def query_id(self) -> str | None:
         return self._metadata.get("id")
 
-    def begun(self) -> list[int]:
+    def begun_batches(self) -> list[int]:
         """Return the batches in the log of offsets, oldest first."""
         return self._numbers("offsets")
 
-    def committed(self) -> list[int]:
+    def committed_batches(self) -> list[int]:
         """Return the batches in the log of commits, oldest first."""
         return self._numbers("commits")
 
     def batches(self) -> Batches:
         # Read commits first: a running query may commit a batch in between, but only after it started it.
-        finished = max(self.committed(), default=-1)
-        return Batches(max(self.begun(), default=-1), finished)
+        finished = max(self.committed_batches(), default=-1)
+        return Batches(max(self.begun_batches(), default=-1), finished)
 
     def settings(self, batch: int | None = None) -> Mapping[str, str]:
         """Return the settings that Spark fixed for this batch, or for the latest one."""
@@ -124,7 +124,7 @@ class Checkpoint:
             return {}
         # A version line, the metadata, then one line per source.
         lines = self.files.read(self.path("offsets", batch)).decode().splitlines()
-        conf = _parsed(lines[1]).get("conf", {}) if len(lines) > 1 and lines[1].strip() else {}
+        conf = _parse(lines[1]).get("conf", {}) if len(lines) > 1 and lines[1].strip() else {}
         return {str(name): str(value) for name, value in conf.items()}
 
     def state_partitions(self, batch: int | None = None) -> int | None:
@@ -176,7 +176,7 @@ class Checkpoint:
     def stores(self, operator: int, partition: int) -> list[str]:
         """Return the names of the stores of a partition. A store without its own directory is called default."""
         entries = self.files.entries(self.path("state", operator, partition))
-        named_stores = [entry.name for entry in entries if entry.directory and not _reserved(entry.name)]
+        named_stores = [entry.name for entry in entries if entry.directory and not _is_reserved(entry.name)]
         has_default = any(store_file(entry) for entry in entries if not entry.directory)
         return [DEFAULT_STORE, *named_stores] if has_default or not named_stores else named_stores
 
@@ -189,7 +189,7 @@ class Checkpoint:
     def unique_ids(self, batch: int) -> Mapping[int, list[list[str]]]:
         """Return the ids in the names of a batch's state files, by operator, partition and store; often none."""
         lines = self.files.read(self.path("commits", batch)).decode().splitlines()
-        ids = (_parsed(lines[1]).get("stateUniqueIds") if len(lines) > 1 else None) or {}
+        ids = (_parse(lines[1]).get("stateUniqueIds") if len(lines) > 1 else None) or {}
         return {int(operator): partitions for operator, partitions in ids.items()}
 
     def _operator_metadata(self, id: int, batch: int) -> Mapping[str, Any]:
@@ -197,7 +197,7 @@ class Checkpoint:
         path = self.path("state", id, "_metadata", *(("v2", versions[-1]) if versions else ("metadata",)))
         if not self.files.exists(path):
             return {}
-        return _parsed(self.files.read(path).split(b"\n", 1)[-1])
+        return _parse(self.files.read(path).split(b"\n", 1)[-1])
 
     def _has_no_key(self, id: int) -> bool:
         """Whether an aggregation has no key. Its schema file starts with the schema of the key."""
@@ -214,11 +214,11 @@ def _variables(properties: Mapping[str, Any]) -> Iterator[Variable]:
         yield Variable(str(variable["stateName"]), str(variable["stateVariableType"]))
 
 
-def _reserved(name: str) -> bool:
+def _is_reserved(name: str) -> bool:
     return name.startswith("_") or name in ("SSTs", "logs")
 
 
-def _parsed(text: str | bytes) -> Mapping[str, Any]:
+def _parse(text: str | bytes) -> Mapping[str, Any]:
     value = json.loads(text)
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, found {value!r}")

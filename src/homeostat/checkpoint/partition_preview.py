@@ -78,8 +78,10 @@ def busiest_slot(rows: Sequence[int], slots: int) -> int:
 def _spread(operator: int, keys: Keys, partitions: int) -> Spread:
     # As with Spark's pmod, the remainder is never negative.
     place = keys.hashes % partitions
-    return Spread(operator, _summed(place, keys.rows, partitions), _summed(place, keys.bytes, partitions))
+    return Spread(
+        operator, _sum_by_partition(place, keys.rows, partitions), _sum_by_partition(place, keys.bytes, partitions)
+    )
 
 
-def _summed(place: Numbers, weights: Numbers, partitions: int) -> tuple[int, ...]:
+def _sum_by_partition(place: Numbers, weights: Numbers, partitions: int) -> tuple[int, ...]:
     return tuple(int(total) for total in np.bincount(place, weights, partitions))

@@ -70,7 +70,7 @@ def keys(spark: SparkSession, checkpoint: Checkpoint, batch: int) -> Mapping[int
 
     with in_the_format_of(spark, checkpoint, batch):
         return {
-            operator: _collected(
+            operator: _collect(
                 _union(_rows(spark, checkpoint, batch, operator, store) for store in stores)
                 .groupBy("hash")
                 .agg(f.count("*").alias("rows"), f.sum("bytes").alias("bytes"))
@@ -151,6 +151,6 @@ def _expressions(*texts: str) -> list[Column]:
     return [f.expr(text) for text in texts]
 
 
-def _collected(frame: DataFrame) -> Keys:
+def _collect(frame: DataFrame) -> Keys:
     table = frame.toArrow()
     return Keys(*(np.asarray(table[name], dtype=np.int64) for name in ("hash", "rows", "bytes")))

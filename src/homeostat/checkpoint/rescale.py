@@ -117,9 +117,9 @@ def refusal(checkpoint: Checkpoint, spark_version: str) -> str:
 def half_done(checkpoint: Checkpoint) -> list[str]:
     """Return what a crash has left unfinished, and how to finish it."""
     unfinished_work = []
-    if restore.unfinished(checkpoint):
+    if restore.is_unfinished(checkpoint):
         unfinished_work.append("a restore was interrupted: run `homeostat state restore` again to finish it")
-    if plan := unfinished(checkpoint):
+    if plan := unfinished_plan(checkpoint):
         unfinished_work.append(
             f"a rescale from {plan.before} to {plan.partitions} partitions was interrupted: "
             "run `homeostat state rescale` again to finish it"
@@ -132,7 +132,7 @@ def has_open_batch(checkpoint: Checkpoint) -> bool:
     return checkpoint.batches().one_is_open and checkpoint.open_repartition() is None
 
 
-def unfinished(checkpoint: Checkpoint) -> Plan | None:
+def unfinished_plan(checkpoint: Checkpoint) -> Plan | None:
     """Return the plan of an earlier, interrupted attempt; None if there is none."""
     with suppress(FileNotFoundError):
         try:
@@ -190,8 +190,8 @@ def rescale(
 def finish(spark: SparkSession, checkpoint: Checkpoint, *, tell: Tell = say_nothing) -> Rescaled | None:
     """Finish what an earlier attempt, or Spark itself, left unfinished; None if there was no plan to finish."""
     restore.finish(checkpoint)
-    plan = unfinished(checkpoint)
-    if plan is not None and _overtaken(checkpoint, plan):
+    plan = unfinished_plan(checkpoint)
+    if plan is not None and _is_overtaken(checkpoint, plan):
         abandon(checkpoint)
         plan = None
     if plan is not None:
@@ -204,7 +204,7 @@ def finish(spark: SparkSession, checkpoint: Checkpoint, *, tell: Tell = say_noth
     return None
 
 
-def _overtaken(checkpoint: Checkpoint, plan: Plan) -> bool:
+def _is_overtaken(checkpoint: Checkpoint, plan: Plan) -> bool:
     """Whether the query ran on before anything was repartitioned."""
     return checkpoint.batches().begun > plan.batch and checkpoint.state_partitions() != plan.partitions
 

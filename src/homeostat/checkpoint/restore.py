@@ -10,11 +10,11 @@ from homeostat.checkpoint import file_sink_log, savepoints
 from homeostat.checkpoint.damage import DamagedError
 from homeostat.checkpoint.metadata import Checkpoint
 from homeostat.checkpoint.savepoints import Savepoint, SavepointError
-from homeostat.checkpoint.state_reader import Track, untracked
+from homeostat.checkpoint.state_reader import Track, no_tracking
 
 
 def restore(
-    checkpoint: Checkpoint, name: str, *, force: bool = False, keep: bool = True, track: Track = untracked
+    checkpoint: Checkpoint, name: str, *, force: bool = False, keep: bool = True, track: Track = no_tracking
 ) -> str:
     """Restore a savepoint. The query must not run.
 
@@ -44,11 +44,11 @@ def received_since(checkpoint: Checkpoint, savepoint: Savepoint) -> str:
     batch without rows, which no sink receives.
     """
     saved = Checkpoint(savepoints.content(checkpoint, savepoint.name), checkpoint.files)
-    different = [batch for batch in checkpoint.begun() if not _same_batch(checkpoint, saved, batch)]
+    different = [batch for batch in checkpoint.begun_batches() if not _same_batch(checkpoint, saved, batch)]
     received = [batch for batch in different if not _only_repartitions(checkpoint, batch)]
     if not received:
         return ""
-    committed = len([batch for batch in checkpoint.committed() if batch in received])
+    committed = len([batch for batch in checkpoint.committed_batches() if batch in received])
     open_ones = len(received) - committed
     words = [f"{committed} committed" if committed else "", f"{open_ones} started" if open_ones else ""]
     those = f"batch {received[0]}" if len(received) == 1 else f"batches {received[0]} to {received[-1]}"
@@ -72,7 +72,7 @@ def finish(checkpoint: Checkpoint) -> bool:
     return True
 
 
-def unfinished(checkpoint: Checkpoint) -> bool:
+def is_unfinished(checkpoint: Checkpoint) -> bool:
     return checkpoint.files.exists(_journal(checkpoint))
 
 
@@ -107,7 +107,7 @@ def _same_batch(checkpoint: Checkpoint, saved: Checkpoint, batch: int) -> bool:
 
 def _only_repartitions(checkpoint: Checkpoint, batch: int) -> bool:
     with suppress(ValueError):  # an unreadable batch may have been anything
-        before = checkpoint.state_partitions(batch - 1) if batch - 1 in checkpoint.begun() else None
+        before = checkpoint.state_partitions(batch - 1) if batch - 1 in checkpoint.begun_batches() else None
         return before is not None and checkpoint.state_partitions(batch) != before
     return False
 

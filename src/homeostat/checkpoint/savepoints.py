@@ -15,7 +15,7 @@ from typing import Any
 from homeostat.checkpoint.damage import require_sound
 from homeostat.checkpoint.files import Entry, Made
 from homeostat.checkpoint.metadata import Checkpoint
-from homeostat.checkpoint.state_reader import Track, untracked
+from homeostat.checkpoint.state_reader import Track, no_tracking
 from homeostat.checkpoint.store_files import chain, store_file, version_after
 from homeostat.core.errors import ConfigError, HomeostatError
 
@@ -69,7 +69,7 @@ class Savepoint:
         return cls(**{key: value[key] for key in cls.__dataclass_fields__ if key != "files"}, files=files)
 
 
-def make(checkpoint: Checkpoint, name: str = "", *, track: Track = untracked) -> Savepoint:
+def make(checkpoint: Checkpoint, name: str = "", *, track: Track = no_tracking) -> Savepoint:
     """Make a savepoint of the latest committed batch. The query may run meanwhile."""
     if name and not _NAME.fullmatch(name):
         raise ConfigError(
@@ -86,7 +86,7 @@ def make(checkpoint: Checkpoint, name: str = "", *, track: Track = untracked) ->
         raise ConfigError(f"a savepoint {name!r} already exists", where=checkpoint.location, fix="choose another name")
     checkpoint.files.delete(place(checkpoint, name))  # an unfinished attempt
     try:
-        return _saved(checkpoint, name, batch, track)
+        return _save(checkpoint, name, batch, track)
     except Exception:
         checkpoint.files.delete(place(checkpoint, name))
         raise
@@ -96,7 +96,7 @@ def _ignore(error: SavepointError) -> None:
     """Ignore a damaged savepoint."""
 
 
-def listed(checkpoint: Checkpoint, damaged: Callable[[SavepointError], None] = _ignore) -> list[Savepoint]:
+def list_savepoints(checkpoint: Checkpoint, damaged: Callable[[SavepointError], None] = _ignore) -> list[Savepoint]:
     """Return the complete savepoints, oldest first. `damaged` is called with the error of each other one."""
     savepoints = []
     for entry in checkpoint.files.entries(_root(checkpoint)):
@@ -132,15 +132,15 @@ def read(checkpoint: Checkpoint, name: str) -> Savepoint:
         ) from error
 
 
-def verify(checkpoint: Checkpoint, savepoint: Savepoint, track: Track = untracked) -> None:
+def verify(checkpoint: Checkpoint, savepoint: Savepoint, track: Track = no_tracking) -> None:
     """Raise SavepointError if a file of the savepoint does not match its manifest."""
     root = content(checkpoint, savepoint.name)
     for file in track(savepoint.files, "checking the savepoint"):
         path = f"{root}/{file.name}"
         if not checkpoint.files.exists(path):
-            raise _damaged(path, "is missing")
+            raise _damage_error(path, "is missing")
         if checkpoint.files.checksum(path) != file.sha256:
-            raise _damaged(path, "has changed since it was saved")
+            raise _damage_error(path, "has changed since it was saved")
 
 
 def delete(checkpoint: Checkpoint, name: str) -> None:
@@ -185,7 +185,7 @@ def belongs(name: str, batch: int) -> bool:
     return version is None or version.version <= version_after(batch)
 
 
-def _saved(checkpoint: Checkpoint, name: str, batch: int, track: Track) -> Savepoint:
+def _save(checkpoint: Checkpoint, name: str, batch: int, track: Track) -> Savepoint:
     files = tuple(_same_files(checkpoint, batch, content(checkpoint, name), track))
     _refuse_gaps(checkpoint, name, batch)
     settings, partitions = checkpoint.settings(batch), checkpoint.state_partitions(batch)
@@ -224,7 +224,11 @@ def _refuse_gaps(checkpoint: Checkpoint, name: str, batch: int) -> None:
         for partition in range(operator.partitions)
         for store in operator.stores
     )
-    if batch not in saved.committed() or batch not in saved.begun() or any(each.missing for each in chains):
+    if (
+        batch not in saved.committed_batches()
+        or batch not in saved.begun_batches()
+        or any(each.missing for each in chains)
+    ):
         raise SavepointError(
             f"the query removed files of batch {batch} while they were being saved",
             where=checkpoint.location,
@@ -232,7 +236,7 @@ def _refuse_gaps(checkpoint: Checkpoint, name: str, batch: int) -> None:
         )
 
 
-def _damaged(path: str, what: str) -> SavepointError:
+def _damage_error(path: str, what: str) -> SavepointError:
     return SavepointError(f"a file of the savepoint {what}", where=path, fix="use another savepoint")
 
 

@@ -33,7 +33,7 @@ class Track(Protocol):
     def __call__(self, items: Sequence[Item], what: str) -> Iterable[Item]: ...
 
 
-def untracked(items: Sequence[Item], what: str) -> Iterable[Item]:
+def no_tracking(items: Sequence[Item], what: str) -> Iterable[Item]:
     return items
 
 
@@ -139,7 +139,7 @@ def _as_declared(frame: DataFrame) -> DataFrame:
 
 def spark_path(location: str) -> str:
     """Return the location of a checkpoint as Spark's state reader needs it."""
-    path = qualified(location)
+    path = with_scheme(location)
     if unusable := sorted(ESCAPED & {*path}):
         raise ConfigError(
             f"Spark's state reader cannot open a path that contains {' or '.join(map(repr, unusable))}",
@@ -149,7 +149,7 @@ def spark_path(location: str) -> str:
     return path
 
 
-def qualified(location: str) -> str:
+def with_scheme(location: str) -> str:
     """Return the location with its scheme, independent of Spark's default file system."""
     return f"file://{local_path(location).absolute()}" if is_local(location) else location
 
@@ -169,7 +169,7 @@ def at_one_batch(checkpoint: Checkpoint, batch: int | None, read: Callable[[int]
         try:
             return chosen, read(chosen)
         except (PySparkException, Py4JError, FileNotFoundError) as error:
-            was_removed = chosen not in checkpoint.committed() or bool(find_damage(checkpoint, chosen))
+            was_removed = chosen not in checkpoint.committed_batches() or bool(find_damage(checkpoint, chosen))
             if not was_removed:
                 raise ReadError(f"Spark cannot read batch {chosen}: {first_line(error)}", checkpoint) from error
             if not tries_left:
@@ -181,7 +181,7 @@ def at_one_batch(checkpoint: Checkpoint, batch: int | None, read: Callable[[int]
 
 def committed_batch(checkpoint: Checkpoint, batch: int | None = None) -> int:
     """Return the batch if it is committed and kept; by default the latest one."""
-    kept_batches = checkpoint.committed()
+    kept_batches = checkpoint.committed_batches()
     if not kept_batches:
         raise ConfigError(
             "no batch has been committed yet", where=checkpoint.location, fix="let the query finish its first batch"
@@ -209,7 +209,7 @@ def show(spark: SparkSession, checkpoint: Checkpoint, view: str | None, batch: i
 
     def read(chosen: int) -> Rows:
         description = pick(tables_at(checkpoint, chosen), view, checkpoint.location)
-        return collected(table(spark, checkpoint, description, chosen), chosen, limit)
+        return collect_rows(table(spark, checkpoint, description, chosen), chosen, limit)
 
     return at_one_batch(checkpoint, batch, read)[1]
 
@@ -231,12 +231,12 @@ def query(spark: SparkSession, checkpoint: Checkpoint, sql: str, batch: int | No
         except AnalysisException as error:
             views = ", ".join(each.view for each in available)
             raise ConfigError(first_line(error), where="SQL", fix=f"use these tables: {views}") from None
-        return collected(answer, chosen, limit)
+        return collect_rows(answer, chosen, limit)
 
     return at_one_batch(checkpoint, batch, read)[1]
 
 
-def collected(frame: DataFrame, batch: int, limit: int) -> Rows:
+def collect_rows(frame: DataFrame, batch: int, limit: int) -> Rows:
     """Return the first rows. It reads one more, to know whether there are more."""
     from pyspark.sql import functions as f
 
@@ -254,7 +254,7 @@ def outline(checkpoint: Checkpoint, batch: int | None = None) -> Description:
         location=checkpoint.location,
         query_id=None if damage else checkpoint.query_id(),
         batch=checkpoint.batches().finished if batch is None else committed_batch(checkpoint, batch),
-        kept=tuple(checkpoint.committed()),
+        kept=tuple(checkpoint.committed_batches()),
         batches=checkpoint.batches(),
         open_repartition=None if damage else checkpoint.open_repartition(),
         written_by=None if damage else checkpoint.written_by(),
@@ -266,7 +266,7 @@ def outline(checkpoint: Checkpoint, batch: int | None = None) -> Description:
 
 
 def describe(
-    spark: SparkSession, checkpoint: Checkpoint, batch: int | None = None, track: Track = untracked
+    spark: SparkSession, checkpoint: Checkpoint, batch: int | None = None, track: Track = no_tracking
 ) -> Description:
     """Describe a checkpoint completely, except for its rows."""
     description = outline(checkpoint, batch)
@@ -280,7 +280,7 @@ def describe(
 
 def _operators(spark: SparkSession, checkpoint: Checkpoint, batch: int, track: Track) -> Iterable[OperatorDescription]:
     described = [
-        (each.operator, _described(table(spark, checkpoint, each, batch), each))
+        (each.operator, _describe(table(spark, checkpoint, each, batch), each))
         for each in track(tables(checkpoint, batch), "reading the state")
     ]
     for id in checkpoint.operators():
@@ -289,7 +289,7 @@ def _operators(spark: SparkSession, checkpoint: Checkpoint, batch: int, track: T
         yield OperatorDescription(id, operator.name, operator.partitions, _bytes_below(checkpoint, "state", id), inner)
 
 
-def _described(frame: DataFrame, of: Table) -> TableDescription:
+def _describe(frame: DataFrame, of: Table) -> TableDescription:
     counts = {int(row[0]): int(row[1]) for row in frame.groupBy("partition_id").count().collect()}
     types = {field.name: field.dataType.simpleString() for field in frame.schema}
     key = types.pop("key", "")

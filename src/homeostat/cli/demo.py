@@ -65,7 +65,7 @@ def demo(
     if engine == SPARK:
         _on_spark(compare, live, picture, report if not json else None, show, json)
     else:
-        _simulated(scenario or SCENARIO, speed, live, picture, json)
+        _simulate(scenario or SCENARIO, speed, live, picture, json)
 
 
 def _check_engine(engine: str, *, compare: bool, scenario: str | None, speed: float | None) -> None:
@@ -159,7 +159,7 @@ def _viewer(variant: Variant, live: bool, json: bool) -> tuple[AbstractContextMa
 # In the simulator
 
 
-def _simulated(scenario: str, speed: float | None, live: bool, picture: Path, json: bool) -> None:
+def _simulate(scenario: str, speed: float | None, live: bool, picture: Path, json: bool) -> None:
     from homeostat.sim.simulation import simulate
 
     loaded = scenario_arguments.load_scenario(scenario)

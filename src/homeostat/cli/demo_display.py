@@ -145,7 +145,7 @@ def print_summary(timeline: Timeline) -> None:
     """What happened, what Homeostat did, and the result."""
     out = console()
     heading(f"\nA word count on Spark, {timeline.title}")
-    changes = [(clock(r.change.at_s), r.change.text, _recovered(r.healthy_after_s)) for r in timeline.recoveries]
+    changes = [(clock(r.change.at_s), r.change.text, _recovery_text(r.healthy_after_s)) for r in timeline.recoveries]
     print_table(("time", "what happened", "healthy again?"), changes, right=("time",))
     out.print()
     if timeline.actions:
@@ -162,7 +162,7 @@ def print_summary(timeline: Timeline) -> None:
 
 def print_comparison(timelines: Sequence[Timeline]) -> None:
     heading("\nThe same load and the same fault")
-    rows = [(timeline.title, *_compared(timeline)) for timeline in timelines]
+    rows = [(timeline.title, *_comparison(timeline)) for timeline in timelines]
     print_table(COMPARISON, rows, right=COMPARISON[1:6], styles=["" if t.healthy else "red" for t in timelines])
     console().print(f"behind: {BEHIND}", style="dim", markup=False)
 
@@ -183,7 +183,7 @@ def _figures(timeline: Timeline) -> dict[str, str]:
     }
 
 
-def _compared(timeline: Timeline) -> tuple[str, ...]:
+def _comparison(timeline: Timeline) -> tuple[str, ...]:
     return (
         f"{timeline.behind_s:.0f} s",
         format_count(timeline.largest_backlog),
@@ -194,7 +194,7 @@ def _compared(timeline: Timeline) -> tuple[str, ...]:
     )
 
 
-def _recovered(after_s: float | None) -> str:
+def _recovery_text(after_s: float | None) -> str:
     if after_s is None:
         return "no"
     return f"after {after_s:.0f} s" if after_s else "never fell behind"

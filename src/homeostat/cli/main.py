@@ -110,10 +110,10 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_ERROR
     except Exception as error:
-        return _unexpected(error)
+        return _report_unexpected(error)
 
 
-def _unexpected(error: Exception) -> int:
+def _report_unexpected(error: Exception) -> int:
     # typer bundles its own copy of click and does not export its usage errors.
     if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)

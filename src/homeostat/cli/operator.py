@@ -214,18 +214,18 @@ def _running(store: SqliteStore, name: str | None, path: Path) -> str:
 def _changes(store: SqliteStore, run: str, values: dict[str, Value]) -> list[str]:
     from homeostat.core.wording import settings
 
-    return settings(dict(values), _observed(store, run))
+    return settings(dict(values), _observed_values(store, run))
 
 
 def _require_knobs(store: SqliteStore, run: str, values: dict[str, Value]) -> None:
     """Reject unknown knobs, as the manager would. If the run has not reported its knobs, accept any."""
-    observed = _observed(store, run)
+    observed = _observed_values(store, run)
     missing = [name for name in values if observed and name not in observed]
     if missing:
         raise ConfigError(f"{missing[0]} cannot be set here", where=run, fix=f"knobs: {', '.join(observed)}")
 
 
-def _observed(store: SqliteStore, run: str) -> dict[str, Any]:
+def _observed_values(store: SqliteStore, run: str) -> dict[str, Any]:
     from homeostat.store.present import load_present
 
     return dict(load_present(store, run).observed)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from homeostat.cli.output import JsonFlag, print_json, say
-from homeostat.cli.scenario_arguments import merged, parse_mode, parse_settings
+from homeostat.cli.scenario_arguments import merge_settings, parse_mode, parse_settings
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def run(
         "policy": policy,
         "mode": parse_mode(mode) if mode is not None else None,
         "store": str(store.resolve()) if store is not None else None,
-        **merged({}, parse_settings(settings or [])),
+        **merge_settings({}, parse_settings(settings or [])),
     }
     log = configuration.load(config, flags=flags).store
     for_s, spark_settings = _seconds(for_), _spark_conf(conf or [])

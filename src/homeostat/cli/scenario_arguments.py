@@ -58,7 +58,7 @@ def _value(text: str) -> object:
         return text
 
 
-def merged(below: Settings, above: Settings) -> dict[str, dict[str, object]]:
+def merge_settings(below: Settings, above: Settings) -> dict[str, dict[str, object]]:
     return {section: {**below.get(section, {}), **above.get(section, {})} for section in [*below, *above]}
 
 
@@ -71,7 +71,7 @@ def policy_for(
     """
     from homeostat.policies import registry
 
-    all_settings = merged(scenario.settings, settings or {})
+    all_settings = merge_settings(scenario.settings, settings or {})
     for problem in _contradictions(scenario, name or scenario.policy):
         raise ConfigError(problem.what, where=_where(scenario, problem, name, source), fix=problem.fix)
     return registry.build(name or scenario.policy, all_settings, scenario_peak_per_s=peak_per_s(scenario))

@@ -49,7 +49,7 @@ def ls(checkpoint: CheckpointArgument, batch: BatchOption = None, json: JsonFlag
     from homeostat.checkpoint.metadata import Checkpoint, open_checkpoint
     from homeostat.checkpoint.rescale import half_done
     from homeostat.checkpoint.state_reader import describe, outline
-    from homeostat.cli.state_session import spark_session, tracked
+    from homeostat.cli.state_session import spark_session, track
     from homeostat.cli.state_tables import print_description
 
     interrupted = half_done(Checkpoint(checkpoint, LocalFiles())) if is_local(checkpoint) else []
@@ -58,7 +58,7 @@ def ls(checkpoint: CheckpointArgument, batch: BatchOption = None, json: JsonFlag
     description = outline(open_checkpoint(checkpoint), batch) if is_local(checkpoint) else None
     if description is None or description.readable:
         with spark_session() as spark:
-            description = describe(spark, open_checkpoint(checkpoint, spark), batch, tracked)
+            description = describe(spark, open_checkpoint(checkpoint, spark), batch, track)
     if json:
         committed = not description.batches.one_is_open
         print_json({**asdict(description), "last_batch_committed": committed, "cut_short": interrupted})
@@ -80,7 +80,7 @@ def show(
     from homeostat.checkpoint import state_reader
     from homeostat.cli.state_session import working
 
-    with _opened(checkpoint, batch) as (spark, opened), working(spark, READING):
+    with _open(checkpoint, batch) as (spark, opened), working(spark, READING):
         rows = state_reader.show(spark, opened, table, batch, limit)
     _print_rows(rows, json)
 
@@ -97,7 +97,7 @@ def query(
     from homeostat.checkpoint import state_reader
     from homeostat.cli.state_session import working
 
-    with _opened(checkpoint, batch) as (spark, opened), working(spark, "running the query"):
+    with _open(checkpoint, batch) as (spark, opened), working(spark, "running the query"):
         rows = state_reader.query(spark, opened, sql, batch, limit)
     _print_rows(rows, json)
 
@@ -115,7 +115,7 @@ def top(
     from homeostat.cli.state_session import working
     from homeostat.cli.state_tables import print_weights
 
-    with _opened(checkpoint, batch) as (spark, opened), working(spark, READING):
+    with _open(checkpoint, batch) as (spark, opened), working(spark, READING):
         weights = largest_keys.top(spark, opened, table, batch, limit)
     if json:
         print_json(asdict(weights))
@@ -161,7 +161,7 @@ def changes(
     from homeostat.checkpoint import compare
     from homeostat.cli.state_session import working
 
-    with _opened(checkpoint, last) as (spark, opened), working(spark, READING):
+    with _open(checkpoint, last) as (spark, opened), working(spark, READING):
         rows = compare.changes(spark, opened, table, first, last, limit)
     _print_rows(rows, json)
 
@@ -177,10 +177,10 @@ def export(
     """Export the state to Parquet files, one directory per table."""
     from homeostat.checkpoint import export as exporting
     from homeostat.cli.output import print_table
-    from homeostat.cli.state_session import tracked
+    from homeostat.cli.state_session import track
 
-    with _opened(checkpoint, batch) as (spark, opened):
-        result = exporting.export(spark, opened, target, table, batch, tracked)
+    with _open(checkpoint, batch) as (spark, opened):
+        result = exporting.export(spark, opened, target, table, batch, track)
     if json:
         print_json(asdict(result))
         return
@@ -190,7 +190,7 @@ def export(
 
 
 @contextmanager
-def _opened(location: str, batch: int | None) -> Iterator[tuple[SparkSession, Checkpoint]]:
+def _open(location: str, batch: int | None) -> Iterator[tuple[SparkSession, Checkpoint]]:
     """The checkpoint and a Spark session. Errors that do not need Spark are raised before it starts."""
     from homeostat.checkpoint.damage import require_sound
     from homeostat.checkpoint.files import is_local

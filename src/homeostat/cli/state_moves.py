@@ -44,10 +44,10 @@ def savepoint(
     Files are hard-linked where possible, so a savepoint takes little space.
     """
     from homeostat.checkpoint import savepoints as saving
-    from homeostat.cli.state_session import tracked
+    from homeostat.cli.state_session import track
 
     with _checkpoint(checkpoint) as opened:
-        saved = saving.make(opened, name, track=tracked)
+        saved = saving.make(opened, name, track=track)
         if json:
             print_json(_savepoint_json(saved))
         else:
@@ -60,7 +60,7 @@ def savepoints(checkpoint: CheckpointArgument, json: JsonFlag = False) -> None:
 
     damaged: list[str] = []
     with _checkpoint(checkpoint) as opened:
-        listed = saving.listed(opened, lambda error: damaged.append(error.line))
+        listed = saving.list_savepoints(opened, lambda error: damaged.append(error.line))
     for line in damaged:
         say(line)
     if json:
@@ -86,10 +86,10 @@ def restore(
     from homeostat.checkpoint import restore
     from homeostat.checkpoint import savepoints as saving
     from homeostat.checkpoint.lock import hold_lock
-    from homeostat.cli.state_session import tracked
+    from homeostat.cli.state_session import track
 
     with _checkpoint(checkpoint, may_be_missing=True) as opened, hold_lock(opened.location):
-        previous = restore.restore(opened, name, force=force, track=tracked)
+        previous = restore.restore(opened, name, force=force, track=track)
         rescaling.abandon(opened)
         batch = saving.read(opened, name).batch
     if json:

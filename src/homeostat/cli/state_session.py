@@ -49,7 +49,7 @@ def spark_session() -> Iterator[SparkSession]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def tracked(items: Sequence[Item], what: str) -> Iterable[Item]:
+def track(items: Sequence[Item], what: str) -> Iterable[Item]:
     """The items, with a progress bar on a terminal."""
     if not sys.stderr.isatty():
         return items

@@ -119,13 +119,13 @@ def _within(limit_s: float, ask: Callable[[], str]) -> str:
 
     answers: SimpleQueue[str | Exception] = SimpleQueue()
 
-    def answered() -> None:
+    def put_answer() -> None:
         try:
             answers.put(ask())
         except Exception as error:
             answers.put(error)
 
-    thread = threading.Thread(target=answered, name="homeostat first answer", daemon=True)
+    thread = threading.Thread(target=put_answer, name="homeostat first answer", daemon=True)
     thread.start()
     try:
         answer = answers.get(timeout=limit_s)

@@ -63,7 +63,7 @@ class Changes:
         from homeostat.core.configuration import EXECUTORS, ROWS_PER_TRIGGER, TRIGGER_S
         from homeostat.views import questions
 
-        values = _assigned(model, self.assignments)
+        values = _parse_assignments(model, self.assignments)
         if self.executors is not None:
             values |= questions.every(model, EXECUTORS, self.executors, "--executors")
         if self.trigger is not None:
@@ -103,7 +103,7 @@ def whatif(
         pictures.check(picture)
     model, _ = learned_model(store, run, event_log, scenario)
     changes = Changes(executors, partitions, trigger, rows_per_trigger, set_ or ())
-    configuration = questions.configured(model, changes.values(model))
+    configuration = questions.with_changes(model, changes.values(model))
     now = model.predict(model.configuration, model.arrival_per_s)
     then = model.predict(configuration, model.arrival_per_s if rate is None else parse_rate(rate))
     if json:
@@ -147,7 +147,7 @@ def _figures(predicted: Predicted) -> dict[str, str]:
     return figures
 
 
-def _assigned(model: ApplicationModel, assignments: Sequence[str]) -> dict[Knob, Value]:
+def _parse_assignments(model: ApplicationModel, assignments: Sequence[str]) -> dict[Knob, Value]:
     from homeostat.views import questions
 
     values: dict[Knob, Value] = {}

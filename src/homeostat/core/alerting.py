@@ -20,12 +20,12 @@ def message(diagnosis: Diagnosis, why: str = "") -> str:
     cause = cause_of(diagnosis.cause)
     where = diagnosis.component or "the application"
     workers = f" on {', '.join(diagnosis.workers[:WORKERS_NAMED])}" if diagnosis.workers else ""
-    details = "; ".join(filter(None, (*_measured(diagnosis), why)))
+    details = "; ".join(filter(None, (*_measurements(diagnosis), why)))
     measured = f" ({details})" if details else ""
     return f"{cause.title} at {where}{workers}{measured}. What to do: {cause.advice}."
 
 
-def _measured(diagnosis: Diagnosis) -> list[str]:
+def _measurements(diagnosis: Diagnosis) -> list[str]:
     """Return what the first symptom says, and what the diagnosis adds to it."""
     symptoms = (symptom.evidence.summary() for symptom in diagnosis.symptoms)
     return list(dict.fromkeys((next(filter(None, symptoms), ""), diagnosis.evidence.summary())))

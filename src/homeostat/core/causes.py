@@ -65,7 +65,7 @@ def cause_of(name: str) -> Cause:
     return _DECLARED.get(name) or Cause(name, f"{{where}} has the problem '{name}'")
 
 
-def declared() -> tuple[Cause, ...]:
+def declared_causes() -> tuple[Cause, ...]:
     return tuple(_DECLARED.values())
 
 
@@ -266,4 +266,4 @@ UNSCALABLE_STATE = declare(
         alerts=True,
     )
 )
-STATE_RISKS = frozenset(cause.name for cause in declared() if cause.state_risk)
+STATE_RISKS = frozenset(cause.name for cause in declared_causes() if cause.state_risk)

@@ -105,7 +105,7 @@ class Configuration:
     def patched(self, patch: Patch) -> Configuration:
         return Configuration({**self.values, **patch.values}, self.retired | patch.retire)
 
-    def changed(self, patch: Patch) -> Patch:
+    def effective_part(self, patch: Patch) -> Patch:
         """The part of the patch that would change something."""
         values = {knob: value for knob, value in patch.values.items() if self.values.get(knob) != value}
         return Patch(values, patch.retire - self.retired)

@@ -86,11 +86,11 @@ def guard_context(state: State, view: View) -> GuardContext:
 
 def _check(policy: Policy, state: State, context: GuardContext, proposal: Proposal) -> Proposal | Refusal:
     view = context.view
-    changed = view.configuration.changed(proposal.patch)
+    changed = view.configuration.effective_part(proposal.patch)
     if not changed:
         return Refusal("already so", "nothing to change")
     proposal = replace(proposal, patch=changed)
-    reason = policy.memory.blocked(
+    reason = policy.memory.block_reason(
         state.memory, action_key(proposal), action_context(state), view.now_s, policy.settle_s
     )
     if reason:
@@ -195,7 +195,7 @@ def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s:
 def revert(state: State, action: ActiveAction, because: str, effects: Effects) -> State:
     """Go back to the values before the action. A replaced worker stays replaced, because the old one is gone."""
     values = {knob: action.before[knob] for knob in action.proposal.patch.values if knob in action.before.values}
-    patch = state.observed.changed(Patch(values))
+    patch = state.observed.effective_part(Patch(values))
     if not patch:
         return state
     proposal = Proposal(

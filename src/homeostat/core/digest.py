@@ -185,7 +185,7 @@ def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> 
     rows, run_s = sample.rows[finite], sample.run_s[finite]
     working = run_s > 0
     rates = rows[working] / run_s[working]
-    arrived = _arrived(sample, before)[finite]
+    arrived = _arrivals(sample, before)[finite]
     needed_s = arrived[working] / rates if rates.size and rates.all() else run_s
     busiest_s = float(needed_s.max()) if finite.any() else NAN
     arrived_rows = float(arrived.sum()) if finite.any() else NAN
@@ -208,7 +208,7 @@ def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> 
     )
 
 
-def _arrived(sample: TaskSample, before: TaskSample | None) -> Array:
+def _arrivals(sample: TaskSample, before: TaskSample | None) -> Array:
     """Return the rows processed plus the growth of the queue, which shows early that an instance falls behind."""
     if before is None or before.instances != sample.instances:
         return sample.rows

@@ -106,7 +106,7 @@ class Effects:
             symptom = replace(symptom, id=old.id)
             numbered.append(symptom)
             standing[key] = replace(old, finding=symptom)
-        for key, old in _ended(before, standing):
+        for key, old in _ended_findings(before, standing):
             lasted_s = self.now_s - old.since_s
             self._end(SymptomContent(key[0], over=True, lasted_s=lasted_s), key, old, lasted_s)
         return numbered, standing
@@ -123,7 +123,7 @@ class Effects:
             diagnosis = replace(diagnosis, id=old.id)
             numbered.append(diagnosis)
             standing[key] = replace(old, finding=diagnosis)
-        for key, old in _ended(before, standing):
+        for key, old in _ended_findings(before, standing):
             lasted_s = self.now_s - old.since_s
             self._end(DiagnosisContent(key[0], over=True, lasted_s=lasted_s), key, old, lasted_s)
         return numbered, standing
@@ -135,7 +135,7 @@ class Effects:
     def diagnosis(self, diagnosis: Diagnosis) -> Diagnosis:
         return replace(diagnosis, id=self._begin_diagnosis(diagnosis))
 
-    def ended(self, content: SymptomContent, text: str) -> None:
+    def write_end(self, content: SymptomContent, text: str) -> None:
         self.write(content, text, id=self.next_id(_ENDED))
 
     def proposal(self, proposal: Proposal) -> Proposal:
@@ -180,7 +180,7 @@ def _standing_name(symptom: Symptom) -> str:
     return f"{symptom.kind}:{gap.detector}" if gap is not None else symptom.kind
 
 
-def _ended(before: StandingFindings, standing: StandingFindings) -> list[tuple[tuple[str, str], Standing]]:
+def _ended_findings(before: StandingFindings, standing: StandingFindings) -> list[tuple[tuple[str, str], Standing]]:
     return [(key, old) for key, old in before.items() if key not in standing]
 
 

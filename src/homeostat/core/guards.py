@@ -250,7 +250,7 @@ def with_values(proposal: Proposal, values: Mapping[Knob, Value], context: Guard
     if dict(values) == dict(proposal.patch.values):
         return replace(proposal, patch=Patch(values, proposal.patch.retire))
     now = context.view.configuration
-    patch = now.changed(Patch(values, proposal.patch.retire))
+    patch = now.effective_part(Patch(values, proposal.patch.retire))
     if not patch:
         knob = next(iter(proposal.patch.values))
         return f"{knob} is at its limit of {now.get(knob, proposal.patch.values[knob])}"

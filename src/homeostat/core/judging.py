@@ -188,7 +188,7 @@ def score_advice(state: State, effects: Effects) -> State:
     due = [a for a in state.advice if effects.now_s >= a.due_s]
     earned = state.earned
     for advice in due:
-        right, why = _came(state, advice) if advice.cause == RISE_AHEAD else _stayed(state, advice)
+        right, why = _load_came(state, advice) if advice.cause == RISE_AHEAD else _problem_stayed(state, advice)
         earned = earned + 1 if right else max(0, earned - 1)
         verdict = "right" if right else "not needed"
         effects.write(
@@ -202,12 +202,12 @@ def score_advice(state: State, effects: Effects) -> State:
     return replace(state, earned=earned, advice=tuple(a for a in state.advice if a not in due))
 
 
-def _stayed(state: State, advice: Advice) -> tuple[bool, str]:
+def _problem_stayed(state: State, advice: Advice) -> tuple[bool, str]:
     right = (advice.cause, advice.component) in state.diagnoses
     return right, "the problem stayed" if right else "the problem went away"
 
 
-def _came(state: State, advice: Advice) -> tuple[bool, str]:
+def _load_came(state: State, advice: Advice) -> tuple[bool, str]:
     highest = state.traffic.highest_per_s(advice.given_s)
     enough = advice.awaited_per_s is not None and highest >= advice.awaited_per_s
     right = enough or (UNDER_PROVISIONED, advice.component) in state.diagnoses

@@ -53,7 +53,7 @@ Entries = tuple[MemoryEntry, ...]
 class MemoryRule(Protocol):
     def learn(self, entries: Entries, entry: MemoryEntry) -> Entries: ...
 
-    def blocked(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
+    def block_reason(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
         """Why this action may not be taken now; empty if it may."""
         ...
 
@@ -82,7 +82,7 @@ class Blacklist:
     def learn(self, entries: Entries, entry: MemoryEntry) -> Entries:
         return (*entries, entry) if entry.verdict in _SUCCESS + _FAILURE else entries
 
-    def blocked(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
+    def block_reason(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
         mine = [e for e in entries if e.key == key]
         bad = sum(e.verdict in _FAILURE for e in mine)
         if len(mine) >= self.least_invocations and bad > self.threshold * len(mine):
@@ -119,7 +119,7 @@ class DecayingMemory:
             return entries
         return (*entries, entry)[-self.capacity :]
 
-    def blocked(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
+    def block_reason(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
         failures = [e for e in entries if e.key == key and e.verdict in _FAILURE and not self.forgiven(e, context)]
         if not failures:
             return ""

@@ -57,7 +57,7 @@ def _by_hand(policy: Policy, state: State, patch: Patch, id: str, effects: Effec
         there = ", ".join(map(str, sorted(specs))) or "none"
         return _answer(state, f"{', '.join(unknown) or 'nothing'} cannot be set here; these can: {there}", id, effects)
     refusal = state.capabilities.refusal(state.desired.patched(patch))
-    patch = state.observed.changed(patch)
+    patch = state.observed.effective_part(patch)
     if refusal or not patch:
         return _answer(state, refusal or "already so: nothing to change", id, effects)
     scopes = [knob.scope for knob in patch.values if knob.scope in state.topology]
@@ -84,7 +84,7 @@ def _resolve(policy: Policy, state: State, name: str, id: str, effects: Effects)
 
 def _do(policy: Policy, state: State, proposal: Proposal, id: str, effects: Effects) -> State:
     context = guard_context(state, look(policy, state, effects.now_s))
-    checked = _checked(proposal, context)
+    checked = _check(proposal, context)
     if isinstance(checked, str):
         return _answer(state, checked, id, effects)
     state = _no_longer_advised(state, checked)
@@ -101,7 +101,7 @@ def _no_longer_advised(state: State, proposal: Proposal) -> State:
     )
 
 
-def _checked(proposal: Proposal, context: GuardContext) -> Proposal | str:
+def _check(proposal: Proposal, context: GuardContext) -> Proposal | str:
     """Return the proposal as the guards allow it, or the reason against it."""
     for guard in _ALWAYS:
         checked = guard.check(proposal, context)
@@ -123,14 +123,14 @@ def _revert(state: State, target: str, id: str, effects: Effects) -> State:
         return _answer(state, f"{action.command.id} replaced workers: they do not come back", id, effects)
     if action in judged:
         state = replace(state, active=tuple(a for a in state.active if a is not action))
-        _superseded(action, id, effects)
+        _supersede(action, id, effects)
     taken_back = revert(state, action, id, effects)
     if taken_back is state:
         return _answer(state, f"{action.command.id} left nothing to take back", id, effects)
     return taken_back
 
 
-def _superseded(action: ActiveAction, id: str, effects: Effects) -> None:
+def _supersede(action: ActiveAction, id: str, effects: Effects) -> None:
     reason = "a person took it back before it was judged"
     effects.write(
         OutcomeContent(action.command.id, "superseded", reason),

@@ -27,7 +27,7 @@ _SAME_MOMENT_S = 1e-6
 def receive(policy: Policy, state: State, event: Event, effects: Effects) -> State:
     match event:
         case Observed(observation):
-            return _observed(policy, state, observation, effects)
+            return _observe(policy, state, observation, effects)
         case UnderWay():
             return replace(state, under_way=event) if event.batch > state.last_batches.get(event.run, -1) else state
         case Receipt():
@@ -41,7 +41,7 @@ def receive(policy: Policy, state: State, event: Event, effects: Effects) -> Sta
             return state
 
 
-def _observed(policy: Policy, state: State, observation: Observation, effects: Effects) -> State:
+def _observe(policy: Policy, state: State, observation: Observation, effects: Effects) -> State:
     if observation.batch <= state.last_batches.get(observation.run, -1):
         return state
     if not (math.isfinite(observation.at_s) and _SHORTEST_S <= observation.span_s < math.inf):
@@ -145,11 +145,11 @@ def _engine(state: State, event: EngineChanged, effects: Effects) -> State:
         state,
         topology=event.topology,
         capabilities=event.capabilities,
-        active=tuple(_disturbed(action, event, same) for action in state.active),
+        active=tuple(_mark_disturbed(action, event, same) for action in state.active),
     )
 
 
-def _disturbed(action: ActiveAction, event: EngineChanged, same_configuration: bool) -> ActiveAction:
+def _mark_disturbed(action: ActiveAction, event: EngineChanged, same_configuration: bool) -> ActiveAction:
     """Mark an action as disturbed, unless the engine changed because of it: spreading rows adds a stage to the plan."""
     spreads = any(knob.kind == SPREAD for knob in action.proposal.patch.values)
     if spreads and same_configuration:

@@ -58,5 +58,5 @@ def notice(state: State, effects: Effects, watch: SilenceWatch | None = None) ->
         diagnosis = effects.diagnosis(watch.diagnose(effects.symptom(symptom)))
         effects.alert(diagnosis.cause, diagnosis.component, message(diagnosis), [diagnosis.id])
     elif state.silent and symptom is None:
-        effects.ended(SymptomContent(UNKNOWN, over=True), "measurements arrive again")
+        effects.write_end(SymptomContent(UNKNOWN, over=True), "measurements arrive again")
     return replace(state, silent=symptom is not None)

@@ -96,7 +96,7 @@ class LoadNormalisedJudge:
         shifted = _untouched_shift(trial, measured.standard_error)
         if shifted:
             return _with(measured, "confounded", shifted)
-        return self._shrunk(trial, measured, late) if trial.shrinking else self._improved(measured, late)
+        return self._judge_shrinking(trial, measured, late) if trial.shrinking else self._judge_gain(measured, late)
 
     def _incomparable(self, trial: Trial) -> Outcome:
         reason = "the load changed while it was being judged"
@@ -117,7 +117,7 @@ class LoadNormalisedJudge:
             after=len(after),
         )
 
-    def _improved(self, measured: Outcome, late: bool) -> Outcome | None:
+    def _judge_gain(self, measured: Outcome, late: bool) -> Outcome | None:
         gain, expected = measured.observed_gain, measured.predicted_gain
         doubt = self.errors * measured.standard_error
         if gain < -doubt:
@@ -130,7 +130,7 @@ class LoadNormalisedJudge:
             return _with(measured, "failed", "less than half of the predicted gain")
         return _with(measured, "unclear", "still within the noise after a long wait") if late else None
 
-    def _shrunk(self, trial: Trial, measured: Outcome, late: bool) -> Outcome | None:
+    def _judge_shrinking(self, trial: Trial, measured: Outcome, late: bool) -> Outcome | None:
         if trial.elapsed_s < trial.settle_s:
             return None
         if trial.unhealthy:

@@ -19,7 +19,7 @@ from homeostat.core.view import View
 from homeostat.core.wording import whole
 from homeostat.detectors.sensitivity import LEVEL_OVER, Sensitivity
 from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, loads
-from homeostat.models.noise import cusum, since_onset, whitened
+from homeostat.models.noise import cusum, since_onset, whiten
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class IdleDetector:
             return None
         target, noise = load.target, load.noise
         one_less = math.log(target * (load.instances - 1) / load.instances) - self.margin
-        sums = cusum(whitened(one_less - logs, noise, sure.floor), sure.shrink_slack)
+        sums = cusum(whiten(one_less - logs, noise, sure.floor), sure.shrink_slack)
         count = since_onset(logs, sums, noise, sure.least)
         if sums[-1] < sure.shrink_alarm or count < sure.least:
             return None

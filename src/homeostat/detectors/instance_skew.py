@@ -170,7 +170,7 @@ def _apart(
             continue
         typical = typically(matrix, sensitivity.least)
         if not np.isfinite(typical).any():
-            yield _unknown(detector.name, component, evidence.metric)
+            yield _unknown_symptom(detector.name, component, evidence.metric)
         elif float(np.nanmax(typical, initial=0.0)) > 0:
             alike = view.spread(component)
             ratio = peers_ratio(typical, alike if alike < matrix.shape[1] else 1)
@@ -197,14 +197,14 @@ class SpeedSkewDetector:
             sample = latest.tasks.get(component)
             if sample is None:
                 continue
-            lost = _lost(sample.worker, latest.workers.alive)
+            lost = _is_lost(sample.worker, latest.workers.alive)
             if lost.any():
                 anyone_lost = True
                 instances = tuple(int(i) for i in np.flatnonzero(lost))
                 workers = view.workers_of(component, instances)
                 yield Symptom(SPEED_SKEW, component, 1.0, LostWorkers(float(len(workers))), instances, workers)
             elif sample.instances > 1 and not (np.isfinite(sample.rows) & np.isfinite(sample.run_s)).any():
-                yield _unknown(self.name, component, "time per row")
+                yield _unknown_symptom(self.name, component, "time per row")
             elif not view.micro_batch:
                 yield from self._slow(component, sample, window)
         if view.micro_batch and not anyone_lost:
@@ -291,14 +291,14 @@ def _costliest(observation: Observation, components: Sequence[str], slow: NDArra
     return max(spent_s, key=lambda name: spent_s[name])
 
 
-def _lost(worker: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _is_lost(worker: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
     if alive.all():
         return np.zeros(len(worker), dtype=np.bool_)
     identified = worker >= 0
     return identified & ~alive[np.where(identified, worker, 0)]
 
 
-def _unknown(detector: str, component: str, missing: str) -> Symptom:
+def _unknown_symptom(detector: str, component: str, missing: str) -> Symptom:
     return Symptom(UNKNOWN, component, evidence=MissingMetric(detector, missing))
 
 

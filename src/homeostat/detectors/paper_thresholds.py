@@ -30,7 +30,7 @@ from homeostat.detectors.window_means import (
     missing_metric,
     observed_s,
     pressure_shares,
-    windowed,
+    window_digests,
 )
 
 # How long the present configuration must have been observed: 0.8 of the window of 120 s. Ours; policies set it.
@@ -139,13 +139,13 @@ class PressureDetector:
                 workers = view.workers_of(component.name, instances)
                 yield Symptom(PRESSURE, component.name, pressure, evidence, instances, workers)
             elif not (finite.size and finite.all()):
-                yield _unknown(self.name, component.name, "pressured_s")
+                yield _unknown_symptom(self.name, component.name, "pressured_s")
 
     def _of_query(self, view: View) -> Iterator[Symptom]:
-        digests = windowed(view)
+        digests = window_digests(view)
         pressure, stage = batch_pressure(digests), longest_stage(digests)
         if not math.isfinite(pressure) or not stage:
-            yield _unknown(self.name, stage, "arrival, rows or seconds of a batch")
+            yield _unknown_symptom(self.name, stage, "arrival, rows or seconds of a batch")
         elif pressure > self.noise_filter:
             yield Symptom(PRESSURE, stage, pressure, BackPressure(pressure, pressure, 1.0))
 
@@ -173,7 +173,7 @@ class PendingSkewDetector:
         if pending.size < 2:
             return
         if not np.isfinite(pending).all():
-            yield _unknown(self.name, component, "pending_rows")
+            yield _unknown_symptom(self.name, component, "pending_rows")
             return
         most, least = float(pending.max()), float(pending.min())
         if most >= _LEAST_QUEUE_ROWS and most > self.queue_skew * least:
@@ -188,7 +188,7 @@ class PendingSkewDetector:
         ratios = _over_median(seconds)
         measured = ratios[np.isfinite(ratios).all(axis=1)]
         if len(measured) < LEAST_KNOWN * len(ratios):
-            yield _unknown(self.name, component, "run_s")
+            yield _unknown_symptom(self.name, component, "run_s")
             return
         worst = float(measured.max(axis=1).mean())
         if worst > self.batch_skew:
@@ -213,7 +213,7 @@ class RateSkewDetector:
             if rows.size < 2:
                 continue
             if not np.isfinite(rows).all():
-                yield _unknown(self.name, component, "rows")
+                yield _unknown_symptom(self.name, component, "rows")
                 continue
             most, least = float(rows.max()), float(rows.min())
             if most > self.rate_skew * least:
@@ -235,7 +235,7 @@ class GrowingQueueDetector:
         if observed_s(view) < self.least_s:
             return
         if view.micro_batch:
-            digests = windowed(view)
+            digests = window_digests(view)
             pending = np.array([[d.pending_rows] for d in digests]).reshape(-1, 1)
             yield from self._judge("", np.array([d.at_s for d in digests]), pending)
             return
@@ -248,7 +248,7 @@ class GrowingQueueDetector:
         if len(at_s) < _LEAST_POINTS:
             return
         if not whole.shape[1]:
-            yield _unknown(self.name, component, "pending_rows")
+            yield _unknown_symptom(self.name, component, "pending_rows")
             return
         centred = at_s - at_s.mean()
         slopes = centred @ whole / float(centred @ centred)
@@ -278,7 +278,7 @@ class IdleDetector:
             return
         missing = missing_metric(view, self.least_s)
         if missing:
-            yield _unknown(self.name, "", missing)
+            yield _unknown_symptom(self.name, "", missing)
         elif view.micro_batch:
             yield from self._batches(view)
         else:
@@ -289,7 +289,7 @@ class IdleDetector:
                     yield from self._judge(view, component.name, _pending_s(view.window, component.name))
 
     def _batches(self, view: View) -> Iterator[Symptom]:
-        digests = windowed(view)
+        digests = window_digests(view)
         stage = longest_stage(digests)
         if stage and batch_pressure(digests) <= self.noise_filter:
             shares = [d.seconds / d.trigger_s if d.trigger_s > 0 else math.inf for d in digests]
@@ -315,10 +315,10 @@ class SloDetector:
         objective_per_s = view.objective.throughput_per_s
         if objective_per_s is None or observed_s(view) < self.least_s:
             return
-        digests = [d for d in windowed(view) if math.isfinite(d.rows)]
+        digests = [d for d in window_digests(view) if math.isfinite(d.rows)]
         seconds = sum(d.span_s for d in digests)
         if seconds <= 0:
-            yield _unknown(self.name, "", "rows of the sources")
+            yield _unknown_symptom(self.name, "", "rows of the sources")
             return
         rows_per_s = sum(d.rows for d in digests) / seconds
         if rows_per_s < objective_per_s * (1.0 - self.tolerance):
@@ -354,5 +354,5 @@ def _reachable(topology: Topology, name: str) -> set[str]:
     return names
 
 
-def _unknown(detector: str, component: str, missing: str) -> Symptom:
+def _unknown_symptom(detector: str, component: str, missing: str) -> Symptom:
     return Symptom(UNKNOWN, component, evidence=MissingMetric(detector, missing))

@@ -20,7 +20,7 @@ from homeostat.core.view import View
 from homeostat.core.wording import whole, whole_span
 from homeostat.detectors.sensitivity import LEVEL_OVER, NOISE_FILTER, Sensitivity
 from homeostat.models.capacity import PEAK_QUANTILE, PEAKS_OVER, Load, level, loads, nothing_arrives
-from homeostat.models.noise import cusum, since_onset, whitened
+from homeostat.models.noise import cusum, since_onset, whiten
 
 # The mean share of the load held back from which it is pressure: a lower one reports short waits. A choice.
 _HELD_BACK = 0.1
@@ -90,7 +90,7 @@ class PressureDetector:
         for component, load in reversed(loads(view).items()):
             downstream = {c.name for c in view.topology.downstream(component)}
             excess = (self._excess(load) or self._peaks(load) or self._backlog(view, load)) if load.known else None
-            held_back = self._held_back(view, component)
+            held_back = self._refused_share(view, component)
             explained = bool(downstream & behind) or (load.known and _works_off_a_backlog(view))
             if excess is not None:
                 yield excess
@@ -111,7 +111,7 @@ class PressureDetector:
         target, noise = load.target, load.noise
         line = _LINE * math.log(target)
         excess = logs - line
-        sums = cusum(whitened(excess, noise, sure.floor), sure.slack)
+        sums = cusum(whiten(excess, noise, sure.floor), sure.slack)
         count = since_onset(logs, sums, noise, sure.least)
         if sums[-1] < sure.alarm or count < sure.least:
             return None
@@ -174,7 +174,7 @@ class PressureDetector:
         )
         return Symptom(PRESSURE, load.component, 1.0 - 1.0 / max(1.0, needed_rate / room), evidence)
 
-    def _held_back(self, view: View, component: str) -> float:
+    def _refused_share(self, view: View, component: str) -> float:
         """Return the share of the load that was refused in all of the last observations; NaN if that is unknown."""
         shares = view.column(component, "pressured", last=max(LEAST_OBSERVATIONS, self.sensitivity.least))
         finite = shares[np.isfinite(shares)]

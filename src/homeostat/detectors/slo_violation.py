@@ -18,7 +18,7 @@ from homeostat.core.symptoms import SLO_VIOLATION, UNKNOWN
 from homeostat.core.view import View
 from homeostat.core.wording import span, whole
 from homeostat.detectors.sensitivity import SLO_TOLERANCE, Sensitivity
-from homeostat.models.noise import cusum, fit, whitened
+from homeostat.models.noise import cusum, fit, whiten
 
 # The objective is about 95 % of the rows. Rows arrive evenly within a period, so 95 % of them wait for at most this
 # share of it. By definition.
@@ -75,7 +75,7 @@ class SloDetector:
             yield Symptom(UNKNOWN, evidence=MissingMetric(self.name, metric))
             return
         logs = np.log(excess[measured.astype(bool)]) - self.tolerance
-        sums = cusum(whitened(logs, fit(logs), self.sensitivity.floor), _NO_SLACK)
+        sums = cusum(whiten(logs, fit(logs), self.sensitivity.floor), _NO_SLACK)
         recent = float(np.median(logs[-LEAST_OBSERVATIONS:]))
         if sums[-1] >= self.sensitivity.alarm and recent > 0:
             ratio = math.exp(recent)

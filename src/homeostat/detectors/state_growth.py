@@ -17,7 +17,7 @@ from homeostat.core.observation import Array
 from homeostat.core.stats import median, spread
 from homeostat.core.symptoms import STATE_GROWS
 from homeostat.core.view import View
-from homeostat.detectors.state_health import ROCKSDB, OperatorBatch, operators, unknown, worst
+from homeostat.detectors.state_health import ROCKSDB, OperatorBatch, operators, unknown_symptom, worst
 
 # Parts of equal length that the time is cut into: more show levelling better and need more batches. A choice.
 _PARTS = 6
@@ -87,20 +87,20 @@ class StateGrowthDetector:
             "bytes": (np.array([_bytes(one) for one in batches]), _LEAST_BYTES_GROWTH),
         }
         if not any(np.isfinite(values[-LEAST_OBSERVATIONS:]).any() for values, _ in measures.values()):
-            return unknown(self.name, "rows and bytes of the state")
+            return unknown_symptom(self.name, "rows and bytes of the state")
         if watched_s < last_s or (_will_let_go(batches) and watched_s < self.patience_s):
             return None
         for what, (values, least_growth) in measures.items():
             trend = _trend(at_s, values, last_s)
-            if trend is not None and self._unbounded(trend, least_growth):
+            if trend is not None and self._is_unbounded(trend, least_growth):
                 more = _share_of_the_load(view.history, at_s, values, last_s / _PARTS)
                 if math.isnan(more):
-                    return unknown(self.name, "rows of the batches")
+                    return unknown_symptom(self.name, "rows of the batches")
                 if more < _EXPLAINED:
                     return self._symptom(operator, what, trend)
         return None
 
-    def _unbounded(self, trend: Trend, least_growth: float) -> bool:
+    def _is_unbounded(self, trend: Trend, least_growth: float) -> bool:
         steps = np.diff(trend.levels)
         growth, level = float(trend.levels[-1] - trend.levels[0]), float(trend.levels[-1])
         steady = float(steps.min()) >= _LEVELLING * float(steps.mean()) > 0

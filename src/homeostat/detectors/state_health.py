@@ -50,7 +50,7 @@ def _operators(view: View) -> Mapping[str, Sequence[OperatorBatch]]:
     }
 
 
-def unknown(detector: str, missing: str) -> Symptom:
+def unknown_symptom(detector: str, missing: str) -> Symptom:
     return Symptom(UNKNOWN, evidence=MissingMetric(detector, missing))
 
 
@@ -124,7 +124,7 @@ class StateMemoryDetector:
         shares = [_memory_share(one.state) for one in batches]
         stalled = [_stalled_share(one) for one in batches]
         if not math.isfinite(shares[-1]) and not math.isfinite(stalled[-1]):
-            return unknown(self.name, "memory of the state, or its limit")
+            return unknown_symptom(self.name, "memory of the state, or its limit")
         full, stalls = _always(shares, self.most), _always(stalled, self.most_stalled)
         if not full and not stalls:
             return None
@@ -170,12 +170,12 @@ class LongReplayDetector:
     def _judge(self, operator: str, batches: Sequence[OperatorBatch], slots: float) -> Symptom | None:
         behind, partitions = versions_behind(batches), batches[-1].state.partitions
         if not (math.isfinite(behind) and math.isfinite(partitions)):
-            return unknown(self.name, "version of the last snapshot")
+            return unknown_symptom(self.name, "version of the last snapshot")
         replays = [one.state for one in batches if one.state.replayed > 0 and math.isfinite(one.state.replay_s)]
         files = sum(state.replayed for state in replays)
         if not files:
             due = _LATE_SNAPSHOTS * _limit(batches[-1].state.limits.versions_per_snapshot, _VERSIONS_PER_SNAPSHOT)
-            return None if behind <= due else unknown(self.name, "time to replay changelogs")
+            return None if behind <= due else unknown_symptom(self.name, "time to replay changelogs")
         one_s = sum(state.replay_s for state in replays) / files
         restart_s = behind * one_s * waves_of(max(1, int(partitions)), slots)
         if restart_s < self.longest_s:
@@ -199,8 +199,8 @@ class SnapshotLagDetector:
     def _judge(self, operator: str, batches: Sequence[OperatorBatch]) -> Symptom | None:
         behind, limits = versions_behind(batches), batches[-1].state.limits
         if not math.isfinite(behind):
-            return unknown(self.name, "version of the last snapshot")
-        unchanged_s = batches[-1].batch.at_s - _unchanged(batches)[0].batch.at_s
+            return unknown_symptom(self.name, "version of the last snapshot")
+        unchanged_s = batches[-1].batch.at_s - _since_snapshot(batches)[0].batch.at_s
         most = self.times_versions * _limit(limits.versions_per_snapshot, _VERSIONS_PER_SNAPSHOT)
         longest_s = self.times_maintenance * _limit(limits.maintenance_s, _MAINTENANCE_S)
         if behind <= most or unchanged_s <= longest_s:
@@ -214,10 +214,10 @@ def versions_behind(batches: Sequence[OperatorBatch]) -> float:
     latest = batches[-1].state
     if latest.snapshot_version >= 0:
         return latest.version - latest.snapshot_version
-    return latest.version - _unchanged(batches)[0].state.version if latest.snapshot_version == -1 else NAN
+    return latest.version - _since_snapshot(batches)[0].state.version if latest.snapshot_version == -1 else NAN
 
 
-def _unchanged(batches: Sequence[OperatorBatch]) -> Sequence[OperatorBatch]:
+def _since_snapshot(batches: Sequence[OperatorBatch]) -> Sequence[OperatorBatch]:
     """Return the batches since the version of the last snapshot changed."""
     latest = batches[-1].state.snapshot_version
     back = next((n for n, one in enumerate(reversed(batches)) if one.state.snapshot_version != latest), len(batches))
@@ -245,7 +245,9 @@ class SnapshotRepairedDetector:
     def _judge(self, operator: str, batches: Sequence[OperatorBatch], now_s: float) -> Symptom | None:
         recent = [one for one in batches if one.batch.at_s > now_s - self.reported_s and one.state.repaired > 0]
         if not recent:
-            return None if math.isfinite(batches[-1].state.repaired) else unknown(self.name, "snapshots repaired")
+            return (
+                None if math.isfinite(batches[-1].state.repaired) else unknown_symptom(self.name, "snapshots repaired")
+            )
         count = sum(one.state.repaired for one in recent)
         evidence = SnapshotRepaired(operator, count, float(recent[-1].batch.batch))
         return Symptom(SNAPSHOT_REPAIRED, "", _REPAIRED_SEVERITY, evidence)
@@ -264,7 +266,7 @@ class FixedStateDetector:
 
     def _judge(self, operator: str, state: StateSample) -> Symptom | None:
         if not state.backend:
-            return unknown(self.name, "backend of the state")
+            return unknown_symptom(self.name, "backend of the state")
         if state.backend == ROCKSDB:
             return None
         return Symptom(FIXED_STATE, "", _FIXED_SEVERITY, FixedState(operator, state.backend))

@@ -31,7 +31,7 @@ def observed_s(view: View) -> float:
     return view.now_s - (view.current[0].at_s - view.current[0].span_s) if view.current else 0.0
 
 
-def windowed(view: View) -> tuple[Digest, ...]:
+def window_digests(view: View) -> tuple[Digest, ...]:
     """Return the digests of the observations in the window."""
     batches = {(o.at_s, o.batch) for o in view.window.observations}
     return tuple(d for d in view.current if (d.at_s, d.batch) in batches)

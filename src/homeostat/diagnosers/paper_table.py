@@ -76,7 +76,7 @@ class PaperTable:
         pressured = {s.component for s in symptoms if s.kind == PRESSURE}
         for symptom, held_back in bottlenecks(view, symptoms):
             yield table(symptom, at[symptom.component], held_back)
-        yield from _unmeasured(symptoms, pressured)
+        yield from _missing_metrics(symptoms, pressured)
         if not pressured:
             yield from _without_pressure(view, symptoms)
         if not pressured and not _pressure_unknown(symptoms):
@@ -175,7 +175,7 @@ def _without_pressure(view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagn
         yield Diagnosis(INCONCLUSIVE, symptom.component, 1.0, evidence, (symptom,))
 
 
-def _unmeasured(symptoms: Sequence[Symptom], explained: set[str]) -> Iterator[Diagnosis]:
+def _missing_metrics(symptoms: Sequence[Symptom], explained: set[str]) -> Iterator[Diagnosis]:
     """One inconclusive diagnosis for each component that lacks metrics and has no other diagnosis."""
     gaps: dict[str, list[Symptom]] = {}
     for symptom in symptoms:

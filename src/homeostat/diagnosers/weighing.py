@@ -178,7 +178,7 @@ class EvidenceDiagnoser:
         here = {**here, SPEED_SKEW: lagging} if lagging is not None else here
         scores = {
             SLOW_INSTANCE: _slow(here),
-            DATA_SKEW: _skewed(here),
+            DATA_SKEW: _skew(here),
             EXTERNAL: _held_up(view, name, here),
             UNDER_PROVISIONED: _short(load, here),
         }
@@ -197,7 +197,7 @@ class EvidenceDiagnoser:
                 cause,
                 name,
                 scores[cause],
-                _weighed(ranking, load, *largest_key(view, name)),
+                _weighed_causes(ranking, load, *largest_key(view, name)),
                 symptoms,
                 source.instances if source is not None else (),
                 source.workers if source is not None else (),
@@ -254,7 +254,7 @@ def _lagging(view: View, load: Load | None, name: str, here: dict[str, Symptom])
     return Symptom(SPEED_SKEW, name, 1.0 - 1.0 / ratio, evidence, (worst,), view.workers_of(name, (worst,)))
 
 
-def _skewed(here: dict[str, Symptom]) -> float:
+def _skew(here: dict[str, Symptom]) -> float:
     """Whether the same instances have the most rows and the most rows waiting."""
     rows, waiting = here.get(RATE_SKEW), here.get(PENDING_SKEW)
     if rows is None or PRESSURE not in here:
@@ -309,7 +309,7 @@ def _short(load: Load | None, here: dict[str, Symptom]) -> float:
     return sureness(math.log(offered / (even * load.target)), 0.0, _SHORTAGE_WIDTH)
 
 
-def _weighed(ranking: str, load: Load | None, key_share: float | None, key: str) -> WeighedCauses:
+def _weighed_causes(ranking: str, load: Load | None, key_share: float | None, key: str) -> WeighedCauses:
     if load is None:
         return WeighedCauses(ranking, largest_key_share=key_share, largest_key=key)
     return WeighedCauses(ranking, load.capacity_per_s, load.even_per_s, load.imbalance, key_share, key)

@@ -42,7 +42,7 @@ class Codec(Generic[T]):
         return tuple(map(_fitting, self._columns.values(), values))
 
     def unpack(self, columns: tuple[Any, ...]) -> T:
-        values = map(_revived, self._columns.values(), columns)
+        values = map(_revive, self._columns.values(), columns)
         make: Any = self._kind
         value: T = make(*values) if self._is_named_tuple else next(values)
         return value
@@ -120,7 +120,7 @@ def _fitting(kind: type, value: Any) -> Any:
     raise TypeError(f"a state variable of type {kind.__name__} cannot store {value!r}")
 
 
-def _revived(kind: type, value: Any) -> Any:
+def _revive(kind: type, value: Any) -> Any:
     if kind is datetime and value is not None:
         return EPOCH + value * MICROSECOND
     return bytes(value) if isinstance(value, bytearray) else value

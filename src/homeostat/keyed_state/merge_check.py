@@ -113,7 +113,7 @@ class _Trial:
         parts = [self._wrapped_functions(_FIX_ROWS).over(each) for each in rows]
         if any(part is None for part in parts) and self.merging.start() is not None:
             raise _NotUnderstoodError("add returns None", where=self.where, fix="return the new part")
-        return [self._wrapped(self.stored_form, "state", _FIX_STATE)(part) for part in parts]
+        return [self._wrap(self.stored_form, "state", _FIX_STATE)(part) for part in parts]
 
     def hold(self, law: _Law, parts: Sequence[Any], row: Any) -> None:
         def way(go: Callable[[Merging, Any, Any, Any, Any], Any]) -> Any:
@@ -130,19 +130,19 @@ class _Trial:
 
     def _comparable(self, part: Any) -> Any:
         """The result of a part, as it is compared."""
-        stored_part = self._wrapped(self.stored_form, "state", _FIX_STATE)(part)
-        result = self._wrapped(self.merging.result, "finish", _FIX_FINISH)(stored_part)
-        return self._wrapped(self.compare, "compare", _FIX_COMPARE)(
-            self._wrapped(self.result_form, "result", _FIX_RESULT)(result)
+        stored_part = self._wrap(self.stored_form, "state", _FIX_STATE)(part)
+        result = self._wrap(self.merging.result, "finish", _FIX_FINISH)(stored_part)
+        return self._wrap(self.compare, "compare", _FIX_COMPARE)(
+            self._wrap(self.result_form, "result", _FIX_RESULT)(result)
         )
 
     def _wrapped_functions(self, fix: str) -> Merging:
         """The functions, wrapped so that an error names the function that failed."""
-        add, merge = self._wrapped(self.merging.add, "add", fix), self._wrapped(self.merging.merge, "merge", fix)
+        add, merge = self._wrap(self.merging.add, "add", fix), self._wrap(self.merging.merge, "merge", fix)
         return replace(self.merging, add=add, merge=merge)
 
-    def _wrapped(self, call: Callable[..., Any], name: str, fix: str) -> Callable[..., Any]:
-        def wrapped(*arguments: Any) -> Any:
+    def _wrap(self, call: Callable[..., Any], name: str, fix: str) -> Callable[..., Any]:
+        def guarded_call(*arguments: Any) -> Any:
             try:
                 return call(*arguments)
             except Exception as error:
@@ -151,7 +151,7 @@ class _Trial:
                 )
                 raise _NotUnderstoodError(message, where=self.where, fix=fix) from error
 
-        return wrapped
+        return guarded_call
 
 
 def require_mergeable(

@@ -49,20 +49,20 @@ class Operator:
     state: StructType
     result: StructType
 
-    def packed(self, part: Any) -> tuple[Any, ...]:
-        return state_columns.packed(self.state, (part,) if len(self.state) == 1 else part)
+    def pack(self, part: Any) -> tuple[Any, ...]:
+        return state_columns.pack(self.state, (part,) if len(self.state) == 1 else part)
 
-    def unpacked(self, columns: Sequence[Any]) -> Any:
-        values = state_columns.unpacked(self.state, columns)
+    def unpack(self, columns: Sequence[Any]) -> Any:
+        values = state_columns.unpack(self.state, columns)
         return values[0] if len(self.state) == 1 else values
 
     def stored_form(self, part: Any) -> Any:
         """Return a part as it is read back from the state."""
-        return self.unpacked(self.packed(part))
+        return self.unpack(self.pack(part))
 
     def result_form(self, result: Any) -> Any:
         """Return a result as its columns store it: a value if there is one column, else a tuple."""
-        values = state_columns.fitted(self.result, (result,) if len(self.result) == 1 else result)
+        values = state_columns.round_trip(self.result, (result,) if len(self.result) == 1 else result)
         return values[0] if len(self.result) == 1 else values
 
     def result_row(self, key: Sequence[Any], part: Any, rows: int) -> Row:
@@ -114,10 +114,10 @@ def keyed(
     )
     instances, name = _instances(spread), spread.name if isinstance(spread, Spread) else ""
     combined = instances > 1
-    parts = _combined(rows, operator, instances) if combined else rows
+    parts = _combine(rows, operator, instances) if combined else rows
     schema = _output(rows, operator)
     updated = parts.groupBy(*keys).transformWithState(_Processor(operator, combined), schema, output_mode, "None")
-    return (updated if not name else _observed(updated, operator, name)).drop(ROWS)
+    return (updated if not name else _observe(updated, operator, name)).drop(ROWS)
 
 
 def _operator(rows: DataFrame, keys: tuple[str, ...], merging: Merging, state: str, result: str) -> Operator:
@@ -191,7 +191,7 @@ def _sparse(rows: Sequence[Row], keys: Sequence[str]) -> list[Row]:
     ]
 
 
-def _combined(rows: DataFrame, operator: Operator, instances: int) -> DataFrame:
+def _combine(rows: DataFrame, operator: Operator, instances: int) -> DataFrame:
     """Combine the rows of each key on each of `instances` instances. Spark distributes the rows round-robin.
 
     This needs no knowledge of hot keys, and Spark distributes the same way again if it repeats a task.
@@ -210,7 +210,7 @@ def _adder(operator: Operator) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
         parts: dict[tuple[Any, ...], Any] = {}
         counts: Counter[tuple[Any, ...]] = Counter()
 
-        def emitted() -> pa.RecordBatch:
+        def emit() -> pa.RecordBatch:
             keys = [pa.array(column, kind) for column, kind in zip(zip(*parts, strict=True), types, strict=True)]
             pickled = pa.array([pickle.dumps(operator.stored_form(part)) for part in parts.values()], pa.binary())
             rows = pa.array([counts[key] for key in parts], pa.int64())
@@ -223,10 +223,10 @@ def _adder(operator: Operator) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
                 parts[key] = operator.merging.add(part, row)
                 counts[key] += 1
             if len(parts) > _MOST_PARTS:
-                yield emitted()
+                yield emit()
                 parts, counts = {}, Counter()
         if parts:
-            yield emitted()
+            yield emit()
 
     return add_up
 
@@ -246,12 +246,12 @@ class _Processor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         spare_the_collector()
-        self._state = handle.getValueState(STATE, state_columns.stored(self._operator.state))
+        self._state = handle.getValueState(STATE, state_columns.stored_types(self._operator.state))
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         operator, stored = self._operator, self._state.get()
         merging = operator.merging
-        part = merging.start() if stored is None else operator.unpacked(stored)
+        part = merging.start() if stored is None else operator.unpack(stored)
         count = 0
         for row in rows:
             if self._combined:
@@ -260,14 +260,14 @@ class _Processor(StatefulProcessor):
             else:
                 part = merging.add(part, row)
                 count += 1
-        self._state.update(operator.packed(part))
+        self._state.update(operator.pack(part))
         yield operator.result_row(key, part, count)
 
     def close(self) -> None:
         """Nothing to release."""
 
 
-def _observed(updated: DataFrame, operator: Operator, name: str) -> DataFrame:
+def _observe(updated: DataFrame, operator: Operator, name: str) -> DataFrame:
     """Report how many rows the batch had, and how many its largest keys had.
 
     The operator sees all rows of a key together, so exact counts cost one comparison per key.

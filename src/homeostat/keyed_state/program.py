@@ -130,11 +130,11 @@ class Runtime:
     def _call(self, now_ms: int, handler: Callable[[], Emitted]) -> Iterator[tuple[Any, ...]]:
         self.begin(now_ms)
         for row in handler() or ():
-            yield self._checked(row)
+            yield self._check(row)
         for cell in self.cells.values():
             cell.flush()
 
-    def _checked(self, row: Any) -> tuple[Any, ...]:
+    def _check(self, row: Any) -> tuple[Any, ...]:
         columns = self.columns
         if not isinstance(row, tuple) or len(row) != len(columns):
             name = type(self._state).__name__

@@ -53,7 +53,7 @@ class Rehearsal(Generic[S]):
         """
         self._memory.now_ms += milliseconds(after, "after") if after else 0
         emitted: Emitted = []
-        for key, group in self._grouped(rows).items():
+        for key, group in self._group(rows).items():
             self._handle.key = key
             emitted += self._runtime.rows(key, iter(group), self._now_ms)
         emitted += self._timers()
@@ -80,7 +80,7 @@ class Rehearsal(Generic[S]):
         mode = time_mode(type(self._state))
         return {"None": -1, "EventTime": self._watermark_ms}.get(mode, self._memory.now_ms)
 
-    def _grouped(self, rows: Iterable[Mapping[str, Any]]) -> dict[Key, list[Row]]:
+    def _group(self, rows: Iterable[Mapping[str, Any]]) -> dict[Key, list[Row]]:
         groups: dict[Key, list[Row]] = {}
         for row in rows:
             if self._event_time is None or _ms(row[self._event_time]) > self._watermark_ms:

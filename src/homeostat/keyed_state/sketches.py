@@ -22,7 +22,7 @@ class Summary(Protocol):
     def merge(self, other: Self) -> None:
         """Add everything that was added to another summary."""
 
-    def packed(self) -> bytes: ...
+    def pack(self) -> bytes: ...
 
 
 def library() -> Any:
@@ -56,7 +56,7 @@ class DistinctSummary:
         self._sketch = union.get_result(self._type)
         self.changed = True
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         data: bytes = self._sketch.serialize_compact()
         return data
 
@@ -82,7 +82,7 @@ class _Merged:
         self._sketch.merge(other._sketch)
         self.changed = True
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         data: bytes = self._sketch.serialize()
         return data
 

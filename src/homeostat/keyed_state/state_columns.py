@@ -34,54 +34,54 @@ from pyspark.sql.types import (
 from homeostat.keyed_state.column_types import EPOCH, MICROSECOND
 
 
-def stored(columns: StructType) -> StructType:
+def stored_types(columns: StructType) -> StructType:
     """Return the types that are stored. A TIMESTAMP becomes a number: Spark would return it as local time, which cannot
     be compared with that of a row and is ambiguous when clocks go back."""
-    return StructType([StructField(each.name, _stored(each.dataType)) for each in columns])
+    return StructType([StructField(each.name, _stored_type(each.dataType)) for each in columns])
 
 
-def packed(columns: StructType, values: Sequence[Any]) -> tuple[Any, ...]:
+def pack(columns: StructType, values: Sequence[Any]) -> tuple[Any, ...]:
     if not isinstance(values, list | tuple) or len(values) != len(columns):
         raise TypeError(f"expected one value for each of {', '.join(columns.names)}, not {values!r}")
     return tuple(map(_in_column, columns, values))
 
 
-def unpacked(columns: StructType, stored_values: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(_unpacked(each.dataType, value) for each, value in zip(columns, stored_values, strict=True))
+def unpack(columns: StructType, stored_values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(_unpack(each.dataType, value) for each, value in zip(columns, stored_values, strict=True))
 
 
-def fitted(columns: StructType, values: Sequence[Any]) -> tuple[Any, ...]:
+def round_trip(columns: StructType, values: Sequence[Any]) -> tuple[Any, ...]:
     """Return the values as they are read back."""
-    return unpacked(columns, packed(columns, values))
+    return unpack(columns, pack(columns, values))
 
 
-def _stored(kind: DataType) -> DataType:
+def _stored_type(kind: DataType) -> DataType:
     if isinstance(kind, ArrayType):
-        return ArrayType(_stored(kind.elementType), kind.containsNull)
+        return ArrayType(_stored_type(kind.elementType), kind.containsNull)
     if isinstance(kind, MapType):
-        return MapType(_stored(kind.keyType), _stored(kind.valueType), kind.valueContainsNull)
+        return MapType(_stored_type(kind.keyType), _stored_type(kind.valueType), kind.valueContainsNull)
     if isinstance(kind, StructType):
-        return stored(kind)
+        return stored_types(kind)
     return LongType() if isinstance(kind, TimestampType) else kind
 
 
 def _in_column(column: StructField, value: Any) -> Any:
     try:
-        return _packed(column.dataType, value)
+        return _pack(column.dataType, value)
     except (TypeError, ValueError):
         description = f"{column.name} {column.dataType.simpleString().upper()}"
         raise TypeError(f"the column {description} cannot store {value!r}") from None
 
 
-def _packed(kind: DataType, value: Any) -> Any:
+def _pack(kind: DataType, value: Any) -> Any:
     if hasattr(value, "tolist"):  # a NumPy value
         value = value.tolist()
     if isinstance(kind, ArrayType) and isinstance(value, list | tuple):
-        return [_packed(kind.elementType, each) for each in value]
+        return [_pack(kind.elementType, each) for each in value]
     if isinstance(kind, MapType) and isinstance(value, Mapping) and None not in value:
-        return {_packed(kind.keyType, key): _packed(kind.valueType, each) for key, each in value.items()}
+        return {_pack(kind.keyType, key): _pack(kind.valueType, each) for key, each in value.items()}
     if isinstance(kind, StructType) and value is not None:
-        return packed(kind, _in_order(kind, value) if isinstance(value, Mapping) else value)
+        return pack(kind, _in_order(kind, value) if isinstance(value, Mapping) else value)
     return _simple(kind, value)
 
 
@@ -116,15 +116,15 @@ def _verifier(kind: DataType) -> Callable[[Any], None]:
     return _make_type_verifier(kind)
 
 
-def _unpacked(kind: DataType, value: Any) -> Any:
+def _unpack(kind: DataType, value: Any) -> Any:
     if value is None:
         return None
     if isinstance(kind, ArrayType):
-        return [_unpacked(kind.elementType, each) for each in value]
+        return [_unpack(kind.elementType, each) for each in value]
     if isinstance(kind, MapType):
-        return {_unpacked(kind.keyType, key): _unpacked(kind.valueType, each) for key, each in value.items()}
+        return {_unpack(kind.keyType, key): _unpack(kind.valueType, each) for key, each in value.items()}
     if isinstance(kind, StructType):
-        return Row(*kind.names)(*unpacked(kind, value))
+        return Row(*kind.names)(*unpack(kind, value))
     if isinstance(kind, TimestampType):
         return EPOCH + value * MICROSECOND
     return bytes(value) if isinstance(value, bytearray) else value

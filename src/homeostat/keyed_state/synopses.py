@@ -49,14 +49,14 @@ class Synopsis(Kind, Generic[S]):
     def add(self, part: bytes, item: Any) -> bytes:
         summary = self.read(part)
         summary.add(item)
-        return summary.packed()
+        return summary.pack()
 
     def merge(self, one: bytes, other: bytes) -> bytes:
         if not one or not other:
             return one or other
         summary = self.read(one)
         summary.merge(self.read(other))
-        return summary.packed()
+        return summary.pack()
 
     def read(self, part: bytes) -> S:
         raise NotImplementedError
@@ -155,7 +155,7 @@ class _SummaryCell(Generic[S]):
 
     def flush(self) -> None:
         if self._summary is not None and self._summary.changed:
-            self._store.update((self._summary.packed(),))
+            self._store.update((self._summary.pack(),))
 
 
 def _smallest(sizes: range, error: float, error_of: Any) -> int:

@@ -63,7 +63,7 @@ DYNAMIC_ALLOCATION = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What happens when, in seconds since the query runs. Events after the first can come earlier: see `hastened`.
+    """What happens when, in seconds since the query runs. Events after the first can come earlier: see `hasten`.
 
     `load` has pairs (second, rows per second). Two executors can handle the first load; the second needs three."""
 
@@ -77,7 +77,7 @@ class Plan:
     def load_at(self, at_s: float) -> float:
         return next((rate for from_s, rate in reversed(self.load) if from_s <= at_s), self.load[0][1])
 
-    def hastened(self, actions: Sequence[TakenAction], now_s: float) -> Plan:
+    def hasten(self, actions: Sequence[TakenAction], now_s: float) -> Plan:
         """The plan with its next event moved to now, if the reaction to the event before has been judged.
 
         A fast machine then need not wait as long as a slow one.
@@ -88,14 +88,14 @@ class Plan:
             return self
         next_s = min((at_s for at_s in (*answers, self.duration_s) if at_s > now_s), default=None)
 
-        def moved(at_s: float) -> float:
+        def move(at_s: float) -> float:
             return now_s if at_s == next_s else at_s
 
         return replace(
             self,
-            load=tuple((moved(at_s), rate_per_s) for at_s, rate_per_s in self.load),
-            slow_at_s=moved(self.slow_at_s),
-            duration_s=moved(self.duration_s),
+            load=tuple((move(at_s), rate_per_s) for at_s, rate_per_s in self.load),
+            slow_at_s=move(self.slow_at_s),
+            duration_s=move(self.duration_s),
         )
 
     @property
@@ -256,16 +256,16 @@ class Performance:
         self._hasten(elapsed_s, began_s)
         for change in self.plan.load_changes:
             if change.at_s <= elapsed_s and change not in self._changes:
-                self._changed(change)
+                self._apply_change(change)
         if self._slow is None and elapsed_s >= self.plan.slow_at_s:
             self._slow_down(elapsed_s)
 
     def _hasten(self, elapsed_s: float, began_s: float) -> None:
-        before, self.plan = self.plan, self.plan.hastened(actions_of(self._records, began_s), elapsed_s)
+        before, self.plan = self.plan, self.plan.hasten(actions_of(self._records, began_s), elapsed_s)
         if self.plan.load != before.load:
             self._tell_the_source(began_s)
 
-    def _changed(self, change: Change) -> None:
+    def _apply_change(self, change: Change) -> None:
         self._changes.append(change)
         self.events.append(Record("", CHANGE, change.at_s, change.text))
 
@@ -278,7 +278,7 @@ class Performance:
         victim = min(running, key=int)
         self._slow = SlowExecutor(victim, self.plan.slow_factor, application)
         self._slow.start()
-        self._changed(Change(elapsed_s, f"executor {victim} becomes {self.plan.slow_factor:g} times slower"))
+        self._apply_change(Change(elapsed_s, f"executor {victim} becomes {self.plan.slow_factor:g} times slower"))
 
     def _timeline(self, began_s: float) -> Timeline:
         rows = max(committed_rows(self._checkpoint), recorded_rows(self._ledger, self._checkpoint))

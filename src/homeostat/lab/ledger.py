@@ -120,7 +120,7 @@ def _sink(directory: Path, columns: tuple[str, ...]) -> Sink:
 def _batches(directory: Path) -> Iterator[pa.Table]:
     from pyarrow import parquet
 
-    for batch_id in sorted(_numbered(directory)):
+    for batch_id in sorted(_numbers(directory)):
         # As a single file: in a dataset, pyarrow would read a column from a directory named like `key=value`.
         yield parquet.ParquetFile(directory / f"{batch_id}.parquet").read()
 
@@ -135,10 +135,10 @@ def _rows(directory: Path) -> tuple[IntArray, np.typing.NDArray[np.object_]]:
 
 
 def _last(directory: Path) -> int | None:
-    return max(_numbered(directory), default=None)
+    return max(_numbers(directory), default=None)
 
 
-def _numbered(directory: Path) -> list[int]:
+def _numbers(directory: Path) -> list[int]:
     if not directory.is_dir():
         return []
     return [int(path.stem) for path in directory.iterdir() if path.stem.isdecimal()]

@@ -69,7 +69,7 @@ class Profile:
         for (from_s, factor), end_s in zip(steps, ends, strict=True):
             start_s, stop_s = max(0.0, from_s), min(end_s, t_s)
             if stop_s > start_s:
-                rows += factor * (self._arrived(stop_s) - self._arrived(start_s))
+                rows += factor * (self._arrivals_until(stop_s) - self._arrivals_until(start_s))
         return floor(rows + 1e-6)
 
     def arrival_s(self, row: int, until_s: float, load: Load = ()) -> float:
@@ -80,7 +80,7 @@ class Profile:
             low, high = (low, middle) if self.rows_until(middle / 1000, load) > row else (middle + 1, high)
         return low / 1000
 
-    def _arrived(self, t_s: float) -> float:
+    def _arrivals_until(self, t_s: float) -> float:
         if self.workload.noise.sigma == 0:
             return self._load.rows_between(0.0, t_s)
         whole = int(t_s // NOISE_INTERVAL_S)
@@ -114,7 +114,9 @@ class Profile:
 
     def _word_numbers(self, start: int, stop: int) -> IntArray:
         rows = np.arange(start, stop, dtype=np.int64)
-        numbers: IntArray = np.searchsorted(_cumulated(self.keys, self.zipf), self._uniform("word", rows), "right")
+        numbers: IntArray = np.searchsorted(
+            _cumulative_shares(self.keys, self.zipf), self._uniform("word", rows), "right"
+        )
         if self.hot:
             shares = np.array([0.0, *(share for _, share in self.hot)])
             share = shares[np.searchsorted([from_row for from_row, _ in self.hot], rows, "right")]
@@ -147,7 +149,7 @@ def _read(text: str) -> Profile:
         values = json.loads(text)
         workload = values.pop("workload")
         return Profile(
-            workload=WorkloadSpec(**{**workload, **_nested(workload)}),
+            workload=WorkloadSpec(**{**workload, **_nest(workload)}),
             hot=tuple((int(row), float(share)) for row, share in values.pop("hot", ())),
             **_checked_fields(values),
         )
@@ -157,7 +159,7 @@ def _read(text: str) -> Profile:
         ) from error
 
 
-def _nested(workload: Mapping[str, Any]) -> dict[str, Any]:
+def _nest(workload: Mapping[str, Any]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for name in ("steps", "trace"):
         nested[name] = tuple((float(at_s), float(rate)) for at_s, rate in workload.get(name, ()))
@@ -191,7 +193,7 @@ def _vocabulary(keys: int) -> Words:
 
 
 @lru_cache(maxsize=8)
-def _cumulated(keys: int, zipf: float) -> Array:
+def _cumulative_shares(keys: int, zipf: float) -> Array:
     weights: Array = np.arange(1, keys + 1, dtype=np.float64) ** -zipf
     cumulated: Array = np.cumsum(weights) / weights.sum()
     # Without this, rounding could leave the last value below 1, and a row above it would have no word.

@@ -171,11 +171,11 @@ class Feed:
 
     @property
     def _control(self) -> Control:
-        return _followed(self.control).read()
+        return _follow(self.control).read()
 
 
 @lru_cache(maxsize=64)
-def _followed(path: str) -> ControlFile:
+def _follow(path: str) -> ControlFile:
     return ControlFile(path)
 
 

@@ -85,7 +85,7 @@ class ApplicationModel:
         """Predict everything the model knows about a configuration at a rate."""
         if isinstance(self.performance, FlowModel):
             prediction = _flow(self.performance, self.instances(configuration), configuration, rate_per_s)
-            return replace(prediction, unknown=(*prediction.unknown, *_unpredicted(self.objective)))
+            return replace(prediction, unknown=(*prediction.unknown, *_unpredictable(self.objective)))
         batches = predict(self.performance, rate_per_s, self.setup(configuration), self.variation)
         return _batches(batches, configuration)
 
@@ -176,11 +176,11 @@ def application_model(view: View) -> ApplicationModel | None:
     )
 
 
-def unseen(view: View, instances: Mapping[str, int]) -> tuple[str, ...]:
+def size_assumptions(view: View, instances: Mapping[str, int]) -> tuple[str, ...]:
     """Return what sizing components for so many instances or executors has to assume."""
     if not view.micro_batch:
         flow = flow_model(view)
-        return tuple(flow.unseen(instances)) if flow is not None else ()
+        return tuple(flow.assumptions(instances)) if flow is not None else ()
     batches = batch_model(view)
     return tuple(unseen_executors(batches, max(instances.values()))) if batches is not None else ()
 
@@ -215,7 +215,7 @@ def _batches(performance: Performance, configuration: Configuration) -> Predicte
     )
 
 
-def _unpredicted(objective: Objective) -> Iterator[str]:
+def _unpredictable(objective: Objective) -> Iterator[str]:
     """The parts of the objective that cannot be predicted for a dataflow."""
     limits_s = {"latency": objective.latency_p95_s, "lag": objective.lag_s}
     for name in (name for name, limit_s in limits_s.items() if limit_s is not None):

@@ -289,7 +289,7 @@ class BatchModel:
         tasks_s = stage.tasks_s(rows, setup, self.slots)
         return self.pace * _roughly_s(tasks_s, self.slots * setup.executors, self.slow)
 
-    def evened(self, name: str) -> BatchModel:
+    def with_even_rows(self, name: str) -> BatchModel:
         """Return the model with the rows of one stage spread evenly over its tasks, and without slow workers."""
         even = (
             replace(stage, shares=np.full(stage.partitions, 1.0 / stage.partitions)) if stage.name == name else stage

@@ -56,7 +56,7 @@ def fit(values: Array) -> Noise:
     return Noise(scale / math.sqrt(2.0 * (1.0 - phi)), phi)
 
 
-def whitened(excess: Array, noise: Noise, floor: float, clip: float = 6.0) -> Array:
+def whiten(excess: Array, noise: Noise, floor: float, clip: float = 6.0) -> Array:
     """Return the new part of each value in standard deviations. The results are independent if nothing has changed.
 
     `floor` is the smallest standard deviation to assume. `clip` limits how much one outlier can count for.

@@ -108,7 +108,7 @@ def predict(model: BatchModel, rate_per_s: float, setup: Setup, variation: float
         lag_s=quantile(durations_s, 0.5) if stable else math.inf,
         latency_s=_latency(durations_s, period_s) if stable else dict.fromkeys(("p50", "p95", "p99"), math.inf),
         critical=model.critical_path(rows, setup),
-        unknown=_unknown(model, rows, setup),
+        unknown=_assumptions(model, rows, setup),
     )
 
 
@@ -293,7 +293,7 @@ def unseen_executors(model: BatchModel, executors: int) -> Iterator[str]:
         )
 
 
-def _unknown(model: BatchModel, rows: float, setup: Setup) -> tuple[str, ...]:
+def _assumptions(model: BatchModel, rows: float, setup: Setup) -> tuple[str, ...]:
     """What the prediction has to assume."""
     notes = list(unseen_executors(model, setup.executors))
     low, high = model.rows_seen

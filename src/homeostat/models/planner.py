@@ -57,7 +57,7 @@ class Plan:
     @property
     def patch(self) -> Patch:
         """The knobs that have to change."""
-        return self.present.configuration.changed(Patch(self.best.configuration.values))
+        return self.present.configuration.effective_part(Patch(self.best.configuration.values))
 
 
 def plan(
@@ -75,25 +75,25 @@ def plan(
     candidates: dict[_Key, Candidate] = {_key(model.configuration): present}
     refused: list[Refused] = []
     from_plugins = (_judged_safely(question, proposer, candidates) for proposer in proposers)
-    for outcome in chain(*from_plugins, _judged(question, Smallest(), candidates)):
+    for outcome in chain(*from_plugins, _judge(question, Smallest(), candidates)):
         if isinstance(outcome, Refused):
             refused.append(outcome)
         else:
             candidates[_key(outcome.configuration)] = outcome
-    return replace(_chosen(question, present, tuple(candidates.values())), refused=tuple(refused))
+    return replace(_choose(question, present, tuple(candidates.values())), refused=tuple(refused))
 
 
 def _judged_safely(
     question: Question, proposer: Proposer, judged_keys: Container[_Key]
 ) -> Iterator[Candidate | Refused]:
-    """As `_judged`, but a plug-in that raises an error is reported and does not stop the others."""
+    """As `_judge`, but a plug-in that raises an error is reported and does not stop the others."""
     try:
-        yield from _judged(question, proposer, judged_keys)
+        yield from _judge(question, proposer, judged_keys)
     except Exception as error:
         yield Refused(_name(proposer), f"raised {type(error).__name__}: {' '.join(str(error).split())}")
 
 
-def _judged(question: Question, proposer: Proposer, judged_keys: Container[_Key]) -> Iterator[Candidate | Refused]:
+def _judge(question: Question, proposer: Proposer, judged_keys: Container[_Key]) -> Iterator[Candidate | Refused]:
     for configuration in proposer.propose(question):
         refusal = question.model.capabilities.refusal(configuration)
         if refusal:
@@ -112,7 +112,7 @@ def planned_rate(model: ApplicationModel, arrivals: Arrivals, goal: Goal) -> flo
     return max(*(arrivals.quantile(goal.confidence, each) for each in ahead), model.objective.throughput_per_s or 0.0)
 
 
-def _chosen(question: Question, present: Candidate, candidates: Sequence[Candidate]) -> Plan:
+def _choose(question: Question, present: Candidate, candidates: Sequence[Candidate]) -> Plan:
     """Choose the candidate that meets the objective and spends least.
 
     The present configuration wins over others that are no better, and over any whose restart makes rows late for too
@@ -135,7 +135,7 @@ def _chosen(question: Question, present: Candidate, candidates: Sequence[Candida
 
 def _risk_factor(question: Question, candidate: Candidate) -> float:
     """A factor on the cost that grows with the number of changed knobs."""
-    changed = question.model.configuration.changed(Patch(candidate.configuration.values))
+    changed = question.model.configuration.effective_part(Patch(candidate.configuration.values))
     return 1.0 + _RISK_PER_KNOB * len(changed.values)
 
 

@@ -135,7 +135,7 @@ class FlowModel:
     operators: tuple[Operator, ...]
     shares: Mapping[str, float]
 
-    def offered(self, rate_per_s: float) -> dict[str, float]:
+    def offered_rates(self, rate_per_s: float) -> dict[str, float]:
         """Return the rate that would reach each component if nothing upstream held rows back."""
         selectivity = {operator.name: operator.selectivity for operator in self.operators}
         offered: dict[str, float] = {}
@@ -150,7 +150,7 @@ class FlowModel:
         limits = self._limits_per_s(counts)
         bottleneck = min(limits, key=lambda name: limits[name], default="")
         saturation = limits.get(bottleneck, math.inf)
-        offered = self.offered(rate_per_s)
+        offered = self.offered_rates(rate_per_s)
         return FlowPerformance(
             rate_per_s=rate_per_s,
             parallelism=counts,
@@ -159,10 +159,10 @@ class FlowModel:
             bottleneck=bottleneck,
             offered_per_s=offered,
             utilisation={name: rate_per_s / limit for name, limit in limits.items()},
-            unknown=tuple(self.unseen(counts)),
+            unknown=tuple(self.assumptions(counts)),
         )
 
-    def unseen(self, counts: Mapping[str, int]) -> Iterator[str]:
+    def assumptions(self, counts: Mapping[str, int]) -> Iterator[str]:
         """Yield what a prediction for these numbers of instances has to assume."""
         scaled = [o for o in self.operators if counts.get(o.name, o.instances) != o.instances]
         for operator in scaled:
@@ -184,7 +184,7 @@ class FlowModel:
 
     def _limits_per_s(self, counts: Mapping[str, int]) -> dict[str, float]:
         """The load of all sources at which each component saturates."""
-        each = self.offered(1.0)
+        each = self.offered_rates(1.0)
         return {o.name: o.saturation_per_s(counts[o.name]) / each[o.name] for o in self.operators if each[o.name] > 0}
 
 

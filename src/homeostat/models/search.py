@@ -64,7 +64,7 @@ def _catching_up(question: Question) -> Question:
 
 
 def _fewest_instances(question: Question, flow: FlowModel) -> Configuration:
-    model, offered = question.model, flow.offered(question.rate_per_s)
+    model, offered = question.model, flow.offered_rates(question.rate_per_s)
     z = NormalDist().inv_cdf(question.goal.confidence)
     values = dict(model.configuration.values)
     for operator in flow.operators:

@@ -116,7 +116,7 @@ def fit(samples: Samples) -> TaskCost | None:
     if not np.isfinite(samples.keys).all():
         samples = replace(samples, keys=np.zeros(len(samples)))
     scaling_visible = _scaling_visible(samples)
-    cost = _fitted(samples, _slowing(samples) if scaling_visible else None, _FIT_ROUNDS)
+    cost = _fit(samples, _slowing(samples) if scaling_visible else None, _FIT_ROUNDS)
     most_executors = float(samples.executors.max()) if scaling_visible else math.nan
     return replace(cost, error=_standard_error(samples, cost), up_to_executors=most_executors)
 
@@ -130,7 +130,7 @@ def residuals(cost: TaskCost, rows: Array, keys: Array, seconds: Array, executor
     return logs
 
 
-def _fitted(samples: Samples, slowing: Slowing | None, rounds: int) -> TaskCost:
+def _fit(samples: Samples, slowing: Slowing | None, rounds: int) -> TaskCost:
     """The cost at the latest number of executors, given how much others slow it."""
     at_executors = float(samples.executors[-1])
     relative, by = samples.executors / at_executors, slowing or NO_SLOWING
@@ -237,7 +237,7 @@ def _slowing(samples: Samples) -> Slowing:
     def best(candidates: Iterable[Slowing]) -> Slowing:
         for slowing in candidates:
             if slowing not in errors:
-                logs = np.abs(_log_residuals(samples, _fitted(samples, slowing, _TRIAL_ROUNDS)))
+                logs = np.abs(_log_residuals(samples, _fit(samples, slowing, _TRIAL_ROUNDS)))
                 errors[slowing] = float(logs @ samples.weight)
         return min(errors, key=lambda slowing: errors[slowing])
 

@@ -74,7 +74,7 @@ def parts(paths: Iterable[str], kind: str) -> tuple[Any, ...]:
     return tuple(plugins)
 
 
-def extended(policy: Policy, plugins: PluginSettings) -> Policy:
+def extend(policy: Policy, plugins: PluginSettings) -> Policy:
     """Return the policy with the plug-ins added to its own parts."""
     return replace(
         policy,

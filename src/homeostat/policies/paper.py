@@ -120,7 +120,7 @@ class PaperJudge:
             return Outcome("unclear", reason="the pressure is unknown")
         if after <= max(before * (1.0 - self.least_fall), self.noise_filter):
             return Outcome("helped", reason=f"pressure fell from {before:.2f} to {after:.2f}")
-        moved = self._moved(trial)
+        moved = self._movement(trial)
         if moved:
             return Outcome("unclear", reason=f"the bottleneck moved to {moved}, which holds {trial.component} back")
         return Outcome("failed", reason=f"pressure was {before:.2f} and is now {after:.2f}")
@@ -129,7 +129,7 @@ class PaperJudge:
         recent = self._recent(digests)
         return batch_pressure(recent) if trial.micro_batch else _mean_pressure(recent, trial.component)
 
-    def _moved(self, trial: Trial) -> str:
+    def _movement(self, trial: Trial) -> str:
         names = trial.after[-1].components if trial.after and not trial.micro_batch else ()
         for name in names:
             before = _mean_pressure(self._recent(trial.before), name)

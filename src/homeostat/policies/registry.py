@@ -65,10 +65,10 @@ def build(
     elif name in _PEERS:
         policy = PEERS[name]()
     elif ":" in name:
-        return dotted_paths.extended(dotted_paths.policy(name), parsed.plugins)
+        return dotted_paths.extend(dotted_paths.policy(name), parsed.plugins)
     else:
         raise ConfigError(f"unknown policy {name!r}", fix=nearest(name, names()))
-    return dotted_paths.extended(replace(policy, name=name), parsed.plugins)
+    return dotted_paths.extend(replace(policy, name=name), parsed.plugins)
 
 
 def paper_settings(settings: Settings) -> paper.PaperSettings:

@@ -63,7 +63,7 @@ def read(path: str | Path, options: TraceOptions = TraceOptions()) -> Trace:  # 
 def parse(text: str, name: str, options: TraceOptions = TraceOptions()) -> Trace:  # noqa: B008 (a frozen value)
     moments = list(read_strictly(text, name))
     repairs: list[str] = []
-    times_s, values = _sorted(moments, repairs)
+    times_s, values = _sort(moments, repairs)
     times_s, values = _without_duplicates(times_s, values, repairs)
     if len(times_s) < 2:
         raise too_short(name)
@@ -99,7 +99,7 @@ def _refuse_too_fast(moments: Sequence[Moment], per_value: float, name: str) -> 
             )
 
 
-def _sorted(moments: Sequence[Moment], repairs: list[str]) -> tuple[Array, Array]:
+def _sort(moments: Sequence[Moment], repairs: list[str]) -> tuple[Array, Array]:
     times_s = np.array([moment.time_s for moment in moments], dtype=np.float64)
     values = np.array([moment.value for moment in moments], dtype=np.float64)
     backward = int((np.diff(times_s) < 0).sum())

@@ -10,20 +10,20 @@ import math
 from homeostat.core.view import View
 
 
-def doubted(view: View, component: str, most_error: float) -> bool:
+def is_doubted(view: View, component: str, most_error: float) -> bool:
     """Whether past predictions about the component were too far off. `most_error` is the setting."""
     trust = view.trust.get(component)
-    return trust is not None and trust.error > _allowed(view, most_error)
+    return trust is not None and trust.error > _allowed_error(view, most_error)
 
 
 def doubt(view: View, component: str, most_error: float) -> str:
     """Why the model is not used for the component, and whose limit this is. Empty if the model is used."""
-    if not doubted(view, component, most_error):
+    if not is_doubted(view, component, most_error):
         return ""
     limit = "largest_error" if view.objective.model_error is None else "the objective"
-    off, allowed = math.expm1(view.trust[component].error), math.expm1(_allowed(view, most_error))
+    off, allowed = math.expm1(view.trust[component].error), math.expm1(_allowed_error(view, most_error))
     return f"predictions were off by {off:.0%} here, {limit} allows {allowed:.0%}"
 
 
-def _allowed(view: View, most_error: float) -> float:
+def _allowed_error(view: View, most_error: float) -> float:
     return most_error if view.objective.model_error is None else view.objective.model_error

@@ -29,7 +29,7 @@ from homeostat.models.capacity import level
 from homeostat.models.planner import Plan, plan
 from homeostat.models.planning_question import Candidate, Goal, Proposer, Steady
 from homeostat.models.trend import rise_per_s
-from homeostat.resolvers.model_trust import doubted
+from homeostat.resolvers.model_trust import is_doubted
 from homeostat.resolvers.proposal_weights import (
     LEAST_BENEFIT,
     LONGEST_MEAN,
@@ -123,7 +123,7 @@ class RetuneResolver:
         return min(math.exp(rise_per_s(*arrivals.T) * (_CHANGES_AHEAD * change_s + self.settle_s)), _MOST_RISE)
 
     def _reliable(self, view: View) -> bool:
-        return not any(doubted(view, name, self.up.most_error) for name in view.trust)
+        return not any(is_doubted(view, name, self.up.most_error) for name in view.trust)
 
     def _more(
         self, model: ApplicationModel, the_plan: Plan, short: tuple[Diagnosis, ...], given_up: str

@@ -18,7 +18,7 @@ from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob,
 from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.symptoms import PRESSURE, SLO_VIOLATION
 from homeostat.core.view import View
-from homeostat.models.application_model import unseen
+from homeostat.models.application_model import size_assumptions
 from homeostat.models.capacity import loads, speed_up
 from homeostat.resolvers.admit_more import rows_for
 from homeostat.resolvers.model_trust import doubt
@@ -58,7 +58,7 @@ class ScaleUpResolver:
         needs = self.sizing.needs(view, skewed, last=since_onset(short, LONGEST_MEAN))
         if _too_early(view, needs, _LEAST_TO_GROW):
             return
-        needs = [need for each in needs if (need := self._trusted(view, each, short)) is not None]
+        needs = [need for each in needs if (need := self._trusted_need(view, each, short)) is not None]
         growing = [n for n in within_bounds(view, needs) if _grows(view, n)]
         if growing:
             proposal = scaling(view, SCALE_UP, short, [*growing, *self._too_large(view, needs, growing, skewed)])
@@ -74,7 +74,7 @@ class ScaleUpResolver:
                     diagnosis, f"no number of {need.knob} is enough, because its longest tasks limit the batch"
                 )
 
-    def _trusted(self, view: View, need: Need, short: Sequence[Diagnosis]) -> Need | None:
+    def _trusted_need(self, view: View, need: Need, short: Sequence[Diagnosis]) -> Need | None:
         """The need by the model or, if predictions were too far off, by the symptoms. None without symptoms."""
         why = doubt(view, need.component, self.most_error)
         if not why:
@@ -122,7 +122,7 @@ class ScaleDownResolver:
         floor = view.objective.throughput_per_s or 0.0
         idle_components = {d.component for d in idle}
         sized = self.sizing.needs(view, floor_per_s=floor, last=since_onset(idle, LONGEST_MEAN))
-        needs = [need for each in sized if (need := self._trusted(view, each, idle_components)) is not None]
+        needs = [need for each in sized if (need := self._trusted_need(view, each, idle_components)) is not None]
         smaller = [need for need in needs if view.spec(need.knob).clip(need.instances) < need.present]
         if _too_early(view, smaller, _LEAST_TO_SHRINK) or not any(n.component in idle_components for n in smaller):
             return
@@ -130,7 +130,7 @@ class ScaleDownResolver:
         shrinking = [n for n in smaller if n.component in idle_components or not view.spec(n.knob).live]
         yield scaling(view, SCALE_DOWN, idle, shrinking)
 
-    def _trusted(self, view: View, need: Need, idle: set[str]) -> Need | None:
+    def _trusted_need(self, view: View, need: Need, idle: set[str]) -> Need | None:
         """The need by the model or, if predictions were too far off, a fifth less for what is idle."""
         why = doubt(view, need.component, self.most_error)
         if not why:
@@ -196,7 +196,7 @@ def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequen
     pause_s = max(view.spec(knob).apply_s for knob in patch.values)
     severity = max((d.symptoms[0].severity for d in because if d.symptoms), default=USUAL_SEVERITY)
     sizes = [f"{n.component} needs {n.exact:.2f}, has {n.present}" + _note(n) for n in ordered]
-    doubts = [f"unknown: {note}" for note in unseen(view, {n.component: n.instances for n in needs})]
+    doubts = [f"unknown: {note}" for note in size_assumptions(view, {n.component: n.instances for n in needs})]
     return Proposal(
         kind,
         because,

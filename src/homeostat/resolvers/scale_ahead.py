@@ -10,7 +10,7 @@ from homeostat.core.causes import RISE_AHEAD, cause_of
 from homeostat.core.evidence import LoadRise
 from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.view import View
-from homeostat.resolvers.model_trust import doubted
+from homeostat.resolvers.model_trust import is_doubted
 from homeostat.resolvers.scale import MOST_ERROR, scaling
 from homeostat.resolvers.sizing import Sizing, within_bounds
 
@@ -38,7 +38,7 @@ class ScaleAheadResolver:
         if not ahead or any(is_trouble(d) for d in diagnoses):
             return
         needs = within_bounds(view, self.sizing.needs(view, floor_per_s=expected_per_s(ahead)))
-        trusted = [need for need in needs if not doubted(view, need.component, self.most_error)]
+        trusted = [need for need in needs if not is_doubted(view, need.component, self.most_error)]
         growing = [need for need in trusted if view.spec(need.knob).clip(need.instances) > need.present]
         if growing:
             yield scaling(view, SCALE_UP, ahead, growing)

@@ -166,7 +166,7 @@ def _executors(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
     if model is None:
         return None
     if even:
-        model = model.evened(load.component)
+        model = model.with_even_rows(load.component)
     cut: Cut = _uncut
     best = _fewest(view, load, model, wanted_per_s, cut)
     # More partitions need a restart and, with state, a rewrite of it. So the stage itself comes first, then all.

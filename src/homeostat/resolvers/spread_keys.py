@@ -41,7 +41,7 @@ class AdjustSkewResolver:
             component = view.topology[diagnosis.component]
             knob = component.spread
             if knob is not None and knob in view.capabilities.knobs:
-                proposal = (self._dealt if view.micro_batch else self._salted)(view, diagnosis, knob)
+                proposal = (self._dealt if view.micro_batch else self._salting)(view, diagnosis, knob)
                 if proposal is not None:
                     yield proposal
             elif diagnosis.cause != HASH_IMBALANCE:
@@ -67,7 +67,7 @@ class AdjustSkewResolver:
         pause = view.spec(knob).apply_s * PAUSE_WEIGHT
         return _proposal(diagnosis, Patch({knob: target}), prediction, 1.0 - after_s / now_s, pause)
 
-    def _salted(self, view: View, diagnosis: Diagnosis, knob: Knob) -> Proposal | None:
+    def _salting(self, view: View, diagnosis: Diagnosis, knob: Knob) -> Proposal | None:
         rows = np.nansum(arrived_rows(view.window, diagnosis.component, RECENT), axis=0)
         now = int(view.configuration.get(knob, 1))
         if not rows.size:

@@ -70,7 +70,7 @@ def directories_here() -> list[Path]:
 
 def directories_elsewhere() -> list[Path]:
     """The user's applications on this machine that are running, whatever directory they were started in."""
-    return sorted(directory for directory in _listed() if is_running(read_announcement(directory) or {}))
+    return sorted(directory for directory in _files() if is_running(read_announcement(directory) or {}))
 
 
 def is_running(facts: Mapping[str, Any]) -> bool:
@@ -108,7 +108,7 @@ def _entry(directory: Path) -> Path | None:
         return None
 
 
-def _listed() -> Iterator[Path]:
+def _files() -> Iterator[Path]:
     try:
         entries = list((user_state() / "applications").glob("*.json"))
     except (OSError, RuntimeError):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeostat import config as configuration
-from homeostat.objectives import ObjectiveArgument, combined
+from homeostat.objectives import ObjectiveArgument, combine
 from homeostat.runtime.announcement import HOME, announce, announce_driver, withdraw
 from homeostat.runtime.launch import CAPABILITIES, LEASE, write_json
 from homeostat.runtime.lease import Claim, Lease, LeaseTakenError
@@ -42,7 +42,7 @@ class Attachment:
         self, spark: SparkSession, config: configuration.Config, objective: ObjectiveArgument, directory: Path
     ) -> None:
         self._spark, self._config, self._directory = spark, config, directory
-        self._objective = combined(objective) if objective is not None else config.objective
+        self._objective = combine(objective) if objective is not None else config.objective
         self._holds: list[Claim | Lease] = []
         self._stopping = threading.Event()
         self._application: Application | None = None
@@ -150,7 +150,7 @@ def attach(
     working directory. The call returns at once; call `stop()` on the result to end it.
     """
     settings = configuration.load(config, flags={"mode": mode})
-    policy_of(settings, objective_of(settings, combined(objective)))
+    policy_of(settings, objective_of(settings, combine(objective)))
     home = Path(directory) if directory is not None else HOME / _file_name(str(spark.conf.get("spark.app.name")))
     attachment = Attachment(spark, settings, objective, home.resolve())
     attachment.start()

@@ -33,25 +33,25 @@ def _record(digest: Digest, executors: Sequence[int]) -> Record:
     sources = digest.arrivals_per_s if len(digest.arrivals_per_s) > 1 else {}
     states = digest.states.values()
     content = BatchContent(
-        rows=_rounded(digest.rows),
-        seconds=_rounded(digest.seconds),
-        trigger_s=_rounded(digest.trigger_s),
-        arrival_per_s=_rounded(digest.arrival_per_s),
-        pending_rows=_rounded(digest.pending_rows),
-        span_s=_rounded(digest.span_s),
+        rows=_round(digest.rows),
+        seconds=_round(digest.seconds),
+        trigger_s=_round(digest.trigger_s),
+        arrival_per_s=_round(digest.arrival_per_s),
+        pending_rows=_round(digest.pending_rows),
+        span_s=_round(digest.span_s),
         batch=digest.batch,
         executors=sum(executors),
         workers=digest.workers,
-        watermark_gap_s=_rounded(digest.watermark_gap_s),
-        state_rows=_rounded(sum(state.rows for state in states)) if states else math.nan,
-        state_bytes=_rounded(sum(state.memory_bytes for state in states)) if states else math.nan,
-        phases_s={name: _rounded(seconds) for name, seconds in digest.phases_s.items()},
-        arrivals_per_s={name: _rounded(rate) for name, rate in sources.items()},
+        watermark_gap_s=_round(digest.watermark_gap_s),
+        state_rows=_round(sum(state.rows for state in states)) if states else math.nan,
+        state_bytes=_round(sum(state.memory_bytes for state in states)) if states else math.nan,
+        phases_s={name: _round(seconds) for name, seconds in digest.phases_s.items()},
+        arrivals_per_s={name: _round(rate) for name, rate in sources.items()},
     )
     text = f"batch {digest.batch}: {digest.rows:.0f} rows in {digest.seconds:.1f} s"
     return Record.of(f"b-{digest.at_s:.3f}-{digest.batch}", digest.at_s, content, text)
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     """Six decimals keep the log small. An infinite value is not a measurement."""
     return round(value, 6) if math.isfinite(value) else math.nan

@@ -48,7 +48,7 @@ class Loop:
         try:
             self._go_round()
         except BaseException as error:  # report why the thread ended; the keeper starts another
-            self._failed(error)
+            self._report_failure(error)
 
     def _go_round(self) -> None:
         managers = self._patiently(self._begin)
@@ -56,7 +56,7 @@ class Loop:
             self.beat_s = time.monotonic()
             for manager in managers:
                 if not self._stopping.is_set():
-                    self._isolated(manager)
+                    self._advance(manager)
             self._stopping.wait(self._interval_s)
 
     def _begin(self) -> Sequence[Manager]:
@@ -73,18 +73,18 @@ class Loop:
             try:
                 return begin()
             except Exception as error:
-                self._failed(error)
+                self._report_failure(error)
                 self._stopping.wait(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_BACK_OFF_S)
         return None
 
-    def _isolated(self, manager: Manager) -> None:
+    def _advance(self, manager: Manager) -> None:
         try:
             manager.advance(manager.engine.now_s)
         except Exception as error:
-            self._failed(error)
+            self._report_failure(error)
 
-    def _failed(self, error: BaseException) -> None:
+    def _report_failure(self, error: BaseException) -> None:
         self.failures += 1
         where = traceback.extract_tb(error.__traceback__)[-1]
         self._complain(

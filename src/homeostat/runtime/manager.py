@@ -15,7 +15,7 @@ from homeostat.core.records import Record
 from homeostat.core.traffic import Traffic
 from homeostat.runtime.orders import Orders
 from homeostat.runtime.reconcile import Intent, reconcile
-from homeostat.runtime.saved_state import restored, saved
+from homeostat.runtime.saved_state import restore_state, state_json
 from homeostat.store.protocol import Store
 
 
@@ -49,7 +49,7 @@ class Manager:
         """Continue where an earlier process stopped."""
         value = self.store.load_state(self.run, "loop")
         if value is not None:
-            self.state = restored(self.state, value)
+            self.state = restore_state(self.state, value)
         self._orders.start()
         reconcile(self.store, self.run, self.engine, self._reapply)
         self.think([self.engine.describe(), *self._early])
@@ -76,7 +76,7 @@ class Manager:
     def _write(self, before: State, records: Sequence[Record]) -> None:
         # Save the id counters first: a crash in between may skip ids but never assigns one twice.
         if (before.numbers, before.memory, before.trust) != (self.state.numbers, self.state.memory, self.state.trust):
-            self.store.save_state(self.run, "loop", saved(self.state))
+            self.store.save_state(self.run, "loop", state_json(self.state))
         if records:
             self.store.append(self.run, records)
 

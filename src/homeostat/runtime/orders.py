@@ -59,7 +59,7 @@ class Orders:
         self._read_ids: set[str] = set()
 
     def start(self) -> None:
-        self._read_ids = {record.id for record in self._newest() if self._answered(record.id)}
+        self._read_ids = {record.id for record in self._newest() if self._is_answered(record.id)}
 
     def new(self, now_s: float) -> list[Operator]:
         unread = [record for record in self._newest() if record.id not in self._read_ids]
@@ -72,7 +72,7 @@ class Orders:
     def _newest(self) -> list[Record]:
         return self._store.records(self._run, kinds=(ORDER,), limit=_LOOKED_AT, newest_first=True)[::-1]
 
-    def _answered(self, id: str) -> bool:
+    def _is_answered(self, id: str) -> bool:
         return any(record.kind in (OPERATOR, REJECTION) for record in self._store.chain(self._run, id))
 
 

@@ -42,7 +42,7 @@ def present(policy: Policy, trace: Trace, state: State) -> Present:
         symptoms=_standing(state.symptoms),
         diagnoses=_standing(state.diagnoses),
         active=tuple(_active(action) for action in state.active),
-        advised=_advised(state),
+        advised=_advice(state),
         components=tuple(_component(component, state, latest) for component in state.topology),
     )
 
@@ -60,7 +60,7 @@ def _standing(standing: Mapping[tuple[str, str], Standing]) -> tuple[StandingFin
     )
 
 
-def _advised(state: State) -> tuple[PresentAction, ...]:
+def _advice(state: State) -> tuple[PresentAction, ...]:
     """Each piece of advice once, under its newest id, however often it was repeated."""
     newest = {(each.kind, each.component, each.cause): (id, each) for id, each in state.advised.items()}
     return tuple(PresentAction(id, change_sentence(each)) for id, each in newest.values())

@@ -29,7 +29,7 @@ def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent]
     for record, action in with_content(store.open_intents(run), ActionContent):
         intent = _intent(record, action)
         observed = engine.describe().configuration
-        if _met(observed, intent.desired):
+        if _is_met(observed, intent.desired):
             receipt = Receipt(intent.id, engine.now_s, observed, True, "found applied after a restart")
         elif engine.now_s > intent.at_s + intent.time_limit_s:
             receipt = Receipt(intent.id, engine.now_s, observed, False, "given up: its time limit passed in a restart")
@@ -40,7 +40,7 @@ def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent]
             _outcome(store, run, record, action, engine.now_s)
 
 
-def _met(observed: Configuration, desired: Configuration) -> bool:
+def _is_met(observed: Configuration, desired: Configuration) -> bool:
     same = all(observed.values.get(knob) == value for knob, value in desired.values.items())
     return same and desired.retired <= observed.retired
 

@@ -12,7 +12,7 @@ from homeostat.core.record_json import JSON
 from homeostat.core.trust import Trust
 
 
-def saved(state: State) -> JSON:
+def state_json(state: State) -> JSON:
     return {
         "numbers": cast(JSON, dict(state.numbers)),
         "earned": state.earned,
@@ -22,7 +22,7 @@ def saved(state: State) -> JSON:
     }
 
 
-def restored(state: State, value: JSON) -> State:
+def restore_state(state: State, value: JSON) -> State:
     if not isinstance(value, dict):
         return state
     fields = cast(dict[str, Any], value)

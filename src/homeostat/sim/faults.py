@@ -69,16 +69,16 @@ class Faults:
         Batch number, time and workers stay as they are.
         """
         for spec in self.active("metric-gap", t_s):
-            observation = _damaged(observation, spec, np.array([np.nan]), rng)
+            observation = _damage(observation, spec, np.array([np.nan]), rng)
         for spec in self.active("garbage-metrics", t_s):
-            observation = _damaged(observation, spec, _NONSENSE, rng)
+            observation = _damage(observation, spec, _NONSENSE, rng)
         return observation
 
     def _at(self, kind: FaultKind, component: str, t_s: float) -> tuple[FaultSpec, ...]:
         return tuple(s for s in self.active(kind, t_s) if s.component in ("", component))
 
 
-def _damaged(observation: Observation, spec: FaultSpec, nonsense: Array, rng: np.random.Generator) -> Observation:
+def _damage(observation: Observation, spec: FaultSpec, nonsense: Array, rng: np.random.Generator) -> Observation:
     def damage(values: Array) -> Array:
         hit = rng.random(len(values)) < spec.share
         return np.where(hit, rng.choice(nonsense, len(values)), values)

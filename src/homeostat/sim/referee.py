@@ -45,7 +45,7 @@ class JudgedEngine(Protocol):
     @property
     def now_s(self) -> float: ...
 
-    def needed(self, load_per_s: float) -> dict[Knob, int]: ...
+    def needed_parallelism(self, load_per_s: float) -> dict[Knob, int]: ...
 
     def faulty_workers(self) -> frozenset[str]: ...
 
@@ -159,7 +159,7 @@ class Referee:
         """What the highest load of the next half hour needs."""
         workload, now_s = Workload(self._scenario.workload, self._scenario.seed), self._engine.now_s
         every = [now_s + number * AHEAD_EVERY_S for number in range(int(AHEAD_S / AHEAD_EVERY_S) + 1)]
-        return self._engine.needed(max(workload.mean_per_s(at_s) for at_s in every))
+        return self._engine.needed_parallelism(max(workload.mean_per_s(at_s) for at_s in every))
 
     def _short(self, knob: Knob, needed: Mapping[Knob, int]) -> bool:
         """Whether there was too little of it for the load, or for a usual upswing of the noise.

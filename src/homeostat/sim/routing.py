@@ -33,7 +33,7 @@ def shares(
     """
     if not spec.keyed:
         return _even(parallelism)
-    return _keyed(spec.keys, spec.zipf, parallelism, min(spread, parallelism), hot_share, stride, turn)
+    return _keyed_shares(spec.keys, spec.zipf, parallelism, min(spread, parallelism), hot_share, stride, turn)
 
 
 @lru_cache(maxsize=65_536)
@@ -53,7 +53,9 @@ def _even(parallelism: int) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _keyed(keys: int, zipf: float, parallelism: int, spread: int, hot_share: float, stride: int, turn: int) -> Array:
+def _keyed_shares(
+    keys: int, zipf: float, parallelism: int, spread: int, hot_share: float, stride: int, turn: int
+) -> Array:
     stride = stride if spread == 1 else 0
     others = np.uint64(turn * keys)
     base = np.zeros(parallelism)

@@ -146,6 +146,6 @@ def _oracle_instance_seconds(scenario: Scenario, cost_knobs: Mapping[Knob, float
     for number in range(math.ceil(scenario.duration_s / step_s)):
         start_s = number * step_s
         span_s = min(step_s, scenario.duration_s - start_s)
-        needed = engine.needed(workload.mean_per_s(start_s + span_s / 2))
+        needed = engine.needed_parallelism(workload.mean_per_s(start_s + span_s / 2))
         total += span_s * sum(cost * needed.get(knob, 0) for knob, cost in cost_knobs.items())
     return total

@@ -143,13 +143,13 @@ def _curve(spec: WorkloadSpec) -> Curve:
         case "constant":
             return Pieces([(0.0, spec.rate_per_s, 0.0)])
         case "steps":
-            points = _checked("steps", spec.steps)
+            points = _check("steps", spec.steps)
             return Pieces([(0.0 if i == 0 else at_s, rate, 0.0) for i, (at_s, rate) in enumerate(points)])
         case "ramp":
             _require(spec.end_s > spec.start_s, "a ramp must end after it starts", "set end_s above start_s")
             return _lines([(spec.start_s, spec.rate_per_s), (spec.end_s, spec.to_per_s)])
         case "trace":
-            return _lines(_checked("trace", spec.trace))
+            return _lines(_check("trace", spec.trace))
         case "sine":
             _require(spec.period_s > 0, f"period_s must be above 0, not {spec.period_s:g}")
             return Wave(spec.rate_per_s, spec.amplitude_per_s, spec.period_s)
@@ -173,7 +173,7 @@ def _lines(points: Sequence[Point]) -> Pieces:
     return Pieces(head + inner)
 
 
-def _checked(name: str, points: Iterable[Point]) -> list[Point]:
+def _check(name: str, points: Iterable[Point]) -> list[Point]:
     checked = list(points)
     _require(bool(checked), f"{name} is empty", "write at least one pair of time and rate")
     for at_s, rate in checked:

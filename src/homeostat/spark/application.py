@@ -116,7 +116,7 @@ class Application:
             self._handles,
             self._route,
             spark=spark,
-            on_change=self._changed,
+            on_change=self._on_change,
             on_executors=self._executors_changed,
             leaving=lambda: self._executors.ended if self._executors is not None else (),
             balance_of=Balances(lambda name: self._queries[name].balance(spark), self._route, self._uneven).of,
@@ -214,12 +214,12 @@ class Application:
                     if query.is_run(run):
                         query.put(event)
             case Receipt():
-                self._received(event)
+                self._on_receipt(event)
             case _:
                 for query in self._queries.values():
                     query.put(event)
 
-    def _received(self, receipt: Receipt) -> None:
+    def _on_receipt(self, receipt: Receipt) -> None:
         name, answer = self._shares.answer(receipt)
         self._keep()
         query = self._queries[name]
@@ -233,14 +233,14 @@ class Application:
             ended = self._executors.ended
             lost, new = lost - ended, new - ended - self._executors.started_ids - self._executors.late()
         if (lost or new) and not self._actuator.busy:
-            self._changed(executor_news(lost, new))
+            self._on_change(executor_news(lost, new))
 
     def _share_out(self) -> None:
         """While Spark decides how many executors there are, the queries share them evenly."""
         if self._executors is not None and not self._executors.is_managed:
             self._shares.split_evenly(len(self._executors.alive()))
 
-    def _changed(self, reason: str) -> None:
+    def _on_change(self, reason: str) -> None:
         for name, query in self._queries.items():
             if query.engine is not None:
                 query.put(self.describe(name, reason))

@@ -25,7 +25,7 @@ from homeostat.spark.pipeline import (
     DEFAULT_TRIGGER_S,
     Context,
     Pipeline,
-    built,
+    build_writer,
     running_trigger_s,
     written_trigger_s,
 )
@@ -72,7 +72,7 @@ class ApplicationQuery:
 
     def attach(self, spark: SparkSession, query: StreamingQuery) -> None:
         """Use a query that somebody else started. It is never restarted."""
-        managed = ManagedQuery.attached(spark, query, self.name)
+        managed = ManagedQuery.attach(spark, query, self.name)
         trigger_s = running_trigger_s(query)
         managed.values = {} if math.isnan(trigger_s) else {Knob(TRIGGER_S, self.name): trigger_s}
         report_bound(managed)
@@ -129,11 +129,11 @@ class ApplicationQuery:
 
     def _build(self, spark: SparkSession, values: Mapping[Knob, Value]) -> Any:
         context = Context(spark, self.name, values, self._directory, self.control)
-        writer = built(self.pipeline, context)
+        writer = build_writer(self.pipeline, context)
         values_of_writer = written_values(self.pipeline, written_trigger_s(writer), values)
         if any(values.get(knob, value) != value for knob, value in values_of_writer.items()):
             context = Context(spark, self.name, {**values, **values_of_writer}, self._directory, self.control)
-            writer = built(self.pipeline, context)
+            writer = build_writer(self.pipeline, context)
         context.knob_values.update(values_of_writer)
         self._context = context
         return writer

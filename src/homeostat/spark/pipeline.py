@@ -20,7 +20,7 @@ from homeostat.core.configuration import (
 )
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.core.objective import Objective
-from homeostat.objectives import ObjectiveArgument, combined
+from homeostat.objectives import ObjectiveArgument, combine
 from homeostat.spark.sense.declared_steps import DeclaredSteps
 from homeostat.spark.sense.source_formats import format_of, knob_options
 from homeostat.strict import units
@@ -104,11 +104,11 @@ class Context:
 
     def watched(self, rows: DataFrame, name: str, key: str | Sequence[str]) -> DataFrame:
         """The same rows, with their largest keys reported to the loop. Use it before operators other than hs.keyed."""
-        from homeostat.spark.sense.key_sketch import watched
+        from homeostat.spark.sense.key_sketch import watch_keys
 
         self._check_name(name)
         self.steps = self.steps.with_watch(name)
-        return watched(rows, name, (key,) if isinstance(key, str) else tuple(key))
+        return watch_keys(rows, name, (key,) if isinstance(key, str) else tuple(key))
 
     def _value_of(self, kind: str, name: str, start: int) -> int:
         self._check_name(name)
@@ -162,7 +162,7 @@ def pipeline(
                 where="pipeline",
                 fix="set name= to letters, digits, spaces, dots or hyphens",
             )
-        return Pipeline(query_name, build, combined(objective), trigger_s, dict(start))
+        return Pipeline(query_name, build, combine(objective), trigger_s, dict(start))
 
     return decorate
 
@@ -179,7 +179,7 @@ def _seconds(trigger: float | str | None) -> float | None:
     return seconds
 
 
-def built(pipeline: Pipeline, context: Context) -> Any:
+def build_writer(pipeline: Pipeline, context: Context) -> Any:
     """The writer that the pipeline's function returns. An error in the function is reported with its line."""
     try:
         writer = pipeline.build(context)

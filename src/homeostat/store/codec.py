@@ -22,11 +22,11 @@ _ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(","
 
 def dump(value: object) -> str:
     """The value as strict JSON. Numpy's scalars become plain numbers, tuples lists; the rest is refused."""
-    return _ENCODER.encode(_tagged(value))
+    return _ENCODER.encode(_tag(value))
 
 
 def load(text: str) -> JSON:
-    return cast(JSON, json.loads(text, object_hook=_untagged if _FLOAT in text else None))
+    return cast(JSON, json.loads(text, object_hook=_untag if _FLOAT in text else None))
 
 
 def load_body(text: str) -> dict[str, JSON]:
@@ -36,7 +36,7 @@ def load_body(text: str) -> dict[str, JSON]:
     return body
 
 
-def dumped(value: object, of: str) -> str:
+def dump_of(value: object, of: str) -> str:
     """`dump`, with an error that names what the value belongs to."""
     try:
         return dump(value)
@@ -55,39 +55,39 @@ def split_record(record: Record) -> tuple[Record, str]:
         raise StoreError(f"record {record.id!r} has the time {record.at_s}", fix="give it a finite time")
     head = replace(
         record,
-        id=mended(record.id),
-        kind=mended(record.kind),
+        id=mend(record.id),
+        kind=mend(record.kind),
         at_s=float(record.at_s) + 0.0,
-        text=mended(record.text),
-        component=mended(record.component),
-        because=tuple(mended(id) for id in record.because),
+        text=mend(record.text),
+        component=mend(record.component),
+        because=tuple(mend(id) for id in record.because),
         body={},
     )
-    return head, dumped(record.body, f"the body of record {record.id!r}")
+    return head, dump_of(record.body, f"the body of record {record.id!r}")
 
 
-def mended(text: str) -> str:
+def mend(text: str) -> str:
     """Lone surrogates, as odd file names have them, cannot be stored or printed: they are spelled out."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _tagged(value: object) -> JSON:
+def _tag(value: object) -> JSON:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return mended(value)
+        return mend(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else {_FLOAT: str(float(value))}
     if isinstance(value, (dict, Mapping)):
-        plain = {_key(key): _tagged(item) for key, item in value.items()}
+        plain = {_key(key): _tag(item) for key, item in value.items()}
         # A mapping that only looks like a tag is wrapped, so that it is not taken for one.
         return {_FLOAT: [plain[_FLOAT]]} if plain.keys() == {_FLOAT} else plain
     if isinstance(value, (list, tuple)):
-        return [_tagged(item) for item in value]
+        return [_tag(item) for item in value]
     if isinstance(value, (int, Integral)):
         return int(value)
     if isinstance(value, Real):
-        return _tagged(float(value))
+        return _tag(float(value))
     if type(value).__name__ in ("bool", "bool_"):  # numpy's, not worth importing numpy for
         return bool(value)
     raise TypeError(f"{value!r} is a {type(value).__name__}")
@@ -96,10 +96,10 @@ def _tagged(value: object) -> JSON:
 def _key(key: object) -> str:
     if not isinstance(key, str):
         raise TypeError(f"the key {key!r} is not text")
-    return mended(key)
+    return mend(key)
 
 
-def _untagged(value: dict[str, JSON]) -> JSON:
+def _untag(value: dict[str, JSON]) -> JSON:
     if value.keys() != {_FLOAT}:
         return value
     inner = value[_FLOAT]

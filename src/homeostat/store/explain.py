@@ -62,16 +62,16 @@ def explain(store: Store, run: str, id: str) -> str:
     """The story of this record, as sections of text."""
     focus = store.get(run, id)
     if focus is None:
-        raise _unknown(store, run, id)
+        raise _unknown_id(store, run, id)
     story = _gather(store, run, focus)
     sections = (
         ("What was observed", _entries(story.of(SYMPTOM), details)),
-        ("What was diagnosed", _diagnosed(story)),
-        ("What was proposed", _proposed(story)),
+        ("What was diagnosed", _diagnosis_lines(story)),
+        ("What was proposed", _proposal_lines(story)),
         ("What was done", _action_lines(story)),
-        ("What was predicted", _predicted(story)),
+        ("What was predicted", _prediction_lines(story)),
         ("What came of it", _came_of_it(story)),
-        ("Related records", _related(story)),
+        ("Related records", _related_lines(story)),
     )
     title = SEPARATOR.join(filter(None, (focus.id, focus.kind, focus.component, moment(focus.at_s))))
     blocks = [[one_line(title), headline(focus)]]
@@ -123,7 +123,7 @@ def _gather(store: Store, run: str, focus: Record) -> _Story:
     return _Story(focus, tuple(chain), tuple(beside.values()))
 
 
-def _diagnosed(story: _Story) -> list[str]:
+def _diagnosis_lines(story: _Story) -> list[str]:
     diagnoses = story.of(DIAGNOSIS)
     if not diagnoses:
         return ["  nothing so far"] if story.focus.kind == SYMPTOM else []
@@ -132,7 +132,7 @@ def _diagnosed(story: _Story) -> list[str]:
     return [*lines, "  also considered", *alternatives] if alternatives else lines
 
 
-def _proposed(story: _Story) -> list[str]:
+def _proposal_lines(story: _Story) -> list[str]:
     def with_fate(proposal: Record) -> list[str]:
         return [*details(proposal), *_fate_lines(story, proposal)]
 
@@ -159,7 +159,7 @@ def _action_lines(story: _Story) -> list[str]:
     return _entries(story.of(ACTION), with_receipt)
 
 
-def _predicted(story: _Story) -> list[str]:
+def _prediction_lines(story: _Story) -> list[str]:
     """Each action's prediction, and that of each proposal that did not become one."""
     actions = list(with_content(story.of(ACTION), ChangeContent))
     carried_out = {parent for record, action in actions if prediction(action) for parent in record.because}
@@ -176,7 +176,7 @@ def _came_of_it(story: _Story) -> list[str]:
     return lines
 
 
-def _related(story: _Story) -> list[str]:
+def _related_lines(story: _Story) -> list[str]:
     ids_shown = {record.id for proposal in story.proposals for record in story.fates(proposal)}
     ids_shown |= {record.id for action in story.of(ACTION) for record, _ in story.receipts(action)}
     in_sections = (SYMPTOM, DIAGNOSIS, PROPOSAL, ACTION, OUTCOME)
@@ -196,7 +196,7 @@ def _more(count: int) -> list[str]:
     return [f"  … and {count - LONGEST_SECTION} more"] if count > LONGEST_SECTION else []
 
 
-def _unknown(store: Store, run: str, id: str) -> HomeostatError:
+def _unknown_id(store: Store, run: str, id: str) -> HomeostatError:
     newest = [record.id for record in store.records(run, limit=IDS_COMPARED, newest_first=True)]
     if not newest:
         names = ", ".join(info.name for info in store.runs())

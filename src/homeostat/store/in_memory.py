@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from homeostat.core.record_json import JSON
 from homeostat.core.records import ACTION, OUTCOME, RECEIPT, OutcomeContent, ReceiptContent, Record, with_content
-from homeostat.store.codec import dumped, load, load_body, split_record
+from homeostat.store.codec import dump_of, load, load_body, split_record
 from homeostat.store.protocol import BEGINNING_S, Placed, RunInfo
 
 
@@ -90,7 +90,7 @@ class MemoryStore:
         run_log = self._run_log(run)
         if id not in run_log.by_id:
             return []
-        linked = _reached(id, run_log.parents) | _reached(id, lambda linked_id: run_log.children.get(linked_id, ()))
+        linked = _reachable(id, run_log.parents) | _reachable(id, lambda linked_id: run_log.children.get(linked_id, ()))
         entries = sorted((run_log.by_id[linked_id] for linked_id in linked if linked_id in run_log.by_id), key=_moment)
         return [entry.record for entry in entries]
 
@@ -108,7 +108,7 @@ class MemoryStore:
         return [action for action in actions if action.id in applied and action.id not in judged_ids]
 
     def save_state(self, run: str, key: str, value: JSON) -> None:
-        self._runs.setdefault(run, _Run()).state[key] = load(dumped(value, f"the state {key!r}"))
+        self._runs.setdefault(run, _Run()).state[key] = load(dump_of(value, f"the state {key!r}"))
 
     def load_state(self, run: str, key: str) -> JSON | None:
         return self._run_log(run).state.get(key)
@@ -134,7 +134,7 @@ def _plain(record: Record) -> Record:
     return replace(head, body=load_body(body))
 
 
-def _reached(start: str, links: Callable[[str], Sequence[str]]) -> set[str]:
+def _reachable(start: str, links: Callable[[str], Sequence[str]]) -> set[str]:
     """Everything that can be reached from the start, itself included."""
     reached_ids = {start}
     open_ids = [start]

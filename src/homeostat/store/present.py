@@ -79,11 +79,11 @@ class Matrices:
     components: Mapping[str, TimeMatrix] = field(default_factory=dict)
 
     def to_json(self) -> JSON:
-        return _encoded(self)
+        return _encode(self)
 
     @classmethod
     def from_json(cls, value: JSON) -> Matrices:
-        return _decoded(cls, value)
+        return _decode(cls, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,11 @@ class Present:
     components: tuple[PresentComponent, ...] = ()
 
     def to_json(self) -> JSON:
-        return _encoded(self)
+        return _encode(self)
 
     @classmethod
     def from_json(cls, value: JSON) -> Present:
-        return _decoded(cls, value)
+        return _decode(cls, value)
 
 
 def load_present(store: Store, run: str) -> Present:
@@ -129,14 +129,14 @@ def load_matrices(store: Store, run: str) -> Matrices:
         return Matrices()
 
 
-def _encoded(value: Any) -> JSON:
+def _encode(value: Any) -> JSON:
     """Like `dataclasses.asdict`, which also copies every number of the matrices, and is several times slower."""
     if is_dataclass(value):
-        return {each.name: _encoded(getattr(value, each.name)) for each in fields(value)}
+        return {each.name: _encode(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
-        return {name: _encoded(each) for name, each in value.items()}
+        return {name: _encode(each) for name, each in value.items()}
     if isinstance(value, tuple) and value and is_dataclass(value[0]):
-        return [_encoded(each) for each in value]
+        return [_encode(each) for each in value]
     return cast(JSON, value)
 
 
@@ -145,7 +145,7 @@ def _types(schema: Any) -> Mapping[str, Any]:
     return get_type_hints(schema)
 
 
-def _decoded(schema: type[_Schema], value: JSON) -> _Schema:
+def _decode(schema: type[_Schema], value: JSON) -> _Schema:
     """Unknown keys are ignored, missing ones take their default."""
     if not isinstance(value, dict):
         raise ValueError(f"{schema.__name__} is not a mapping")
@@ -166,7 +166,7 @@ def _field(hint: Any, value: JSON) -> Any:
     if origin is Mapping and isinstance(value, dict):
         return {_field(str, name): _field(parts[1], each) for name, each in value.items()}
     if is_dataclass(hint):
-        return _decoded(cast(type, hint), value)
+        return _decode(cast(type, hint), value)
     if hint is str and isinstance(value, str) and len(value) <= LONGEST_TEXT:
         return value
     if hint in (int, float) and isinstance(value, int | float) and not isinstance(value, bool):

@@ -12,7 +12,7 @@ from typing import Any
 from homeostat.core.errors import NoLogError, StoreError
 from homeostat.core.record_json import JSON
 from homeostat.core.records import ACTION, OUTCOME, RECEIPT, OutcomeContent, ReceiptContent, Record, content_of
-from homeostat.store.codec import dump, dumped, load, load_body, mended, split_record
+from homeostat.store.codec import dump, dump_of, load, load_body, mend, split_record
 from homeostat.store.protocol import BEGINNING_S, Placed, RunInfo
 from homeostat.store.sql import (
     APPLICATION_ID,
@@ -67,7 +67,7 @@ class SqliteStore:
             self._count(key, added)
 
     def get(self, run: str, id: str) -> Record | None:
-        records = self._records(f"SELECT {COLUMNS} FROM records WHERE run = :run AND id = :id", run, id=mended(id))
+        records = self._records(f"SELECT {COLUMNS} FROM records WHERE run = :run AND id = :id", run, id=mend(id))
         return records[0] if records else None
 
     def records(
@@ -100,7 +100,7 @@ class SqliteStore:
         return self._records(f"SELECT {COLUMNS} FROM ({selects}) {ordered}", run, **values)
 
     def chain(self, run: str, id: str) -> list[Record]:
-        return self._records(CHAIN, run, id=mended(id))
+        return self._records(CHAIN, run, id=mend(id))
 
     def open_intents(self, run: str) -> list[Record]:
         return self._records(OPEN_INTENTS, run)
@@ -109,17 +109,17 @@ class SqliteStore:
         return self._records(UNJUDGED, run)
 
     def save_state(self, run: str, key: str, value: JSON) -> None:
-        text = dumped(value, f"the state {key!r}")
+        text = dump_of(value, f"the state {key!r}")
         with self._transaction():
             self._connection.execute(
                 "INSERT INTO state VALUES (?, ?, ?) ON CONFLICT (run, key) DO UPDATE SET value = excluded.value",
-                (self._run_key(run), mended(key), text),
+                (self._run_key(run), mend(key), text),
             )
 
     def load_state(self, run: str, key: str) -> JSON | None:
         rows = self._rows(
             "SELECT value FROM state JOIN runs USING (run) WHERE name = ? AND key = ?",
-            (mended(run), mended(key)),
+            (mend(run), mend(key)),
         )
         with self._trouble():
             return load(rows[0][0]) if rows else None
@@ -245,13 +245,13 @@ class SqliteStore:
 
     def _run_key(self, run: str) -> int:
         """The number of a run, which is added if it is new."""
-        name = (mended(run),)
+        name = (mend(run),)
         self._connection.execute("INSERT INTO runs (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name)
         ((key,),) = self._connection.execute("SELECT run FROM runs WHERE name = ?", name)
         return int(key)
 
     def _records(self, query: str, run: str, **values: str | float) -> list[Record]:
-        keys = self._rows("SELECT run FROM runs WHERE name = ?", (mended(run),))
+        keys = self._rows("SELECT run FROM runs WHERE name = ?", (mend(run),))
         if not keys:
             return []
         rows = self._rows(query, {**values, "run": keys[0][0]})

@@ -132,9 +132,9 @@ def _wrong_value(path: KeyPath, details: ErrorDetails) -> Problem:
         return Problem(path, f"{label(path)}: {message[:1].lower()}{message[1:]}")
     fix = ""
     if kind == "list_type" and isinstance(value, dict):
-        fix = f"start each one with [[{_dotted(path)}]]"
+        fix = f"start each one with [[{_dotted_name(path)}]]"
     elif _EXPECTED[kind] == "a table" and isinstance(value, list):
-        fix = f"start it with [{_dotted(path)}], once"
+        fix = f"start it with [{_dotted_name(path)}], once"
     return Problem(path, f"{label(path)} must be {_EXPECTED[kind]}, not {format_value(value)}", fix)
 
 
@@ -227,5 +227,5 @@ def label(path: KeyPath) -> str:
     return "the file"
 
 
-def _dotted(path: KeyPath) -> str:
+def _dotted_name(path: KeyPath) -> str:
     return ".".join(str(part) for part in path if isinstance(part, str))

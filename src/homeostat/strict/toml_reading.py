@@ -70,7 +70,7 @@ class Document:
             data = tomllib.loads(text)
             return cls(name, data, key_lines(text))
         except tomllib.TOMLDecodeError as error:
-            raise _broken(text, name, str(error)) from None
+            raise _syntax_error(text, name, str(error)) from None
         except RecursionError:
             raise ConfigError("is nested too deeply", where=name) from None
         except ValueError as error:
@@ -89,9 +89,9 @@ class Document:
             return model.model_validate(dict(table) if isinstance(table, Mapping) else table)
         except ValidationError as error:
             problems = toml_problems.problems(model, error)
-        raise self.refused(Problem((*at, *problem.path), problem.what, problem.fix) for problem in problems)
+        raise self.error_of(Problem((*at, *problem.path), problem.what, problem.fix) for problem in problems)
 
-    def refused(self, problems: Iterable[Problem]) -> ConfigError:
+    def error_of(self, problems: Iterable[Problem]) -> ConfigError:
         """One error for all problems, a line each, in the order of the file."""
         ordered = sorted(problems, key=lambda problem: self._line(problem.path))
         first, *others = ordered
@@ -148,7 +148,7 @@ _UNQUOTED_QUANTITY = re.compile(r"=\s*[+-]?\d[\d._]*\s*[A-Za-z%/]")
 _UNQUOTED_TEXT = re.compile(r"=\s*[A-Za-z]")
 
 
-def _broken(text: str, name: str, message: str) -> ConfigError:
+def _syntax_error(text: str, name: str, message: str) -> ConfigError:
     """tomllib's message with its position in front and, for the two most common mistakes, a fix."""
     match = _POSITION.fullmatch(message)
     reason = match["reason"] if match else message

@@ -152,15 +152,17 @@ def blanked(
 
 
 def _blank(observation: Observation, columns: Sequence[str], component: str) -> Observation:
-    def lost(names: Sequence[str]) -> list[str]:
+    def selected_names(names: Sequence[str]) -> list[str]:
         return [name for name in names if not columns or name in columns]
 
     tasks = dict(observation.tasks)
     for name, sample in observation.tasks.items():
         if component in ("", name):
-            nothing: dict[str, Any] = {column: _column(NAN, sample.instances) for column in lost(TASK_COLUMNS)}
+            nothing: dict[str, Any] = {
+                column: _column(NAN, sample.instances) for column in selected_names(TASK_COLUMNS)
+            }
             tasks[name] = replace(sample, **nothing)
-    unknown: dict[str, Any] = dict.fromkeys(lost(FLOW_COLUMNS), NAN)
+    unknown: dict[str, Any] = dict.fromkeys(selected_names(FLOW_COLUMNS), NAN)
     flows = tuple(replace(f, **unknown) if component in ("", f.source) else f for f in observation.flows)
     return replace(observation, tasks=tasks, flows=flows)
 

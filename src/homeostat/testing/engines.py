@@ -92,12 +92,12 @@ def check_applies(factory: EngineFactory) -> None:
     engine = factory()
     engine.wait(_WATCHED_S)
     command = _grow(engine, "a-1")
-    receipt = applied(engine, command)
+    receipt = apply_and_wait(engine, command)
     assert receipt.applied, receipt.detail
     assert _as_desired(receipt.configuration, command), "the receipt does not show the desired configuration"
     assert engine.describe().configuration == receipt.configuration
     for again in (command, _same(engine, "a-2")):
-        answer = applied(engine, again)
+        answer = apply_and_wait(engine, again)
         assert answer.applied, "a command that changes nothing was not acknowledged"
         assert answer.configuration == receipt.configuration == engine.describe().configuration
     engine.close()
@@ -128,7 +128,7 @@ def check_refuses(factory: EngineFactory) -> None:
     for number, (knob, spec) in enumerate(sorted(before.capabilities.knobs.items())):
         for value in (spec.minimum - 1, spec.maximum + 1):
             command = _command(f"a-{number}-{value}", before, {knob: value}, engine.now_s)
-            receipt = applied(engine, command)
+            receipt = apply_and_wait(engine, command)
             assert not receipt.applied, f"{knob} = {value} was not refused"
             assert receipt.detail, f"{knob} = {value} was refused without a reason"
             assert receipt.configuration == before.configuration == engine.describe().configuration
@@ -145,7 +145,7 @@ def check_time_limit(factory: EngineFactory) -> None:
     before = engine.describe()
     value = before.configuration[slow] + 1
     command = _command("a-1", before, {slow: value}, engine.now_s, limit_s=0.5)
-    receipt = applied(engine, command)
+    receipt = apply_and_wait(engine, command)
     assert receipt.at_s <= engine.now_s
     assert receipt.applied == (receipt.configuration[slow] == value), "the receipt contradicts itself"
     assert receipt.applied or receipt.detail
@@ -165,7 +165,7 @@ def check_replaces(factory: EngineFactory) -> None:
         desired = engine.describe().configuration.patched(Patch(retire=frozenset({worker})))
         command = Apply(f"a-{number}", engine.now_s, desired, (), _LIMIT_S)
         asked_s = engine.now_s
-        receipt = applied(engine, command)
+        receipt = apply_and_wait(engine, command)
         assert receipt.applied, receipt.detail
         assert worker in receipt.configuration.retired, "the receipt does not list the worker as retired"
         assert number == 0 or receipt.at_s <= asked_s + 1e-6, "a command that changes nothing took time"
@@ -205,7 +205,7 @@ def observations_of(events: Iterable[Event]) -> list[Observation]:
     return [event.observation for event in events if isinstance(event, Observed)]
 
 
-def applied(engine: Engine, command: Apply) -> Receipt:
+def apply_and_wait(engine: Engine, command: Apply) -> Receipt:
     """Apply a command and wait for its receipt."""
     engine.apply(command)
     limit_s = engine.now_s + command.time_limit_s + _WATCHED_S

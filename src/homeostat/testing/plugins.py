@@ -135,15 +135,15 @@ def _only_unknown(symptoms: Sequence[Symptom], detector: str, name: str) -> None
 
 
 def _symptoms(detector: Detector, view: View, name: str) -> list[Symptom]:
-    return _checked(detector.name, Symptom, lambda: detector.detect(view), view, name)
+    return _call_twice(detector.name, Symptom, lambda: detector.detect(view), view, name)
 
 
 def _diagnoses(diagnoser: Diagnoser, view: View, symptoms: Sequence[Symptom], name: str) -> list[Diagnosis]:
-    return _checked(diagnoser.name, Diagnosis, lambda: diagnoser.diagnose(view, symptoms), view, name)
+    return _call_twice(diagnoser.name, Diagnosis, lambda: diagnoser.diagnose(view, symptoms), view, name)
 
 
 def _proposals(resolver: Resolver, view: View, diagnoses: Sequence[Diagnosis], name: str) -> list[Proposal]:
-    proposals = _checked(resolver.name, Proposal, lambda: resolver.resolve(view, diagnoses), view, name)
+    proposals = _call_twice(resolver.name, Proposal, lambda: resolver.resolve(view, diagnoses), view, name)
     for proposal in proposals:
         unknown = [str(knob) for knob in proposal.patch.values if knob not in view.capabilities.knobs]
         assert not unknown, f"{resolver.name} turns {unknown}, which is not there ({name})"
@@ -151,7 +151,7 @@ def _proposals(resolver: Resolver, view: View, diagnoses: Sequence[Diagnosis], n
     return proposals
 
 
-def _checked(
+def _call_twice(
     part: str, kind: type[_Finding], call: Callable[[], Iterable[_Finding]], view: View, name: str
 ) -> list[_Finding]:
     assert part, "a plug-in needs a name"

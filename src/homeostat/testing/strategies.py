@@ -44,7 +44,7 @@ def garbage(components: Sequence[str], most: int = 12) -> st.SearchStrategy[tupl
 
 
 @st.composite
-def damaged(
+def damaged_observations(
     draw: st.DrawFn, observed: Sequence[Observation], *, wrong: bool = False, drop: bool = True
 ) -> tuple[Observation, ...]:
     """The same measurements with columns, instances or whole ticks lost; with `wrong`, with absurd values instead."""

@@ -88,10 +88,10 @@ def _measurements() -> Mapping[str, tuple[Observation, ...]]:
         "a slow instance": slow,
         "skewed": skewed,
         "nothing arrives": _chain(20, 0.0, split=[(0.0, 0.0)] * 2),
-        "half of the metrics unknown": _damaged(overloaded, (NAN,)),
-        "garbage": _damaged(overloaded, _GARBAGE),
+        "half of the metrics unknown": _damage(overloaded, (NAN,)),
+        "garbage": _damage(overloaded, _GARBAGE),
         "instances come and go": (*healthy, *_later(slow, 20), *_later(healthy[:3], 40)),
-        "a lost worker": _lost(slow),
+        "a lost worker": _lose_instances(slow),
         "no tasks": tuple(replace(o, tasks={}) for o in healthy),
     }
     return dataflow | _batches()
@@ -108,7 +108,7 @@ def _batches() -> dict[str, tuple[Observation, ...]]:
         "a slow executor": _micro(20, 150.0, seconds=14.0, finish_s=uneven),
         "skewed batches": _micro(20, 150.0, seconds=14.0, finish_s=uneven, rows=(1000, 167, 167, 166)),
         "empty batches": _micro(20, 0.0, seconds=0.2, finish_s=None),
-        "garbage batches": _damaged(healthy, _GARBAGE),
+        "garbage batches": _damage(healthy, _GARBAGE),
     }
 
 
@@ -172,12 +172,12 @@ def _later(observed: Sequence[Observation], by: int) -> tuple[Observation, ...]:
     return tuple(replace(o, at_s=o.at_s + by * _SPAN_S, batch=o.batch + by) for o in observed)
 
 
-def _lost(observed: Sequence[Observation]) -> tuple[Observation, ...]:
+def _lose_instances(observed: Sequence[Observation]) -> tuple[Observation, ...]:
     alive = np.array([number != 1 for number in range(len(observed[-1].workers.ids))])
     return tuple(replace(o, workers=replace(o.workers, alive=alive)) for o in observed)
 
 
-def _damaged(observed: Sequence[Observation], nonsense: Sequence[float]) -> tuple[Observation, ...]:
+def _damage(observed: Sequence[Observation], nonsense: Sequence[float]) -> tuple[Observation, ...]:
     """Replaces every other number, a different half each time."""
     rng = np.random.default_rng(7)
 

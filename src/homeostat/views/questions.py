@@ -41,7 +41,7 @@ def single(model: ApplicationModel, name: str, value: Value, where: str) -> Knob
     return {knob: value}
 
 
-def configured(model: ApplicationModel, values: Mapping[Knob, Value]) -> Configuration:
+def with_changes(model: ApplicationModel, values: Mapping[Knob, Value]) -> Configuration:
     """The present configuration with these changes. Raises ConfigError for what the engine cannot do."""
     configuration = model.configuration.patched(Patch(dict(values)))
     refusal = model.capabilities.refusal(configuration)
@@ -115,7 +115,7 @@ def first_candidates(plan: Plan, most: int) -> tuple[Candidate, ...]:
 
 def changes(plan: Plan, candidate: Candidate) -> str:
     """The knobs that a candidate of the plan would change."""
-    changed = plan.present.configuration.changed(Patch(candidate.configuration.values))
+    changed = plan.present.configuration.effective_part(Patch(candidate.configuration.values))
     return " ".join(f"{knob}={value:g}" for knob, value in sorted(changed.values.items())) or "no change"
 
 

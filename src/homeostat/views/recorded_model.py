@@ -50,12 +50,12 @@ def from_recording(recorded: RecordedRun, where: str) -> ApplicationModel:
         now_s = observation.at_s
         if shape[1] and shape != shape_before:
             shape_before = shape
-            events.insert(0, _described(recorded, *shape, batch.started_s))
+            events.insert(0, _describe(recorded, *shape, batch.started_s))
         state, _, _ = step(WATCHING, state, events, now_s)
     return model_of(state, now_s, where)
 
 
-def _described(recorded: RecordedRun, executors: int, tasks: dict[str, int], at_s: float) -> EngineChanged:
+def _describe(recorded: RecordedRun, executors: int, tasks: dict[str, int], at_s: float) -> EngineChanged:
     components = tuple(_component(each) for each in recorded.components)
     values: dict[Knob, Value] = {EXECUTORS_KNOB: executors}
     knobs = {EXECUTORS_KNOB: KnobSpec(1, MOST_EXECUTORS, apply_s=EXECUTOR_START_S, cost=1.0)}

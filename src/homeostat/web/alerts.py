@@ -14,7 +14,7 @@ from homeostat.core.causes import EXTERNAL, INCONCLUSIVE
 from homeostat.core.records import AlertContent, DiagnosisContent, EngineContent, Record, SymptomContent
 from homeostat.store.protocol import Placed
 from homeostat.web.summary import CLOCK_S
-from homeostat.web.texts import clipped
+from homeostat.web.texts import clip
 
 Shape = Literal["alertmanager", "plain"]
 SHAPES: tuple[Shape, ...] = ("alertmanager", "plain")
@@ -53,7 +53,7 @@ class Alert:
 
 
 class Alerts:
-    """The alerts that fire now, by run. Every change is reported once by `changed`."""
+    """The alerts that fire now, by run. Every change is reported once by `take_changes`."""
 
     def __init__(self) -> None:
         self._firing: dict[str, dict[tuple[str, str], Alert]] = {}
@@ -65,7 +65,7 @@ class Alerts:
             if placed.record.at_s >= CLOCK_S:  # a simulation must not wake anybody
                 self._record(placed.run, placed.record)
 
-    def changed(self) -> dict[str, list[Alert]]:
+    def take_changes(self) -> dict[str, list[Alert]]:
         """For each run that changed: the alerts that ended since the last call, then those that fire now."""
         alerts = {
             run: [*self._ended.pop(run, ()), *self._firing.get(run, {}).values()] for run in sorted(self._changed)
@@ -89,8 +89,8 @@ class Alerts:
 
 
 def _alert(run: str, record: Record, content: AlertContent) -> Alert:
-    cause = clipped(content.cause or "alert", LONGEST_LABEL)
-    component, text = clipped(record.component, LONGEST_LABEL), clipped(record.text, LONGEST_MESSAGE)
+    cause = clip(content.cause or "alert", LONGEST_LABEL)
+    component, text = clip(record.component, LONGEST_LABEL), clip(record.text, LONGEST_MESSAGE)
     return Alert(run, record.id, cause, component, text, record.at_s, record.because)
 
 

@@ -31,9 +31,9 @@ from homeostat.web.page_contexts import IndexContext, PageFrame, SignInContext
 from homeostat.web.pages import STATIC, page
 from homeostat.web.parameters import read
 from homeostat.web.reader import Reader
-from homeostat.web.responses import HTML_TYPE, JSON_TYPE, Body, RefusalError, as_json, refused, tagged
+from homeostat.web.responses import HTML_TYPE, JSON_TYPE, Body, RefusalError, as_json, refusal_response, with_etag
 from homeostat.web.security import SESSION_S, Person, Sessions, Tokens, cookie
-from homeostat.web.summary import simulated
+from homeostat.web.summary import is_simulated
 
 # A page names the last event that it received: any answer made since is new enough for it.
 SEEN = "homeostat-seen"
@@ -60,7 +60,7 @@ class Dashboard:
             handler = self._page(endpoint) if endpoint.template else self._twin(endpoint)
             routes.append(Route(endpoint.path, handler))
         routes += [
-            Route("/openapi.json", lambda request: tagged(request, Body.of(as_json(description())), JSON_TYPE)),
+            Route("/openapi.json", lambda request: with_etag(request, Body.of(as_json(description())), JSON_TYPE)),
             Route("/metrics", self._metrics),
             Route("/events", self._events),
             Route("/orders", self._order_form, methods=["POST"]),
@@ -72,7 +72,7 @@ class Dashboard:
         app = Starlette(
             routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))],
             lifespan=self._lifespan,
-            exception_handlers={HomeostatError: _refusal, HTTPException: _http, Exception: _unexpected},
+            exception_handlers={HomeostatError: _refusal, HTTPException: _http, Exception: _report_unexpected},
         )
         return Gate(app, self._tokens, self._sessions, local=self._local)
 
@@ -101,7 +101,7 @@ class Dashboard:
             def body() -> bytes:
                 return as_json(self._answer(endpoint, request))
 
-            return tagged(request, await self._cached(request, endpoint, (_here(request),), body), JSON_TYPE)
+            return with_etag(request, await self._from_cache(request, endpoint, (_here(request),), body), JSON_TYPE)
 
         return show
 
@@ -113,11 +113,11 @@ class Dashboard:
             def body() -> bytes:
                 return page(endpoint.template, self._answer(endpoint, request), PageFrame(person, here, twin))
 
-            return tagged(request, await self._cached(request, endpoint, (here, person), body), HTML_TYPE)
+            return with_etag(request, await self._from_cache(request, endpoint, (here, person), body), HTML_TYPE)
 
         return show
 
-    async def _cached(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> Body:
+    async def _from_cache(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> Body:
         """From the cache while nothing new is in the log, or nothing that the client has heard of."""
         client_position = _whole(request.headers.get(SEEN, ""))
         question = Question(key, self._position, make, client_position, endpoint.keep_s)
@@ -187,7 +187,7 @@ class Dashboard:
     def _give(self, body: OrderBody, person: Person) -> str:
         """Writes the order into the log, where the run's manager finds it within a second."""
         info = self._reader.read(lambda store: page_answers.known_run(store, body.run))
-        if simulated(info):
+        if is_simulated(info):
             raise RefusalError(409, "this run was simulated and has ended, so no manager can carry out the order")
         record = order(
             body.command,
@@ -277,17 +277,17 @@ def _within(place: str) -> str:
 
 async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, HomeostatError)
-    return refused(request, error)
+    return refusal_response(request, error)
 
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     what = {404: "page not found", 405: "method not allowed"}.get(error.status_code, str(error.detail))
-    answer = refused(request, RefusalError(error.status_code, what))
+    answer = refusal_response(request, RefusalError(error.status_code, what))
     for name, value in (error.headers or {}).items():
         answer.headers[name] = value
     return answer
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
-    return refused(request, RefusalError(500, f"unexpected {type(error).__name__}", "see the server's output"))
+async def _report_unexpected(request: Request, error: Exception) -> Response:
+    return refusal_response(request, RefusalError(500, f"unexpected {type(error).__name__}", "see the server's output"))

@@ -20,7 +20,7 @@ def dashboard(store: Path, output: Path, say: Callable[[str], None]) -> Iterator
     """The run does not depend on the dashboard: if it cannot start, a message says so and the run continues."""
     keeper = None
     try:
-        keeper = _started(store, output, say)
+        keeper = _start(store, output, say)
     except OSError as error:
         say(f"no dashboard: {error.strerror or error}")
     try:
@@ -30,7 +30,7 @@ def dashboard(store: Path, output: Path, say: Callable[[str], None]) -> Iterator
             keeper.close()
 
 
-def _started(store: Path, output: Path, say: Callable[[str], None]) -> Keeper | None:
+def _start(store: Path, output: Path, say: Callable[[str], None]) -> Keeper | None:
     missing = [name for name in REQUIRED_MODULES if importlib.util.find_spec(name) is None]
     if missing:
         say(f"no dashboard: {missing[0]} is not installed (pip install 'homeostat[serve]')")

@@ -32,7 +32,13 @@ class Condition:
 
 
 def conditions(summary: RunSummary, present: Present) -> tuple[Condition, ...]:
-    return (_observed(summary), _needed(present), _allowed(present), _free(present), _unhindered(present))
+    return (
+        _observed_condition(summary),
+        _needed_condition(present),
+        _allowed_condition(present),
+        _free(present),
+        _unhindered_condition(present),
+    )
 
 
 def answer(summary: RunSummary, conditions: tuple[Condition, ...]) -> str:
@@ -45,13 +51,13 @@ def answer(summary: RunSummary, conditions: tuple[Condition, ...]) -> str:
     return missing.reason
 
 
-def _observed(summary: RunSummary) -> Condition:
+def _observed_condition(summary: RunSummary) -> Condition:
     if summary.health in (STOPPED, UNKNOWN):
         return Condition(OBSERVED, NO, summary.reason)
     return Condition(OBSERVED, YES, "Batches are reported.")
 
 
-def _needed(present: Present) -> Condition:
+def _needed_condition(present: Present) -> Condition:
     if present.diagnoses:
         places = [f"{each.component or 'the application'} is {each.what}" for each in present.diagnoses]
         return Condition(NEEDED, YES, as_sentence("; ".join(places)))
@@ -61,7 +67,7 @@ def _needed(present: Present) -> Condition:
     return Condition(NEEDED, NO, "No problem is diagnosed.")
 
 
-def _allowed(present: Present) -> Condition:
+def _allowed_condition(present: Present) -> Condition:
     if present.paused:
         return Condition(ALLOWED, NO, as_sentence(present.paused))
     if present.mode == "regulate":
@@ -89,7 +95,7 @@ def _free(present: Present) -> Condition:
     return Condition(FREE, NO, "; ".join(f"{each.id} is {each.state}" for each in present.active) + ".")
 
 
-def _unhindered(present: Present) -> Condition:
+def _unhindered_condition(present: Present) -> Condition:
     if present.conditions:
         return Condition(UNHINDERED, NO, as_sentence("; ".join(present.conditions)))
     return Condition(UNHINDERED, YES, "No guard objected in the last cycle.")

@@ -74,7 +74,7 @@ class Feed:
                 missed = await self._since(position)
                 if len(missed) >= MOST_MISSED or 0 <= self._position < position:
                     position, missed = self._position, []
-                    yield _encoded(position, "reset", b"{}")
+                    yield _encode(position, "reset", b"{}")
                 for event in missed:
                     position = event.position
                     if not run or event.run == run:
@@ -109,7 +109,7 @@ class Feed:
 
 def _event_of(placed: Placed) -> _Event:
     data = as_json({"run": placed.run, **asdict(line(placed.record))})
-    return _Event(placed.position, placed.run, _encoded(placed.position, "record", data))
+    return _Event(placed.position, placed.run, _encode(placed.position, "record", data))
 
 
 def _place(position: int) -> bytes:
@@ -117,5 +117,5 @@ def _place(position: int) -> bytes:
     return b"id: %d\n\n" % max(position, 0)
 
 
-def _encoded(position: int, name: str, data: bytes) -> bytes:
+def _encode(position: int, name: str, data: bytes) -> bytes:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (position, name.encode(), data)

@@ -9,7 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 
-from homeostat.web.responses import RefusalError, refused
+from homeostat.web.responses import RefusalError, refusal_response
 from homeostat.web.security import HEADERS, LARGEST_BODY, Person, Sessions, Tokens, cookie, own_host, same_origin
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Gate:
             return
         request = HTTPConnection(scope)
 
-        async def guarded(message: Message) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -40,15 +40,15 @@ class Gate:
 
         refusal = self._refusal(request)
         if refusal is not None:
-            await refusal(scope, receive, guarded)
+            await refusal(scope, receive, send_guarded)
         else:
-            await self._app(scope, _bounded(receive), guarded)
+            await self._app(scope, _bound(receive), send_guarded)
 
     def _refusal(self, request: HTTPConnection) -> Response | None:
         headers, method = request.headers, request.scope["method"]
         path = request.url.path
         if self._local and not own_host(headers.get("host", "")):
-            return refused(
+            return refusal_response(
                 request,
                 RefusalError(
                     403, "the Host header does not name this machine", "open the dashboard as http://127.0.0.1"
@@ -56,20 +56,20 @@ class Gate:
             )
         if method not in ("GET", "HEAD"):
             if not same_origin(headers, request.url.scheme):
-                return refused(
+                return refusal_response(
                     request,
                     RefusalError(
                         403, "the request comes from another site", "use the dashboard's own pages or send a token"
                     ),
                 )
             if _too_large(headers):
-                return refused(request, RefusalError(413, f"the request is larger than {LARGEST_BODY} bytes"))
+                return refusal_response(request, RefusalError(413, f"the request is larger than {LARGEST_BODY} bytes"))
         person = self._person(request)
         request.state.person = person or (ANYONE if self._local else None)
         if person is None and not self._local and not path.startswith(OPEN):
             if method == "GET" and "text/html" in headers.get("accept", ""):
                 return RedirectResponse(f"/sign-in?next={quote(path + '?' + request.url.query)}", 303)
-            return refused(
+            return refusal_response(
                 request, RefusalError(401, "a token is required", "send the header Authorization: Bearer TOKEN")
             )
         return None
@@ -86,11 +86,11 @@ def _too_large(headers: Headers) -> bool:
     return not length.isdigit() or int(length) > LARGEST_BODY
 
 
-def _bounded(receive: Receive) -> Receive:
+def _bound(receive: Receive) -> Receive:
     """Limits a body without a Content-Length too."""
     received_bytes = 0
 
-    async def bounded() -> Message:
+    async def receive_bounded() -> Message:
         nonlocal received_bytes
         message = await receive()
         received_bytes += len(message.get("body", b""))
@@ -98,4 +98,4 @@ def _bounded(receive: Receive) -> Receive:
             raise RefusalError(413, f"the request is larger than {LARGEST_BODY} bytes")
         return message
 
-    return bounded
+    return receive_bounded

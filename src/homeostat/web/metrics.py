@@ -92,9 +92,9 @@ def exposition(store: Store) -> str:
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    inner = ",".join(f'{name}="{_escaped(value[:LONGEST_LABEL])}"' for name, value in labels.items())
+    inner = ",".join(f'{name}="{_escape(value[:LONGEST_LABEL])}"' for name, value in labels.items())
     return f"{{{inner}}}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -75,7 +75,7 @@ def query(store: Store, parameters: Parameters) -> QueryContext:
         span="all" if info.last_s - info.started_s <= SPANS_S[FIRST_SPAN] else FIRST_SPAN,
         answer=answer(about, checks),
         conditions=checks,
-        unanswered=stories.unanswered(store, info.name),
+        unanswered=stories.unanswered_orders(store, info.name),
         stories=page.stories,
         next=page.next,
     )
@@ -86,7 +86,7 @@ def charts(store: Store, parameters: Parameters) -> dict[str, Any]:
     objective = load_present(store, info.name).objective
     extra = [name for name in OBJECTIVE_COLUMNS if name in objective]
     columns = series(store, info.name, SPANS_S[parameters["last"]], parameters["points"], extra)
-    return asdict(columns) | {"objective": objective, "simulated": summary.simulated(info)}
+    return asdict(columns) | {"objective": objective, "simulated": summary.is_simulated(info)}
 
 
 def decisions(store: Store, parameters: Parameters) -> StoriesContext:
@@ -116,7 +116,7 @@ def record(store: Store, parameters: Parameters) -> RecordContext:
         run=info.name,
         record={each.name: getattr(focus, each.name) for each in fields(focus)},
         line=stories.line(focus),
-        text=_explained(store, info.name, focus)[:LONGEST_EXPLANATION],
+        text=_explanation(store, info.name, focus)[:LONGEST_EXPLANATION],
         chain=tuple(stories.line(each) for each in chain[:LONGEST_CHAIN]),
         left_out=max(0, len(chain) - LONGEST_CHAIN),
     )
@@ -144,7 +144,7 @@ def known_run(store: Store, name: str) -> RunInfo:
     return info
 
 
-def _explained(store: Store, run: str, focus: Record) -> str:
+def _explanation(store: Store, run: str, focus: Record) -> str:
     try:
         return explain.explain(store, run, focus.id)
     except StoreError:

@@ -15,7 +15,7 @@ from homeostat._version import __version__
 from homeostat.core.wording import moment, number, words
 from homeostat.web import drawing
 from homeostat.web.page_contexts import PageFrame
-from homeostat.web.texts import as_sentence, clipped
+from homeostat.web.texts import as_sentence, clip
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
@@ -39,7 +39,7 @@ def environment() -> Environment:
         "off": _off,
         "words": words,
         "sentence": as_sentence,
-        "clipped": clipped,
+        "clipped": clip,
     }
     jinja.globals |= {
         "version": __version__,

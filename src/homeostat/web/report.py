@@ -20,7 +20,7 @@ from homeostat.web.page_contexts import ReportContext
 from homeostat.web.pages import STATIC, page
 from homeostat.web.responses import as_json
 from homeostat.web.series import MOST_BATCHES, contents, row
-from homeostat.web.texts import clipped
+from homeostat.web.texts import clip
 
 MOST_STORIES = 200
 MOST_POINTS = 1_000
@@ -57,10 +57,10 @@ def facts(
     batches: Sequence[BatchContent], decisions: Sequence[Record], objective: Mapping[str, float]
 ) -> dict[str, str]:
     """The run in a few numbers, each in words. `decisions` are its actions and outcomes."""
-    total_s = sum(_counted(batch.span_s) for batch in batches)
-    verdicts = Counter(clipped(outcome.verdict, 40) for _, outcome in with_content(decisions, OutcomeContent))
-    rows = sum(_counted(batch.rows) for batch in batches)
-    workers_s = sum(_counted(batch.workers) * _counted(batch.span_s) for batch in batches)
+    total_s = sum(_finite(batch.span_s) for batch in batches)
+    verdicts = Counter(clip(outcome.verdict, 40) for _, outcome in with_content(decisions, OutcomeContent))
+    rows = sum(_finite(batch.rows) for batch in batches)
+    workers_s = sum(_finite(batch.workers) * _finite(batch.span_s) for batch in batches)
     shares = {f"Objective: {name}": _share(batches, holds, total_s) for name, holds in _objectives(objective).items()}
     return {
         "Time covered": f"{span(total_s)} in {len(batches):,} batches",
@@ -78,7 +78,7 @@ def _objectives(objective: Mapping[str, float]) -> dict[str, Holds]:
     parts: dict[str, Holds] = {}
     if per_s := objective.get("throughput_per_s"):
         parts[f"at least {number(per_s)} rows/s"] = lambda batch: (
-            processed_per_s(batch) >= NEARLY * min(per_s, _counted(batch.arrival_per_s) or per_s)
+            processed_per_s(batch) >= NEARLY * min(per_s, _finite(batch.arrival_per_s) or per_s)
         )
     if lag_s := objective.get("lag_s"):
         parts[f"lag of at most {span(lag_s)}"] = lambda batch: row(batch)["lag_s"] <= lag_s
@@ -94,11 +94,11 @@ def _keeps_up(batch: BatchContent) -> bool:
 
 
 def _share(batches: Sequence[BatchContent], holds: Holds, total_s: float) -> str:
-    good_s = sum(_counted(batch.span_s) for batch in batches if holds(batch))
+    good_s = sum(_finite(batch.span_s) for batch in batches if holds(batch))
     return f"{100 * good_s / total_s:.1f} % of the time" if total_s > 0 else "unknown"
 
 
-def _counted(value: float) -> float:
+def _finite(value: float) -> float:
     return value if value > 0 and value != float("inf") else 0.0
 
 

@@ -67,7 +67,7 @@ class Body:
         return cls(plain, packed, f'W/"{hashlib.blake2b(plain, digest_size=12).hexdigest()}"')
 
 
-def tagged(request: HTTPConnection, body: Body, media_type: str) -> Response:
+def with_etag(request: HTTPConnection, body: Body, media_type: str) -> Response:
     """With an ETag; a client that already has this version gets 304 and no body."""
     vary = "cookie, authorization, accept-encoding"
     headers = {"etag": body.etag, "cache-control": "no-cache", "vary": vary}
@@ -95,7 +95,7 @@ def wants_page(request: HTTPConnection) -> bool:
     return "text/html" in request.headers.get("accept", "") and not request.url.path.endswith(".json")
 
 
-def refused(request: HTTPConnection, error: HomeostatError) -> Response:
+def refusal_response(request: HTTPConnection, error: HomeostatError) -> Response:
     status = status_of(error)
     headers = {"www-authenticate": "Bearer"} if status == 401 else {}
     if wants_page(request):

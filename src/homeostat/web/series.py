@@ -88,14 +88,14 @@ def contents(records: Iterable[Record]) -> list[BatchContent]:
 
 def rates(batches: Sequence[BatchContent]) -> tuple[list[float | None], list[float | None]]:
     """The process rate and the input rate of each batch, for a sparkline."""
-    processed = [_rounded(processed_per_s(batch)) for batch in batches]
-    return processed, [_rounded(batch.arrival_per_s) for batch in batches]
+    processed = [_round(processed_per_s(batch)) for batch in batches]
+    return processed, [_round(batch.arrival_per_s) for batch in batches]
 
 
 def latest(at_s: float, batch: BatchContent) -> dict[str, float | None]:
     """The newest value of each column."""
     numbers = row(batch)
-    return {"at_s": at_s} | {name: _rounded(numbers[name]) for name in _NUMBERS}
+    return {"at_s": at_s} | {name: _round(numbers[name]) for name in _NUMBERS}
 
 
 def row(batch: BatchContent) -> dict[str, float]:
@@ -127,7 +127,7 @@ def _phases(rows: Sequence[Row]) -> list[str]:
     return [*(phase for phase in PHASES if phase in names), *others[:MOST_OTHER_PHASES]]
 
 
-def _rounded(value: float) -> float | None:
+def _round(value: float) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
@@ -136,5 +136,5 @@ def _together(name: str, values: Sequence[float]) -> float | None:
     if not finite:
         return None
     if name in _SUMS:
-        return _rounded(sum(finite))
-    return _rounded(sum(finite) / len(finite) if name in _MEANS else max(finite))
+        return _round(sum(finite))
+    return _round(sum(finite) / len(finite) if name in _MEANS else max(finite))

@@ -31,7 +31,7 @@ from homeostat.core.records import (
 from homeostat.core.wording import moment, settings
 from homeostat.store import details
 from homeostat.store.protocol import Store
-from homeostat.web.texts import as_sentence, clipped
+from homeostat.web.texts import as_sentence, clip
 
 TELLING = (ACTION, ADVICE, REJECTION, ALERT, OPERATOR, FAILURE)
 LONGEST_DETAIL = 1_000
@@ -111,13 +111,13 @@ def story(store: Store, run: str, focus: Record) -> Story:
         _problem(focus, chain),
         _action_text(focus),
         _sentence(outcome) if outcome is not None else _pending(focus, chain),
-        clipped(verdict.verdict) if verdict is not None else "",
+        clip(verdict.verdict) if verdict is not None else "",
         tuple(_step(record) for record in chain[:MOST_STEPS]),
         max(0, len(chain) - MOST_STEPS),
     )
 
 
-def unanswered(store: Store, run: str) -> tuple[RecordLine, ...]:
+def unanswered_orders(store: Store, run: str) -> tuple[RecordLine, ...]:
     """The newest orders that no manager has taken up."""
     orders = store.records(run, kinds=(ORDER,), limit=MOST_ORDERS, newest_first=True)
     return tuple(line(order) for order in orders if len(store.chain(run, order.id)) == 1)
@@ -130,13 +130,13 @@ def line(record: Record) -> RecordLine:
 def _columns(record: Record) -> tuple[str, str, str, float, str, str, str]:
     """The fields of a RecordLine."""
     return (
-        clipped(record.id),
-        clipped(record.kind),
-        _STAGES.get(record.kind, clipped(record.kind)),
+        clip(record.id),
+        clip(record.kind),
+        _STAGES.get(record.kind, clip(record.kind)),
         record.at_s,
         moment(record.at_s),
-        clipped(record.component),
-        clipped(record.text) or clipped(details.headline(record)),
+        clip(record.component),
+        clip(record.text) or clip(details.headline(record)),
     )
 
 
@@ -157,7 +157,7 @@ def _action_text(focus: Record) -> str:
     if action is None or not changes:
         return _sentence(focus)
     replaced = [f"replace {worker}" for worker in action.retire]
-    return as_sentence(clipped(f"{action.action_kind}: {', '.join([*changes, *replaced])}"))
+    return as_sentence(clip(f"{action.action_kind}: {', '.join([*changes, *replaced])}"))
 
 
 def _pending(focus: Record, chain: Sequence[Record]) -> str:
@@ -182,7 +182,7 @@ def _is_ending(record: Record) -> bool:
 
 
 def _step(record: Record) -> StoryStep:
-    lines = tuple(clipped(each, LONGEST_DETAIL) for each in _details(record) if each)
+    lines = tuple(clip(each, LONGEST_DETAIL) for each in _details(record) if each)
     return StoryStep(*_columns(record), lines, _probability(record))
 
 

@@ -94,12 +94,12 @@ def summarise(store: Store, info: RunInfo, now_s: float) -> RunSummary:
     )
 
 
-def simulated(info: RunInfo) -> bool:
+def is_simulated(info: RunInfo) -> bool:
     return info.last_s < CLOCK_S
 
 
 def _health(batches: Sequence[Record], info: RunInfo, now_s: float) -> tuple[str, str]:
-    ended = simulated(info)
+    ended = is_simulated(info)
     quiet_s = now_s - info.last_s
     if not ended and quiet_s > GONE_S:
         return STOPPED, f"No news for {_span(quiet_s)}."

@@ -7,7 +7,7 @@ from homeostat.core.wording import one_line
 LONGEST_TEXT = 300
 
 
-def clipped(text: object, longest: int = LONGEST_TEXT) -> str:
+def clip(text: object, longest: int = LONGEST_TEXT) -> str:
     """The text on one line, without control characters, and cut where it is too long."""
     line = one_line(str(text)[: 4 * longest])
     return line if len(line) <= longest else f"{line[: longest - 1]}…"

@@ -34,7 +34,7 @@ class Notifier:
         say: Callable[[str], None],
         pause_s: float = LOOK_AGAIN_S,
     ) -> None:
-        self._host = _checked(url)
+        self._host = _check_url(url)
         self._reader, self._url, self._shape, self._dashboard = reader, url, shape, dashboard
         self._say, self._pause_s = say, pause_s
         self._alerts = Alerts()
@@ -66,8 +66,8 @@ class Notifier:
                 self._position = news[-1].position
         except StoreError:
             return
-        for run, alerts in self._alerts.changed().items():
-            self._waiting[run] = _joined(self._waiting.get(run, []), alerts)
+        for run, alerts in self._alerts.take_changes().items():
+            self._waiting[run] = _join(self._waiting.get(run, []), alerts)
 
     def _begin(self, store: Store) -> int:
         """Alerts from before this process started may still fire: reads every run from its manager's last start."""
@@ -101,14 +101,14 @@ class Notifier:
             answer.read(1_000)
 
 
-def _joined(before: list[Alert], after: list[Alert]) -> list[Alert]:
+def _join(before: list[Alert], after: list[Alert]) -> list[Alert]:
     """Keeps ends that could not be sent yet."""
     changed = {alert.key for alert in after}
     ended = [alert for alert in before if not alert.firing and alert.key not in changed]
     return [*ended[-MOST_ALERTS:], *after]
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     """The host of the address, for messages: the rest of a webhook's address is often a secret."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:

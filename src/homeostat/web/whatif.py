@@ -63,15 +63,15 @@ _Context = TypeVar("_Context", PerformanceContext, PlansContext)
 
 def performance(store: Store, parameters: Parameters) -> PerformanceContext:
     """The prediction for now and for the question, and both over every rate."""
-    return _answered(store, parameters, PerformanceContext, lambda run, model: _performance(run, model, parameters))
+    return _answer(store, parameters, PerformanceContext, lambda run, model: _performance(run, model, parameters))
 
 
 def plans(store: Store, parameters: Parameters) -> PlansContext:
     """The cheapest configuration that holds the objective, and why the others lost, a page of them at a time."""
-    return _answered(store, parameters, PlansContext, lambda run, model: _plans(run, model, store, parameters))
+    return _answer(store, parameters, PlansContext, lambda run, model: _plans(run, model, store, parameters))
 
 
-def _answered(
+def _answer(
     store: Store, parameters: Parameters, context: type[_Context], answer: Callable[[str, ApplicationModel], _Context]
 ) -> _Context:
     from homeostat.views.stored_model import from_store
@@ -114,7 +114,7 @@ def _performance(run: str, model: ApplicationModel, parameters: Parameters) -> P
     now = model.predict(model.configuration, model.arrival_per_s)
     sliders = _sliders(model, now, parameters)
     try:
-        configuration = questions.configured(model, _values(model, parameters))
+        configuration = questions.with_changes(model, _values(model, parameters))
     except ConfigError as error:
         return PerformanceContext(run, usable=False, reason=as_sentence(error.what), sliders=sliders)
     then = model.predict(configuration, model.arrival_per_s if parameters["rate"] is None else parameters["rate"])

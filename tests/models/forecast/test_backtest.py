@@ -9,7 +9,7 @@ import pytest
 
 from homeostat.core.observation import Array
 from homeostat.models.forecast import CANDIDATES, Forecaster, Series, forecast, regular
-from homeostat.models.forecast.baselines import rolled
+from homeostat.models.forecast.baselines import roll
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 MONDAY_S = 1_600_041_600.0
@@ -66,9 +66,9 @@ def test_no_candidate_looks_ahead(candidate: Forecaster) -> None:
     """Whatever comes after an origin, it says the same; and alone at that moment, it says the same again."""
     history = history_of(20)
     origins = [16 * 144, 17 * 144 + 77, 19 * 144]
-    said = rolled(candidate, history, origins, 300)
+    said = roll(candidate, history, origins, 300)
     for number, origin in enumerate(origins):
         later = history.values.copy()
         later[origin:] = 1e6
-        poisoned = rolled(candidate, replace(history, values=later), origins, 300)
+        poisoned = roll(candidate, replace(history, values=later), origins, 300)
         assert poisoned[number] == pytest.approx(said[number])

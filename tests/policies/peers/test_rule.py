@@ -120,4 +120,4 @@ def test_nothing_is_judged_learned_or_blocked() -> None:
     key = ActionKey("under-provisioned", "scale-up", "count")
     entry = MemoryEntry(key, "failed", 0.0)
     assert NoMemory().learn((), entry) == ()
-    assert NoMemory().blocked((entry,), key, Context(), 1.0, 60.0) == ""
+    assert NoMemory().block_reason((entry,), key, Context(), 1.0, 60.0) == ""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from homeostat.recordings.run import RecordedBatch, RecordedTasks
-from homeostat.sim.fit.calibration import calibrate, percentiles, rounded
+from homeostat.sim.fit.calibration import calibrate, percentiles, round_digits
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec
 
 LINES = ComponentSpec("lines", "source", parallelism=4, rate_per_s=100.0, task_s=0.0)
@@ -45,4 +45,4 @@ def test_percentiles_leave_a_tenth_outside_on_each_side() -> None:
 
 
 def test_figures_are_rounded_to_four_digits() -> None:
-    assert rounded(0.123456) == 0.1235
+    assert round_digits(0.123456) == 0.1235

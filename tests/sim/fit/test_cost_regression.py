@@ -7,7 +7,7 @@ import pytest
 
 from homeostat.core.observation import NAN, Array
 from homeostat.sim.fit.cost_regression import Cost, fit_cost, robust_mean
-from homeostat.sim.microbatch.stages import crowded
+from homeostat.sim.microbatch.stages import crowding_factor
 
 RNG_SEED = 4
 
@@ -55,11 +55,13 @@ def test_no_cost_is_negative() -> None:
 def test_executors_that_share_cores_make_a_task_dearer_and_not_a_row() -> None:
     rng = np.random.default_rng(RNG_SEED)
     rows, busy = rng.uniform(10, 300, 300), rng.choice([1.0, 2.0, 4.0], 300)
-    seconds = (0.05 * crowded(0.75, busy) + 0.001 * rows) * rng.lognormal(0, 0.05, 300)
+    seconds = (0.05 * crowding_factor(0.75, busy) + 0.001 * rows) * rng.lognormal(0, 0.05, 300)
     cost = fit_cost(rows, unknown(300), seconds, busy)
     assert cost.crowding == pytest.approx(0.75, abs=0.13)
     assert cost.row_s == pytest.approx(0.001, rel=0.1)
-    assert cost.seconds(np.array([100.0]), unknown(1), 4)[0] == pytest.approx(0.05 * crowded(0.75, 4.0) + 0.1, rel=0.05)
+    assert cost.seconds(np.array([100.0]), unknown(1), 4)[0] == pytest.approx(
+        0.05 * crowding_factor(0.75, 4.0) + 0.1, rel=0.05
+    )
 
 
 def test_rows_that_grew_with_the_executors_leave_it_open_which_of_them_cost() -> None:

@@ -20,7 +20,7 @@ from homeostat.recordings.run import (
 )
 from homeostat.sim.fit.scenario_fit import WARMING, agreement, fit
 from homeostat.sim.microbatch.engine import Microbatch
-from homeostat.sim.microbatch.stages import crowded
+from homeostat.sim.microbatch.stages import crowding_factor
 from homeostat.sim.scenario import catalogue
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.scenario.toml_text import to_toml
@@ -247,8 +247,8 @@ def test_what_crowding_costs_is_found_again() -> None:
     for component, original in zip(found.components, dearer, strict=True):
         assert component.crowding == pytest.approx(0.75, abs=0.26)
         for executors in (1, 4):
-            expected = original.task_s * crowded(original.crowding, executors) + 300 / original.rate_per_s
-            fitted_s = component.task_s * crowded(component.crowding, executors) + 300 / component.rate_per_s
+            expected = original.task_s * crowding_factor(original.crowding, executors) + 300 / original.rate_per_s
+            fitted_s = component.task_s * crowding_factor(component.crowding, executors) + 300 / component.rate_per_s
             assert fitted_s == pytest.approx(expected, rel=0.12)
 
 

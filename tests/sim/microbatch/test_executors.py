@@ -19,7 +19,7 @@ def test_growth_takes_the_start_time_and_stops_at_the_grant() -> None:
     cluster.target = 5
     cluster.settle(0.0)
     assert (len(cluster.up(5.0)), len(cluster.up(10.0)), len(requested)) == (2, 3, 3)
-    assert not cluster.settled(20.0)
+    assert not cluster.has_settled(20.0)
 
 
 def test_an_executor_that_leaves_drains_until_the_batch_ends() -> None:
@@ -28,12 +28,12 @@ def test_an_executor_that_leaves_drains_until_the_batch_ends() -> None:
     cluster.settle(0.0)
     assert [executor.id for executor in cluster.usable(0.0)] == ["exec-0"]
     cluster.remove_drained(0.0)
-    assert cluster.settled(0.0)
+    assert cluster.has_settled(0.0)
 
 
 def test_a_crashed_executor_is_replaced() -> None:
     cluster, _ = executors()
     crashed = cluster.crash(0, now_s=0.0, back_s=7.0)
     assert crashed is not None
-    assert cluster.lost(1.0) == [crashed]
-    assert (len(cluster.up(1.0)), len(cluster.up(7.0)), cluster.lost(7.0)) == (1, 2, [])
+    assert cluster.crashed_executors(1.0) == [crashed]
+    assert (len(cluster.up(1.0)), len(cluster.up(7.0)), cluster.crashed_executors(7.0)) == (1, 2, [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from homeostat.sim.microbatch.stages import Routing, busy_executors, crowded, stage_rows, updated_keys, work
+from homeostat.sim.microbatch.stages import Routing, busy_executors, crowding_factor, stage_rows, updated_keys, work
 from homeostat.sim.scenario.spec import ComponentSpec
 
 LINES = ComponentSpec("lines", "source", parallelism=2, selectivity=3.0)
@@ -27,7 +27,7 @@ def test_a_last_wave_with_few_tasks_keeps_few_executors_busy() -> None:
 
 
 def test_each_other_executor_adds_its_share_of_the_cost() -> None:
-    assert crowded(0.5, np.array([1.0, 3.0])).tolist() == [1.0, 2.0]  # type: ignore[union-attr]
+    assert crowding_factor(0.5, np.array([1.0, 3.0])).tolist() == [1.0, 2.0]  # type: ignore[union-attr]
 
 
 def test_a_spread_key_counts_once_per_part() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, Configuration, Knob
 from homeostat.core.events import Apply, Receipt
-from homeostat.spark.act.executor_shares import ExecutorShares, observed, split
+from homeostat.spark.act.executor_shares import ExecutorShares, observed_share, split
 
 STATE = Knob(STATE_PARTITIONS, "left")
 
@@ -67,5 +67,5 @@ def test_an_even_split_gives_out_all_and_at_least_one_each(count: int, names: li
 @given(st.dictionaries(st.sampled_from("abc"), st.integers(1, 9), min_size=1), st.integers(0, 30))
 def test_nobody_sees_more_than_its_share_unless_it_is_alone(shares: dict[str, int], alive: int) -> None:
     for query in shares:
-        part = observed(shares, query, alive)
+        part = observed_share(shares, query, alive)
         assert part == alive if len(shares) == 1 else 1 <= part <= shares[query]

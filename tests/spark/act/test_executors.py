@@ -97,7 +97,7 @@ def test_a_drained_executor_gets_no_more_tasks_but_stays_until_it_is_quiet(
     asked: list[frozenset[str]] = []
 
     def quiet() -> bool:
-        asked.append(executors.scheduler.registered())
+        asked.append(executors.scheduler.registered_ids())
         if len(asked) < 3:
             run_a_job(spark, tasks=2)
         return len(asked) >= 3
@@ -115,7 +115,7 @@ def test_a_replaced_executor_makes_way_for_one_elsewhere(executors: Executors) -
     drained_at: list[frozenset[str]] = []
 
     def batch_ends() -> Callable[[], bool]:
-        drained_at.append(executors.scheduler.registered() - executors.ids())
+        drained_at.append(executors.scheduler.registered_ids() - executors.ids())
         return lambda: True
 
     remark = executors.replace([slow.id], batch_ends, Deadline.after(LIMIT_S), full=False)
@@ -125,7 +125,7 @@ def test_a_replaced_executor_makes_way_for_one_elsewhere(executors: Executors) -
     executors.see_them_gone()
     executors.trim(at_once, Deadline.after(LIMIT_S))
     now = executors.alive()
-    assert executors.scheduler.registered() == executors.ids()
+    assert executors.scheduler.registered_ids() == executors.ids()
     assert remark == ""
     assert slow.id in executors.retired
     assert slow.id not in executors.ids()

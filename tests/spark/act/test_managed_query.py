@@ -139,7 +139,9 @@ def test_what_never_starts_leaves_the_state_as_it_was(words: Words) -> None:
         words.query.restart({STATE: never, SOURCE: CANNOT_START}, limit())
     assert words.query.values == values
     at = words.query.checkpoint
-    assert never not in {at.state_partitions(batch) for batch in at.begun()}  # put back, not repartitioned again
+    assert never not in {
+        at.state_partitions(batch) for batch in at.begun_batches()
+    }  # put back, not repartitioned again
     assert not words.differences()
 
 
@@ -225,7 +227,7 @@ def test_a_query_that_was_handed_over_is_not_restarted(words: Words) -> None:
     words.query.start(limit())
     running = words.query.query
     assert running is not None
-    handed_over = ManagedQuery.attached(words.spark, running)
+    handed_over = ManagedQuery.attach(words.spark, running)
     assert handed_over.name == "words"
     assert not handed_over.restartable
     with pytest.raises(QueryError, match="attached queries cannot be restarted"):

@@ -27,18 +27,18 @@ def test_a_batch_that_finishes_resets_the_count() -> None:
     retries = Retries()
     for _ in range(MOST_FAILURES):
         retries.plan("no broker", 0.0)
-    retries.worked()
+    retries.note_batch()
     assert retries.plan("no broker", 0.0) == "the query failed and restarts in 1 s: no broker"
 
 
 def test_a_restart_is_due_after_its_pause_and_only_once() -> None:
     retries = Retries()
-    assert not retries.planned
+    assert not retries.is_planned
     assert not retries.due(1e9)
     retries.plan("no broker", 100.0)
-    assert retries.planned
+    assert retries.is_planned
     assert not retries.due(100.9)
     assert retries.due(101.0)
-    retries.started()
-    assert not retries.planned
+    retries.note_start()
+    assert not retries.is_planned
     assert not retries.due(1e9)

@@ -24,6 +24,6 @@ def test_active_executors_are_registered_and_present(spark: SparkSession) -> Non
     active = scheduler.active()
     ids = {executor.id for executor in active}
     assert len(active) >= 2
-    assert ids <= scheduler.registered() <= scheduler.present()
+    assert ids <= scheduler.registered_ids() <= scheduler.present()
     assert all(executor.host.startswith("127.0.0.") and executor.cores == 1 for executor in active)
     assert [executor.number for executor in active] == sorted(executor.number for executor in active)

@@ -46,8 +46,8 @@ class Batches:
 def test_batches_that_the_listener_missed_come_first_and_each_comes_once() -> None:
     batches = Batches()
     batches.remembered = [progress(number, at=f"05:01:{10 * number}") for number in (1, 2, 3)]
-    batches.ended.progressed(progress(4, at="05:01:40"))
-    batches.ended.progressed(progress(4, at="05:01:40"))
+    batches.ended.on_progress(progress(4, at="05:01:40"))
+    batches.ended.on_progress(progress(4, at="05:01:40"))
     batches.ended.catch_up()
     assert [each.batch for each in batches.observations] == [1, 2, 3, 4]
     assert [each.span_s for each in batches.observations] == [2.0, 10.0, 10.0, 10.0]
@@ -58,7 +58,7 @@ def test_batches_from_before_the_start_and_of_other_queries_are_left_out() -> No
     batches = Batches(since_s=moment_s("2026-11-15T05:01:30Z"))
     batches.remembered = [progress(1, at="05:01:10"), progress(2, at="05:01:32")]
     batches.ended.catch_up()
-    batches.ended.progressed(progress(9, run="of another query"))
+    batches.ended.on_progress(progress(9, run="of another query"))
     assert [each.batch for each in batches.observations] == [2]
 
 
@@ -66,8 +66,8 @@ def test_an_idle_trigger_means_that_nothing_arrived_unless_rows_are_held_back() 
     at_s = moment_s("2026-11-15T05:01:40Z")
     for source, rate in ((SourceOptions("kafka"), 0.0), (SourceOptions("kafka", {"minOffsetsPerTrigger": "9"}), None)):
         batches = Batches(source)
-        batches.ended.progressed(progress(0, at="05:01:30"))
-        batches.ended.idled(IdleTrigger("run-1", at_s))
+        batches.ended.on_progress(progress(0, at="05:01:30"))
+        batches.ended.on_idle(IdleTrigger("run-1", at_s))
         idle = batches.observations[-1]
         assert (idle.run, idle.span_s, idle.flows[0].rows) == ("run-1/idle", 8.0, 0.0)
         arrival = idle.flows[0].arrival_per_s

@@ -14,8 +14,8 @@ import numpy as np
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import Array
 from homeostat.models.forecast import CANDIDATES, Forecast, Forecaster, Series, forecasts, regular
-from homeostat.models.forecast.backtest import bridged
-from homeostat.models.forecast.baselines import rolled
+from homeostat.models.forecast.backtest import bridge_gaps
+from homeostat.models.forecast.baselines import roll
 from homeostat.models.forecast.champion import season_scale
 from homeostat.recordings.load import Load
 from homeostat.strict.units import format_duration
@@ -90,7 +90,7 @@ def _trace(load: Load, horizons_s: Sequence[float], origins: int, candidates: Se
 def _alone(candidate: Forecaster, history: Series, steps: int) -> Array:
     """NaN from one that failed, which is one's own: as in a forecast, the others still speak."""
     try:
-        return np.asarray(bridged(rolled(candidate, history, [len(history.values)], steps).reshape(1, steps))[0])
+        return np.asarray(bridge_gaps(roll(candidate, history, [len(history.values)], steps).reshape(1, steps))[0])
     except Exception:
         return np.full(steps, np.nan)
 

@@ -84,7 +84,7 @@ class _Filled:
         self._look(self.summary)
 
     def _look(self, part: Summary) -> None:
-        self._bytes = max(self._bytes, len(part.packed()))
+        self._bytes = max(self._bytes, len(part.pack()))
 
     def figures(self, error: float) -> dict[str, Any]:
         stated, most = self._synopsis.error, self._synopsis.memory_bytes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from homeostat.core.observation import NAN, Array
-from homeostat.models.forecast.baselines import Forecaster, rolled
+from homeostat.models.forecast.baselines import Forecaster, roll
 from homeostat.models.forecast.series import LEAST_SEASONS, Series, known_mean
 
 # Moments of the past at which every candidate is tested: more compare them better, each costs a forecast. A choice.
@@ -45,12 +45,12 @@ class Backtest:
         """Return the mean absolute error over the next steps."""
         return float(known_mean(self.errors(name, steps).reshape(1, -1))[0])
 
-    def tested(self, steps: int) -> bool:
+    def has_enough_values(self, steps: int) -> bool:
         """Return whether enough actual values are known."""
         return int(np.isfinite(self.actual[:, :steps]).any(axis=1).sum()) >= _LEAST_ORIGINS
 
 
-def needed(history: Series, steps: int) -> int:
+def values_needed(history: Series, steps: int) -> int:
     """Return how many values a backtest needs: two seasons to learn from, if there is a season, and some to test on."""
     return _training_values(history, steps) + steps + _LEAST_ORIGINS
 
@@ -80,7 +80,7 @@ def backtest(history: Series, steps: int, candidates: Sequence[Forecaster], most
     past, now, failures = {}, {}, []
     for each in candidates:
         try:
-            lines = bridged(rolled(each, history, (*origins, count), steps).reshape(len(origins) + 1, steps))
+            lines = bridge_gaps(roll(each, history, (*origins, count), steps).reshape(len(origins) + 1, steps))
         except Exception as error:  # a plug-in must not stop the others
             failures.append(f"{each.name} failed and is left out: {type(error).__name__}: {error}")
             continue
@@ -89,7 +89,7 @@ def backtest(history: Series, steps: int, candidates: Sequence[Forecaster], most
     return Backtest(origins, actual, past, now, tuple(failures))
 
 
-def bridged(lines: Array) -> Array:
+def bridge_gaps(lines: Array) -> Array:
     """Fill the steps that a line cannot forecast, because of a gap in the history, from their neighbours."""
     for line in lines:
         is_known = np.isfinite(line)

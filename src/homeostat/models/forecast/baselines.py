@@ -37,7 +37,7 @@ class Rolling(Protocol):
         ...
 
 
-def rolled(forecaster: Forecaster, history: Series, origins: Sequence[int], steps: int) -> Array:
+def roll(forecaster: Forecaster, history: Series, origins: Sequence[int], steps: int) -> Array:
     if isinstance(forecaster, Rolling):
         return forecaster.rolled(history, origins, steps)
     return np.array([forecaster.ahead(history.until(origin), steps) for origin in origins])

@@ -10,7 +10,7 @@ import numpy as np
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.observation import NAN, Array
-from homeostat.models.forecast.backtest import ORIGINS, Backtest, backtest, needed
+from homeostat.models.forecast.backtest import ORIGINS, Backtest, backtest, values_needed
 from homeostat.models.forecast.baselines import LAST_VALUE, NAIVE, Forecaster, LastValue, SeasonalNaive, WeeklyNaive
 from homeostat.models.forecast.daily_profile import Profile
 from homeostat.models.forecast.holt_winters import HoltWinters
@@ -132,16 +132,18 @@ def forecasts(
     levels = tuple(sorted({*quantiles, 0.5}))
     if len(history.values) > MOST_POINTS or not np.isfinite(history.values[:1]).all():
         history = history.newest()
-    if len(history.values) < needed(history, max(steps)):
+    if len(history.values) < values_needed(history, max(steps)):
         history = replace(history, day=0, week=0)  # too short to learn and test a season
-    least = needed(history, max(steps))
+    least = values_needed(history, max(steps))
     if history.known < least / 2 or len(history.values) < least:
         return [_unusable(history, each, levels, _too_short(history, each, least)) for each in steps]
     others = [each for each in candidates if each.name != LAST_VALUE]
     most = min([most_origins, *(getattr(each, "most_origins", most_origins) for each in others)])
     trials = backtest(history, max(steps), [LastValue(), *others], most)
     return [
-        _best(history, trials, each, levels) if trials.tested(each) else _unusable(history, each, levels, _UNTESTED)
+        _best(history, trials, each, levels)
+        if trials.has_enough_values(each)
+        else _unusable(history, each, levels, _UNTESTED)
         for each in steps
     ]
 

@@ -52,7 +52,7 @@ class Regression:
             return np.full((len(origins), steps), NAN)
         features = _Features(np.log(history.values + floor), history.day, history.week, steps)
         fitted_at = knots(steps, _HORIZON_GROWTH)
-        fitted = np.stack([_fitted(features, each, origins) for each in fitted_at])
+        fitted = np.stack([_fit(features, each, origins) for each in fitted_at])
         forecasts = np.empty((len(origins), steps))
         ahead = np.arange(1, steps + 1)
         for number, origin in enumerate(origins):
@@ -68,7 +68,7 @@ def _mean(values: Array) -> float:
     return float(known_values.mean()) if len(known_values) else 0.0
 
 
-def _fitted(features: _Features, ahead: int, origins: Sequence[int]) -> Array:
+def _fit(features: _Features, ahead: int, origins: Sequence[int]) -> Array:
     """Weights of the features at each origin, from the targets before it."""
     targets = np.arange(ahead, max(origins))
     x = features.of(targets, np.full(len(targets), ahead))
@@ -76,7 +76,7 @@ def _fitted(features: _Features, ahead: int, origins: Sequence[int]) -> Array:
     complete = np.isfinite(y) & np.isfinite(x).all(axis=1)
     targets, x, y = targets[complete], x[complete], y[complete]
     before = targets < min(origins)
-    first = _solved(x[before].T @ x[before], x[before].T @ y[before], int(before.sum()))
+    first = _solve(x[before].T @ x[before], x[before].T @ y[before], int(before.sum()))
     deviations = np.abs(y - x @ first)
     usual = max(float(np.median(deviations[before])) if before.any() else 0.0, 1e-6)
     weighted = x / np.maximum(1.0, deviations / usual)[:, np.newaxis]
@@ -87,11 +87,11 @@ def _fitted(features: _Features, ahead: int, origins: Sequence[int]) -> Array:
         squares += weighted[row:end].T @ x[row:end]
         products += weighted[row:end].T @ y[row:end]
         row = end
-        weights[number] = _solved(squares, products, end)
+        weights[number] = _solve(squares, products, end)
     return weights
 
 
-def _solved(squares: Array, products: Array, rows: int) -> Array:
+def _solve(squares: Array, products: Array, rows: int) -> Array:
     """Ridge regression: features that add nothing get little weight. With too few rows all weights are 0."""
     if rows < _LEAST_ROWS:
         return np.zeros(len(products))
@@ -109,11 +109,11 @@ class _Features:
         self._width = int(day * _SMOOTHING_HALF_WIDTH)
         extended = np.concatenate([logs, np.full(steps, NAN)])
         self._raw = extended
-        self._daily = _seasonal_mean(_smoothed(extended, self._width), day, _DAY_WEIGHT)
+        self._daily = _seasonal_mean(_smooth(extended, self._width), day, _DAY_WEIGHT)
         self._sharp = _seasonal_mean(extended, day, _DAY_WEIGHT)
-        self._weekly = _seasonal_mean(_smoothed(extended, self._width), week, _WEEK_WEIGHT) if week else self._daily
+        self._weekly = _seasonal_mean(_smooth(extended, self._width), week, _WEEK_WEIGHT) if week else self._daily
         deviations = extended - self._daily
-        self._off = _filled([_recent_mean(deviations, max(1, round(day * share))) for share in _WINDOWS])
+        self._off = _fill([_recent_mean(deviations, max(1, round(day * share))) for share in _WINDOWS])
         hour = max(1, round(day * _HOUR))
         self._course = _recent_mean(self._daily, hour)
         self._weekly_off = np.nan_to_num(_recent_mean(self._weekly - self._daily, hour))
@@ -145,7 +145,7 @@ class _Features:
         return np.where(places >= 0, values[np.maximum(places, 0)], NAN)
 
 
-def _filled(windows: list[Array]) -> list[Array]:
+def _fill(windows: list[Array]) -> list[Array]:
     """Where the last minutes are unknown, use the last hours."""
     filled = [np.nan_to_num(windows[-1])]
     for window in reversed(windows[:-1]):
@@ -167,7 +167,7 @@ def _seasonal_mean(values: Array, season: int, weight: float) -> Array:
     return means.reshape(-1)[: len(values)]
 
 
-def _smoothed(values: Array, width: int) -> Array:
+def _smooth(values: Array, width: int) -> Array:
     """Mean over `width` places on each side."""
     if not width:
         return values

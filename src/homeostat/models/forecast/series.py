@@ -88,7 +88,7 @@ def regular(
     times_s: ArrayLike, per_s: ArrayLike, *, horizon_s: float, step_s: float | None = None, most: int = MOST_POINTS
 ) -> Series:
     """Put rates on a grid whose step suits their spacing and the horizon. Keep the newest `most` steps."""
-    usable_s, rates, repairs = _cleaned(np.asarray(times_s, dtype=np.float64), np.asarray(per_s, dtype=np.float64))
+    usable_s, rates, repairs = _clean(np.asarray(times_s, dtype=np.float64), np.asarray(per_s, dtype=np.float64))
     if not len(usable_s):
         return Series(0.0, step_s or STEPS_S[0], np.empty(0), repairs=repairs)
     step_s = step_s or _step_s(usable_s, horizon_s)
@@ -135,10 +135,10 @@ def detected_season(values: Array) -> int:
     first = int(np.argmax(later >= _NEARLY_HIGHEST * later.max()))
     lower = np.flatnonzero(later[first:] < _NEARLY_HIGHEST * later.max())
     end = first + int(lower[0]) if len(lower) else len(later)
-    return _sharpened(values, len(likeness) - len(later) + first + int(np.argmax(later[first:end])))
+    return _sharpen(values, len(likeness) - len(later) + first + int(np.argmax(later[first:end])))
 
 
-def _sharpened(values: Array, season: int) -> int:
+def _sharpen(values: Array, season: int) -> int:
     """The nearby lag at which values differ least: with few cycles the peak of the correlation is slightly off."""
     nearby = range(
         season - season // _NEARBY_FRACTION, min(season + season // _NEARBY_FRACTION, len(values) // LEAST_SEASONS) + 1
@@ -165,7 +165,7 @@ def knots(steps: int, growth: float) -> list[int]:
     return steps_ahead
 
 
-def _cleaned(times_s: Array, per_s: Array) -> tuple[Array, Array, tuple[str, ...]]:
+def _clean(times_s: Array, per_s: Array) -> tuple[Array, Array, tuple[str, ...]]:
     """Sort by time and leave out values that cannot be a load."""
     timed = np.isfinite(times_s)
     wrong = timed & ((per_s < 0) | (per_s > _FASTEST_PER_S))

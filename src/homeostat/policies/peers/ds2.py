@@ -58,9 +58,9 @@ class Ds2Rule:
             if isinstance(plan, Missing):
                 return plan
             plans.append(plan)
-        return [target for same in zip(*plans, strict=True) if (target := self._agreed(same)) is not None]
+        return [target for same in zip(*plans, strict=True) if (target := self._agreement(same)) is not None]
 
-    def _agreed(self, same: Sequence[Target]) -> Target | None:
+    def _agreement(self, same: Sequence[Target]) -> Target | None:
         largest = max(same, key=lambda target: target.wanted)
         now = largest.unit.now
         one_way = all(t.wanted > now for t in same) or all(t.wanted < now for t in same)

@@ -138,14 +138,14 @@ class FlinkRule:
         most = self._capacity(vertex, low, settings.restart_s)
         return least * (1.0 - _ROUNDING) <= vertex.load.capacity_per_s <= most * (1.0 + _ROUNDING)
 
-    def _recommended(self, vertex: _Vertex) -> int:
+    def _recommendation(self, vertex: _Vertex) -> int:
         target = self._capacity(vertex, self.settings.target_utilisation, self.settings.restart_s)
         factor = target / (vertex.load.capacity_per_s * vertex.alpha)
         factor = max(factor, 1.0 - self.settings.largest_shrink)
         return max(1, math.ceil(vertex.load.instances * factor - _ROUNDING))
 
     def _target(self, view: View, vertex: _Vertex, behind_s: float) -> Target:
-        unit, target = vertex.unit, self._recommended(vertex)
+        unit, target = vertex.unit, self._recommendation(vertex)
         if target < unit.now:
             lately = self._largest_lately(view, unit)
             target = unit.now if behind_s > self.settings.backlog_s else min(unit.now, max(target, lately))
@@ -172,7 +172,7 @@ class FlinkRule:
             stretch = [d for d in stretch if d.epoch == stretch[-1].epoch]
             vertices = self._vertices(view, stretch) if stretch else ()
             if not isinstance(vertices, Missing):
-                largest = max([largest, *(self._recommended(v) for v in vertices if v.unit == unit)])
+                largest = max([largest, *(self._recommendation(v) for v in vertices if v.unit == unit)])
         return largest or unit.now
 
 

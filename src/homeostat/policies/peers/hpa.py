@@ -74,7 +74,7 @@ class HpaRule:
             if not math.isfinite(load.busy):
                 return Missing("useful time", unit.component)
             lag = self._lag_rows(view, unit, load, digests)
-            target = self._desired(load, lag)
+            target = self._desired_count(load, lag)
             if target < unit.now:
                 target = min(unit.now, max(target, self._largest_lately(view, unit)))
             minimum = math.ceil(view.spec(unit.knob).minimum)
@@ -84,7 +84,7 @@ class HpaRule:
             targets.append(Target(unit, max(target, minimum), evidence))
         return targets
 
-    def _desired(self, load: Load, lag: float) -> int:
+    def _desired_count(self, load: Load, lag: float) -> int:
         settings = self.settings
         by_use = desired_replicas(load.instances, load.busy, settings.target_utilisation, settings.tolerance)
         if not settings.lag_rows or not math.isfinite(lag):
@@ -118,7 +118,7 @@ class HpaRule:
             load = measure(view, unit, metric)
             if not math.isfinite(load.busy):
                 return unit.now
-            largest = max(largest, self._desired(load, self._lag_rows(view, unit, load, metric)))
+            largest = max(largest, self._desired_count(load, self._lag_rows(view, unit, load, metric)))
         return largest
 
 

@@ -78,19 +78,19 @@ class RuleDetector:
     def detect(self, view: View) -> Iterator[Symptom]:
         targets = self.rule.targets(view)
         if isinstance(targets, Missing):
-            yield self._unknown(targets.metric, targets.component)
+            yield self._unknown_symptom(targets.metric, targets.component)
             return
         missing = missing_metric(view) if any(t.wanted < t.unit.now for t in targets) else ""
         for unit, wanted, measured in targets:
             if wanted < unit.now and missing:
-                yield self._unknown(missing, unit.component)
+                yield self._unknown_symptom(missing, unit.component)
             elif wanted != unit.now:
                 kind = TOO_SMALL if wanted > unit.now else TOO_LARGE
                 severity = 1.0 - min(wanted, unit.now) / max(wanted, unit.now)
                 evidence = WrongSize(float(unit.now), float(wanted), Measured(measured))
                 yield Symptom(kind, unit.component, severity, evidence)
 
-    def _unknown(self, missing: str, component: str) -> Symptom:
+    def _unknown_symptom(self, missing: str, component: str) -> Symptom:
         return Symptom(UNKNOWN, component, evidence=MissingMetric(self.name, missing))
 
 
@@ -143,7 +143,7 @@ class NoMemory:
     def learn(self, entries: Entries, entry: MemoryEntry) -> Entries:
         return entries
 
-    def blocked(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
+    def block_reason(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
         return ""
 
     def success_rate(self, entries: Entries, key: ActionKey) -> float:

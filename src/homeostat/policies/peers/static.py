@@ -48,7 +48,7 @@ class StaticRule:
 
     def targets(self, view: View) -> Sequence[Target] | Missing:
         digests = recent(view, self.settings.measure_s)
-        if not digests or _sized(view):
+        if not digests or _is_sized(view):
             return ()
         arriving = arrivals(view, digests)
         total = sum(arriving.values())
@@ -59,7 +59,7 @@ class StaticRule:
         return size(view, digests, at_peak, self.settings.headroom)
 
 
-def _sized(view: View) -> bool:
+def _is_sized(view: View) -> bool:
     """Whether sizes have changed since the start, or the start is no longer in the history."""
     if len(view.history) >= HISTORY_KEPT:
         return True

@@ -30,7 +30,7 @@ class Dataflow:
     """The engine of a scenario. Time moves in whole steps, so the calls of `wait` do not affect the result."""
 
     def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
-        self._spec = _checked(scenario)
+        self._spec = _check(scenario)
         self._scenario = scenario
         self._seed = scenario.seed if seed is None else seed
         self._topology = topology(scenario.components, lambda spec: Knob(PARALLELISM, spec.name))
@@ -170,10 +170,10 @@ class Dataflow:
             pending_rows=pending_rows,
             healthy=healthy,
             values=self._deployment.configuration.values,
-            needed=self.needed(self._workload.mean_per_s(self._time_s - span_s / 2)),
+            needed=self.needed_parallelism(self._workload.mean_per_s(self._time_s - span_s / 2)),
         )
 
-    def needed(self, load_per_s: float) -> dict[Knob, int]:
+    def needed_parallelism(self, load_per_s: float) -> dict[Knob, int]:
         """The parallelism each component needs for this load, or for the part that the objective asks for."""
         objective = self._scenario.objective.throughput_per_s
         target_per_s = load_per_s if objective is None else min(load_per_s, objective)
@@ -201,7 +201,7 @@ class Dataflow:
                 )
 
 
-def _checked(scenario: Scenario) -> DataflowSpec:
+def _check(scenario: Scenario) -> DataflowSpec:
     spec = scenario.engine
     where = f"scenario {scenario.name!r}"
     if not isinstance(spec, DataflowSpec):

@@ -54,20 +54,20 @@ def calibrate(fit_components: FitComponents, engine: MicrobatchSpec, batches: Se
         off = measured - np.median(simulated, axis=0)
         return _in_most_runs(np.mean, _inside(off - _levels(off, runs), simulated), runs)
 
-    noise = Noise(rounded(_solve(in_their_run, COVERED, 0.0, MOST_SIGMA)), rounded(phi))
+    noise = Noise(round_digits(_solve(in_their_run, COVERED, 0.0, MOST_SIGMA)), round_digits(phi))
     factor = _what_noise_adds(components, engine, noise, batches)
 
-    def refitted(others: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
+    def refit(others: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
         return _scaled(fit_components(others), factor)
 
     components = _scaled(components, factor)
-    run_sigma = 0.0 if len(set(runs)) == 1 else _run_sigma(components, refitted, engine, noise, batches)
+    run_sigma = 0.0 if len(set(runs)) == 1 else _run_sigma(components, refit, engine, noise, batches)
     return Calibrated(components, replace(engine, run_sigma=run_sigma), noise)
 
 
 def _run_sigma(
     components: tuple[ComponentSpec, ...],
-    refitted: FitComponents,
+    refit: FitComponents,
     engine: MicrobatchSpec,
     noise: Noise,
     batches: Sequence[RecordedBatch],
@@ -84,15 +84,15 @@ def _run_sigma(
     for number in range(len(names)):
         others = [batch for batch, its in zip(batches, run, strict=True) if its != number]
         mine = [batch for batch, its in zip(batches, run, strict=True) if its == number]
-        predicted[run == number] = np.median(np.log(replay(refitted(others), engine, noise, mine, SEEDS)), axis=0)
-    residual, error = (_varied(measured - expected, run) for expected in (np.log(driver_s + tasks_s), predicted))
+        predicted[run == number] = np.median(np.log(replay(refit(others), engine, noise, mine, SEEDS)), axis=0)
+    residual, error = (_variation(measured - expected, run) for expected in (np.log(driver_s + tasks_s), predicted))
     not_drawn = min(1.0, residual / error) if error > 0 else 0.0
     further = error * math.sqrt(not_drawn * (2 - not_drawn))
     share_of_tasks = float(np.median(tasks_s / (driver_s + tasks_s)))
-    return rounded(min(MOST_SIGMA, further / share_of_tasks))
+    return round_digits(min(MOST_SIGMA, further / share_of_tasks))
 
 
-def _varied(off: Array, runs: NDArray[Any]) -> float:
+def _variation(off: Array, runs: NDArray[Any]) -> float:
     """The standard deviation of the levels of runs. It is robust against a few runs that are far off."""
     levels = [np.median(off[runs == run]) for run in np.unique(runs)]
     return math.sqrt(math.pi / 2) * float(np.mean(np.abs(levels)))
@@ -121,7 +121,7 @@ def seconds_of(batches: Sequence[RecordedBatch]) -> Array:
     return np.array([batch.seconds for batch in batches])
 
 
-def rounded(value: float) -> float:
+def round_digits(value: float) -> float:
     """Four digits: more would pretend a precision that the measurements do not have."""
     return float(f"{value:.4g}")
 
@@ -169,9 +169,9 @@ def _scaled(components: tuple[ComponentSpec, ...], factor: float) -> tuple[Compo
     return tuple(
         replace(
             component,
-            task_s=rounded(component.task_s * factor),
-            key_s=rounded(component.key_s * factor),
-            rate_per_s=rounded(min(FASTEST_PER_S, component.rate_per_s / factor)),
+            task_s=round_digits(component.task_s * factor),
+            key_s=round_digits(component.key_s * factor),
+            rate_per_s=round_digits(min(FASTEST_PER_S, component.rate_per_s / factor)),
         )
         for component in components
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from homeostat.core.observation import Array
-from homeostat.sim.microbatch.stages import crowded
+from homeostat.sim.microbatch.stages import crowding_factor
 
 # How much rows must vary, relative to their mean, to separate the cost of a row from that of a task. A smaller value
 # fits noise. Choice.
@@ -42,7 +42,7 @@ class Cost:
     crowding: float = 0.0
 
     def seconds(self, rows: Array, keys: Array, busy: float | Array) -> Array:
-        without_keys = self.task_s * crowded(self.crowding, busy) + self.row_s * rows
+        without_keys = self.task_s * crowding_factor(self.crowding, busy) + self.row_s * rows
         return without_keys if self.key_s == 0 else without_keys + self.key_s * keys
 
 
@@ -66,7 +66,7 @@ def fit_cost(rows: Array, keys: Array, seconds: Array, busy: Array) -> Cost:
 
 
 def _with_crowding(crowding: float, per_row: list[Array], seconds: Array, busy: Array) -> Cost:
-    coefficients = nonnegative(np.column_stack([crowded(crowding, busy), *per_row]), seconds)
+    coefficients = nonnegative(np.column_stack([crowding_factor(crowding, busy), *per_row]), seconds)
     return Cost(
         float(coefficients[0]),
         float(coefficients[1]),
@@ -97,7 +97,7 @@ def nonnegative(columns: Array, values: Array) -> Array:
     coefficients = np.zeros(columns.shape[1])
     while active.any():
         scaled = columns[:, active] / scale[active]
-        fitted = _reweighted(scaled, values)
+        fitted = _reweight(scaled, values)
         if (fitted >= 0).all():
             coefficients[active] = fitted / scale[active]
             break
@@ -105,7 +105,7 @@ def nonnegative(columns: Array, values: Array) -> Array:
     return coefficients
 
 
-def _reweighted(columns: Array, values: Array) -> Array:
+def _reweight(columns: Array, values: Array) -> Array:
     weights = 1 / values
     coefficients: Array = np.zeros(columns.shape[1])
     for _ in range(ROUNDS):

@@ -20,7 +20,7 @@ from homeostat.sim.fit.calibration import (
     MANY_SEEDS,
     calibrate,
     percentiles,
-    rounded,
+    round_digits,
     seconds_of,
 )
 from homeostat.sim.fit.cost_regression import LEAST_VARIATION, Cost, fit_cost
@@ -88,7 +88,7 @@ class Fitted:
 
 def fit(run: RecordedRun) -> Fitted:
     """Raises ConfigError if the run has too few usable batches."""
-    settled, fresh = _settled(run)
+    settled, fresh = _settled_batches(run)
     recorded = [c for c in run.components if 2 * sum(c.name in b.tasks for b in settled) > len(settled)]
     costs = {c.name: _cost(c.name, settled) for c in recorded}
     share, factor = _stragglers(costs, settled)
@@ -118,7 +118,7 @@ def agreement(scenario: Scenario, run: RecordedRun) -> Agreement:
     """How well a micro-batch scenario simulates the batches of a run, which may be another than it was fitted to."""
     if not isinstance(scenario.engine, MicrobatchSpec):
         raise ConfigError("the scenario is not for the micro-batch engine", where=scenario.name)
-    batches, _ = _settled(run)
+    batches, _ = _settled_batches(run)
     simulated = replay(scenario.components, scenario.engine, scenario.service_noise, batches, MANY_SEEDS)
     measured = seconds_of(batches)
     low, middle, high = percentiles(simulated)
@@ -129,7 +129,7 @@ def agreement(scenario: Scenario, run: RecordedRun) -> Agreement:
     )
 
 
-def _settled(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[RecordedBatch, str]]]:
+def _settled_batches(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[RecordedBatch, str]]]:
     """The batches on warm executors, and those in which an executor worked for the first time, with its name."""
     worked: Counter[str] = Counter()
     settled: list[RecordedBatch] = []
@@ -198,9 +198,9 @@ def _selectivity(tasks: Sequence[RecordedTasks]) -> tuple[float, float]:
         return 1.0, 1.0
     logs, logs_out = np.log(rows[measured]), np.log(rows_out[measured])
     if logs.std() < LEAST_VARIATION:
-        return rounded(float(rows_out[measured].sum() / rows[measured].sum())), 1.0
-    combining = rounded(float(np.clip(np.polyfit(logs, logs_out, 1)[0], 0.0, 1.0)))
-    return rounded(float(np.exp(np.mean(logs_out - combining * logs)))), combining
+        return round_digits(float(rows_out[measured].sum() / rows[measured].sum())), 1.0
+    combining = round_digits(float(np.clip(np.polyfit(logs, logs_out, 1)[0], 0.0, 1.0)))
+    return round_digits(float(np.exp(np.mean(logs_out - combining * logs)))), combining
 
 
 def _with_skew(spec: ComponentSpec, rows: Sequence[Array]) -> ComponentSpec:
@@ -270,7 +270,10 @@ def _warm_up(
     """
     worked_s = [sum(tasks.seconds.sum() for tasks in batch.tasks.values()) / len(_workers(batch)) for batch in settled]
     lost_s = [
-        sum((tasks.seconds - _expected(costs[name], tasks))[tasks.executor == worker].sum() for name, tasks in stages)
+        sum(
+            (tasks.seconds - _expected_seconds(costs[name], tasks))[tasks.executor == worker].sum()
+            for name, tasks in stages
+        )
         for batch, worker in fresh
         if (stages := [(name, batch.tasks[name]) for name in costs if name in batch.tasks])
     ]
@@ -285,16 +288,16 @@ def _stragglers(costs: dict[str, Cost], batches: Sequence[RecordedBatch]) -> tup
     for batch in batches:
         for name, cost in costs.items():
             if (tasks := batch.tasks.get(name)) is not None:
-                ratio = tasks.seconds / _expected(cost, tasks)
+                ratio = tasks.seconds / _expected_seconds(cost, tasks)
                 ratios += (ratio / np.median(ratio)).tolist()
     late = [ratio for ratio in ratios if ratio > STRAGGLES]
     share = len(late) / len(ratios)
     if not late or share > MOST_STRAGGLERS:
         return 0.0, MicrobatchSpec().straggler_factor
-    return rounded(share), rounded(float(np.median(late)))
+    return round_digits(share), round_digits(float(np.median(late)))
 
 
-def _expected(cost: Cost, tasks: RecordedTasks) -> Array:
+def _expected_seconds(cost: Cost, tasks: RecordedTasks) -> Array:
     return np.maximum(cost.seconds(tasks.rows, tasks.keys, tasks.busy), 1e-3)
 
 
@@ -308,4 +311,4 @@ def _notes(costs: dict[str, Cost], engine: MicrobatchSpec) -> Iterator[str]:
 
 def _median(values: Sequence[float], usual: float) -> float:
     finite = [value for value in values if np.isfinite(value)]
-    return max(0.0, rounded(float(np.median(finite)))) if finite else usual
+    return max(0.0, round_digits(float(np.median(finite)))) if finite else usual

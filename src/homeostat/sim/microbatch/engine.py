@@ -91,7 +91,7 @@ class Microbatch:
     def faulty_workers(self) -> frozenset[str]:
         return self._executors.faulty(self.now_s)
 
-    def needed(self, load_per_s: float) -> dict[Knob, int]:
+    def needed_parallelism(self, load_per_s: float) -> dict[Knob, int]:
         """The fewest executors whose batches of this load end within the trigger interval."""
         components = self._scenario.components
         executors = needed_executors(
@@ -158,7 +158,9 @@ class Microbatch:
             },
         )
         self._reported_s, self._reported_rows = now_s, latest
-        dead = {executor.id: executor for executor in [*self._query.lost_executors, *executors.lost(now_s)]}
+        dead = {
+            executor.id: executor for executor in [*self._query.lost_executors, *executors.crashed_executors(now_s)]
+        }
         run = f"run-{self._query.restarts}"
         sample = observation(finished, executors.up(now_s), tuple(dead.values()), self._spec.slots, run)
         if self._faults.garbles(now_s):
@@ -173,6 +175,6 @@ class Microbatch:
                 float(sum(finished.pending_rows.values())),
                 finished.kept_up(self._scenario.objective),
                 self._steps.configuration().values,
-                self.needed(self._workload.mean_per_s(now_s)),
+                self.needed_parallelism(self._workload.mean_per_s(now_s)),
             )
         )

@@ -79,24 +79,24 @@ class Executors:
 
     def faulty(self, now_s: float) -> frozenset[str]:
         slow = [executor for executor in self.up(now_s) if self._slowness(executor, now_s) > 1]
-        return frozenset(executor.id for executor in slow + self.lost(now_s))
+        return frozenset(executor.id for executor in slow + self.crashed_executors(now_s))
 
-    def lost(self, now_s: float) -> list[Executor]:
+    def crashed_executors(self, now_s: float) -> list[Executor]:
         """The executors that crashed and whose replacement is not up yet."""
         awaited = {e.stands_in_for for e in self.members if e.up_s > now_s}
         return [executor for executor in self._dead if executor.id in awaited]
 
-    def retired(self) -> frozenset[str]:
+    def retired_ids(self) -> frozenset[str]:
         """The ids asked to go that are gone, or never existed."""
         return frozenset(self.asked_to_go - {executor.id for executor in self.members})
 
-    def settled(self, now_s: float) -> bool:
-        leaving = any(executor.draining or self._unwanted(executor) for executor in self.members)
+    def has_settled(self, now_s: float) -> bool:
+        leaving = any(executor.draining or self._is_unwanted(executor) for executor in self.members)
         return not leaving and len(self.up(now_s)) == self.target
 
     def settle(self, now_s: float) -> None:
         """Start, drain or cancel executors, as far as possible now. Calling it again changes nothing."""
-        staying = [e for e in self.members if not e.draining and not self._unwanted(e)]
+        staying = [e for e in self.members if not e.draining and not self._is_unwanted(e)]
         newest_first = sorted(staying, key=lambda e: (e.up_s > now_s, e.number), reverse=True)
         for executor in newest_first[: max(0, len(staying) - self.target)]:
             self._let_go(executor, now_s)
@@ -126,7 +126,7 @@ class Executors:
         lost = up[index % len(up)]
         self.members.remove(lost)
         self._dead.append(lost)
-        if not lost.draining and not self._unwanted(lost):
+        if not lost.draining and not self._is_unwanted(lost):
             self._start(back_s, stands_in_for=lost.id)
         self.settle(now_s)
         return lost
@@ -138,12 +138,12 @@ class Executors:
                 factor *= fault.factor
         return factor
 
-    def _unwanted(self, executor: Executor) -> bool:
+    def _is_unwanted(self, executor: Executor) -> bool:
         return executor.id in self.asked_to_go
 
     def _drain_unwanted(self, now_s: float) -> None:
-        unwanted = [executor for executor in self.members if self._unwanted(executor)]
-        staying = [e for e in self.members if not e.draining and not self._unwanted(e)]
+        unwanted = [executor for executor in self.members if self._is_unwanted(executor)]
+        staying = [e for e in self.members if not e.draining and not self._is_unwanted(e)]
         replaced = sum(executor.up_s <= now_s for executor in staying) >= self.target
         # If the cluster grants no more executors, the old ones must leave before the new ones come.
         making_room = self.target - len(staying) if len(self.members) >= self._spec.grant_limit else 0
@@ -157,7 +157,7 @@ class Executors:
             executor.draining = True
 
     def _start(self, up_s: float, stands_in_for: str = "") -> None:
-        shunned = {executor.host for executor in self.members if self._unwanted(executor)}
+        shunned = {executor.host for executor in self.members if self._is_unwanted(executor)}
         for _ in range(self._spec.hosts):
             host = f"host-{self._hosts_used % self._spec.hosts}"
             self._hosts_used += 1

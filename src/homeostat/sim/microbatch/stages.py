@@ -59,11 +59,13 @@ def work(spec: ComponentSpec, rows: int, routing: Routing, busy: Array, combine_
         even = updated_keys(spec, rows, routing) / max(1, int(np.count_nonzero(share)))
         keys = np.minimum(per_task, even)
     combine = 1 + combine_overhead if routing.spread > 1 else 1.0
-    seconds = spec.task_s * crowded(spec.crowding, busy) + (per_task / spec.rate_per_s + spec.key_s * keys) * combine
+    seconds = (
+        spec.task_s * crowding_factor(spec.crowding, busy) + (per_task / spec.rate_per_s + spec.key_s * keys) * combine
+    )
     return Work(per_task, keys, seconds)
 
 
-def crowded(crowding: float, busy: float | Array) -> float | Array:
+def crowding_factor(crowding: float, busy: float | Array) -> float | Array:
     """By how much the start of a task gets dearer: each other busy executor adds the share `crowding` of its cost."""
     return 1 + crowding * (busy - 1)
 

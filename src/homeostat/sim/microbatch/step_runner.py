@@ -34,14 +34,14 @@ class StepRunner:
 
     def configuration(self) -> Configuration:
         executors: dict[Knob, Value] = {EXECUTORS_KNOB: len(self._executors.up(self.now_s))}
-        return Configuration({**executors, **self._query.values}, self._executors.retired())
+        return Configuration({**executors, **self._query.values}, self._executors.retired_ids())
 
     def refusal(self, desired: Configuration) -> str:
         return self._capabilities.refusal(desired)
 
     def steps_to(self, desired: Configuration) -> tuple[Step, ...]:
         observed = self.configuration()
-        if not self._executors.settled(self.now_s):
+        if not self._executors.has_settled(self.now_s):
             # Executors may be about to come or go, even if the number that is up is already the desired one.
             observed = observed.patched(Patch({EXECUTORS_KNOB: 0}))
         return diff(observed, desired, self._capabilities)
@@ -62,10 +62,10 @@ class StepRunner:
 
     def took_effect(self, step: Step) -> bool:
         if isinstance(step, Replace):
-            return not self._replacing or self._executors.settled(self.now_s)
+            return not self._replacing or self._executors.has_settled(self.now_s)
         if isinstance(step, Restart) and self._query.restart_under_way is not None:
             return False
-        return EXECUTORS_KNOB not in step.values or self._executors.settled(self.now_s)
+        return EXECUTORS_KNOB not in step.values or self._executors.has_settled(self.now_s)
 
     def call_off(self, step: Step) -> str:
         """Undo a step whose time is up, as far as possible. Returns how far it got."""

@@ -70,7 +70,7 @@ def read(document: Document, folder: Path) -> Scenario:
     scenario = replace(_scenario(table, Path(document.name).stem), settings=document.data.get("settings", {}))
     problems = list(contradictions(table, scenario))
     if problems:
-        raise document.refused(problems)
+        raise document.error_of(problems)
     if isinstance(table.workload, TraceTable):
         return _with_trace(scenario, table.workload, document, folder)
     return scenario

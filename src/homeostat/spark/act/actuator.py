@@ -60,7 +60,7 @@ class Actuator:
 
     def apply(self, command: Apply) -> None:
         """Queue a command. Returns at once and never raises. A repeated command gets its first answer again."""
-        self._guarded("command", partial(self._accept, command))
+        self._guard("command", partial(self._accept, command))
 
     @property
     def busy(self) -> bool:
@@ -84,13 +84,13 @@ class Actuator:
                 queued = self._queue.begin_next()
             if queued is not None:
                 self._run(queued)
-            self._guarded("executors", self._runner.trim)
+            self._guard("executors", self._runner.trim)
 
     def _run(self, queued: QueuedCommand) -> None:
         answer = self._runner.run(queued.command, Deadline(queued.deadline_s, self._stopped))
         with self._queue_changed:
             self._queue.answer(queued.id, answer)
-        self._guarded("receipt", partial(self._acknowledge, queued.id, answer))
+        self._guard("receipt", partial(self._acknowledge, queued.id, answer))
 
     def _acknowledge(self, command_id: str, answer: Answer) -> None:
         self._emit(answer.receipt(command_id, time.time(), self.configuration()))
@@ -98,13 +98,13 @@ class Actuator:
     def _tend_queries(self) -> None:
         while not self._stopped.wait(_LOOK_S):
             for query in self._queries:
-                self._guarded(f"query {query.name}", partial(self._tend, query))
+                self._guard(f"query {query.name}", partial(self._tend, query))
 
     def _tend(self, query: ManagedQuery) -> None:
         if report := query.tend():
             self._emit(Failure(f"query {query.name}", report, time.time()))
 
-    def _guarded(self, where: str, do: Callable[[], None]) -> None:
+    def _guard(self, where: str, do: Callable[[], None]) -> None:
         """Turn an exception into a Failure event, so that the thread goes on."""
         try:
             do()

@@ -58,7 +58,7 @@ class ExecutorShares:
         """What a query sees of the application's configuration: its own knobs, and its share of the executors."""
         values: dict[Knob, Value] = {knob: value for knob, value in whole.values.items() if knob in own}
         if EXECUTORS_KNOB in whole.values:
-            values[EXECUTORS_KNOB] = observed(self._shares, query, int(whole[EXECUTORS_KNOB]))
+            values[EXECUTORS_KNOB] = observed_share(self._shares, query, int(whole[EXECUTORS_KNOB]))
         return Configuration(values, whole.retired)
 
     def observation(self, query: str, whole: Observation) -> Observation:
@@ -75,7 +75,7 @@ def split(count: int, names: Sequence[str]) -> dict[str, int]:
     return {name: each + (number < rest) for number, name in enumerate(names)}
 
 
-def observed(shares: Mapping[str, int], query: str, alive: int) -> int:
+def observed_share(shares: Mapping[str, int], query: str, alive: int) -> int:
     """A query's part of the executors that are alive: its share, or less if there are fewer than all shares."""
     requested = _total(shares)
     if len(shares) == 1:

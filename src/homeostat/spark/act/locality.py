@@ -29,7 +29,7 @@ class Locality:
         self._conf: Any = spark.sparkContext._jsc.sc().conf()
 
     @contextmanager
-    def lowered(self) -> Iterator[None]:
+    def lower(self) -> Iterator[None]:
         before = {key: self._conf.get(key, "") for key in _WAITS}
         for key in _WAITS:
             self._conf.set(key, "0s")
@@ -46,7 +46,7 @@ class Locality:
         """Wait until all new executors have worked, or until it is `enough`. Returns which have not, as a sentence."""
         if not fresh:
             return ""
-        with self.lowered():
+        with self.lower():
             deadline.wait_until(lambda: worked(fresh) >= fresh or enough(), poll_s=0.5)
         idle = sorted(fresh - worked(fresh))
         return f"no task of the slowest stage has run yet on executor {', '.join(idle)}" if idle else ""
@@ -57,7 +57,7 @@ def ran_slowest_stage(spark: SparkSession) -> Worked:
     store: Any = spark.sparkContext._jsc.sc().statusStore()
     no_quantiles = getattr(store, "stageList$default$4")()
 
-    def worked(ids: frozenset[str]) -> frozenset[str]:
+    def have_worked(ids: frozenset[str]) -> frozenset[str]:
         stages = store.stageList(None, False, False, no_quantiles, None)
         recent = [stages.apply(index) for index in range(min(_RECENT_STAGES, stages.size()))]
         if not recent:
@@ -69,4 +69,4 @@ def ran_slowest_stage(spark: SparkSession) -> Worked:
         summary = store.executorSummary(stage, attempt).get(id)
         return int(summary.get().succeededTasks()) if summary.isDefined() else 0
 
-    return worked
+    return have_worked

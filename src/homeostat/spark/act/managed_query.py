@@ -66,7 +66,7 @@ class ManagedQuery:
         self._rows_knob, self._state_knob = Knob(ROWS_PER_TRIGGER, name), Knob(STATE_PARTITIONS, name)
 
     @classmethod
-    def attached(cls, spark: SparkSession, query: StreamingQuery, name: str = "") -> ManagedQuery:
+    def attach(cls, spark: SparkSession, query: StreamingQuery, name: str = "") -> ManagedQuery:
         """A query that somebody else started."""
         managed = cls(spark, name or query.name or str(query.id), None, "", {})
         managed._run.query = query
@@ -160,7 +160,7 @@ class ManagedQuery:
                     raise QueryError("cancelled because the application is stopping", where=self.name) from error
                 outcome = self._back_to(old, move)
                 raise QueryError(f"{first_line(error)}; {outcome}", where=self.name) from error
-            return move.settled()
+            return move.settle()
 
     def admit(self, rows: int, deadline: Deadline) -> None:
         """Change the limit on the rows of a batch without a restart, and wait until a batch starts with it."""
@@ -194,7 +194,7 @@ class ManagedQuery:
     def finish_open_batch(self, deadline: Deadline) -> None:
         """Run only the open batch. Call this only if one is open: otherwise Spark processes the whole backlog."""
         self._run.query = query = self._launcher.start_once(self.values)
-        self._retries.started()
+        self._retries.note_start()
         if not query.awaitTermination(max(1, round(deadline.left_s))):
             self._launcher.stop(query)
             raise QueryError("the open batch did not finish in time, so its state cannot be repartitioned")
@@ -204,13 +204,13 @@ class ManagedQuery:
             return ""
         if self.active:
             if self.batches() >= 0:
-                self._retries.worked()
+                self._retries.note_batch()
             return ""
-        if not self._retries.planned:
+        if not self._retries.is_planned:
             return self._retries.plan(self._run.why_ended(), now_s)
         if not self._retries.due(now_s):
             return ""
-        self._retries.started()
+        self._retries.note_start()
         try:
             self._launch_again()
         except Exception as error:
@@ -219,7 +219,7 @@ class ManagedQuery:
 
     def _launch(self, writer: DataStreamWriter, values: Values) -> None:
         self._run.query = self._launcher.start(writer, values)
-        self._retries.started()
+        self._retries.note_start()
 
     def _launch_again(self) -> None:
         """With the current values, and as many state partitions as the checkpoint has."""

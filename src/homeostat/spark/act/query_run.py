@@ -64,11 +64,11 @@ class QueryRun:
         """A function that tells whether the batch that runs now has ended."""
         query, before = self.query, self.last_batch()
 
-        def ended() -> bool:
+        def has_ended_since() -> bool:
             has_ended = self.query is not query or not self.active
             return has_ended or self.idle or self.last_batch() != before
 
-        return ended
+        return has_ended_since
 
     def _works(self) -> bool:
         return self.idle or self.last_batch()[0] >= 0

@@ -18,7 +18,7 @@ from homeostat.spark.act.deadline import Deadline
 from homeostat.spark.act.managed_query import ManagedQuery
 from homeostat.spark.act.query_errors import QueryError
 from homeostat.spark.act.query_launcher import Build, Values
-from homeostat.spark.pipeline import Context, Pipeline, built
+from homeostat.spark.pipeline import Context, Pipeline, build_writer
 from homeostat.spark.sense.source_offsets import older_source
 from homeostat.spark_errors import first_line
 
@@ -99,7 +99,7 @@ def _reopen_last_batch(copy: Checkpoint) -> bool:
     if batches.one_is_open or batches.finished < 0:
         return False
     last = batches.finished
-    if last - 1 in copy.begun() and copy.state_partitions(last) != copy.state_partitions(last - 1):
+    if last - 1 in copy.begun_batches() and copy.state_partitions(last) != copy.state_partitions(last - 1):
         return False
     copy.files.delete(copy.path("commits", last))
     copy.files.delete(copy.path("commits", f".{last}.crc"))
@@ -120,7 +120,7 @@ def _query(spark: SparkSession, copy: Checkpoint, pipeline: Pipeline, directory:
 def _builder(spark: SparkSession, pipeline: Pipeline, directory: Path) -> Build:
     def build(values: Values) -> DataStreamWriter:
         context = Context(spark, pipeline.name, values, directory, directory / "control.json")
-        writer: DataStreamWriter = built(pipeline, context)
+        writer: DataStreamWriter = build_writer(pipeline, context)
         return writer
 
     return build

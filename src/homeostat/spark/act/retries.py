@@ -18,7 +18,7 @@ class Retries:
         self._next_s: float | None = None
 
     @property
-    def planned(self) -> bool:
+    def is_planned(self) -> bool:
         return self._next_s is not None
 
     def plan(self, reason: str, now_s: float) -> str:
@@ -34,10 +34,10 @@ class Retries:
     def due(self, now_s: float) -> bool:
         return self._next_s is not None and now_s >= self._next_s
 
-    def started(self) -> None:
+    def note_start(self) -> None:
         """The query was started; nothing is planned any more."""
         self._next_s = None
 
-    def worked(self) -> None:
+    def note_batch(self) -> None:
         """The query finished a batch: earlier failures no longer count."""
         self._failures = 0

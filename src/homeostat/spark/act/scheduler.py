@@ -36,13 +36,13 @@ class Scheduler:
 
     def active(self) -> list[ExecutorInfo]:
         """The executors that take tasks: registered, and neither draining nor about to be killed. Oldest first."""
-        ids = {id for id in self.registered() if self._backend.isExecutorActive(id)}
-        executors = [executor for executor in self._listed() if executor.id in ids]
+        ids = {id for id in self.registered_ids() if self._backend.isExecutorActive(id)}
+        executors = [executor for executor in self._executors() if executor.id in ids]
         return sorted(executors, key=lambda executor: executor.number)
 
     def present(self) -> frozenset[str]:
         """Registered with the scheduler, or still listed as alive by the REST API."""
-        return self.registered() | {executor.id for executor in self._listed()}
+        return self.registered_ids() | {executor.id for executor in self._executors()}
 
     def busy(self, ids: Iterable[str]) -> bool:
         scheduler = self._context.taskScheduler()
@@ -81,12 +81,12 @@ class Scheduler:
                 return True
         return False
 
-    def registered(self) -> frozenset[str]:
+    def registered_ids(self) -> frozenset[str]:
         """Those that have reported to the driver, draining ones included."""
         ids = str(self._backend.getExecutorIds().mkString(","))
         return frozenset(ids.split(",")) if ids else frozenset()
 
-    def _listed(self) -> list[ExecutorInfo]:
+    def _executors(self) -> list[ExecutorInfo]:
         entries = self._context.statusStore().executorList(True).iterator()
         executors = []
         while entries.hasNext():

@@ -49,7 +49,7 @@ class Move:
         if not restore.received_since(self._checkpoint, savepoint):
             restore.restore(self._checkpoint, savepoint.name, keep=False)
 
-    def settled(self) -> str:
+    def settle(self) -> str:
         """Call this when the query works. Returns how long it paused, if its state was moved."""
         if self._rescaled is None:
             return ""
@@ -66,7 +66,7 @@ def finish(spark: SparkSession, checkpoint: Checkpoint) -> None:
     try:
         rescale.finish(spark, checkpoint)
     except rescale.RescaleError:
-        if rescale.unfinished(checkpoint) is not None:
+        if rescale.unfinished_plan(checkpoint) is not None:
             raise
 
 
@@ -77,7 +77,9 @@ def predicted_s(checkpoint: Checkpoint, progress: Mapping[str, Any] | None) -> f
 
 def prune(checkpoint: Checkpoint) -> None:
     """Delete the loop's savepoints except the last one, which a person may want to inspect."""
-    names = [savepoint.name for savepoint in savepoints.listed(checkpoint) if savepoint.name.startswith(SAVEPOINTS)]
+    names = [
+        savepoint.name for savepoint in savepoints.list_savepoints(checkpoint) if savepoint.name.startswith(SAVEPOINTS)
+    ]
     for name in names[:-1]:
         savepoints.delete(checkpoint, name)
 

@@ -89,9 +89,9 @@ class StepRunner:
         except Exception as error:
             late = deadline.left_s <= 0
             undos = [] if self._stopped.is_set() else progress.undos[::-1]
-            detail = _joined(first_line(error), *(_undone(undo) for undo in undos))
+            detail = _join(first_line(error), *(_undo(undo) for undo in undos))
             return Answer.late(command, detail) if late else Answer(False, detail)
-        return Answer(True, _joined(progress.warning, *progress.remarks), progress.warning)
+        return Answer(True, _join(progress.warning, *progress.remarks), progress.warning)
 
     def trim(self) -> None:
         """End the executors that an earlier command left over."""
@@ -175,11 +175,11 @@ class StepRunner:
         return lambda: all(ended() for ended in ends)
 
 
-def _joined(*sentences: str) -> str:
+def _join(*sentences: str) -> str:
     return "; ".join(filter(None, sentences))
 
 
-def _undone(undo: Callable[[], object]) -> str:
+def _undo(undo: Callable[[], object]) -> str:
     """Run it. Returns why it failed, empty if it did not."""
     try:
         undo()

@@ -129,9 +129,9 @@ class EmbeddedCluster:
             ["--host", MASTER_HOST, "--port", "0", "--webui-port", "0"],
             {**environment, "SPARK_LOCAL_IP": MASTER_HOST, "SPARK_PUBLIC_DNS": MASTER_HOST},
         )
-        self.master_url = self._until(lambda: self._logged(r"master at (spark://\S+)"), "the master did not start")
+        self.master_url = self._until(lambda: self._find_in_log(r"master at (spark://\S+)"), "the master did not start")
         self.ui_url = self._until(
-            lambda: self._logged(r"MasterWebUI.* (http://\S+)"), "the master's web UI did not start"
+            lambda: self._find_in_log(r"MasterWebUI.* (http://\S+)"), "the master's web UI did not start"
         )
 
     def _start_worker(self, host: str, environment: Mapping[str, str]) -> None:
@@ -151,7 +151,7 @@ class EmbeddedCluster:
         command = [str(spark_home() / "bin" / "spark-class"), spark_class, *arguments]
         self._keeper.start(name, command, environment=environment, directory=self.directory, log=log)
 
-    def _logged(self, pattern: str) -> str:
+    def _find_in_log(self, pattern: str) -> str:
         match = re.search(pattern, _text(self.log(MASTER)))
         return match[1] if match else ""
 

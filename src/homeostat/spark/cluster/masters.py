@@ -36,10 +36,10 @@ def why_no_master(place: str, limit_s: float = ANSWER_S) -> str:
         return NOBODY
     if answer is None:
         return f"the process that listens there is not a Spark master: no answer within {limit_s:g} s"
-    return _judged(answer)
+    return _judge(answer)
 
 
-def _judged(answer: bytes) -> str:
+def _judge(answer: bytes) -> str:
     if not answer or answer.startswith(_TLS_ALERT):
         return ""  # a master that requires TLS answers like this
     length, kind = _head(answer)

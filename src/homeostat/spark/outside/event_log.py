@@ -63,7 +63,7 @@ class EventLog:
             yield from self._from_file(file, file.name.removesuffix(".inprogress"))
 
     def _from_file(self, file: Path, key: str) -> Iterator[Event]:
-        with _opened(file) as stream:
+        with _open(file) as stream:
             _skip(stream, self._read_bytes.get(key, 0))
             for line in _whole_lines(stream):
                 self._read_bytes[key] = self._read_bytes.get(key, 0) + len(line)
@@ -78,7 +78,7 @@ def progress_of(event: Event) -> Mapping[str, Any]:
     """The progress in a QUERY_PROGRESS event, in the format that listeners get."""
     progress = dict(event["progress"])
     progress["sources"] = [
-        {**source, **{name: _decoded(source.get(name)) for name in _OFFSETS}} for source in progress["sources"]
+        {**source, **{name: _decode(source.get(name)) for name in _OFFSETS}} for source in progress["sources"]
     ]
     return progress
 
@@ -96,7 +96,7 @@ def graph_of(stage_info: Mapping[str, Any]) -> StageGraph:
     return from_scopes(scopes, reads, cached)
 
 
-def _decoded(offset: Any) -> Any:
+def _decode(offset: Any) -> Any:
     """In a log, offsets are JSON inside a string."""
     try:
         return json.loads(offset) if isinstance(offset, str) else offset
@@ -153,7 +153,7 @@ def _files(path: Path) -> list[Path]:
     return [path if path.exists() else finished]
 
 
-def _opened(file: Path) -> IO[bytes]:
+def _open(file: Path) -> IO[bytes]:
     name = file.name.removesuffix(".compact").removesuffix(".inprogress")
     if name.endswith(_UNREADABLE):
         raise ConfigError(

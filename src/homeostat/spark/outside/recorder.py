@@ -84,7 +84,7 @@ class Recorder:
             event_log.JOB_START: self._job_started,
             event_log.STAGE_SUBMITTED: self._stage_submitted,
             event_log.TASK_END: self._task_ended,
-            event_log.QUERY_PROGRESS: self._progressed,
+            event_log.QUERY_PROGRESS: self._on_progress,
         }
         for event in events:
             try:
@@ -160,7 +160,7 @@ class Recorder:
         if stage in self._stages and event["Task End Reason"]["Reason"] == "Success":
             self._tasks.setdefault(stage, []).append(_task(event["Task Info"], event["Task Metrics"]))
 
-    def _progressed(self, event: Event) -> None:
+    def _on_progress(self, event: Event) -> None:
         progress = read_progress(event_log.progress_of(event))
         # A batch without rows has fewer stages than others, or none.
         if sum(source.rows for source in progress.sources) > 0:

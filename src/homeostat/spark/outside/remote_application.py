@@ -188,8 +188,8 @@ class WatchedApplication:
             self._handles,
             self._route,
             graph_of=self._queries.graph,
-            on_change=self._changed,
-            on_executors=lambda lost, new: self._changed(executor_news(lost, new)),
+            on_change=self._on_change,
+            on_executors=lambda lost, new: self._on_change(executor_news(lost, new)),
         )
 
     def start(self) -> None:
@@ -231,7 +231,7 @@ class WatchedApplication:
             if query in self._engines:
                 self._engines[query].put(event)
 
-    def _changed(self, reason: str) -> None:
+    def _on_change(self, reason: str) -> None:
         for name, engine in list(self._engines.items()):
             engine.put(self.describe(name, reason))
 

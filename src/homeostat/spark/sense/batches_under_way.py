@@ -46,7 +46,7 @@ class BatchesUnderWay:
         run.busy_s = None
         self._queries.learn_plan(run)
         jobs = self._stages.jobs.of_batch(run_id, batch)
-        begun = self._stages.begun(jobs)
+        begun = self._stages.begun_stages(jobs)
         names = self._queries.name(run, [stage for stage, _ in begun], whole=False)
         if not begun or batch <= run.last_batch:
             return None  # it has ended in the meantime

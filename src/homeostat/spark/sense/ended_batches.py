@@ -56,7 +56,7 @@ class EndedBatches:
         self.stores = StoreSettings()
         self.stopped = False
 
-    def progressed(self, report: Json) -> None:
+    def on_progress(self, report: Json) -> None:
         """Take a progress report, and first the batches between the last one and this one."""
         progress = read_progress(report)
         run = self._queries.run(progress.run)
@@ -71,7 +71,7 @@ class EndedBatches:
         for run in self._queries.running():
             self._catch_up(run)
 
-    def idled(self, idle: IdleTrigger) -> None:
+    def on_idle(self, idle: IdleTrigger) -> None:
         """Nothing arrived since the last observation."""
         run = self._queries.run(idle.run)
         if run is None:

@@ -78,7 +78,7 @@ def read_stages(
     runs = []
     for job in jobs:
         for number in job.stages:
-            attempts = _settled(rest, number, deadline)
+            attempts = _settled_attempts(rest, number, deadline)
             if attempts:
                 tasks = {task.index: task for _, succeeded in attempts for task in succeeded}
                 stage = RanStage(number, job.id, graph_of(number))
@@ -90,7 +90,7 @@ def _in_order(tasks: dict[int, Task]) -> tuple[Task, ...]:
     return tuple(tasks[index] for index in sorted(tasks))
 
 
-def _settled(rest: RestClient, number: int, deadline: float) -> list[tuple[StageAttempt, list[Task]]]:
+def _settled_attempts(rest: RestClient, number: int, deadline: float) -> list[tuple[StageAttempt, list[Task]]]:
     """The attempts that ran, once none is open any more."""
     while True:
         attempts = rest.stage_with_tasks(number)

@@ -19,7 +19,7 @@ _SINCE = (4, 1)  # the release of Spark that brought approx_top_k
 _TRACKED = 4096  # keys in the sketch: one that is left out has less than a thousandth of the rows
 
 
-def watched(rows: DataFrame, name: str, keys: Sequence[str]) -> DataFrame:
+def watch_keys(rows: DataFrame, name: str, keys: Sequence[str]) -> DataFrame:
     """The same rows. The query's progress then reports their largest keys, from Spark's `approx_top_k`."""
     where = f"ctx.watched({name!r})"
     for key in keys:

@@ -10,7 +10,7 @@ from homeostat.core.topology import Topology
 from homeostat.spark.sense.plan_graph import exchanges
 from homeostat.spark.sense.progress import Arrivals, Progress
 from homeostat.spark.sense.query_handle import QueryHandle
-from homeostat.spark.sense.stage_names import NameBook, RanStage, plan_version, qualified
+from homeostat.spark.sense.stage_names import NameBook, RanStage, plan_version, qualify
 
 
 @dataclass
@@ -89,18 +89,18 @@ class QueryBook:
             components = book.assign(stages) if whole else book.find(stages)
             if whole:
                 self._rebuild_topology()
-            return {stage: self._qualified(run, part.name) for stage, part in components.items()}
+            return {stage: self._qualify(run, part.name) for stage, part in components.items()}
 
     def source_names(self, run: QueryRun, count: int) -> tuple[str, ...]:
         with self._lock:
-            return tuple(self._qualified(run, name) for name in run.query.names.source_names(count))
+            return tuple(self._qualify(run, name) for name in run.query.names.source_names(count))
 
     @property
     def _several(self) -> bool:
         return len(self._queries) > 1
 
-    def _qualified(self, run: QueryRun, name: str) -> str:
-        return qualified(name, run.handle.name, prefixed=self._several)
+    def _qualify(self, run: QueryRun, name: str) -> str:
+        return qualify(name, run.handle.name, prefixed=self._several)
 
     def _rebuild_topology(self) -> None:
         books = [query.names for query in self._queries.values() if query.names.parts]

@@ -84,7 +84,7 @@ def read_dot(dot: str, incoming: str) -> StageGraph:
             for scope in filter(None, open_scopes):
                 first[scope] = min(rdd, first.get(scope, rdd))
     reads = {int(source) for source, target in _EDGE.findall(incoming) if int(target) in rdds}
-    return StageGraph(_ordered(names, first), frozenset(rdds), frozenset(cached), frozenset(reads))
+    return StageGraph(_in_order(names, first), frozenset(rdds), frozenset(cached), frozenset(reads))
 
 
 def from_scopes(
@@ -94,10 +94,10 @@ def from_scopes(
     scopes = list(rdds)
     names = {scope: name for _, scope, name in scopes if scope}
     first = {scope: min(rdd for rdd, other, _ in scopes if other == scope) for scope in names}
-    return StageGraph(_ordered(names, first), frozenset(r for r, _, _ in scopes), frozenset(cached), frozenset(reads))
+    return StageGraph(_in_order(names, first), frozenset(r for r, _, _ in scopes), frozenset(cached), frozenset(reads))
 
 
-def _ordered(names: dict[str, str], first: dict[str, int]) -> tuple[PlanOperator, ...]:
+def _in_order(names: dict[str, str], first: dict[str, int]) -> tuple[PlanOperator, ...]:
     operators = [PlanOperator(scope, names[scope], first[scope]) for scope in names if scope in first]
     return tuple(sorted(operators, key=lambda operator: operator.first_rdd))
 

@@ -25,7 +25,7 @@ def _no_plan() -> str:
     return ""
 
 
-def _unknown() -> bool:
+def _never_busy() -> bool:
     return False
 
 
@@ -40,7 +40,7 @@ class QueryHandle:
     trigger_s: float = NAN
     recent_progress: Callable[[], Iterable[Json]] = tuple
     plan: Callable[[], str] = _no_plan
-    busy: Callable[[], bool] = _unknown
+    busy: Callable[[], bool] = _never_busy
     steps: DeclaredSteps = NO_STEPS
     sources: tuple[SourceOptions, ...] = ()
 

@@ -122,7 +122,7 @@ class RestClient:
         body = bytearray()
         try:
             # httpx applies a time limit to each chunk. This loop applies it to the whole answer.
-            with self._connected().stream("GET", url, timeout=limit_s) as response:
+            with self._open_client().stream("GET", url, timeout=limit_s) as response:
                 for chunk in response.iter_bytes():
                     body += chunk
                     if time.monotonic() > deadline or len(body) > _LARGEST_BYTES:
@@ -134,7 +134,7 @@ class RestClient:
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RuntimeError) as error:
             raise SensorError(f"the request failed: {error}", where=url, kind=type(error).__name__) from error
 
-    def _connected(self) -> httpx.Client:
+    def _open_client(self) -> httpx.Client:
         import httpx
 
         if self._client is None:
@@ -146,10 +146,10 @@ class RestClient:
 
 
 def _each(read: Callable[[Any], _T]) -> Callable[[Any], list[_T]]:
-    return lambda answer: [read(entry) for entry in _listed(answer)]
+    return lambda answer: [read(entry) for entry in _as_list(answer)]
 
 
-def _listed(answer: Any) -> list[Any]:
+def _as_list(answer: Any) -> list[Any]:
     if not isinstance(answer, list):
         raise TypeError("expected a list")
     return answer

@@ -149,9 +149,9 @@ class Sensors:
 
     def _take(self, event: str | IdleTrigger) -> None:
         if isinstance(event, IdleTrigger):
-            self._ended.idled(event)
+            self._ended.on_idle(event)
         else:
-            self._ended.progressed(json.loads(event))
+            self._ended.on_progress(json.loads(event))
 
     def _poll(self) -> None:
         while not self._stopping.is_set():

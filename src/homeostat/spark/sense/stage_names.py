@@ -89,7 +89,7 @@ class NamedStage:
         return Knob(SOURCE_PARTITIONS, query) if self.scans else None
 
 
-def qualified(name: str, query: str, *, prefixed: bool) -> str:
+def qualify(name: str, query: str, *, prefixed: bool) -> str:
     return f"{query}/{name}" if prefixed else name
 
 
@@ -141,11 +141,11 @@ class NameBook:
         jobs: dict[int, list[NamedStage]] = {}
         for position, stage in enumerate(sorted(stages, key=lambda stage: stage.id), start=1):
             graph = graphs.get(stage.id)
-            work = f"stage {position}" if graph is None else _hashed(_operators(graph))
+            work = f"stage {position}" if graph is None else _hash(_operators(graph))
             feeding = list(resolved)[-1:] if graph is None else _feeding(graph, graphs)
             inputs = tuple(dict.fromkeys(resolved[other].signature for other in feeding if other in resolved))
             earlier = jobs.setdefault(stage.job, [])
-            part = self._recognised(work, inputs, earlier)
+            part = self._recognise(work, inputs, earlier)
             if new:
                 part = self._complete(
                     part or NamedStage("", _signature(work, inputs, earlier), work, inputs),
@@ -158,7 +158,7 @@ class NameBook:
                 earlier.append(part)
         return resolved
 
-    def _recognised(self, work: str, inputs: tuple[str, ...], earlier: Sequence[NamedStage]) -> NamedStage | None:
+    def _recognise(self, work: str, inputs: tuple[str, ...], earlier: Sequence[NamedStage]) -> NamedStage | None:
         """By its work and its inputs. Inputs can be missing from a batch in which a source had no new rows."""
         exact = self.parts.get(_signature(work, inputs, earlier))
         if exact is not None:
@@ -176,16 +176,16 @@ class NameBook:
         """All stages seen so far: adaptive execution skips stages in batches that do not need them."""
         return tuple(
             Component(
-                qualified(part.name, self.query, prefixed=prefixed),
+                qualify(part.name, self.query, prefixed=prefixed),
                 kind="operator" if part.inputs else "source",
                 scaled_by=EXECUTORS_KNOB,
-                inputs=tuple(qualified(self.parts[name].name, self.query, prefixed=prefixed) for name in part.inputs),
+                inputs=tuple(qualify(self.parts[name].name, self.query, prefixed=prefixed) for name in part.inputs),
                 query=self.query,
                 keyed=part.keyed,
                 partitions=self._partitions(part),
                 spread=self._spread(part),
                 unspread=self._unspread(part),
-                watched=self._watched(part),
+                watched=self._watched_name(part),
             )
             for part in self._from_sources_on()
         )
@@ -218,7 +218,7 @@ class NameBook:
             return _OTHERS_AMONG.format(processors=processors, spreads=spreads)
         return _UNSPREAD.get(part.state, _CANNOT_MERGE)
 
-    def _watched(self, part: NamedStage) -> str:
+    def _watched_name(self, part: NamedStage) -> str:
         others = [other.signature for other in self._from_sources_on() if other.state and self._spread(other) is None]
         if len(others) != len(self.steps.watches) or part.signature not in others:
             return ""
@@ -292,7 +292,7 @@ def _feeding(graph: StageGraph, graphs: Mapping[int, StageGraph]) -> list[int]:
 
 def _signature(work: str, inputs: Sequence[str], earlier: Sequence[NamedStage]) -> str:
     """The same for the same work on the same inputs. Identical stages of one job are numbered in order."""
-    name = _hashed([work, *sorted(inputs)])
+    name = _hash([work, *sorted(inputs)])
     twins = sum(part.signature.startswith(name) for part in earlier)
     return f"{name}-{twins + 1}"
 
@@ -300,10 +300,10 @@ def _signature(work: str, inputs: Sequence[str], earlier: Sequence[NamedStage]) 
 def plan_version(books: Iterable[NameBook], *, prefixed: bool) -> str:
     """The same as long as the application has the same components with the same connections."""
     components = [component for book in books for component in book.components(prefixed=prefixed)]
-    return _hashed(sorted(f"{component.query} {component.name} {component.inputs}" for component in components))
+    return _hash(sorted(f"{component.query} {component.name} {component.inputs}" for component in components))
 
 
-def _hashed(words: Sequence[str]) -> str:
+def _hash(words: Sequence[str]) -> str:
     return hashlib.sha1("\n".join(words).encode(), usedforsecurity=False).hexdigest()[:10]
 
 

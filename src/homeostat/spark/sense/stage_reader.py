@@ -50,7 +50,7 @@ class StageReader:
                 by_component.setdefault(names[stage.stage.id], []).append(stage)
         return {component: task_sample(runs, self._executors.workers) for component, runs in by_component.items()}
 
-    def begun(self, jobs: list[Job]) -> list[tuple[RanStage, StageAttempt]]:
+    def begun_stages(self, jobs: list[Job]) -> list[tuple[RanStage, StageAttempt]]:
         """The stages of a running batch that have begun, each with its latest attempt."""
         return [
             (RanStage(number, job.id, self.graph(number)), attempt)

@@ -48,12 +48,12 @@ def task_sample(runs: Sequence[StageRun], workers: WorkerSample) -> TaskSample:
     worker = np.full(size, -1, dtype=np.int64)
     worker[: longest.instances] = longest.worker
     return TaskSample(
-        rows=_summed([sample.rows for sample in samples], size),
-        run_s=_summed([sample.run_s for sample in samples], size),
-        rows_out=_summed([sample.rows_out for sample in samples], size),
+        rows=_sum([sample.rows for sample in samples], size),
+        run_s=_sum([sample.run_s for sample in samples], size),
+        rows_out=_sum([sample.rows_out for sample in samples], size),
         pending_rows=unknown,
         pressured_s=unknown,
-        finish_s=_summed([sample.finish_s for sample in samples], size),
+        finish_s=_sum([sample.finish_s for sample in samples], size),
         worker=worker,
     )
 
@@ -77,7 +77,7 @@ def _sample(run: StageRun, index: Mapping[str, int]) -> TaskSample:
     return TaskSample(rows, run_s, rows_out, unknown, unknown, finish_s, worker)
 
 
-def _summed(columns: Sequence[Array], size: int) -> Array:
+def _sum(columns: Sequence[Array], size: int) -> Array:
     """Entry by entry. An entry is NaN only if it is NaN in all columns."""
     table = np.full((len(columns), size), NAN)
     for line, column in zip(table, columns, strict=True):
