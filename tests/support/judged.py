@@ -44,7 +44,7 @@ def judged(
             if number == MOST_ATTEMPTS or not machine.is_disturbed():
                 raise
             print(
-                f"attempt {number} is repeated: others had {machine.most:.0%} of the machine, and {error}",
+                f"attempt {number} is repeated: others used {machine.most:.0%} of the machine, and {error}",
                 file=sys.stderr,
             )
             wait(LONGEST_WAIT_S)

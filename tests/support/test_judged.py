@@ -40,7 +40,7 @@ def run(results: Iterator[int], taken: float, *, right_data: bool = True) -> int
 
 def test_a_judgement_that_fails_on_a_disturbed_machine_is_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(iter((1, 2)), MUCH) == 2
-    assert "attempt 1 is repeated: others had 30% of the machine" in capsys.readouterr().err
+    assert "attempt 1 is repeated: others used 30% of the machine" in capsys.readouterr().err
 
 
 def test_a_judgement_that_fails_on_a_quiet_machine_is_final() -> None:

@@ -1,4 +1,4 @@
-"""A measurement is tried again when others had much of the machine meanwhile, and for no other reason."""
+"""A measurement is tried again when others used much of the machine meanwhile, and for no other reason."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_disturbed_one_is_given_up_and_made_again_when_it_is_quiet() -> None:
     assert tried.seconds[0] < 60
     assert tried.seconds[1] == 300
     assert len(tried.waited) == 1
-    assert tried.told == ["others had 30% of the machine for half a minute: once more"]
+    assert tried.told == ["others used 30% of the machine for half a minute: once more"]
 
 
 @pytest.mark.slow

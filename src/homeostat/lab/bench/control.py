@@ -1,4 +1,4 @@
-"""What the loop itself costs: one step at several sizes, and a simulated hour with everything in it."""
+"""Measures what the loop itself costs: one step at several sizes, and a whole simulated hour."""
 
 from __future__ import annotations
 

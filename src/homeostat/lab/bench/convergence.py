@@ -1,4 +1,4 @@
-"""How many steps to the right size, beside DS2 on the same noise: E7, E8, and E9 as 36 NEXMark-like runs."""
+"""Counts the steps to the right size, and those of DS2 with equal noise: E7, E8, and E9 as 36 NEXMark-like runs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ STARTS = (8, 12, 16, 20, 24, 28)
 SEED = 1
 DURATION_S = 3600.0
 WITHIN_RUNS, MOST_STEPS, MOST_ABOVE = 34, 2, 1
-# What the load and the service of a component vary by. E7, E8 and E9 of the library have no noise, its E1, E3, E5 and
-# E6 that which is named after it. The recorded one was read off the rates that DS2's repository publishes of a word
-# count on Flink (controller/examples/flink_wordcount_rates, 11 windows of 10 s): the source varies by 0.1 %, the true
-# rate of an instance by 8 to 9 %.
+# The noise of the load, and of the service of a component. In the library of scenarios E7, E8 and E9 have none; E1,
+# E3, E5 and E6 have "library". "recorded" comes from the rates of a word count on Flink that DS2's repository publishes
+# (controller/examples/flink_wordcount_rates, 11 windows of 10 s): the source varies by 0.1 %, the true rate of an
+# instance by 8 to 9 %.
 NOISES = {
     "none": (Noise(), Noise()),
     "library": (Noise(0.02), Noise()),
     "recorded": (Noise(0.001), Noise(0.08, 0.4)),
 }
-# As far in one step as DS2 goes, which knows no such bound.
+# Large enough not to limit a step, since DS2 has no such limit.
 _FAR = {"guards": {"largest_change": 20, "largest_shrink": 20}}
 _KEYS = 100_000
 _HALF = 0.5
@@ -36,7 +36,7 @@ _HALF = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """An operator that needs `instances` for the load: half an instance of them is to spare."""
+    """An operator that needs `instances` for the load, with half an instance to spare."""
 
     name: str
     inputs: tuple[str, ...]
@@ -47,8 +47,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`rate_per_s` arrives, shared by the sources alike. The largest stage needs as many instances as the DS2 paper
-    reports for the query (as recalled); the shapes and the sizes of the other stages are ours."""
+    """`rate_per_s` is divided equally among the sources. The largest stage needs as many instances as the DS2 paper
+    reports for the query (from memory). The shapes, and the sizes of the other stages, are choices."""
 
     name: str
     rate_per_s: float
@@ -127,7 +127,7 @@ QUERIES = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`above` is how many instances each component has at the end beyond the fewest that take the noise-free load."""
+    """`above` is how many more instances each component has at the end than the load without noise needs."""
 
     scenario: str
     policy: str

@@ -1,4 +1,4 @@
-"""What the dashboard costs: times of its views over a large log, and what open dashboards do to the loop's cycle."""
+"""Measures what the dashboard costs: how long its pages take over a large log, and how much open ones slow the loop."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def measure(
 
 
 def write_history(log: Path, queries: int, days: float, batch_s: float) -> int:
-    """Runs with a daily wave of load, which rises after whole days, and a few decisions a day, up to now."""
+    """Write runs with a daily wave of load and a few decisions a day, up to now. Returns the number of records."""
     store, now_s, count = SqliteStore(log), time.time(), 0
     dice = random.Random(1)
     for number in range(queries):
@@ -86,8 +86,8 @@ def write_history(log: Path, queries: int, days: float, batch_s: float) -> int:
         ]
         decisions = [
             record
-            for deed in range(int(days * ACTIONS_A_DAY))
-            for record in _decision(deed, now_s - deed * DAY_S / ACTIONS_A_DAY)
+            for decision in range(int(days * ACTIONS_A_DAY))
+            for record in _decision(decision, now_s - decision * DAY_S / ACTIONS_A_DAY)
         ]
         store.append(run, batches)
         store.append(run, decisions)
@@ -125,7 +125,7 @@ def _decision(number: int, at_s: float) -> list[Record]:
 
 
 class Cycle(NamedTuple):
-    """One turn of the loop: how long it took, and how much of that it had a processor."""
+    """One turn of the loop: its duration, and its CPU time."""
 
     seconds: float
     cpu_s: float
@@ -137,7 +137,7 @@ class _Round(NamedTuple):
 
 
 class _Loop:
-    """A manager over a simulated engine that writes into the same log; `cycle` is one turn, and how long it took."""
+    """A manager over a simulated engine that writes to the same log. `cycle` runs one turn and returns its times."""
 
     def __init__(self, log: Path, instances: int) -> None:
         self.store = SqliteStore(log)
@@ -170,7 +170,7 @@ def _server(log: Path) -> Iterator[tuple[str, int]]:
 
 
 def _views(host: str, port: int, log: Path) -> dict[str, Any]:
-    """First the very first answer of a new server, then each view several times, then how fast news arrives."""
+    """The first answer of a new server, then each page several times, then how soon news arrives."""
     figures: dict[str, Any] = {"first_view_s": round(_request_s(host, port, "/"), 3)}
     # A different address each time, because the server answers a recent one from its cache.
     runs = [urlencode({"run": f"app0/query{number}"}) for number in range(REPEATS)]
@@ -213,7 +213,8 @@ def _live(host: str, port: int, log: Path, number: int) -> float:
 
 
 def _rounds(loop: _Loop, host: str, port: int, viewers: int, cycles: int, count: int) -> tuple[list[_Round], int]:
-    """In turn, so that whatever else the machine does meets both alike; and how often a page was read."""
+    """Cycles without and with dashboards in turn, so that other work of the machine slows both alike. Also returns how
+    often a page was read."""
     rounds, reads = [], 0
     with _dashboards(host, port, viewers) as dashboards:
         for _ in range(count):
@@ -226,7 +227,7 @@ def _rounds(loop: _Loop, host: str, port: int, viewers: int, cycles: int, count:
 
 
 def _run_cycles(loop: _Loop, cycles: int) -> list[Cycle]:
-    """One a second, as in a run."""
+    """One cycle per second, as in a run."""
     cycle_times: list[Cycle] = []
     for _ in range(cycles):
         cycle_times.append(loop.cycle())
@@ -235,7 +236,7 @@ def _run_cycles(loop: _Loop, cycles: int) -> list[Cycle]:
 
 
 def _comparison_json(rounds: list[_Round]) -> dict[str, Any]:
-    """Of all cycles together, and how far the rounds lie apart; the processor time tells waiting from working."""
+    """Medians over all cycles, and the ratio of each round. The CPU time shows whether a cycle worked or waited."""
     ratios = sorted(_ratio(each.watched, each.quiet, "seconds") for each in rounds)
     quiet = [cycle for each in rounds for cycle in each.quiet]
     watched = [cycle for each in rounds for cycle in each.watched]

@@ -1,4 +1,4 @@
-"""E1 to E4 in a form that runs on real Spark and on the micro-batch simulator alike, and what was done in each."""
+"""E1 to E4 in a form that runs both on real Spark and in the micro-batch simulator, and the actions in each."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from homeostat.store.in_memory import MemoryStore
 
 TRIGGER_S = 3.0
 SEEDS = (1, 2, 3, 4, 5)
-# Quicker than one would regulate a real application: an experiment lasts minutes. Not so the time for a backlog: with
-# little of it, what had come together by chance until the decision would say how many executors it takes.
+# Faster than for a real application, since an experiment lasts minutes. Only `catch_up` is long: otherwise the number
+# of executors would depend on the backlog that happened to be there at the decision.
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "guards": {"cooldown": "5 s", "cooldown_shrink": "2 min", "confirm": "1 min"},
     "loop": {"settle": "20 s", "window": "1 min", "patience": "30 s", "catch_up": "5 min"},
@@ -35,7 +35,8 @@ SETTINGS: Mapping[str, Mapping[str, object]] = {
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """`load` holds pairs (from second, factor on `load_per_s`); from `slow_at_s` on one executor is slow."""
+    """`load` has pairs (second, factor): from that second on, `load_per_s` is multiplied by the factor. From
+    `slow_at_s` on, one executor is slow."""
 
     name: str
     title: str
@@ -52,7 +53,7 @@ class Experiment:
     slow_factor: float = 4.0
 
     def stretch(self, factor: float) -> Experiment:
-        """The same in more or less time."""
+        """The same experiment with all times multiplied by `factor`."""
         return replace(
             self,
             duration_s=factor * self.duration_s,
@@ -65,9 +66,9 @@ class Experiment:
         return round(ADMISSION_ROOM * TRIGGER_S * self.load_per_s * max(factor for _, factor in self.load))
 
 
-# Loads and partitions for which one number of executors fits with a third to spare, the next smaller one not at all,
-# and those between take as many waves of tasks as that one: what is decided does not hang on how much the noise
-# of one run seems to be.
+# The loads and partitions leave no doubt about the number of executors: the right number has a third to spare, and
+# numbers below it are too few because they need another wave of tasks. So a decision does not depend on the noise of
+# one run.
 EXPERIMENTS = (
     Experiment(
         "E1",
@@ -75,7 +76,7 @@ EXPERIMENTS = (
         400.0,
         780.0,
         load=((0.0, 1.0), (120.0, 0.8), (200.0, 1.04), (280.0, 2.08)),
-        executors=4,  # as many as it takes at last, and twice what it takes at first
+        executors=4,  # as many as the last load needs, and twice as many as the first needs
         source_partitions=4,
         state_partitions=2,
     ),
@@ -165,7 +166,7 @@ def simulate_experiment(fitted: Scenario, experiment: Experiment, seed: int) -> 
 
 
 def scenario_of(fitted: Scenario, experiment: Experiment) -> Scenario:
-    """The experiment on an application with the costs and the noise that were fitted, at the level of a usual run."""
+    """The experiment on an application with the fitted costs and noise, without the variation between runs."""
     assert isinstance(fitted.engine, MicrobatchSpec)
     steps = tuple((at_s, factor * experiment.load_per_s) for at_s, factor in experiment.load)
     slow = FaultSpec("slow-instance", at_s=experiment.slow_at_s or 0.0, component="app", factor=experiment.slow_factor)

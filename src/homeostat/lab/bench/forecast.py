@@ -1,4 +1,4 @@
-"""How good the forecasts are: on recorded loads, at moments whose future was held back."""
+"""Measures how good forecasts are: on recorded loads, at moments after which the load is hidden from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _QUANTILES = ((1 - NOMINAL) / 2, 0.5, (1 + NOMINAL) / 2)
 
 @dataclass(slots=True)
 class _Tally:
-    """What was found at the origins of one trace for one horizon."""
+    """The errors at all origins of one trace, for one horizon. An origin is a moment at which a forecast is made."""
 
     mase: dict[str, list[float]] = field(default_factory=dict)
     inside: list[float] = field(default_factory=list)
@@ -88,7 +88,7 @@ def _trace(load: Load, horizons_s: Sequence[float], origins: int, candidates: Se
 
 
 def _alone(candidate: Forecaster, history: Series, steps: int) -> Array:
-    """NaN from one that failed, which is one's own: as in a forecast, the others still speak."""
+    """The forecast of one candidate; NaN if it raises an error, since a plug-in must not stop the others."""
     try:
         return np.asarray(bridge_gaps(roll(candidate, history, [len(history.values)], steps).reshape(1, steps))[0])
     except Exception:
@@ -101,7 +101,7 @@ def _steps(series: Series, horizons_s: Sequence[float], name: str) -> list[int]:
     fitting = [each for each in steps if each <= _LONGEST * len(series.values)]
     if not fitting:
         raise ConfigError(
-            f"is too short to forecast {format_duration(steps[0] * series.step_s)} ahead and see what came",
+            f"is too short to forecast {format_duration(steps[0] * series.step_s)} ahead and compare",
             where=name,
             fix="name a shorter horizon or a longer trace",
         )
@@ -109,7 +109,7 @@ def _steps(series: Series, horizons_s: Sequence[float], name: str) -> list[int]:
 
 
 def _origins(series: Series, steps: int, most: int) -> list[int]:
-    """Spread evenly over what is left once the beginning has been learned from."""
+    """At most so many origins, evenly spread over the trace after its first part, which is only learned from."""
     count = len(series.values)
     return [int(each) for each in np.unique(np.linspace(_LEARNED * count, count - steps, most).astype(np.int64))]
 
@@ -140,7 +140,7 @@ def _horizon_json(tally: _Tally) -> dict[str, Any]:
 
 
 def _summary(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Means over traces and horizons. A candidate that could not speak everywhere is compared where it could."""
+    """Means over traces and horizons. A candidate that failed somewhere is compared where it did not."""
     names = dict.fromkeys(name for cell in cells for name in cell["mase"])
     both = {
         name: [
@@ -160,7 +160,7 @@ def _summary(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _worst(traces: dict[str, Any]) -> dict[str, Any]:
-    """Where the champion fared worst against each, and where its interval was furthest off."""
+    """Where the champion did worst against each candidate, and where its interval was furthest off."""
     cells = [
         (f"{name}, {horizon}", cell)
         for name, trace in traces.items()
@@ -189,5 +189,5 @@ def _is_finite(value: float | None) -> bool:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """NaN if one of them is: a candidate that was silent at an origin has no mean to compare."""
+    """NaN if one of them is: the mean of a candidate that failed at an origin cannot be compared."""
     return float(np.mean(values)) if len(values) else float("nan")

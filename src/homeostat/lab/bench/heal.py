@@ -27,27 +27,27 @@ RUNS = 20
 FACTORS = (2.0, 4.0)
 CLEAN = 1.0
 PROMPT = 5
-# A run is over when the slow executor was replaced, or after this many batches; a clean one always lasts that long.
+# A run ends when the slow executor is replaced, or after this many batches. A clean run always lasts that long.
 LONGEST = 12
 SETTLED = 2
 EXECUTORS, PARTITIONS = 4, 16
 TRIGGER_S, LOAD_PER_S, WAIT_MS = 4.0, 1_000.0, 1.0
-# Every run with as many executors as the others: a machine that is busy with something else for a minute would have
-# the loop fill the cluster, and nothing shrinks meanwhile.
+# All runs have equally many executors. Without this limit the loop would fill the cluster when the machine is busy with
+# something else for a minute, and would not shrink it again.
 OBJECTIVE = Objective(cost_limit=EXECUTORS)
-# Quicker than one would regulate a real application, so that many runs fit into an hour.
+# Faster than for a real application, so that many runs fit into an hour.
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "guards": {"cooldown": "4 s", "cooldown_shrink": "1 h", "confirm": "1 h"},
     "loop": {"settle": "12 s", "window": "1 min", "patience": "30 s", "catch_up": "30 s"},
 }
-# A run with all that lies between it and the next.
+# A run, and the time between it and the next.
 LONGEST_RUN_S = 300.0
 TELL_EACH_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One stretch of the application, with an executor that is `factor` times slower, or with none (`CLEAN`)."""
+    """A part of the application's time in which one executor is `factor` times slower, or none (`CLEAN`)."""
 
     factor: float
     started_s: float
@@ -59,7 +59,7 @@ class Run:
 class Result:
     """How many batches ended between the slowdown and the decision to replace the executor, and until it was replaced.
 
-    None if that did not happen.
+    None if it was not.
     """
 
     factor: float
@@ -116,7 +116,7 @@ def measure(
 
 
 def plan_runs(runs: int, factors: Sequence[float], seed: int) -> list[float]:
-    """The factor of each run, in random order, so that slow changes of the machine favour none of them."""
+    """The factor of each run, in random order, so that no factor gains from slow changes of the machine."""
     plan = [factor for factor in (*factors, CLEAN) for _ in range(runs)]
     random.Random(seed).shuffle(plan)
     return plan
@@ -160,7 +160,7 @@ class Course:
         return max(trial.started_s, self.runs[-1].ended_s if self.runs else 0.0)
 
     def _tell_of_waiting(self, trial: Trial) -> None:
-        """Tells the user why nothing happens: a machine that is too busy never settles."""
+        """Tell the user why nothing happens: on a machine that is too busy, the application never settles."""
         minutes = int((time.time() - self._quiet_since_s(trial)) / TELL_EACH_S)
         if minutes > self._minutes_reported:
             took = [f"{batch.seconds:.1f}" for batch in batches_after(trial.records(BATCH), -math.inf)[-SETTLED:]]
@@ -188,7 +188,7 @@ class Course:
 
 
 def has_settled(records: Sequence[Record], since_s: float, trigger_s: float) -> bool:
-    """Nothing is under way or being judged, and several batches in a row have kept up since the last action."""
+    """Whether no action is under way or unjudged, and the last batches kept up."""
     last_change_s = settled_since_s(records)
     if last_change_s is None:
         return False

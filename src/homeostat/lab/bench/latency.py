@@ -1,4 +1,4 @@
-"""On real Spark: a latency objective under a load that varies threefold, and how long a backlog takes to be gone."""
+"""Measures on real Spark: a latency objective under a load that triples, and how long a backlog takes to process."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from homeostat.lab.wordcount import WordCount, specification
 from homeostat.recordings.run import RecordedBatch, RecordedExecutor, RecordedRun
 from homeostat.sim.scenario.spec import WorkloadSpec
 
-# An executor that is new takes seconds to warm up, which the objective must leave room for.
+# A new executor takes seconds to warm up; the objective must leave room for that.
 WANTED_S = 12.0
 EVERY_S = 4.0
 LOW_PER_S, PEAK_PER_S = 840.0, 2_520.0
 WAVE_S = 540.0
-# The wave of a day in minutes: whatever the loop waits or plans for is shorter, too.
+# A day's wave of load within minutes, so the times for which the loop waits and plans are shorter too.
 QUICK: Mapping[str, Mapping[str, object]] = {
     **SETTINGS,
     "guards": {"cooldown": "5 s", "cooldown_shrink": "45 s", "confirm": "30 s"},
@@ -37,7 +37,7 @@ QUICK: Mapping[str, Mapping[str, object]] = {
 }
 START_EXECUTORS = 2
 MOST_CATCH_UP_ERROR = 0.15
-# Rows come six times as fast for a while; then what waits is worked off in batches longer than their trigger.
+# Rows arrive six times as fast for a while. The backlog is then processed in batches longer than their trigger.
 CAUGHT_UP = (
     Setup(3, 800.0, rows_per_trigger=9_000),
     Setup(5, 1_200.0, rows_per_trigger=15_000),
@@ -95,7 +95,7 @@ def fall_behind(here: Ground, setup: Setup, scale: float) -> Span:
     burst = (Moment(calm_s, partial(Trial.load, factor=BURST)), Moment(over_s, partial(Trial.load, factor=1.0)))
 
     def worked_off(trial: Trial) -> bool:
-        """The latest batch was of usual size, after one that was not."""
+        """Whether the latest batch has the usual size after a larger one."""
         rows = [
             float(np.nan_to_num(batch.rows)) for batch in batches_after(trial.records(BATCH), trial.started_s + over_s)
         ]
@@ -121,7 +121,7 @@ def _word_count(
 
 
 def varied_json(recorded: RecordedRun, result: TrialResult, span: Span, static: Sequence[Static]) -> dict[str, Any]:
-    """The regulated run beside the smallest of the unregulated setups at the peak that holds the objective there."""
+    """The regulated run beside the smallest unregulated setup that meets the objective at the peak load."""
     batches = between(recorded.batches, span)
     late_s = latencies_s(batches)
     spent = executor_s(recorded.executors, (batches[0].started_s, batches[-1].ended_s))
@@ -143,7 +143,7 @@ def varied_json(recorded: RecordedRun, result: TrialResult, span: Span, static: 
 
 
 def caught_up_json(setup: Setup, batches: Sequence[RecordedBatch], predict: Callable[[float], float]) -> dict[str, Any]:
-    """`predict` gives the seconds for what waits beyond the rows of a usual batch."""
+    """`predict` returns the seconds to process the rows that wait beyond a usual batch."""
     waiting, taken_s = caught_up_s(batches, setup.load_per_s * setup.trigger_s)
     predicted_s = predict(waiting)
     error = abs(predicted_s / taken_s - 1.0) if taken_s > 0 else NAN
@@ -163,10 +163,10 @@ def between(batches: Sequence[RecordedBatch], span: Span) -> list[RecordedBatch]
 
 
 def latencies_s(batches: Sequence[RecordedBatch]) -> Array:
-    """From arrival to commit, of rows picked evenly: every batch speaks for as many rows as it took.
+    """Seconds from arrival to commit, of rows at equal distances: a batch counts by its number of rows.
 
-    When a row arrived is read off what had arrived at the start of each batch. Of one that was begun before a restart
-    that is unknown, not how many rows were taken until its end.
+    A row's arrival is interpolated between the starts of batches, at which the number of rows so far is known. For a
+    batch that was begun before a restart it is not known, but its rows still count towards those processed.
     """
     arrived = np.array([batch.arrived_rows for batch in batches])
     started_s = np.array([batch.started_s for batch in batches])
@@ -194,7 +194,10 @@ def executor_s(executors: Sequence[RecordedExecutor], span: Span) -> float:
 
 
 def caught_up_s(batches: Sequence[RecordedBatch], usual_rows: float) -> tuple[float, float]:
-    """What waits beyond a usual batch when the second of them begins, and how long until that is gone; NaN if never."""
+    """The rows beyond a usual batch when the second batch begins, and the seconds until they are processed.
+
+    NaN if they never are.
+    """
     backlogs = [
         (after.started_s, after.arrived_rows - (before.arrived_rows - before.pending_rows))
         for before, after in pairwise(batches)

@@ -81,7 +81,7 @@ def measure(*, sides: Sequence[str] = SIDES, scale: float = 1.0, tell: Tell = la
 
 
 def scenario(setup: Tried, *, varied: bool = False) -> Scenario:
-    """A word count with state: reading, splitting, counting; stragglers and noise as on a shared cluster."""
+    """A word count with state, and with stragglers and noise as on a shared cluster."""
     rate = setup.rate_per_s
     steps = ((0.0, rate), (300.0, 1.3 * rate), (600.0, 0.75 * rate)) if varied else ()
     return Scenario(
@@ -111,7 +111,7 @@ def scenario(setup: Tried, *, varied: bool = False) -> Scenario:
 
 
 def on_simulator(tell: Tell) -> dict[str, Any]:
-    """Fitted to a quarter of an hour of one configuration under a varying load, tried in fourteen others."""
+    """Fits a model to one configuration for a quarter of an hour of varying load, and tries it in fourteen others."""
     base = Tried(2_000.0, 6, 24, 10.0)
     model = from_scenario(scenario(base, varied=True), SEED)
     order = random.Random(SEED).sample(HELD_OUT, len(HELD_OUT))
@@ -151,7 +151,7 @@ def _configuration(model: ApplicationModel, setup: Tried) -> Configuration:
 
 
 def _base_s(model: ApplicationModel, base: Tried) -> float:
-    """What a batch takes in the configuration that was fitted, by the model."""
+    """The predicted duration of a batch in the configuration that the model was fitted to."""
     predicted = model.predict(_configuration(model, base), base.rate_per_s).batch_s
     assert predicted is not None
     return predicted.middle

@@ -38,9 +38,11 @@ Tell = Callable[[str], None]
 Runs = Mapping[Setup, Sequence[str]]
 
 RUN_S, OVERLOADED_S = 27.0, 42.0
-# Before the full load comes processes are warmed up with little of it; then some batches take what waited meanwhile.
+# A run starts with little load, to warm up its processes. SETTLING batches of the full load, which also process the
+# backlog of the start, are left out. A setup with fewer than LEAST batches after that is left out.
 SETTLING, LEAST = 2, 3
-# Few and many rows with few and with many executors: else what either costs could not be told from the other.
+# Few and many rows, each with few and many executors. Otherwise the cost of rows and that of executors could not be
+# told apart.
 FITTED = (Setup(2, 400.0), Setup(2, 800.0), Setup(4, 600.0), Setup(4, 1_200.0))
 HELD_OUT = (
     Setup(1, 300.0),
@@ -58,7 +60,7 @@ HELD_OUT = (
     Setup(3, 800.0, state_partitions=8),
     Setup(4, 1_400.0, partitions=24, state_partitions=8),
 )
-# More than can be taken, in batches that take longer than their trigger.
+# More than can be processed, in batches that take longer than their trigger.
 OVERLOADED = (
     Setup(2, 6_000.0, rows_per_trigger=8_000),
     Setup(3, PEAK_PER_S, rows_per_trigger=round(EVERY_S * PEAK_PER_S), trigger_s=EVERY_S),
@@ -68,7 +70,7 @@ AT_PEAK = tuple(setup for setup in (*HELD_OUT, *OVERLOADED) if setup.load_per_s 
 
 
 def measure(scale: float, tell: Tell) -> dict[str, Any]:
-    """All setups in one application and in random order; then a varying load, and backlogs to be worked off."""
+    """Runs all setups in one application in random order, then backlogs, then a varying load."""
     before = machine()
     every = [*FITTED, *HELD_OUT, *OVERLOADED]
     setups = random.Random(SEED).sample(every, len(every))
@@ -82,7 +84,7 @@ def measure(scale: float, tell: Tell) -> dict[str, Any]:
                 runs[setup] = real_run(here, setup, scale * (OVERLOADED_S if setup in OVERLOADED else RUN_S))
             behind = {}
             for setup in latency.CAUGHT_UP:
-                tell(f"a backlog to be worked off: {setup.name}")
+                tell(f"processing a backlog: {setup.name}")
                 behind[setup] = latency.fall_behind(here, setup, scale)
             tell(f"a load from {latency.LOW_PER_S:,.0f} to {PEAK_PER_S:,.0f} rows/s under the policy latency")
             varied, span = latency.vary(here, scale)
@@ -102,8 +104,7 @@ def fitted_to(recorded: RecordedRun, runs: Runs) -> ApplicationModel:
 
 
 def predictions(model: ApplicationModel, recorded: RecordedRun, runs: Runs) -> dict[str, Any]:
-    """Predicted beside real; as ratios to how the setups that were fitted did, which cancels what the machine did to
-    all of them."""
+    """Predictions beside measurements. Ratios to the fitted setups cancel how fast the machine was for all of them."""
     batches = {setup: settled_batches(recorded, setup, ids) for setup, ids in runs.items()}
     real = {setup: _real(setup_batches) for setup, setup_batches in batches.items() if setup_batches}
     off = fmean(np.log(_batch_s(model, setup) / np.median(real[setup].seconds)) for setup in FITTED if setup in real)
@@ -144,7 +145,7 @@ def _batch_s(model: ApplicationModel, setup: Setup) -> float:
 
 
 def _overload_json(model: ApplicationModel, setup: Setup, real: Real) -> dict[str, Any]:
-    """More rows than can be taken: what was taken then beside what the model says that can be taken at most."""
+    """The rate that was processed under overload beside the largest rate that the model predicts."""
     predicted = model.predict(configuration(model, setup), setup.load_per_s)
     return {
         "setup": setup.name,

@@ -24,8 +24,8 @@ OVERLOAD = 1.2
 WITHIN = 15
 WARM_UP_S = 5400.0
 DAY_S = 86_400.0
+# Settings are tuned on smaller seeds only.
 FIRST_SEED = 1000
-"""Settings are tuned on smaller seeds only."""
 
 _SCENARIOS = {"dataflow": "E4", "microbatch": "E4-microbatch"}
 
@@ -68,7 +68,7 @@ def needless_actions(engine: str, seed: int) -> int:
 
 
 def batches_until_found(engine: str, seed: int) -> int | None:
-    """Observations from the moment the load rises to 1.2 × capacity until the loop names the cause."""
+    """Observations from the rise of the load to 1.2 × capacity until the loop diagnoses the overload; None if never."""
     calm = catalogue.load(_SCENARIOS[engine])
     rate = OVERLOAD * capacity_per_s(calm)
     load = calm.workload

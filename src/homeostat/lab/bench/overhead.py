@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 EXECUTORS = 2
 STATE = 2
 ROWS, WORK_MS = 3_000, 0.5
-# Far more than can be done: what limits the job is the work, and the manager that takes CPU time away from it.
+# Far more than the job can process, so that its throughput depends only on its work and on the manager's CPU time.
 ARRIVING_PER_S = 50_000.0
 MOST_TINY_BATCHES = 30
-# Besides the batch under way, which began before the change: a manager that has just started reads the application. Of
-# one that was stopped nothing is left.
+# Batches after the manager starts that do not count, since it then reads the whole application. The batch under way
+# never counts, since it began before the change. After the manager stops, no other batch needs to be skipped.
 SKIPPED = 3
 LONGEST_S = 600.0
 WITHOUT_AND_WITH = (False, True, True, False)
@@ -81,7 +81,7 @@ def measure(*, pairs: int, batches: int, tasks: Sequence[int], tell: Tell = lamb
 
 
 def throughput_json(segments: Sequence[Segment]) -> dict[str, Any]:
-    """Segments come in pairs, each with and without the manager in either order."""
+    """Segments come in pairs: one with the manager and one without, in either order."""
     pairs = [
         {part.managed: part.rows_per_s for part in segments[start : start + 2]} for start in range(0, len(segments), 2)
     ]
@@ -101,7 +101,7 @@ def throughput_json(segments: Sequence[Segment]) -> dict[str, Any]:
 def _throughput(
     here: Ground, manager: _Manager, pairs: int, batches: int, tell: Tell
 ) -> tuple[list[Segment], dict[str, list[float]]]:
-    """The segments, and the share of the machine that others had in each try of each pair."""
+    """The segments, and for each pair the share of the machine that others used in each try."""
     segments: list[Segment] = []
     steal_shares: dict[str, list[float]] = {}
     patience = Patience()
@@ -122,7 +122,7 @@ def _throughput(
 
 
 def _driver_cpu(here: Ground, manager: _Manager, tasks: int, tell: Tell) -> dict[str, Any]:
-    """CPU time of the driver per batch. Rows cost almost nothing, so that a batch is hardly more than its tasks."""
+    """CPU time of the driver per batch. Rows cost almost nothing, so that a batch costs what its tasks cost."""
     batches = max(1, min(MOST_TINY_BATCHES, 1_000 // tasks))
     skipped = min(SKIPPED, 100 // tasks)
     with _job(here, f"tasks-{tasks}", max(1, tasks - STATE), 2 * tasks, 0.0) as job:
@@ -157,7 +157,7 @@ def _segment(here: Ground, manager: _Manager, job: _Job, batches: int, skipped: 
 
 
 class _Job:
-    """A query that Homeostat's manager knows nothing of until it is attached."""
+    """A query that runs without a manager until one is attached."""
 
     def __init__(self, query: ManagedQuery) -> None:
         self._query = query

@@ -1,4 +1,4 @@
-"""How long a plan takes: a large dataflow, and a large batch."""
+"""Measures how long planning takes, for a large dataflow and a large batch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RECORDED = 12
 
 
 def seconds(repeats: int, components: int = COMPONENTS, instances: int = INSTANCES) -> dict[str, float]:
-    """The middle of how long a plan took, for each kind of engine."""
+    """The median time of a plan, for each kind of engine."""
     each = instances // components
     models = {"dataflow": dataflow(components, each), "microbatch": batches(components, each)}
     return {name: median(_seconds(model, repeats)) for name, model in models.items()}
@@ -78,7 +78,7 @@ def dataflow(components: int, instances: int) -> ApplicationModel:
 
 
 def batches(stages: int, tasks: int) -> ApplicationModel:
-    """A batch of so many stages one after the other, each cut into so many tasks."""
+    """A batch of so many stages in a row, each with so many tasks."""
     chance = np.random.default_rng(1)
     parts = tuple(
         Stage(

@@ -1,4 +1,4 @@
-"""How far the models' predictions are from what was measured, in the simulator and on Spark alike."""
+"""How far the models' predictions are from measurements, in the simulator and on Spark."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def comparison_json(name: str, predicted: Predicted, real: Real, off: float) -> 
 
 
 def summary(lines: Sequence[Mapping[str, Any]], saturation_errors: Sequence[float]) -> dict[str, Any]:
-    """Medians over all configurations. The largest rate may have been measured in other configurations than these."""
+    """Medians over all configurations. The largest rates may come from other configurations than these."""
 
     def middle(key: str) -> float:
         return float(np.median([line[key] for line in lines]))

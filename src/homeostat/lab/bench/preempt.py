@@ -1,4 +1,4 @@
-"""Acting ahead of a forecast against acting on what is there: a load with days and spikes, the same noise for all."""
+"""Compares acting on a forecast with acting on measurements, under a load with days and spikes and equal noise."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SEED = 1
 _DAY_MINUTES = 1440
 _NIGHT_PER_S, _PEAK_PER_S = 1_000.0, 5_000.0
 _NOISE = Noise(0.03, 0.5)
-# Every day the same: when (hour), for how many minutes, how many times the load. And one a day that nobody can foresee.
+# The same every day: (hour, minutes, factor on the load). One more spike a day cannot be foreseen.
 _DAILY_SPIKES = ((9.0, 20, 1.6), (13.5, 15, 1.4), (20.0, 30, 1.8))
 _CHANCE_SPIKE_MINUTES, _CHANCE_SPIKE = 15, 1.5
 _EXECUTOR_START_S = 60.0
@@ -41,7 +41,7 @@ _EXECUTOR_START_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A load minute by minute; the first `history_days` of it are over when the run begins."""
+    """A load minute by minute. The run begins after the first `history_days`."""
 
     name: str
     per_s: Array
@@ -52,7 +52,7 @@ class Case:
         return self.history_days * _DAY_MINUTES
 
     def scenario(self) -> Scenario:
-        """A keyed count with a millisecond a row, on executors that need a minute to start."""
+        """A keyed count that takes a millisecond per row, on executors that need a minute to start."""
         first_per_s = float(self.per_s[self._history_minutes])
         return Scenario(
             name=self.name,
@@ -74,7 +74,7 @@ class Case:
         )
 
     def history(self, seed: int) -> Traffic:
-        """What was seen before the run, with the noise of days past."""
+        """The load of the days before the run, with noise of their own."""
         past = Workload(_workload(self.per_s[: self._history_minutes]), seed + 1_000)
         starts_s = np.arange(self._history_minutes) * MINUTE_S
         per_s = [past.rows_between(start_s, start_s + MINUTE_S) / MINUTE_S for start_s in starts_s.tolist()]
@@ -82,7 +82,7 @@ class Case:
 
 
 def synthetic_case(days: int = DAYS, seed: int = SEED) -> Case:
-    """Nights and days, three spikes that come every day, and one a day at a time that chance chooses."""
+    """Nights and days, three spikes at the same times every day, and one a day at a random time."""
     total = HISTORY_DAYS + days
     minutes = np.arange(total * _DAY_MINUTES)
     wave = 0.5 - 0.5 * np.cos(2.0 * math.pi * minutes / _DAY_MINUTES)
@@ -98,7 +98,8 @@ def synthetic_case(days: int = DAYS, seed: int = SEED) -> Case:
 
 
 def from_trace(load: Load, days: int = DAYS) -> Case:
-    """The last days of a recorded load, with those before them as history; its peak is made that of the other case."""
+    """The last days of a recorded load, with the days before them as history. Its peak is scaled to that of
+    `synthetic_case`."""
     series = regular(load.times_s, load.per_s, horizon_s=MINUTE_S, most=1_000_000)
     positions = np.flatnonzero(np.isfinite(series.values))
     total = min(HISTORY_DAYS + days, math.floor(len(series.values) * series.step_s / 86_400.0))
@@ -122,7 +123,7 @@ def measure(cases: Sequence[Case], *, seed: int = SEED, tell: Callable[[str], No
 
 
 def one(case: Case, policy: str, seed: int = SEED) -> dict[str, Any]:
-    """One run: how long the load was not taken, and what it cost."""
+    """One run: how long it did not keep up with the load, and what it cost."""
     scenario = case.scenario()
     result = simulate(scenario, build_policy(case, policy), seed=seed, traffic=case.history(seed))
     figures = result.as_json()
@@ -151,7 +152,7 @@ def build_policy(case: Case, policy: str) -> Policy:
 
 @dataclass(frozen=True)
 class _Future:
-    """A forecast that is right, but for the noise."""
+    """A forecast that knows the load except for its noise."""
 
     case: Case
 

@@ -1,7 +1,7 @@
 """Detects that other users of the machine disturbed a measurement, and repeats it.
 
-A virtual machine's kernel counts the time in which its processors worked for others. What is measured meanwhile says
-more about them than about what was to be measured; the measurement itself has no say in what is tried again.
+The kernel of a virtual machine counts the time in which the host gave its processors to others (steal time). Whether a
+measurement is repeated depends on that time only, never on the measured values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 Tell = Callable[[str], None]
-# Whether a try is to be given up.
+# Tells a measurement whether to stop early.
 GivenUp = Callable[[], bool]
 
 WINDOW_S, LOOK_AGAIN_S = 30.0, 5.0
@@ -31,7 +31,7 @@ def never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CpuTime:
-    """Processor seconds since the machine started, and how many of them went to others (steal time)."""
+    """Seconds since the machine started, and how many of them went to others (steal time), per processor."""
 
     passed_s: float
     taken_s: float
@@ -47,7 +47,7 @@ def count() -> CpuTime:
 
 
 class Watch:
-    """Keeps the largest share of the machine that others had in any half minute. Thread-safe."""
+    """Keeps the largest share of the machine that others used in any half minute. Thread-safe."""
 
     def __init__(self, count: Callable[[], CpuTime] = count) -> None:
         self._count = count
@@ -74,7 +74,7 @@ class Watch:
         return self.most > MOST_TAKEN
 
     def end(self) -> None:
-        """Call this at the end. If it took less than half a minute, the whole time counts."""
+        """Call this at the end. If the watch lasted less than half a minute, its whole time counts."""
         self.look()
         if self.last is None and len(self._counts) > 1:
             self.last = self.most = self._steal_share()
@@ -86,14 +86,14 @@ class Watch:
 
 @contextmanager
 def watching(watch: Watch, look_again_s: float = LOOK_AGAIN_S) -> Iterator[None]:
-    """Looks every few seconds in a thread of its own while the block runs."""
+    """Calls `look` every few seconds, in a thread of its own, while the block runs."""
     over = Event()
 
     def look() -> None:
         while not over.wait(look_again_s):
             watch.look()
 
-    looking = Thread(target=look, name="kept watch", daemon=True)
+    looking = Thread(target=look, name="watch for steal time", daemon=True)
     looking.start()
     try:
         yield
@@ -104,7 +104,7 @@ def watching(watch: Watch, look_again_s: float = LOOK_AGAIN_S) -> Iterator[None]
 
 @dataclass(slots=True)
 class Patience:
-    """How many seconds disturbed tries and the waits after them may still take, over all measurements together."""
+    """How many more seconds all measurements together may spend on disturbed tries and on the waits after them."""
 
     left_s: float = PATIENCE_S
 
@@ -124,10 +124,10 @@ def repeat_until_undisturbed(
     count: Callable[[], CpuTime] = count,
     wait: Callable[[float], None] = wait_for_quiet,
 ) -> tuple[Result, list[float]]:
-    """Repeats `run` until a try is undisturbed. Returns its result, and the largest share that others had in each try.
+    """Repeats `run` until a try is undisturbed. Returns its result, and the largest share that others used in each try.
 
-    `run` gets the number of the try and a function that says whether to give it up. A disturbed try is given up at
-    once, unless there is no patience left for another; then it counts.
+    `run` gets the number of the try and a function that tells whether to stop early. A disturbed try stops at once,
+    unless no patience is left for another; then its result counts.
     """
     steal_shares: list[float] = []
     while True:
@@ -140,7 +140,7 @@ def repeat_until_undisturbed(
         steal_shares.append(round(watch.most, 3))
         if disturbed:
             what = "it counts nevertheless" if is_last else "once more"
-            tell(f"others had {watch.most:.0%} of the machine for half a minute: {what}")
+            tell(f"others used {watch.most:.0%} of the machine for half a minute: {what}")
         if is_last or not disturbed:
             return result, steal_shares
         wait(min(LONGEST_WAIT_S, patience.left_s))
@@ -152,7 +152,7 @@ def _should_give_up(watch: Watch, is_last: bool) -> bool:
 
 
 def disturbed_json(steal_shares: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """The largest share that others had in each try, by the name of the measurement."""
+    """The largest share that others used in each try, by the name of the measurement."""
     return {
         "limit": MOST_TAKEN,
         "within_s": WINDOW_S,

@@ -36,14 +36,14 @@ HOT = 0.5
 SLOTS = 8
 KEYS = 200
 ROWS, WAIT_MS, TRIGGER_S = 16_000, 1.0, 2.0
-# More than anybody could take, so that every batch is full: throughput is then its rows over its seconds.
+# More than any setup can process, so that every batch is full and throughput is its rows divided by its seconds.
 LOAD_PER_S = 2.0 * SLOTS * 1000.0 / WAIT_MS
 TURNS = 4
 SIMULATED_S, TURN_S = 900.0, 180.0
 SETTLED = 5
 LONGEST_S = 240.0
 UNTOUCHED = 12
-# Quicker than one would regulate a real application.
+# Faster than for a real application, so that a run takes minutes.
 SETTINGS: Mapping[str, Mapping[str, object]] = {
     "guards": {"cooldown": "5 s", "cooldown_shrink": "1 h", "confirm": "1 h"},
     "loop": {"settle": "20 s", "window": "1 min", "patience": "20 s", "catch_up": "1 h"},
@@ -54,7 +54,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Words by Zipf's law, and one more word with the share `hot`; with `turns` others are frequent now and then."""
+    """Words by Zipf's law, and one more word with the share `hot`. With `turns`, other words become frequent later."""
 
     name: str
     zipf: float = 0.0
@@ -114,7 +114,7 @@ def _simulate(case: Case, ideal_per_s: float) -> dict[str, Any]:
 
 
 def scenario_of(case: Case, *, even: bool = False) -> Scenario:
-    """One stage that counts on as many slots as it has partitions; `even`: whatever the keys."""
+    """One counting stage with as many slots as partitions. With `even`, rows are spread evenly whatever their keys."""
     fault = FaultSpec("hot-key", component="count", share=case.hot)
     return Scenario(
         "skew",
@@ -150,7 +150,7 @@ def _unregulated_per_s(scenario: Scenario) -> float:
 
 
 def _taken_per_s(truth: Sequence[TruthSample]) -> float:
-    """In the last third of the run."""
+    """Rows per second in the last third of the run."""
     late = [sample for sample in truth if sample.at_s > 2.0 / 3.0 * SIMULATED_S]
     return sum(sample.taken_per_s * sample.span_s for sample in late) / sum(sample.span_s for sample in late)
 
@@ -219,7 +219,7 @@ def _run(spark: SparkSession, directory: Path, case: Case, mode: Mode, *, ideal:
 
 
 def has_settled(records: Sequence[Record], *, full: int) -> bool:
-    """Every action is judged and some full batches came after it, or there were many batches without an action."""
+    """Whether every action is judged and full batches followed, or many full batches ran without an action."""
     since_s = settled_since_s(records)
     if since_s is None:
         return False

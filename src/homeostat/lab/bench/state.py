@@ -1,4 +1,4 @@
-"""How long a query pauses when its state moves to other partitions, phase by phase, beside a plain restart."""
+"""Measures how long a query pauses when its state is repartitioned, by phase, and for a plain restart."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _measure_keys(spark: SparkSession, directory: Path, keys: int, repeats: int,
         changelog = [counting.restart_s(changelog=True) for _ in range(repeats)]
         tell(f"{keys:,} keys: rescales")
         pauses_by_verify: dict[bool, list[dict[str, float]]] = {True: [], False: []}
-        for _ in range(repeats):  # in turn, so that neither finds a state that is shorter to read
+        for _ in range(repeats):  # in turn, so that neither reads a smaller state than the other
             for verify, pauses in pauses_by_verify.items():
                 pauses.append(counting.rescale_s(verify))
     finally:
@@ -93,13 +93,13 @@ class Counting:
         return self._gap()
 
     def rescale_s(self, verify: bool) -> dict[str, float]:
-        """The same for a change of partitions, with the seconds of each phase. There are changes to replay."""
+        """The same for a change of partitions, with the seconds of each phase, when there are changes to replay."""
         self._run_on(REPLAYED)
         self.query.verifies = verify
         there = self.query.checkpoint.state_partitions()
         self.query.restart({_STATE: OTHER if there == PARTITIONS else PARTITIONS}, _deadline())
         phases = pause_times.past_pauses(self.query.checkpoint)[-1].phases_s
-        # In between there is the repartitioning, and the open batch if there was one: commits, but no life.
+        # Between the two there are the commit of the repartitioning and, if there was one, that of the open batch.
         return {"pause": self._gap(1 + ("open batch" in phases)), **phases}
 
     def _build(self, values: Mapping[Knob, Value]) -> Any:
@@ -108,7 +108,7 @@ class Counting:
         return keyed.groupBy("key").count().writeStream.outputMode("update").format("noop")
 
     def _gap(self, between: int = 0) -> float:
-        """From the last commit of the run before this one to its first, with so many others between the two."""
+        """Seconds from the last commit of the run before this one to its first, with so many commits between them."""
         self._run_on(1)
         assert self.query.query is not None
         first = min(int(progress["batchId"]) for progress in self.query.query.recentProgress)

@@ -1,4 +1,7 @@
-"""Do synopses keep what they state? Each is fed in parts, as instances would, and merged; memory is the most seen."""
+"""Measures whether synopses stay within the error and memory that they state.
+
+Each is filled in parts, as instances would fill it, and merged. Memory is the largest size of any part or of the sum.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def _quantiles(keys: int) -> dict[str, Any]:
 
 
 def _heavy_hitters(keys: int) -> dict[str, Any]:
-    """Every key once, and a few that are hot, the n-th with 1/n of the share of the first."""
+    """Every key once, and a few hot keys: the n-th occurs 1/n times as often as the first."""
     synopsis = HeavyHitters(int)
     filled = _Filled(synopsis)
     hot = {-number: keys // (10 * PARTS * number) for number in range(1, HOT + 1)}  # in each part
@@ -65,7 +68,7 @@ def _heavy_hitters(keys: int) -> dict[str, Any]:
 
 
 class _Filled:
-    """What the parts come to, the most memory that any took, and for how long it went on."""
+    """The merged parts, the most memory that any of them used, and the time since the start."""
 
     def __init__(self, synopsis: Synopsis[Any]) -> None:
         self._synopsis, self._began = synopsis, time.perf_counter()

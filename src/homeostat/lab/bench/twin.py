@@ -1,4 +1,5 @@
-"""Does the simulator do what Spark does? Batch durations where it was not fitted, and the actions of the loop."""
+"""Measures whether the simulator does what Spark does: batch durations in setups that it was not fitted to, and the
+actions of the loop."""
 
 from __future__ import annotations
 
@@ -44,19 +45,19 @@ MOST_ERROR = 0.15
 LEAST_COVERAGE, MOST_COVERAGE = 0.7, 0.9
 PARTITIONS, STATE_PARTITIONS = 12, 4
 WAVE_S = 30.0
-# The first batches of a run find cold processes, and rows that waited for them.
+# The first batches of a run have cold processes and a backlog from the start.
 SKIPPED, SKIPPED_S = 4, 15.0
-# What is left is a wave. The one that is restarted in between has to tell two levels.
+# The rest of a run is one wave of load. A run with a restart in the middle is longer, since it has two parts.
 SETUP_S, RESTARTED_S = SKIPPED_S + WAVE_S, 75.0
-# In the simulator all executors are cold at first, and what waits for them takes longer to be worked off.
+# In the simulator all executors are cold at first, so that the backlog of the start takes longer to process.
 SETTLING_S, SIMULATED_S = 2 * WAVE_S, 6 * WAVE_S
-# Each of them is a run with a level of its own.
+# Runs differ in speed as a whole, so many runs are simulated.
 MANY_SEEDS = tuple(range(1, 51))
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The load rises and falls by the share `wave` of itself."""
+    """One configuration and its load, which rises and falls by the share `wave`."""
 
     executors: int
     load_per_s: float
@@ -85,9 +86,8 @@ class Setup:
         return (self.partitions, self.state_partitions) == (PARTITIONS, STATE_PARTITIONS)
 
 
-# The load varies as it does anywhere, and with it the rows of a task within a run: each run lies at a level of its own,
-# so that rows which differed only between runs would leave it open what of this they cost.
-# Many short runs tell more of what runs differ by than a few long ones.
+# The load varies within each run. Runs differ in speed as a whole, so if rows varied only between runs, their cost
+# could not be told from that difference. Many short runs show better than a few long ones how much runs differ.
 FITTED = (
     Setup(1, 210.0, wave=0.4),
     Setup(1, 150.0, wave=0.4),
@@ -100,7 +100,7 @@ FITTED = (
     Setup(4, 1_000.0, wave=0.4),
     Setup(4, 1_200.0, wave=0.4),
 )
-# For the same reason the share covered by a few of them would say little. Steady loads and such as vary.
+# Many for the same reason, with steady and with varying loads.
 HELD_OUT = (
     Setup(1, 250.0),
     Setup(2, 450.0, wave=0.4),
@@ -112,18 +112,18 @@ HELD_OUT = (
     Setup(5, 1_200.0, wave=0.4),
     Setup(5, 1_700.0),
 )
-# Batches of the first minute take longer: the driver is still being compiled.
+# Batches of the first minute take longer, while Java compiles the driver's code.
 FIRST = Setup(1, 200.0)
-# Machines have better and worse minutes: each setup has a run in each round.
+# A machine has slow and fast minutes, so each setup runs once in each round.
 ROUNDS = 2
-# Draws the order.
+# The seed of the order of runs.
 LOT = 1
 
 
 def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = lambda _: None) -> dict[str, Any]:
-    """The numbers of `homeostat bench twin`; all times of the real runs are multiplied by `scale`.
+    """The numbers of `homeostat bench twin`. All times of the real runs are multiplied by `scale`.
 
-    A part may be one of the experiments.
+    `parts` may also name single experiments.
     """
     before, patience = machine(), Patience()
     setups = list(in_turn(FITTED, HELD_OUT if FIT in parts else ()))
@@ -131,7 +131,7 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
     with TemporaryDirectory(prefix="homeostat-bench-") as path:
         log = Path(path) / "events"
         with ground("bench-twin", FIRST.executors, event_log=log) as here:
-            tell(f"a run that counts for nothing, until the driver is warm: {FIRST.name}")
+            tell(f"warming up the driver with a run that does not count: {FIRST.name}")
             real_run(here, FIRST, scale * SETUP_S)
             runs: dict[Setup, list[str]] = {setup: [] for _, setup in setups}
             steal_shares: dict[str, list[float]] = {}
@@ -168,10 +168,10 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
 
 
 def in_turn(fitted: Sequence[Setup], held_out: Sequence[Setup]) -> Iterator[tuple[int, Setup]]:
-    """Each setup once in a round, with the round's number.
+    """Each setup once per round, with the round's number.
 
-    One that is fitted and one that is held out take turns, so that a bad quarter of an hour falls on both alike; which
-    of them is next goes by lot, always the same.
+    Fitted and held-out setups take turns, so that a slow quarter of an hour affects both alike. Their order is random,
+    but always the same.
     """
     lot = Random(LOT)
     for turn in range(1, ROUNDS + 1):
@@ -181,7 +181,7 @@ def in_turn(fitted: Sequence[Setup], held_out: Sequence[Setup]) -> Iterator[tupl
 
 
 def held_out_json(scenario: Scenario, real: Mapping[Setup, Array]) -> dict[str, Any]:
-    """How far real batches are from the median of the simulated ones, and how many lie among the middle 80 %."""
+    """How far real batches are from the simulated median, and what share of them is within the middle 80 %."""
     errors: list[Array] = []
     inside: list[Array] = []
     setups = {}
@@ -191,7 +191,7 @@ def held_out_json(scenario: Scenario, real: Mapping[Setup, Array]) -> dict[str, 
             raise HomeostatError(
                 f"too few batches ended with {setup.name}",
                 where="bench twin",
-                fix="a machine with less to do, or a larger --scale",
+                fix="use a less busy machine, or a larger --scale",
             )
         low, middle, high = np.percentile(twins, (10, 50, 90))
         errors.append(np.abs(measured / middle - 1))
@@ -213,13 +213,13 @@ def held_out_json(scenario: Scenario, real: Mapping[Setup, Array]) -> dict[str, 
 
 
 def is_accepted(figures: Mapping[str, Any]) -> bool:
-    """Whether all that was compared came out the same: durations, and the actions and executors of the experiments."""
+    """Whether the durations agree well enough, and the experiments had the same actions and executors."""
     same = (each["same_actions"] and each["same_executors"] for each in figures.get("experiments", {}).values())
     return bool(figures.get("fit_accepted", True)) and all(same)
 
 
 def twin_seconds(fitted: Scenario, setup: Setup) -> Array:
-    """Durations of the batches that the simulator has with this setup once it has settled, from all seeds."""
+    """Durations of simulated batches with this setup after it has settled, from all seeds."""
     assert isinstance(fitted.engine, MicrobatchSpec)
     scenario = replace(
         fitted,
@@ -245,9 +245,10 @@ def real_run(
     turn: int = 1,
     restarted: bool = False,
 ) -> list[str]:
-    """The ids of the runs of the word count in this setup, in which nothing is changed; its turns are told apart.
+    """Runs the word count in this setup, without acting on it, and returns the ids of its runs.
 
-    One that is `restarted` in between tells how long that takes.
+    `turn` and `attempt` keep the files of several runs apart. With `restarted`, the query restarts half-way through, so
+    that the duration of a restart can be fitted.
     """
     here.set_executors(setup.executors)
     partitions = f"{setup.partitions}-{setup.state_partitions}"
@@ -284,7 +285,7 @@ def only(recorded: RecordedRun, runs: Sequence[str]) -> RecordedRun:
 
 
 def settled_seconds(recorded: RecordedRun) -> Array:
-    """Durations of the batches but for the first ones of each run."""
+    """Durations of the batches except the first ones of each run."""
     runs: dict[str, list[float]] = {}
     for batch in recorded.batches:
         runs.setdefault(batch.run, []).append(batch.seconds)

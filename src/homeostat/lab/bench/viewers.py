@@ -1,4 +1,4 @@
-"""Open dashboards for the benchmark of the service: each follows a run and reads its page anew as it changes.
+"""Open dashboards for the benchmark of the dashboard: each follows a run and reads its page again when it changes.
 
 They run in a process of their own: `python -m homeostat.lab.bench.viewers HOST PORT RUN COUNT`. A line on stdin opens
 all of them, and the next line closes them. Each line is answered by a line. The second answer says how often a page was
@@ -48,7 +48,7 @@ class Viewer:
 
 
 async def _newest(news: asyncio.StreamReader) -> str:
-    """The id of the last event that has come, after waiting for one; empty at the end."""
+    """Wait for an event and return the id of the newest; empty at the end of the stream."""
     news_id = b""
     while not news_id:
         lines = (await news.read(65_536)).splitlines()
