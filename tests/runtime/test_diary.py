@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from homeostat.core.cycle import Trace
+from homeostat.core.errors import StoreError
 from homeostat.core.loop_state import State
 from homeostat.core.policy import Policy
-from homeostat.core.records import BATCH
+from homeostat.core.records import BATCH, Record
 from homeostat.runtime.diary import Diary
 from homeostat.store.in_memory import MemoryStore
 from homeostat.store.present import PRESENT, load_present
@@ -26,3 +30,21 @@ def test_it_writes_only_when_something_is_new() -> None:
     assert load_present(store, "run").policy == "watching"
     diary.note(trace, replace(state, history=(DIGEST, replace(DIGEST, at_s=102.0, batch=8))))
     assert len(store.records("run", kinds=(BATCH,))) == 2
+
+
+def test_a_batch_that_could_not_be_written_is_written_later() -> None:
+    class Locked(MemoryStore):
+        locked = True
+
+        def append(self, run: str, records: Sequence[Record]) -> None:
+            if self.locked:
+                raise StoreError("locked")
+            super().append(run, records)
+
+    store, trace = Locked(), Trace((), ())
+    diary = Diary(store, "run", Policy("watching"))
+    with pytest.raises(StoreError):
+        diary.note(trace, State(history=(DIGEST,)))
+    store.locked = False
+    diary.note(trace, State(history=(DIGEST,)))
+    assert [record.id for record in store.records("run", kinds=(BATCH,))] == ["b-100.000-7"]

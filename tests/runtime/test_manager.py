@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import pytest
 
 from homeostat.core.actions import ALERT
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
-from homeostat.core.events import Apply, Notify, Operator
+from homeostat.core.errors import StoreError
+from homeostat.core.events import Apply, Event, Notify, Observed, Operator
 from homeostat.core.findings import Diagnosis, Prediction, Proposal, Symptom
 from homeostat.core.policy import Policy
+from homeostat.core.record_json import JSON
+from homeostat.core.records import Record
 from homeostat.core.view import View
 from homeostat.runtime.manager import Manager
+from homeostat.runtime.orders import order
 from homeostat.sim.dataflow.engine import Dataflow
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, Scenario, WorkloadSpec
 from homeostat.sim.simulation import build_engine
@@ -132,3 +139,151 @@ def test_a_new_process_is_still_paused_and_goes_on_counting() -> None:
     ids = [record.id for record in store.records("run")]
     assert len(ids) == len(set(ids))
     assert [record.id for record in store.records("run", kinds=("engine",))] == ["g-1", "g-2"]
+
+
+class FailingStore(MemoryStore):
+    """Fails once at the n-th call of one method."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.method, self.calls_left = "", 0
+
+    def fail(self, method: str, at_call: int = 1) -> None:
+        self.method, self.calls_left = method, at_call
+
+    def _count(self, method: str) -> None:
+        if method == self.method:
+            self.calls_left -= 1
+            if self.calls_left == 0:
+                raise StoreError("another process has kept the log locked for 10 s")
+
+    def append(self, run: str, records: Sequence[Record]) -> None:
+        self._count("append")
+        super().append(run, records)
+
+    def save_state(self, run: str, key: str, value: JSON) -> None:
+        self._count("save_state")
+        super().save_state(run, key, value)
+
+    def records(self, run: str, **filters: Any) -> list[Record]:
+        self._count("records")
+        return super().records(run, **filters)
+
+
+@pytest.mark.parametrize("method", ["records", "save_state", "append"])
+def test_a_receipt_survives_an_error_of_the_log(method: str) -> None:
+    store = FailingStore()
+    engine = Dataflow(SCENARIO)
+    manager = Manager(engine, policy(), store, "run")
+    manager.start()
+    manager.advance(10.0)
+    store.fail(method)
+    with pytest.raises(StoreError):
+        manager.advance(60.0)
+    manager.advance(70.0)
+    assert [record.id for record in store.records("run", kinds=("receipt",))] == ["c-1"]
+    assert store.open_intents("run") == []
+    assert manager.state.observed == engine.describe().configuration
+    assert manager.state.observed[COUNT] == 3
+
+
+@pytest.mark.parametrize("method", ["save_state", "append"])
+def test_an_action_that_could_not_be_written_is_not_under_way(method: str) -> None:
+    store = FailingStore()
+    commands: list[Apply] = []
+
+    class Noting(Dataflow):
+        def apply(self, command: Apply) -> None:
+            commands.append(command)
+            super().apply(command)
+
+    manager = Manager(Noting(SCENARIO), policy(), store, "run")
+    manager.start()
+    store.fail(method)
+    with pytest.raises(StoreError):
+        manager.advance(10.0)
+    assert (commands, manager.state.active) == ([], ())
+    manager.advance(20.0)
+    assert [command.id for command in commands] == ["a-1"]
+    assert [record.id for record in store.records("run", kinds=("action",))] == ["a-1"]
+
+
+def test_when_a_command_and_the_log_fail_the_other_commands_are_carried_out_and_the_failure_is_logged_later() -> None:
+    part, store, alerts = Restless(), FailingStore(), list[Notify]()
+    both = Policy("both", (part,), (part,), (part, Restless(ALERT, "telling")))
+
+    class Failing(Refusing):
+        def apply(self, command: Apply) -> None:
+            store.fail("append")
+            super().apply(command)
+
+    manager = Manager(Failing(SCENARIO), both, store, "run", on_alert=alerts.append)
+    manager.start()
+    with pytest.raises(StoreError):
+        manager.advance(10.0)
+    assert [alert.message for alert in alerts] == ["look here"]
+    manager.advance(20.0)
+    assert store.records("run", kinds=("receipt",))[0].text == "a-1 did not take effect: the cluster does not answer"
+    assert store.open_intents("run") == []
+
+
+def test_an_order_survives_an_error_of_the_log_and_is_obeyed_once() -> None:
+    store = FailingStore()
+    manager = Manager(Dataflow(SCENARIO), Policy("nothing"), store, "run")
+    manager.start()
+    store.append("run", [order("pause", by="Ada", now_s=9.0)])
+    store.fail("append")
+    with pytest.raises(StoreError):
+        manager.advance(10.0)
+    manager.advance(20.0)
+    manager.advance(30.0)
+    assert manager.state.paused == "paused by Ada"
+    assert len(store.records("run", kinds=("operator",))) == 1
+
+
+def test_an_order_that_waited_for_the_log_too_long_is_refused() -> None:
+    store = FailingStore()
+    manager = Manager(Dataflow(SCENARIO), Policy("nothing"), store, "run")
+    manager.start()
+    store.append("run", [order("pause", by="Ada", now_s=9.0)])
+    store.fail("append")
+    with pytest.raises(StoreError):
+        manager.advance(10.0)
+    manager.advance(140.0)
+    assert manager.state.paused == ""
+    assert "Not done" in store.records("run", kinds=("rejection",))[0].text
+
+
+def test_an_event_that_the_loop_cannot_process_is_left_out_and_the_others_are_not() -> None:
+    class Garbling(Dataflow):
+        def wait(self, until_s: float) -> Sequence[Event]:
+            return [Observed(None), *super().wait(until_s)]  # type: ignore[arg-type]
+
+    store = MemoryStore()
+    manager = Manager(Garbling(SCENARIO), policy(), store, "run")
+    manager.start()
+    for at_s in (10.0, 60.0):
+        manager.advance(at_s)
+    assert [record.id for record in store.records("run", kinds=("receipt",))] == ["c-1"]
+    assert "1 events could not be processed: AttributeError" in store.records("run", kinds=("failure",))[0].text
+
+
+def test_a_receipt_counts_although_the_engine_cannot_describe_itself() -> None:
+    class Mute(Refusing):
+        mute = False
+
+        def apply(self, command: Apply) -> None:
+            self.mute = True
+            super().apply(command)
+
+        def describe(self) -> Any:
+            if self.mute:
+                raise ConnectionError("no answer")
+            return super().describe()
+
+    store = MemoryStore()
+    manager = Manager(Mute(SCENARIO), policy(), store, "run")
+    manager.start()
+    manager.advance(10.0)
+    assert store.open_intents("run") == []
+    assert isinstance(manager.state.observed[COUNT], int)

@@ -13,7 +13,7 @@ import pytest
 
 from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, Knob, Patch, diff
 from homeostat.core.errors import ConfigError
-from homeostat.core.events import Apply, Event, Receipt
+from homeostat.core.events import Apply, EngineChanged, Event, Failure, Receipt
 from homeostat.lab.ledger import check, committed_rows, recorded_rows
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import pipeline_of, specification
@@ -189,3 +189,33 @@ def test_the_knobs_of_an_earlier_life_are_taken_up(tmp_path: Path) -> None:
     remembered = {"executors": {"words": 5, "gone": 3}, "values": {"state_partitions.words": 7}}
     application = Application([counting("words", tmp_path)], tmp_path / "kept", remembered)
     assert application.wanted_executors == 5
+
+
+def test_a_receipt_and_a_change_survive_a_full_disk_and_a_driver_that_does_not_answer(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk_full, kept = [True], list[Any]()
+
+    def remember(knobs: Any) -> None:
+        if disk_full[0]:
+            raise OSError(28, "No space left on device")
+        kept.append(knobs)
+
+    application = Application([counting("left", tmp_path)], tmp_path / "kept", remember=remember)
+    application.open(spark)
+    engine = application.engine("left")
+    request = application._shares.request("left", command(engine, "a-1", Patch({EXECUTORS_KNOB: 3})))
+    application._route(Receipt(request.id, engine.now_s, request.desired))
+    receipt, failure = engine.wait(engine.now_s)
+    assert isinstance(receipt, Receipt)
+    assert (receipt.command_id, receipt.configuration[EXECUTORS_KNOB]) == ("a-1", 3)
+    assert isinstance(failure, Failure)
+    assert "No space left" in failure.error
+    disk_full[0] = False
+    with monkeypatch.context() as patch:
+        patch.setattr(application, "_topology", lambda query: 1 / 0)
+        application._on_change("executor 1 was lost")
+    application._route(Failure("a sensor", "no answer", engine.now_s))
+    events = engine.wait(engine.now_s)
+    assert [event.reason for event in events if isinstance(event, EngineChanged)] == ["executor 1 was lost"]
+    assert kept[-1]["executors"] == {"left": 3}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from homeostat.core.configuration import Configuration, diff
 from homeostat.core.cycle import Trace, step
 from homeostat.core.engine import Engine
-from homeostat.core.events import Apply, Event, Failure, Notify, Receipt
+from homeostat.core.events import Apply, Command, Event, Failure, Notify, Operator, Receipt
 from homeostat.core.loop_state import Mode, State
 from homeostat.core.objective import Objective
 from homeostat.core.policy import Policy
@@ -16,7 +16,10 @@ from homeostat.core.traffic import Traffic
 from homeostat.runtime.orders import Orders
 from homeostat.runtime.reconcile import Intent, reconcile
 from homeostat.runtime.saved_state import restore_state, state_json
+from homeostat.runtime.waiting_events import WaitingEvents
 from homeostat.store.protocol import Store
+
+Decision = tuple[State, tuple[Command, ...], Trace]
 
 
 class Manager:
@@ -42,6 +45,7 @@ class Manager:
         self.engine, self.policy, self.store, self.run = engine, policy, store, run
         self.state = State(mode=mode, objective=objective or Objective(), traffic=traffic or Traffic())
         self._on_step, self._on_alert = on_step, on_alert
+        self._waiting = WaitingEvents()
         self._early: list[Event] = []
         self._orders = Orders(store, run)
 
@@ -52,52 +56,90 @@ class Manager:
             self.state = restore_state(self.state, value)
         self._orders.start()
         reconcile(self.store, self.run, self.engine, self._reapply)
-        self.think([self.engine.describe(), *self._early])
-        self._early = []
+        early, self._early = self._early, []
+        self.think([self.engine.describe(), *early])
 
     def advance(self, until_s: float) -> Trace:
         """Wait for events of the engine and commands of the operator, then decide."""
-        events = self.engine.wait(until_s)
-        return self.think([*events, *self._orders.new(self.engine.now_s)])
+        self._waiting.add(self.engine.wait(until_s))
+        return self.think((), orders=self._orders.new(self.engine.now_s))
 
-    def think(self, events: Sequence[Event]) -> Trace:
-        before = self.state
-        self.state, commands, trace = step(self.policy, before, events, self.engine.now_s)
-        self._write(before, trace.records)
-        for command in commands:
-            if isinstance(command, Apply):
-                self._apply(command)
-            else:
-                self._tell(command)
+    def think(self, events: Sequence[Event], *, orders: Sequence[Operator] = ()) -> Trace:
+        """Decide on these events, and on those that an error kept from being decided on.
+
+        If the log cannot be written, nothing has happened: the state is as before, the events wait for the next call,
+        and the orders are read again.
+        """
+        self._waiting.add(events)
+        try:
+            state, commands, trace = self._decision(orders)
+            self._write(state, trace.records)
+        except Exception:
+            self._waiting.wait_on()
+            raise
+        self.state = state
+        self._waiting.clear()
+        self._orders.confirm()
+        failures = [failure for command in commands for failure in self._carry_out(command)]
+        if failures:
+            self.think(failures)
         if self._on_step is not None:
             self._on_step(trace, self.state)
         return trace
 
-    def _write(self, before: State, records: Sequence[Record]) -> None:
+    def _decision(self, orders: Sequence[Operator]) -> Decision:
+        now_s = self.engine.now_s
+        events = [*self._waiting.all(now_s), *orders]
+        try:
+            return step(self.policy, self.state, events, now_s)
+        except Exception as error:
+            events = self._sound_events(events, error)
+            return step(self.policy, self.state, events, now_s)
+
+    def _sound_events(self, events: Sequence[Event], error: Exception) -> list[Event]:
+        """The events without those on which a step fails, so that one bad event does not hold up all later ones."""
+        sound = [event for event in events if self._can_take(event)]
+        if len(sound) == len(events):  # only together do they fail
+            sound = [event for event in events if isinstance(event, Receipt)]
+        what = f"{len(events) - len(sound)} events could not be processed: {type(error).__name__}: {error}"
+        return [*sound, Failure("the loop", what, self.engine.now_s)]
+
+    def _can_take(self, event: Event) -> bool:
+        try:
+            step(self.policy, self.state, [event], self.engine.now_s)
+        except Exception:
+            return False
+        return True
+
+    def _write(self, state: State, records: Sequence[Record]) -> None:
         # Save the id counters first: a crash in between may skip ids but never assigns one twice.
-        if (before.numbers, before.memory, before.trust) != (self.state.numbers, self.state.memory, self.state.trust):
-            self.store.save_state(self.run, "loop", state_json(self.state))
+        before = self.state
+        if (before.numbers, before.memory, before.trust) != (state.numbers, state.memory, state.trust):
+            self.store.save_state(self.run, "loop", state_json(state))
         if records:
             self.store.append(self.run, records)
 
-    def _tell(self, alert: Notify) -> None:
-        if self._on_alert is None:
-            return
+    def _carry_out(self, command: Command) -> list[Event]:
+        """The job must not suffer from a failure of ours. Return what failed."""
+        where = "actuator" if isinstance(command, Apply) else "the notifier"
         try:
-            self._on_alert(alert)
+            if isinstance(command, Apply):
+                self.engine.apply(command)
+            elif self._on_alert is not None:
+                self._on_alert(command)
         except Exception as error:
-            self.think([Failure("the notifier", f"{type(error).__name__}: {error}", self.engine.now_s)])
+            now_s = self.engine.now_s
+            failure = Failure(where, f"{type(error).__name__}: {error}", now_s)
+            if not isinstance(command, Apply):
+                return [failure]
+            return [failure, Receipt(command.id, now_s, self._configuration(), False, str(error))]
+        return []
 
-    def _apply(self, command: Apply) -> None:
+    def _configuration(self) -> Configuration:
         try:
-            self.engine.apply(command)
-        except Exception as error:
-            # The job must not suffer from our failure: log it, and let the time limit close the action.
-            failure = Failure("actuator", f"{type(error).__name__}: {error}", self.engine.now_s)
-            failed_receipt = Receipt(
-                command.id, self.engine.now_s, self.engine.describe().configuration, False, str(error)
-            )
-            self.think([failure, failed_receipt])
+            return self.engine.describe().configuration
+        except Exception:
+            return self.state.observed
 
     def _reapply(self, intent: Intent) -> Receipt:
         """Apply an open intent again and wait for the effect. Applying it twice is harmless."""

@@ -12,7 +12,7 @@ from homeostat.core.configuration import Knob, Value
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Operator, OperatorCommand
 from homeostat.core.records import OPERATOR, ORDER, REJECTION, OrderContent, Record, RejectionContent
-from homeostat.store.protocol import Store
+from homeostat.store.protocol import BEGINNING_S, Store
 from homeostat.strict.toml_reading import nearest
 
 COMMANDS: tuple[OperatorCommand, ...] = get_args(OperatorCommand)
@@ -57,20 +57,44 @@ class Orders:
     def __init__(self, store: Store, run: str) -> None:
         self._store, self._run = store, run
         self._read_ids: set[str] = set()
+        self._offered_ids: set[str] = set()
+        self._expires_s: dict[str, float] = {}
+        self._looked_s = BEGINNING_S
 
     def start(self) -> None:
         self._read_ids = {record.id for record in self._newest() if self._is_answered(record.id)}
 
     def new(self, now_s: float) -> list[Operator]:
-        unread = [record for record in self._newest() if record.id not in self._read_ids]
-        self._read_ids |= {record.id for record in unread}
-        late = [record for record in unread if now_s - record.at_s > VALID_S]
-        if late:
-            self._store.append(self._run, [_too_late(record, now_s) for record in late])
-        return [event for record in unread if record not in late and (event := _event(record)) is not None]
+        """The commands that nobody has confirmed. Call `confirm` when the decision about them is in the log."""
+        newest = self._newest()
+        unread = [record for record in newest if record.id not in self._read_ids]
+        # What was not there at the last look is no older than that, whatever the clock of its writer says.
+        self._expires_s = {
+            record.id: self._expires_s.get(record.id, max(record.at_s, self._looked_s) + VALID_S) for record in unread
+        }
+        late = [record for record in unread if now_s > self._expires_s[record.id]]
+        commands = {record.id: _event(record) for record in unread if record not in late}
+        refusals = [_too_late(record, now_s) for record in late]
+        refusals += [_not_valid(record, now_s) for record in unread if commands.get(record.id, 0) is None]
+        if refusals:
+            self._store.append(self._run, refusals)
+        self._offered_ids = {id for id, command in commands.items() if command is not None}
+        self._read_ids = {record.id for record in newest} - self._offered_ids
+        self._looked_s = now_s
+        return [command for command in commands.values() if command is not None]
+
+    def confirm(self) -> None:
+        self._read_ids |= self._offered_ids
+        self._offered_ids = set()
 
     def _newest(self) -> list[Record]:
-        return self._store.records(self._run, kinds=(ORDER,), limit=_LOOKED_AT, newest_first=True)[::-1]
+        """As many of the newest commands as it takes to find one that was read before."""
+        limit = _LOOKED_AT
+        while True:
+            newest = self._store.records(self._run, kinds=(ORDER,), limit=limit, newest_first=True)
+            if len(newest) < limit or not self._read_ids or newest[-1].id in self._read_ids:
+                return newest[::-1]
+            limit *= 2
 
     def _is_answered(self, id: str) -> bool:
         return any(record.kind in (OPERATOR, REJECTION) for record in self._store.chain(self._run, id))
@@ -81,12 +105,26 @@ def _event(record: Record) -> Operator | None:
     content = record.content_as(OrderContent)
     if content is None or content.command not in COMMANDS:
         return None
-    knobs = {Knob.parse(name): value for name, value in content.values.items() if math.isfinite(value)}
+    try:
+        knobs = {Knob.parse(name): value for name, value in content.values.items() if math.isfinite(value)}
+    except (OverflowError, ValueError):
+        return None
     return Operator(content.command, content.by, content.why, content.target, knobs, record.id)
 
 
 def _too_late(record: Record, now_s: float) -> Record:
-    reason = f"no manager was running to receive the command for {now_s - record.at_s:.0f} s"
+    return _refusal(record, now_s, f"no manager was running to receive the command for {now_s - record.at_s:.0f} s")
+
+
+def _not_valid(record: Record, now_s: float) -> Record:
+    return _refusal(record, now_s, "the record in the log is not a valid command")
+
+
+def _refusal(record: Record, now_s: float, reason: str) -> Record:
     return Record.of(
-        f"{record.id}.late", now_s, RejectionContent(reason), sentences.refusal_sentence(reason), because=(record.id,)
+        f"{record.id}.refused",
+        now_s,
+        RejectionContent(reason),
+        sentences.refusal_sentence(reason),
+        because=(record.id,),
     )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from homeostat.spark.sense.key_balance import Balances
 from homeostat.spark.sense.query_handle import QueryHandle
 from homeostat.spark.sense.rest_client import RestClient
 from homeostat.spark.sense.sensors import Sensors
+from homeostat.spark.undone_work import UndoneWork
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +41,7 @@ DEFAULT_EXECUTORS = 2
 # A first batch on a busy machine, with its Python workers, can take more than a minute.
 START_LIMIT_S = 180.0
 UNEVEN = UnevenPartitions()
+KEEPING = "writing the knobs for the next start"
 
 Knobs = Mapping[str, Any]
 
@@ -60,6 +63,7 @@ class Application:
         self.pipelines = tuple(pipelines)
         self.directory = directory
         self._remember, self._room, self._steer, self._uneven = remember, room, steer, uneven
+        self._undone = UndoneWork(self._route)
         earlier = remembered or {}
         counts = {p.name: int(p.start.get(EXECUTORS, DEFAULT_EXECUTORS)) for p in pipelines}
         earlier_counts = earlier.get("executors", {})
@@ -140,7 +144,7 @@ class Application:
         for query in self._queries.values():
             query.start(Deadline.after(START_LIMIT_S))
         self._actuator.start()
-        self._keep()
+        self._undone.do(KEEPING, self._keep)
 
     def stop(self, *, session: bool = True) -> None:
         """Cancel the current batch; Spark repeats it on the next start. `session` stops the session as well."""
@@ -204,6 +208,7 @@ class Application:
 
     def _route(self, event: Event) -> None:
         """Hand an event of the sensors or the actuator to the managers that it is for."""
+        self._undone.retry()
         match event:
             case Observed(observation):
                 name = observation.flows[0].query if observation.flows else ""
@@ -221,10 +226,10 @@ class Application:
 
     def _on_receipt(self, receipt: Receipt) -> None:
         name, answer = self._shares.answer(receipt)
-        self._keep()
         query = self._queries[name]
         configuration = self._shares.configuration(name, query.managed.values, receipt.configuration)
         query.put(replace(answer, configuration=configuration))
+        self._undone.do(KEEPING, self._keep)
 
     def _executors_changed(self, lost: frozenset[str], new: frozenset[str]) -> None:
         """Report executors that came or went by themselves. The receipt reports those of a command."""
@@ -241,9 +246,12 @@ class Application:
             self._shares.split_evenly(len(self._executors.alive()))
 
     def _on_change(self, reason: str) -> None:
+        def tell(name: str) -> None:
+            self._queries[name].put(self.describe(name, reason))
+
         for name, query in self._queries.items():
             if query.engine is not None:
-                query.put(self.describe(name, reason))
+                self._undone.do(f"description of {name}", partial(tell, name))
 
     def _handles(self) -> list[QueryHandle]:
         handles = (query.handle() for query in self._queries.values())

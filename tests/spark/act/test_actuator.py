@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from homeostat.core.command_queue import Answer
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
     ROWS_PER_TRIGGER,
     SOURCE_PARTITIONS,
     STATE_PARTITIONS,
+    Capabilities,
     Configuration,
     Knob,
+    KnobSpec,
     Patch,
     Value,
 )
@@ -231,3 +234,26 @@ def test_an_executor_that_is_killed_comes_back_and_nothing_is_lost(
     application.batch_more()
     assert not application.differences()
     assert not [event for event in application.heard if isinstance(event, Failure)]
+
+
+def test_a_receipt_that_cannot_be_sent_is_sent_later(wait_until: WaitUntil) -> None:
+    events: list[Event] = []
+    failures_left = [2]
+
+    def capabilities() -> Capabilities:
+        if failures_left[0]:
+            failures_left[0] -= 1
+            raise ConnectionError("the driver does not answer")
+        return Capabilities({EXECUTORS_KNOB: KnobSpec(1, 1)})
+
+    actuator = Actuator(None, [], None, capabilities, lambda ids: ids, events.append)
+    actuator._acknowledge("a-1", Answer(True, "done"))
+    assert events == [Failure("receipt of a-1", "the driver does not answer", events[0].at_s)]  # type: ignore[union-attr]
+    actuator.start()
+    try:
+        wait_until(lambda: len(events) > 1, "the receipt is sent")
+    finally:
+        actuator.stop()
+    (receipt,) = events[1:]
+    assert isinstance(receipt, Receipt)
+    assert (receipt.command_id, receipt.applied) == ("a-1", True)

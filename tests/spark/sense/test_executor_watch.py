@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from homeostat.spark.sense.executor_watch import ExecutorWatch, executor_news
 from support.rest_server import Answers, executor, rest_answering
 
@@ -19,6 +21,26 @@ def test_changes_are_reported_but_not_the_first_answer() -> None:
         watch.read()
     assert changes == [(frozenset({"1"}), frozenset({"4"}))]
     assert executor_news(*changes[0]) == "executor 1 was lost, executor 4 was added"
+
+
+def test_news_that_could_not_be_told_are_told_again() -> None:
+    answers: Answers = {"allexecutors": [executor("1")]}
+    changes: list[frozenset[str]] = []
+
+    def tell(gone: frozenset[str], new: frozenset[str]) -> None:
+        changes.append(new)
+        if len(changes) == 1:
+            raise ConnectionError("the driver does not answer")
+
+    with rest_answering(answers) as rest:
+        watch = ExecutorWatch(rest, lambda: 0.0, tell, tuple)
+        watch.read()
+        answers["allexecutors"] = [executor("1"), executor("2")]
+        with pytest.raises(ConnectionError):
+            watch.read()
+        watch.read()
+        watch.read()
+    assert changes == [{"2"}, {"2"}]
 
 
 def test_an_executor_that_leaves_is_gone_before_its_process_is() -> None:

@@ -16,6 +16,7 @@ from homeostat.spark.act.executors import Executors
 from homeostat.spark.act.locality import Locality, Worked
 from homeostat.spark.act.managed_query import ManagedQuery
 from homeostat.spark.act.step_runner import StepRunner
+from homeostat.spark.undone_work import UndoneWork
 from homeostat.spark_errors import first_line
 
 # How often idle threads look for work: rare enough to cost nothing, often enough to restart a failed query soon.
@@ -43,6 +44,7 @@ class Actuator:
         self._runner = StepRunner(executors, queries, locality, capabilities, worked, self._stopped)
         self._queue = CommandQueue(lambda desired: capabilities().refusal(desired))
         self._queue_changed = Condition()
+        self._receipts = UndoneWork(emit)
         self._threads = [
             Thread(target=self._run_commands, name="homeostat-actuator", daemon=True),
             Thread(target=self._tend_queries, name="homeostat-queries", daemon=True),
@@ -84,15 +86,21 @@ class Actuator:
                 queued = self._queue.begin_next()
             if queued is not None:
                 self._run(queued)
+            self._receipts.retry()
             self._guard("executors", self._runner.trim)
 
     def _run(self, queued: QueuedCommand) -> None:
         answer = self._runner.run(queued.command, Deadline(queued.deadline_s, self._stopped))
         with self._queue_changed:
             self._queue.answer(queued.id, answer)
-        self._guard("receipt", partial(self._acknowledge, queued.id, answer))
+        self._acknowledge(queued.id, answer)
 
     def _acknowledge(self, command_id: str, answer: Answer) -> None:
+        """A receipt that cannot be sent now is sent later: without it the loop would believe in the old
+        configuration."""
+        self._receipts.do(f"receipt of {command_id}", partial(self._send_receipt, command_id, answer))
+
+    def _send_receipt(self, command_id: str, answer: Answer) -> None:
         self._emit(answer.receipt(command_id, time.time(), self.configuration()))
 
     def _tend_queries(self) -> None:

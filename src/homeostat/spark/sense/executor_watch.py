@@ -50,4 +50,8 @@ class ExecutorWatch:
         self._read_s = self._clock()
         if before.ids and before.ids != self.workers.ids:
             old, new = frozenset(before.ids), frozenset(self.workers.ids)
-            self._on_change(old - new, new - old)
+            try:
+                self._on_change(old - new, new - old)
+            except Exception:
+                self.workers = before  # the next answer tells the same news again
+                raise
