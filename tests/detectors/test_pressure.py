@@ -12,7 +12,7 @@ from homeostat.core.observation import Observation
 from homeostat.core.symptoms import PRESSURE, UNKNOWN
 from homeostat.detectors.pressure import PressureDetector
 from homeostat.testing import blanked, instances, observations, view_of
-from support.utilisation import CAPACITY_PER_S, alarms_in_calm, measured, noisy, stage, until
+from support.utilisation import CAPACITY_PER_S, alarms_in_calm, measured_view, noisy, stage, until
 
 
 def pressure(observed: Sequence[Observation]) -> list[Symptom]:
@@ -56,7 +56,7 @@ def test_an_overload_is_found_in_spite_of_the_noise() -> None:
     """The same noise and the same settings; 120 calm observations, then 1.2 times what can be taken."""
     found = 0
     for seed in range(100, 160):
-        view = measured(noisy(seed, np.array([0.67] * 120 + [1.2] * 15)))
+        view = measured_view(noisy(seed, np.array([0.67] * 120 + [1.2] * 15)))
         found += any(True for count in range(1, 16) for _ in PressureDetector().detect(until(view, 120 + count)))
 
     assert found >= 57

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.reference_runs import recorded, trajectory
+from support.reference_runs import reference_lines, trajectory
 
 # `make test` compares our policy on the short scenarios, `make check` two of them; `make soak` compares all runs, which
 # takes an hour of one core.
@@ -17,7 +17,7 @@ QUICK = [("E3", "provisioning.paper", 1), ("E7", "provisioning", 1)]
 
 def _cases() -> list[Any]:
     cases = []
-    for line in recorded():
+    for line in reference_lines():
         name = (line["scenario"], line["policy"], line["seed"])
         ours = (line["policy"], line["seed"]) == ("provisioning", 1)
         marks = [] if name in QUICK else [pytest.mark.slow if ours and line["scenario"] in SHORT else pytest.mark.soak]

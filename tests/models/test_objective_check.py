@@ -17,23 +17,25 @@ from homeostat.core.objective import Objective
 from homeostat.lab.bench import planning
 from homeostat.models.planner import plan
 from homeostat.models.planning_question import Goal, Steady
-from support.batch_plans import STATE, TRIGGER, batches, chosen
+from support.batch_plans import STATE, TRIGGER, batches, chosen_values
 
 
 def test_without_a_trigger_batches_that_follow_each_other_have_to_take_the_load() -> None:
     # Whole waves of 48 tasks: 6 slots take just 6,000 rows/s, 7 slots 6,857.
     made = plan(batches(trigger_s=0.0), arrivals=Steady(6_000.0))
-    assert chosen(made) == {EXECUTORS_KNOB: 7, STATE: 48, TRIGGER: 0.0}
+    assert chosen_values(made) == {EXECUTORS_KNOB: 7, STATE: 48, TRIGGER: 0.0}
     assert "processes 3,000 of 6,000 rows/s" in made.present.lost
-    assert chosen(plan(batches(trigger_s=0.0), arrivals=Steady(500.0)))[EXECUTORS_KNOB] == 1
+    assert chosen_values(plan(batches(trigger_s=0.0), arrivals=Steady(500.0)))[EXECUTORS_KNOB] == 1
 
 
 def test_without_a_trigger_the_load_is_taken_with_the_wanted_confidence() -> None:
     noisy = batches(trigger_s=0.0, common=np.linspace(-0.3, 0.3, 24))
     even, sure = (plan(noisy, arrivals=Steady(6_000.0), goal=Goal(confidence=c)) for c in (0.5, 0.9))
-    assert chosen(sure)[EXECUTORS_KNOB] > chosen(even)[EXECUTORS_KNOB]
+    assert chosen_values(sure)[EXECUTORS_KNOB] > chosen_values(even)[EXECUTORS_KNOB]
     reasons = {int(c.configuration[EXECUTORS_KNOB]): c.lost for c in sure.candidates}
-    assert reasons[int(chosen(sure)[EXECUTORS_KNOB]) - 1] == "falls behind 6,000 rows/s in more than 10% of cases"
+    assert (
+        reasons[int(chosen_values(sure)[EXECUTORS_KNOB]) - 1] == "falls behind 6,000 rows/s in more than 10% of cases"
+    )
     largest = noisy.predict(noisy.configuration, 2_000.0).saturation_per_s
     assert largest.low < largest.middle < largest.high
 
@@ -45,7 +47,7 @@ def test_a_lag_objective_holds_with_the_wanted_confidence() -> None:
     assert plan(noisy, goal=Goal(confidence=0.5)).patch.values == {}
     sure = plan(noisy)
     assert sure.present.lost.startswith("lag of up to 9.")
-    assert chosen(sure)[EXECUTORS_KNOB] > 3 or chosen(sure)[TRIGGER] < 10.0
+    assert chosen_values(sure)[EXECUTORS_KNOB] > 3 or chosen_values(sure)[TRIGGER] < 10.0
 
 
 @pytest.mark.parametrize(("wanted", "what"), [(Objective(latency_p95_s=0.1), "latency"), (Objective(lag_s=5.0), "lag")])
@@ -63,4 +65,4 @@ def test_a_dataflow_has_to_hold_with_the_wanted_confidence_too() -> None:
     assert even.present.predicted.stable
     assert even.present.lost == ""
     assert sure.present.lost == "processes 188,051 of 190,000 rows/s with 90% confidence"
-    assert chosen(sure)[Knob(PARALLELISM, "c1")] > 200
+    assert chosen_values(sure)[Knob(PARALLELISM, "c1")] > 200

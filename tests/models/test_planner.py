@@ -18,17 +18,17 @@ from homeostat.lab.bench import planning
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.planner import plan
 from homeostat.models.planning_question import Goal, Question, Steady
-from support.batch_plans import STATE, TRIGGER, batches, chosen
+from support.batch_plans import STATE, TRIGGER, batches, chosen_values
 
 
 def test_as_many_executors_as_the_load_needs_and_no_more() -> None:
     # 48 tasks in whole waves: 2,000 rows/s are 20 s of work, for which 3 slots take 6.7 s, 4 slots 5 s.
-    assert chosen(plan(batches()))[EXECUTORS_KNOB] == 3
+    assert chosen_values(plan(batches()))[EXECUTORS_KNOB] == 3
     assert plan(batches()).patch.values == {}
     more = plan(batches(), arrivals=Steady(6_000.0))
-    assert chosen(more)[EXECUTORS_KNOB] == 7
+    assert chosen_values(more)[EXECUTORS_KNOB] == 7
     fewer = plan(batches(), arrivals=Steady(500.0))
-    assert chosen(fewer)[EXECUTORS_KNOB] == 1
+    assert chosen_values(fewer)[EXECUTORS_KNOB] == 1
 
 
 def test_every_candidate_that_lost_says_why() -> None:
@@ -49,8 +49,8 @@ def test_a_restart_that_makes_rows_late_for_longer_than_they_may_be_is_not_worth
     )
     assert long_run.chosen is not None
     assert long_run.chosen.late_s > 5.0
-    assert chosen(long_run) == {EXECUTORS_KNOB: 3, STATE: 48, TRIGGER: 16.0}
-    assert chosen(short_run) == {EXECUTORS_KNOB: 4, STATE: 48, TRIGGER: 10.0}
+    assert chosen_values(long_run) == {EXECUTORS_KNOB: 3, STATE: 48, TRIGGER: 16.0}
+    assert chosen_values(short_run) == {EXECUTORS_KNOB: 4, STATE: 48, TRIGGER: 10.0}
     lost = [each.lost for each in short_run.candidates if each.configuration == long_run.chosen.configuration]
     assert lost[0].startswith("would meet the objective, but its restart makes rows late for")
 
@@ -100,7 +100,7 @@ def test_what_was_proposed_in_vain_is_told_and_the_others_go_on() -> None:
         ("Nameless", "raised LookupError: no more ideas"),
     ]
     assert {"Nameless", "thrifty"} <= {each.proposer for each in made.candidates}
-    assert chosen(made)[EXECUTORS_KNOB] == 7
+    assert chosen_values(made)[EXECUTORS_KNOB] == 7
 
 
 @pytest.mark.parametrize("model", [planning.dataflow(50, 200), planning.batches(50, 200)], ids=["dataflow", "batches"])

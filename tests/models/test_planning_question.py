@@ -13,7 +13,7 @@ from homeostat.core.configuration import (
 from homeostat.models.forecast import Forecast
 from homeostat.models.planner import plan
 from homeostat.models.planning_question import Forecasted, Goal, Steady
-from support.batch_plans import batches, chosen
+from support.batch_plans import batches, chosen_values
 
 
 def test_more_confidence_plans_for_more_of_a_load_that_varies() -> None:
@@ -21,7 +21,7 @@ def test_more_confidence_plans_for_more_of_a_load_that_varies() -> None:
     sure, surer = (plan(batches(), arrivals=load, goal=Goal(confidence=c)) for c in (0.5, 0.99))
     assert sure.rate_per_s == pytest.approx(5_000.0)
     assert surer.rate_per_s == pytest.approx(5_000.0 * math.exp(0.2 * 2.326), rel=0.01)
-    assert chosen(surer)[EXECUTORS_KNOB] > chosen(sure)[EXECUTORS_KNOB]
+    assert chosen_values(surer)[EXECUTORS_KNOB] > chosen_values(sure)[EXECUTORS_KNOB]
 
 
 def test_what_is_forecast_within_the_horizon_is_planned_for_and_a_fall_is_not() -> None:
@@ -31,7 +31,7 @@ def test_what_is_forecast_within_the_horizon_is_planned_for_and_a_fall_is_not() 
 
     rise = plan(batches(), arrivals=forecast(2_000.0, 2_500.0, 6_000.0, 3_000.0, 3_000.0, 3_000.0))
     assert rise.rate_per_s == pytest.approx(6_000.0)
-    assert chosen(rise)[EXECUTORS_KNOB] == 7
+    assert chosen_values(rise)[EXECUTORS_KNOB] == 7
     fall = plan(batches(), arrivals=forecast(*(500.0,) * 6))
     assert fall.rate_per_s == pytest.approx(2_000.0)
     assert fall.patch.values == {}

@@ -18,7 +18,7 @@ from homeostat.models.batch_replay import BatchModel
 from homeostat.models.planner import plan
 from homeostat.models.planning_question import Goal
 from homeostat.models.task_cost import NO_SLOWING, TaskCost
-from support.batch_plans import STATE, TRIGGER, batches, chosen
+from support.batch_plans import STATE, TRIGGER, batches, chosen_values
 
 
 def test_a_latency_objective_shortens_the_trigger_and_pays_for_it() -> None:
@@ -26,7 +26,7 @@ def test_a_latency_objective_shortens_the_trigger_and_pays_for_it() -> None:
     quick = plan(batches(Objective(latency_p95_s=6.0)))
     assert quick.chosen is not None
     assert quick.chosen.predicted.latency_s["p95"] <= 6.0
-    assert chosen(quick)[TRIGGER] < 10.0
+    assert chosen_values(quick)[TRIGGER] < 10.0
     assert quick.chosen.cost >= plain.best.cost
 
 
@@ -51,7 +51,7 @@ def test_tasks_that_cost_more_than_their_rows_are_made_fewer() -> None:
         ),
         goal=Goal(catch_up_s=math.inf),
     )
-    assert chosen(made)[STATE] == 24
+    assert chosen_values(made)[STATE] == 24
 
 
 def test_all_components_of_a_dataflow_are_sized_at_once() -> None:

@@ -26,7 +26,7 @@ from homeostat.lab.faults import SlowExecutor
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import NAME, specification
 from homeostat.sim.scenario.spec import Noise, WorkloadSpec
-from support.judged import every_row_once, judged
+from support.judged import every_row_once, judge_attempts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ def trial(spark: SparkSession, workspace: Path) -> Start:
 
 
 def assert_decisions(attempt: Callable[[], TrialResult], judgement: Judgement) -> None:
-    judged(attempt, data=every_row_once, judgement=judgement)
+    judge_attempts(attempt, data=every_row_once, judgement=judgement)
 
 
 def acted(*kinds: str) -> Callable[[Trial], bool]:
@@ -141,7 +141,7 @@ def test_e1_what_the_load_does_not_need_is_given_back_and_taken_again_when_it_do
         assert [kind for kind, _ in groupby(done.kinds)] == [SCALE_DOWN, SCALE_UP]
         assert done.executors >= e1.executors, "it had given some back"
 
-    judged(attempt, data=lambda results: every_row_once(results[1]), judgement=judgement)
+    judge_attempts(attempt, data=lambda results: every_row_once(results[1]), judgement=judgement)
 
 
 def test_e2_from_one_executor_and_one_partition_to_the_objective(trial: Start) -> None:

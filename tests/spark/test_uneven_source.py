@@ -19,7 +19,7 @@ from homeostat.lab.load_profile import Profile
 from homeostat.lab.source_control import write_control
 from homeostat.lab.wordcount import NAME, specification
 from homeostat.sim.scenario.spec import WorkloadSpec
-from support.judged import every_row_once, judged
+from support.judged import every_row_once, judge_attempts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +76,7 @@ def test_the_rows_of_an_uneven_source_are_dealt_to_all_slots(run: Run) -> None:
         assert result.verdicts == ["helped"]
         assert result.final[DEALT] == result.final[EXECUTORS_KNOB] == SLOTS
 
-    judged(lambda: run(1), data=every_row_once, judgement=judgement)
+    judge_attempts(lambda: run(1), data=every_row_once, judgement=judgement)
 
 
 @pytest.mark.soak
@@ -85,4 +85,4 @@ def test_they_stay_where_they_are_read_when_it_is_even_again(run: Run) -> None:
         assert actions_of(result) == [(ADJUST_SKEW, SOURCE_SKEW), (GATHER, NEEDLESS_SPREAD)]
         assert result.final[DEALT] == 1
 
-    judged(lambda: run(2), data=every_row_once, judgement=judgement)
+    judge_attempts(lambda: run(2), data=every_row_once, judgement=judgement)

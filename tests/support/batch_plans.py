@@ -56,6 +56,6 @@ def batches(
     )
 
 
-def chosen(made: Plan) -> dict[Knob, float]:
-    assert made.chosen is not None
-    return dict(made.chosen.configuration.values)
+def chosen_values(plan: Plan) -> dict[Knob, float]:
+    assert plan.chosen is not None
+    return dict(plan.chosen.configuration.values)

@@ -57,8 +57,8 @@ class Workshop:
         for name, value in {**settings, **(extra or {})}.items():
             session.conf.set(name, value)
         rows = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(source.as_uri())
-        wanted, mode = QUERIES[kind](rows)
-        writer = wanted.writeStream.format("noop").outputMode(mode).option("checkpointLocation", str(self.checkpoint))
+        result, mode = QUERIES[kind](rows)
+        writer = result.writeStream.format("noop").outputMode(mode).option("checkpointLocation", str(self.checkpoint))
         writer.trigger(availableNow=True).start().awaitTermination()
 
 
@@ -97,10 +97,10 @@ def _pairs(rows: DataFrame) -> tuple[DataFrame, str]:
     from pyspark.sql.functions import col, expr
 
     rows = late(rows)
-    left = rows.select(col("word").alias("l_word"), col("amount").alias("l_amount"), col("at").alias("l_at"))
-    right = rows.select(col("word").alias("r_word"), col("at").alias("r_at"))
+    left_rows = rows.select(col("word").alias("l_word"), col("amount").alias("l_amount"), col("at").alias("l_at"))
+    right_rows = rows.select(col("word").alias("r_word"), col("at").alias("r_at"))
     near = expr("l_word = r_word AND r_at BETWEEN l_at AND l_at + INTERVAL 5 SECONDS")
-    return left.join(right, near), "append"
+    return left_rows.join(right_rows, near), "append"
 
 
 def _processor(rows: DataFrame) -> tuple[DataFrame, str]:
@@ -117,8 +117,8 @@ def _processor(rows: DataFrame) -> tuple[DataFrame, str]:
 
         def handleInputRows(self, key: Any, rows: Iterator[Row], timers: Any) -> Iterator[Row]:  # noqa: N802
             for row in rows:
-                kept = self._total.get()
-                self._total.update(((kept[0] if kept else 0) + row.amount,))
+                total = self._total.get()
+                self._total.update(((total[0] if total else 0) + row.amount,))
                 self._amounts.appendValue((row.amount,))
                 self._seen.updateValue((row.amount,), (1,))
                 self._handle.registerTimer(int(row.at.timestamp() * 1000) + AN_HOUR_MS)
@@ -127,8 +127,8 @@ def _processor(rows: DataFrame) -> tuple[DataFrame, str]:
         def close(self) -> None: ...
 
     # With timers of processing time a query never comes to the end of what is available.
-    processed = late(rows).groupBy("word").transformWithState(Keeper(), "word STRING", "Append", "EventTime")
-    return processed, "append"
+    words = late(rows).groupBy("word").transformWithState(Keeper(), "word STRING", "Append", "EventTime")
+    return words, "append"
 
 
 def _unique_lately(rows: DataFrame) -> tuple[DataFrame, str]:
@@ -141,12 +141,12 @@ def _in_pandas(rows: DataFrame) -> tuple[DataFrame, str]:
     from pyspark.sql.streaming.state import GroupState
 
     def total(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        kept = state.get[0] if state.exists else 0
-        state.update((kept + sum(int(frame["amount"].sum()) for frame in frames),))
+        total_before = state.get[0] if state.exists else 0
+        state.update((total_before + sum(int(frame["amount"].sum()) for frame in frames),))
         yield pd.DataFrame({"word": [key[0]]})
 
-    kept = rows.groupBy("word").applyInPandasWithState(total, "word STRING", "total BIGINT", "update", "NoTimeout")
-    return kept, "update"
+    totals = rows.groupBy("word").applyInPandasWithState(total, "word STRING", "total BIGINT", "update", "NoTimeout")
+    return totals, "update"
 
 
 def _everything(rows: DataFrame) -> tuple[DataFrame, str]:
@@ -170,14 +170,14 @@ QUERIES: Mapping[str, Callable[[DataFrame], tuple[DataFrame, str]]] = {
 @pytest.fixture(scope="session")
 def masters(checkpoint_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The directory of a kind, with `source` and `checkpoint`; nobody may change it."""
-    made: dict[str, Path] = {}
+    directories: dict[str, Path] = {}
 
     def master(kind: str) -> Path:
-        if kind not in made:
+        if kind not in directories:
             workshop = Workshop(checkpoint_spark, tmp_path_factory.mktemp(kind))
             _make(workshop, kind)
-            made[kind] = workshop.directory
-        return made[kind]
+            directories[kind] = workshop.directory
+        return directories[kind]
 
     return master
 

@@ -29,9 +29,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def keep_one_half(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the tests that the markers select, those of every other file, so that a module's fixtures are set up once."""
     files = list(dict.fromkeys(item.path for item in items))
-    chosen = set(files[0 if config.getoption("--half") == "first" else 1 :: 2])
-    config.hook.pytest_deselected(items=[item for item in items if item.path not in chosen])
-    items[:] = [item for item in items if item.path in chosen]
+    half = set(files[0 if config.getoption("--half") == "first" else 1 :: 2])
+    config.hook.pytest_deselected(items=[item for item in items if item.path not in half])
+    items[:] = [item for item in items if item.path in half]
 
 
 def no_skips_allowed() -> bool:

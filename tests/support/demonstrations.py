@@ -23,11 +23,11 @@ def point(at_s: float, pending: float = 1000.0, executors: int = 2) -> Point:
 
 def performance(home: Path) -> Performance:
     """One that looks as if it had run for a hundred seconds."""
-    made = Performance(PLAN, REGULATED, home, QUIET)
-    made.began_s = time.time() - 100.0
-    made.points = [point(2.0 * number) for number in range(1, 49)]
-    made.points += [point(98.0, math.nan), point(100.0, 30_000, 4)]
-    made.events = [
+    performance = Performance(PLAN, REGULATED, home, QUIET)
+    performance.began_s = time.time() - 100.0
+    performance.points = [point(2.0 * number) for number in range(1, 49)]
+    performance.points += [point(98.0, math.nan), point(100.0, 30_000, 4)]
+    performance.events = [
         Record("", "change", 45.0, "the load rises from 1,000 to 2,000 rows/s"),
         Record("s-1", "symptom", 47.0, "pressure at scan", "scan", body={"symptom": "pressure"}),
         Record("s-2", "symptom", 47.0, "unknown (detector idle)", body={"symptom": "unknown"}),
@@ -35,7 +35,7 @@ def performance(home: Path) -> Performance:
         Record("a-1", "action", 47.0, "scale-up: executors.app = 4", "scan"),
         Record("e-1", "diagnosis", 60.0, "under-provisioned is over after 13 s", "scan", body={"over": True}),
     ]
-    return made
+    return performance
 
 
 def timeline(title: str = "regulated by Homeostat", *, differences: tuple[str, ...] = ()) -> Timeline:

@@ -20,7 +20,7 @@ MOST_ATTEMPTS = 3
 LONGEST_WAIT_S = 120.0
 
 
-def judged(
+def judge_attempts(
     attempt: Callable[[], Result],
     *,
     data: Callable[[Result], None],

@@ -41,7 +41,7 @@ class Basket(hs.State):
             self.cheapest[row.item] = min(row.price, self.cheapest.get(row.item, row.price))
             self.items[row.item] += 1
         self.greeting = f"{self.greeting}!"
-        yield (*key, json.dumps(self.known(), sort_keys=True))
+        yield (*key, json.dumps(self.as_dict(), sort_keys=True))
 
     def _forget(self) -> None:
         del self.last
@@ -50,7 +50,7 @@ class Basket(hs.State):
             del self.cheapest["tea"]
         self.items.clear()
 
-    def known(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         last = self.last
         return {
             "rows": self.rows,
@@ -73,13 +73,13 @@ class Sessions(hs.State):
     clicks = hs.Count()
 
     def on_rows(self, key: str, rows: Iterator[Any]) -> Yields:
-        latest = max(row.at for row in rows if self._counted())
+        latest = max(row.at for row in rows if self._count_click())
         self.sleep()
         self.wake("10 s", since=latest)
         self.wake("12 s", since=latest)
         yield key, self.clicks, f"{len(self.timers)} timers"
 
-    def _counted(self) -> bool:
+    def _count_click(self) -> bool:
         self.clicks += 1
         return True
 
@@ -111,7 +111,7 @@ class Fading(hs.State):
             self.long_map[row.n] = row.n
         if not self.timers and not self.rings:
             self.wake("1 ms")
-        yield key, self._known()
+        yield key, self._as_text()
 
     def on_timer(self, key: str, at_ms: int) -> Yields:
         self.rings += 1
@@ -119,7 +119,7 @@ class Fading(hs.State):
             self.wake("1 ms", since=at_ms)
         yield key, f"ring {self.rings}"
 
-    def _known(self) -> str:
+    def _as_text(self) -> str:
         lists = (sorted(self.short_list), sorted(self.long_list), sorted(self.short_map), sorted(self.long_map))
         return json.dumps((self.short, self.long, *lists))
 

@@ -57,11 +57,11 @@ class WallClock:
         return self._inner.now_s + self._began_s
 
     def describe(self) -> EngineChanged:
-        found = self._inner.describe()
-        return replace(found, at_s=found.at_s + self._began_s)
+        description = self._inner.describe()
+        return replace(description, at_s=description.at_s + self._began_s)
 
     def wait(self, until_s: float) -> Sequence[Event]:
-        return [self._moved(event) for event in self._inner.wait(until_s - self._began_s)]
+        return [self._move(event) for event in self._inner.wait(until_s - self._began_s)]
 
     def apply(self, command: Apply) -> None:
         self._inner.apply(replace(command, at_s=command.at_s - self._began_s))
@@ -69,7 +69,7 @@ class WallClock:
     def close(self) -> None:
         self._inner.close()
 
-    def _moved(self, event: Event) -> Event:
+    def _move(self, event: Event) -> Event:
         match event:
             case Observed(observation):
                 return Observed(replace(observation, at_s=observation.at_s + self._began_s))

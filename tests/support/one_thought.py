@@ -101,8 +101,8 @@ def think(
         values[Knob(SPREAD, "count")] = spread
     ids = tuple(f"{name}-{i}" for name, count in counts.items() for i in range(count))
     workers = WorkerSample(ids, ("host",) * len(ids), np.ones(len(ids)), np.ones(len(ids), dtype=np.bool_))
-    taken = arrival_per_s if taken_per_s is None else taken_per_s
-    flow = FlowSample("source", rows=taken * TICK_S, arrival_per_s=arrival_per_s, pending_rows=pending_rows)
+    processed_per_s = arrival_per_s if taken_per_s is None else taken_per_s
+    flow = FlowSample("source", rows=processed_per_s * TICK_S, arrival_per_s=arrival_per_s, pending_rows=pending_rows)
     offset = np.cumsum([0, *counts.values()])
     samples = {
         name: _sample(tasks.get(name, {}), count, int(offset[number]), len(ids), batch=False)
@@ -156,7 +156,7 @@ def think_batches(
     return _think(policy, topology, values, {}, observations, Objective())
 
 
-def wanted(trace: Trace) -> dict[str, float]:
+def proposed_values(trace: Trace) -> dict[str, float]:
     """The values of the one proposal; empty if there is none."""
     assert len(trace.proposals) <= 1
     return {str(knob): value for proposal in trace.proposals for knob, value in proposal.patch.values.items()}

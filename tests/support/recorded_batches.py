@@ -8,6 +8,6 @@ from homeostat.recordings.run import RecordedBatch
 def batches(*rows: tuple[float, float, float, float, float]) -> list[RecordedBatch]:
     """Each: start, duration, rows, arrived, pending."""
     return [
-        RecordedBatch("run", number, started_s, seconds, taken, arrived_rows=arrived, pending_rows=pending)
-        for number, (started_s, seconds, taken, arrived, pending) in enumerate(rows)
+        RecordedBatch("run", number, started_s, seconds, batch_rows, arrived_rows=arrived_rows, pending_rows=pending)
+        for number, (started_s, seconds, batch_rows, arrived_rows, pending) in enumerate(rows)
     ]

@@ -36,7 +36,7 @@ from support.paths import RECORDED
 REFERENCE = RECORDED / "trajectories.jsonl.gz"
 
 
-def recorded() -> Iterator[dict[str, Any]]:
+def reference_lines() -> Iterator[dict[str, Any]]:
     with gzip.open(REFERENCE, "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
@@ -79,10 +79,10 @@ def _summary(result: RunResult) -> dict[str, Any]:
 
 
 def _actions(records: list[Record], result: RunResult) -> list[dict[str, Any]]:
-    taken = {action.id: action for action in result.trajectory}
+    effects = {action.id: action for action in result.trajectory}
     actions = []
     for record, content in with_content(records, ActionContent):
-        effect = taken.get(record.id)
+        effect = effects.get(record.id)
         actions.append(
             {
                 "id": record.id,
@@ -124,23 +124,23 @@ def _outcomes(records: list[Record]) -> list[dict[str, Any]]:
 def _digest(records: list[Record]) -> str:
     digest = hashlib.sha256()
     for record in records:
-        digest.update(repr(_thought(record)).encode())
+        digest.update(repr(_finding(record)).encode())
     return digest.hexdigest()
 
 
-def _thought(record: Record) -> tuple[Any, ...]:
+def _finding(record: Record) -> tuple[Any, ...]:
     content = record.content
     match content:
         case SymptomContent():
             instances = list(content.instances) or None
             severity = _or_none(content.severity)
-            named = (content.symptom, record.component, severity, None, instances)
-            return (record.id, "s", record.at_s, *(named if not content.over else _ended(record, None)))
+            symptom = (content.symptom, record.component, severity, None, instances)
+            return (record.id, "s", record.at_s, *(symptom if not content.over else _end_of(record, None)))
         case DiagnosisContent():
             instances, workers = list(content.instances), list(content.workers)
             probability = _or_none(content.probability)
-            known = (content.cause, record.component, probability, None, instances, workers)
-            return (record.id, "d", record.at_s, *(known if not content.over else _ended(record, None, None)))
+            diagnosis = (content.cause, record.component, probability, None, instances, workers)
+            return (record.id, "d", record.at_s, *(diagnosis if not content.over else _end_of(record, None, None)))
         case ProposalContent():
             patch = sorted(content.patch.items())
             change = (content.action_kind, record.component, patch, content.benefit, content.cost)
@@ -154,7 +154,7 @@ def _thought(record: Record) -> tuple[Any, ...]:
     return (record.id, record.kind[0], record.at_s)
 
 
-def _ended(record: Record, *rest: None) -> tuple[Any, ...]:
+def _end_of(record: Record, *rest: None) -> tuple[Any, ...]:
     """The reference names neither what ended nor how sure it was."""
     return (None, record.component, None, True, *rest)
 

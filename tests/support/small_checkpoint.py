@@ -46,12 +46,12 @@ class Mortal(LocalFiles):
     """Files that change so many times, and then no more."""
 
     def __init__(self, changes: int) -> None:
-        self._left = changes
+        self._changes_left = changes
 
     def _change(self) -> None:
-        if self._left == 0:
+        if self._changes_left == 0:
             raise CrashError
-        self._left -= 1
+        self._changes_left -= 1
 
     def write(self, path: str, data: bytes) -> None:
         self._change()

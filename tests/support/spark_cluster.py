@@ -83,8 +83,8 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def _live_executors(session: SparkSession) -> list[str]:
-    listed = session.sparkContext._jsc.sc().statusStore().executorList(True)
-    ids = [str(listed.apply(index).id()) for index in range(listed.size())]
+    executors = session.sparkContext._jsc.sc().statusStore().executorList(True)
+    ids = [str(executors.apply(index).id()) for index in range(executors.size())]
     return [identity for identity in ids if identity != "driver"]
 
 

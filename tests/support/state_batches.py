@@ -50,17 +50,17 @@ def batches(
         "version": np.arange(1.0, count + 1.0),
         "snapshot_version": np.maximum(-1.0, np.floor((np.arange(count) - 2) / 10) * 10),
     }
-    wanted: dict[str, Numbers] = {**HEALTHY, **columns, **state}
-    table = {name: np.broadcast_to(np.asarray(values, dtype=np.float64), (count,)) for name, values in wanted.items()}
+    numbers: dict[str, Numbers] = {**HEALTHY, **columns, **state}
+    table = {name: np.broadcast_to(np.asarray(values, dtype=np.float64), (count,)) for name, values in numbers.items()}
     rows = np.broadcast_to(np.asarray(load_per_s) * SPAN_S, (count,))
     tasks = {"scan": instances(100.0, 1.0, finish_s=1.0), "aggregate": instances([100.0] * 8, 1.0, finish_s=2.0)}
     flow: dict[str, Any] = {"arrival_per_s": rows / SPAN_S, "seconds": 4.0, "trigger_s": SPAN_S}
-    seen = observations(
+    batches = observations(
         count, tasks, span_s=SPAN_S, executors=2, slots=2.0, rows=rows, watermark_gap_s=watermark_gap_s, **flow
     )
     return tuple(
         replace(one, states={"stateStoreSave": _sample(backend, limits, {k: float(v[n]) for k, v in table.items()})})
-        for n, one in enumerate(seen)
+        for n, one in enumerate(batches)
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from homeostat.lab.bench.quiet import MOST_TAKEN, CpuTime, Watch
-from support.judged import MOST_ATTEMPTS, judged
+from support.judged import MOST_ATTEMPTS, judge_attempts
 
 MUCH = 2 * MOST_TAKEN
 
@@ -15,16 +15,16 @@ MUCH = 2 * MOST_TAKEN
 class Machine:
     """Each look at its counters is 40 seconds later; others take the given share."""
 
-    def __init__(self, taken: float) -> None:
-        self._taken = taken
+    def __init__(self, steal_share: float) -> None:
+        self._steal_share = steal_share
         self._looks = 0
 
     def __call__(self) -> CpuTime:
         self._looks += 1
-        return CpuTime(40.0 * self._looks, 40.0 * self._looks * self._taken)
+        return CpuTime(40.0 * self._looks, 40.0 * self._looks * self._steal_share)
 
 
-def run(results: Iterator[int], taken: float, *, right_data: bool = True) -> int:
+def run(results: Iterator[int], steal_share: float, *, right_data: bool = True) -> int:
     """A result is the number of the attempt; those below 2 fail the judgement."""
 
     def data(_: int) -> None:
@@ -33,8 +33,12 @@ def run(results: Iterator[int], taken: float, *, right_data: bool = True) -> int
     def judgement(result: int) -> None:
         assert result >= 2, "the loop should have acted"
 
-    return judged(
-        lambda: next(results), data=data, judgement=judgement, watch=lambda: Watch(Machine(taken)), wait=lambda _: None
+    return judge_attempts(
+        lambda: next(results),
+        data=data,
+        judgement=judgement,
+        watch=lambda: Watch(Machine(steal_share)),
+        wait=lambda _: None,
     )
 
 

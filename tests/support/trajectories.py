@@ -12,4 +12,4 @@ def run(name: str, policy: Policy) -> RunResult:
 
 
 def path(result: RunResult, *components: str) -> list[tuple[float, ...]]:
-    return [tuple(taken.parallelism[name] for name in components) for taken in result.trajectory]
+    return [tuple(action.parallelism[name] for name in components) for action in result.trajectory]

@@ -30,9 +30,12 @@ def view(rows: Rows, *, imbalance: Mapping[int, float] | None = None, spec: Knob
     """Batches whose tasks take 0.1 s and 10 ms a row, on four executors."""
 
     def tasks(number: int) -> dict[str, TaskSample]:
-        taken = np.asarray(rows(number) if callable(rows) else rows, dtype=np.float64)
-        run_s = TASK_S + ROW_S * taken
-        return {"lines": instances([400.0] * 4, 0.1, finish_s=0.1), "count": instances(taken, run_s, finish_s=run_s)}
+        task_rows = np.asarray(rows(number) if callable(rows) else rows, dtype=np.float64)
+        run_s = TASK_S + ROW_S * task_rows
+        return {
+            "lines": instances([400.0] * 4, 0.1, finish_s=0.1),
+            "count": instances(task_rows, run_s, finish_s=run_s),
+        }
 
     longest_s = max(TASK_S + ROW_S * each for each in (rows(0) if callable(rows) else rows))
     flow = {"arrival_per_s": 200.0, "rows": 1600.0, "seconds": 1.1 + longest_s, "trigger_s": 10.0}

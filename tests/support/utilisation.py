@@ -25,16 +25,16 @@ def stage(arrivals_per_s: Sequence[float] | Array, instances_: int = 2) -> tuple
     share = np.asarray(arrivals_per_s, dtype=np.float64) * SPAN_S / instances_
     most = CAPACITY_PER_S * SPAN_S / instances_
     queue = 0.0
-    taken, waiting = [], []
+    taken_rows, waiting = [], []
     for rows in share:
-        done = min(queue + float(rows), most)
-        queue += float(rows) - done
-        taken.append(done)
+        processed_rows = min(queue + float(rows), most)
+        queue += float(rows) - processed_rows
+        taken_rows.append(processed_rows)
         waiting.append(queue)
 
     def tasks(number: int) -> Mapping[str, TaskSample]:
-        busy_s = taken[number] / most * SPAN_S
-        split = instances([taken[number]] * instances_, busy_s, pending_rows=waiting[number])
+        busy_s = taken_rows[number] / most * SPAN_S
+        split = instances([taken_rows[number]] * instances_, busy_s, pending_rows=waiting[number])
         return {"lines": instances(share[number] * instances_, 0.5), "split": split}
 
     return observations(len(share), tasks, arrival_per_s=np.asarray(arrivals_per_s))
@@ -52,7 +52,7 @@ def noisy(seed: int, utilisations: Sequence[float] | Array, sigma: float = 0.15,
     return arrivals
 
 
-def measured(arrivals_per_s: Array) -> View:
+def measured_view(arrivals_per_s: Array) -> View:
     """What is left of so many observations of `stage`: its capacity is the same in all of them."""
     view = view_of(stage([0.67 * CAPACITY_PER_S] * 8))
     one = view.history[-1]
@@ -73,7 +73,7 @@ def alarms_in_calm() -> tuple[str, ...]:
     """The kinds of symptom in 2,000 observations of each seed at 0.67 of the capacity, looking at every twentieth."""
     kinds = []
     for seed in SEEDS:
-        view = measured(noisy(seed, np.full(2000, 0.67)))
+        view = measured_view(noisy(seed, np.full(2000, 0.67)))
         for count in range(120, 2001, 20):
             then = until(view, count)
             kinds += [s.kind for s in (*PressureDetector().detect(then), *IdleDetector().detect(then))]

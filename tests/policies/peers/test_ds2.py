@@ -12,7 +12,7 @@ from homeostat.policies.peers import (
     Ds2Settings,
     ds2,
 )
-from support.one_thought import chain, only, think, wanted
+from support.one_thought import chain, only, proposed_values, think
 from support.trajectories import path, run
 
 
@@ -24,7 +24,7 @@ def test_ds2_propagates_what_the_sources_would_send() -> None:
     """300 rows/s arrive, one instance takes 200/s of useful time, flatmap doubles the rows: 1.5, 1.5 and 3."""
     tasks = {**chain(1, 5.0), "flatmap": {"rows": [1000.0], "rows_out": [2000.0], "run_s": [5.0]}}
     trace = think(ds2(), tasks, arrival_per_s=300.0, taken_per_s=100.0)
-    assert wanted(trace) == {"parallelism.source": 2, "parallelism.flatmap": 2, "parallelism.count": 3}
+    assert proposed_values(trace) == {"parallelism.source": 2, "parallelism.flatmap": 2, "parallelism.count": 3}
     proposal = only(trace)
     assert proposal.component == "count"
     assert proposal.prediction is not None
@@ -35,7 +35,7 @@ def test_ds2_propagates_what_the_sources_would_send() -> None:
 def test_ds2_headroom_and_least_change() -> None:
     def at(arrival_per_s: float, headroom: float = 0.0, min_change: int = 1) -> dict[str, float]:
         policy = ds2(Ds2Settings(headroom=headroom, min_change=min_change))
-        return wanted(think(policy, chain(10, 5.0), arrival_per_s=arrival_per_s))
+        return proposed_values(think(policy, chain(10, 5.0), arrival_per_s=arrival_per_s))
 
     assert at(2000.0) == {}
     assert at(2000.0, headroom=0.2) == {f"parallelism.{name}": 12 for name in ("source", "flatmap", "count")}
@@ -51,7 +51,7 @@ def test_ds2_waits_until_enough_intervals_agree() -> None:
 
     def at(activation_intervals: int) -> dict[str, float]:
         policy = ds2(Ds2Settings(activation_intervals=activation_intervals))
-        return wanted(think(policy, chain(10, 5.0), arrival_per_s=2000.0, damage=late))
+        return proposed_values(think(policy, chain(10, 5.0), arrival_per_s=2000.0, damage=late))
 
     assert at(1)["parallelism.count"] == 20
     assert at(2) == {}

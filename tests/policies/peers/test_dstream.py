@@ -7,7 +7,7 @@ import pytest
 from homeostat.policies.peers import (
     dstream,
 )
-from support.one_thought import think_batches, wanted
+from support.one_thought import proposed_values, think_batches
 from support.trajectories import run
 
 
@@ -20,4 +20,4 @@ def test_dstream_adds_until_no_instance_is_nine_tenths_busy() -> None:
 @pytest.mark.parametrize(("seconds", "target"), [(9.0, 5), (24.0, 6), (26.0, 7), (8.9, None), (3.1, None), (3.0, 3)])
 def test_dstream_adds_the_rounded_ratio_and_removes_one(seconds: float, target: int | None) -> None:
     trace = think_batches(dstream(), seconds=seconds, executors=4)
-    assert wanted(trace) == ({"executors.app": target} if target else {})
+    assert proposed_values(trace) == ({"executors.app": target} if target else {})

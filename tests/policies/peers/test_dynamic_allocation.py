@@ -9,7 +9,7 @@ import pytest
 from homeostat.policies.peers import (
     spark_dynamic_allocation,
 )
-from support.one_thought import Columns, only, think, think_batches, wanted
+from support.one_thought import Columns, only, proposed_values, think, think_batches
 from support.trajectories import run
 
 
@@ -23,17 +23,17 @@ def test_dynamic_allocation_grows_to_the_number_of_tasks_doubling_each_second() 
         return {"count": {"run_s": [seconds] * 20}}
 
     quick, slow = tasks(2.0), tasks(8.0)
-    assert wanted(think_batches(spark_dynamic_allocation(), tasks=quick, executors=4)) == {"executors.app": 7}
-    assert wanted(think_batches(spark_dynamic_allocation(), tasks=slow, executors=4)) == {"executors.app": 20}
+    assert proposed_values(think_batches(spark_dynamic_allocation(), tasks=quick, executors=4)) == {"executors.app": 7}
+    assert proposed_values(think_batches(spark_dynamic_allocation(), tasks=slow, executors=4)) == {"executors.app": 20}
 
 
 def test_dynamic_allocation_removes_executors_without_a_task_for_a_minute() -> None:
     four_tasks = {name: {"run_s": [1.0] * 4} for name in ("source", "flatmap", "count")}
     trace = think_batches(spark_dynamic_allocation(), tasks=four_tasks, executors=6)
-    assert wanted(trace) == {"executors.app": 4}
+    assert proposed_values(trace) == {"executors.app": 4}
     assert only(trace).because[0].evidence.figures()["idle executors"] == 2.0
 
 
 def test_dynamic_allocation_removes_instances_that_have_no_work() -> None:
     tasks = {"count": {"rows": [500.0, 0.0, 500.0], "pending_rows": [0.0, 0.0, 0.0]}}
-    assert wanted(think(spark_dynamic_allocation(), tasks)) == {"parallelism.count": 2}
+    assert proposed_values(think(spark_dynamic_allocation(), tasks)) == {"parallelism.count": 2}

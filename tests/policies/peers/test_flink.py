@@ -13,7 +13,7 @@ from homeostat.policies.peers import (
     flink,
 )
 from homeostat.policies.peers.flink import scalability, target_capacity
-from support.one_thought import Columns, chain, only, think, wanted
+from support.one_thought import Columns, chain, only, proposed_values, think
 
 
 def test_flinks_target_capacity_has_room_to_catch_up_and_to_restart() -> None:
@@ -34,23 +34,25 @@ def test_flinks_scalability_is_fitted_and_kept_within_bounds(pairs: list[tuple[f
 
 
 def test_flink_rests_within_its_bounds_and_before_its_window_is_full() -> None:
-    assert wanted(think(flink(), chain(1, 9.9), ticks=130)) == {}
-    assert wanted(think(flink(), chain(1, 10.0), pending_rows=18_000.0, ticks=119)) == {}
+    assert proposed_values(think(flink(), chain(1, 9.9), ticks=130)) == {}
+    assert proposed_values(think(flink(), chain(1, 10.0), pending_rows=18_000.0, ticks=119)) == {}
 
 
 def test_flink_scales_all_vertices_for_the_load_and_its_backlog() -> None:
     """100 rows/s and a lag of 18,000: 10 + 100/6 + 100/0.7 = 169.5 against a capacity of 100."""
     tasks = {**chain(10, 10.0, rows=100.0), "count": {"rows": [500.0] * 2, "rows_out": [0.0] * 2, "run_s": [9.0] * 2}}
     trace = think(flink(), tasks, pending_rows=18_000.0, ticks=130)
-    assert wanted(trace) == {"parallelism.source": 17, "parallelism.flatmap": 17, "parallelism.count": 4}
+    assert proposed_values(trace) == {"parallelism.source": 17, "parallelism.flatmap": 17, "parallelism.count": 4}
     assert only(trace).because[0].evidence.figures()["target capacity_per_s"] == pytest.approx(169.5, abs=0.1)
 
 
 def test_flink_delays_shrinking_and_never_shrinks_with_a_backlog() -> None:
     idle = chain(10, 1.0, rows=100.0)
-    assert wanted(think(flink(), idle, ticks=300)) == {}
-    assert wanted(think(flink(), idle, ticks=370)) == {f"parallelism.{n}": 4 for n in ("source", "flatmap", "count")}
-    assert wanted(think(flink(), idle, pending_rows=31_000.0, ticks=370)) == {}
+    assert proposed_values(think(flink(), idle, ticks=300)) == {}
+    assert proposed_values(think(flink(), idle, ticks=370)) == {
+        f"parallelism.{n}": 4 for n in ("source", "flatmap", "count")
+    }
+    assert proposed_values(think(flink(), idle, pending_rows=31_000.0, ticks=370)) == {}
 
 
 def test_flink_shrinks_only_to_the_largest_size_recommended_meanwhile() -> None:
@@ -62,7 +64,7 @@ def test_flink_shrinks_only_to_the_largest_size_recommended_meanwhile() -> None:
 
     tasks = chain(10, 1.0, rows=100.0)
     trace = think(flink(), tasks, ticks=370, damage=busy_half_an_hour_ago)
-    assert wanted(trace) == {f"parallelism.{name}": 8 for name in ("source", "flatmap", "count")}
+    assert proposed_values(trace) == {f"parallelism.{name}": 8 for name in ("source", "flatmap", "count")}
 
 
 def test_flink_can_allow_for_what_larger_sizes_gained_less() -> None:

@@ -12,7 +12,7 @@ from homeostat.policies.peers import (
     hpa,
 )
 from homeostat.policies.peers.hpa import desired_replicas
-from support.one_thought import chain, think, wanted
+from support.one_thought import chain, proposed_values, think
 from support.trajectories import run
 
 
@@ -33,8 +33,8 @@ def test_hpas_ratio(now: int, metric: float, target: float, desired: int) -> Non
 
 
 def test_hpa_shrinks_only_after_five_minutes_of_wanting_to() -> None:
-    assert wanted(think(hpa(), chain(10, 3.5), ticks=25)) == {}
-    assert wanted(think(hpa(), chain(10, 3.5), ticks=40)) == {
+    assert proposed_values(think(hpa(), chain(10, 3.5), ticks=25)) == {}
+    assert proposed_values(think(hpa(), chain(10, 3.5), ticks=40)) == {
         f"parallelism.{name}": 5 for name in ("source", "flatmap", "count")
     }
 
@@ -46,14 +46,14 @@ def test_hpa_shrinks_only_to_the_largest_size_wanted_meanwhile() -> None:
         return replace(observation, tasks={n: replace(s, run_s=s.run_s * 1.6) for n, s in observation.tasks.items()})
 
     trace = think(hpa(), chain(10, 3.5), ticks=40, damage=busier)
-    assert wanted(trace) == {f"parallelism.{name}": 8 for name in ("source", "flatmap", "count")}
+    assert proposed_values(trace) == {f"parallelism.{name}": 8 for name in ("source", "flatmap", "count")}
 
 
 def test_keda_scales_by_the_rows_that_wait() -> None:
     policy = hpa(HpaSettings(lag_rows=1000.0))
     tasks = {**chain(2, 7.0), "count": {**chain(2, 7.0)["count"], "pending_rows": [4000.0, 4000.0]}}
-    assert wanted(think(policy, tasks)) == {"parallelism.count": 8}
-    assert wanted(think(policy, chain(2, 7.0), pending_rows=6000.0)) == {
+    assert proposed_values(think(policy, tasks)) == {"parallelism.count": 8}
+    assert proposed_values(think(policy, chain(2, 7.0), pending_rows=6000.0)) == {
         "parallelism.source": 6,
         "parallelism.flatmap": 6,
     }

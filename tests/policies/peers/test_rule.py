@@ -23,7 +23,7 @@ from homeostat.policies.peers import (
     flink,
 )
 from homeostat.policies.peers.rule import NoJudge, NoMemory
-from support.one_thought import Columns, chain, only, think, think_batches, wanted
+from support.one_thought import Columns, chain, only, proposed_values, think, think_batches
 
 
 def build(name: str) -> Policy:
@@ -36,12 +36,12 @@ def test_every_peer_proposes_executors_once_on_micro_batches(name: str) -> None:
     overload = {n: {"run_s": [19.0] * 40} for n in ("source", "flatmap", "count")}
     trace = think_batches(build(name), seconds=20.0, rows=1000.0, tasks=overload, batches=150, pending_rows=1e4)
     proposal = only(trace)
-    assert set(wanted(trace)) == {"executors.app"}
-    assert wanted(trace)["executors.app"] > 4
+    assert set(proposed_values(trace)) == {"executors.app"}
+    assert proposed_values(trace)["executors.app"] > 4
     assert proposal.kind == "scale-up"
     assert proposal.prediction is not None
     assert set(proposal.prediction.touched) == {"source", "flatmap", "count"}
-    assert proposal.prediction.gain == pytest.approx(math.log(wanted(trace)["executors.app"] / 4))
+    assert proposal.prediction.gain == pytest.approx(math.log(proposed_values(trace)["executors.app"] / 4))
     assert proposal.because[0].symptoms
 
 
