@@ -138,8 +138,8 @@ def _signal_all(processes: Iterable[Process], number: signal.Signals) -> None:
             process.send_signal(number)
 
 
-def _slow_down(pid: int, factor: float, ended: Event) -> None:
-    """Stop and continue the process tree until `ended` is set or the process is gone.
+def _slow_down(pid: int, factor: float, end: Event) -> None:
+    """Stop and continue the process tree until `end` is set or the process is gone.
 
     Each pause depends on how long the phases before it really took, so that a busy machine does not change the factor.
     """
@@ -149,16 +149,16 @@ def _slow_down(pid: int, factor: float, ended: Event) -> None:
         for cycle in count():
             if cycle % CYCLES_A_SEARCH == 0:
                 processes = _tree_of(pid)
-            if ended.is_set() or not processes:
+            if end.is_set() or not processes:
                 return
             began = time.monotonic()
-            ended.wait(CYCLE_S / factor)
+            end.wait(CYCLE_S / factor)
             _signal_all(processes, signal.SIGSTOP)
-            stopped = time.monotonic()
-            owed_s += (stopped - began) * (factor - 1)
-            ended.wait(owed_s)
+            stopped_s = time.monotonic()
+            owed_s += (stopped_s - began) * (factor - 1)
+            end.wait(owed_s)
             _signal_all(processes, signal.SIGCONT)
-            owed_s -= time.monotonic() - stopped
+            owed_s -= time.monotonic() - stopped_s
     finally:
         _signal_all(_tree_of(pid), signal.SIGCONT)
 
@@ -166,17 +166,17 @@ def _slow_down(pid: int, factor: float, ended: Event) -> None:
 def main() -> None:
     """`python -m homeostat.lab.faults PID FACTOR` slows a process tree down until standard input ends."""
     pid, factor = int(sys.argv[1]), float(sys.argv[2])
-    ended = Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    end = Event()
+    signal.signal(signal.SIGTERM, lambda *_: end.set())
 
     def wait_for_parent() -> None:
         # sys.stdin would keep a lock that the interpreter needs to exit.
         while os.read(0, 1):
             pass
-        ended.set()
+        end.set()
 
     Thread(target=wait_for_parent, daemon=True).start()
-    _slow_down(pid, factor, ended)
+    _slow_down(pid, factor, end)
 
 
 if __name__ == "__main__":

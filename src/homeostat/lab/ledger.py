@@ -43,11 +43,11 @@ def read_counts(directory: str | Path) -> dict[str, int]:
 
 def check(directory: str | Path, profile: Profile, rows: int) -> list[str]:
     """How the counts differ from those of the first `rows` rows of the profile. Empty if every row counted once."""
-    counts, expected = read_counts(directory), profile.expected_counts(rows)
+    counts, expected_counts = read_counts(directory), profile.expected_counts(rows)
     differences = (
-        f"{word!r}: counted {counts.get(word, 0)} times instead of {expected.get(word, 0)}"
-        for word in sorted(counts.keys() | expected.keys())
-        if counts.get(word, 0) != expected.get(word, 0)
+        f"{word!r}: counted {counts.get(word, 0)} times instead of {expected_counts.get(word, 0)}"
+        for word in sorted(counts.keys() | expected_counts.keys())
+        if counts.get(word, 0) != expected_counts.get(word, 0)
     )
     return _shorten(differences)
 
@@ -56,14 +56,14 @@ def check_rows(directory: str | Path, profile: Profile, rows: int) -> list[str]:
     """Which of the first `rows` rows are missing, duplicated or have another word, and which rows were made up."""
     numbers, words = _rows(Path(directory))
     times = np.bincount(numbers, minlength=rows)
-    expected = numbers < rows
-    wrong = numbers[expected][words[expected] != profile.words(0, rows)[numbers[expected]]]
+    is_expected = numbers < rows
+    wrong = numbers[is_expected][words[is_expected] != profile.words(0, rows)[numbers[is_expected]]]
 
     def differences() -> Iterator[str]:
         yield from (f"row {row}: lost" for row in np.flatnonzero(times[:rows] == 0))
         yield from (f"row {row}: came {times[row]} times" for row in np.flatnonzero(times > 1))
         yield from (f"row {row}: has another word" for row in wrong)
-        yield from (f"row {row}: not in the profile" for row in np.unique(numbers[~expected]))
+        yield from (f"row {row}: not in the profile" for row in np.unique(numbers[~is_expected]))
 
     return _shorten(differences())
 

@@ -149,7 +149,7 @@ def _read(text: str) -> Profile:
         values = json.loads(text)
         workload = values.pop("workload")
         return Profile(
-            workload=WorkloadSpec(**{**workload, **_nest(workload)}),
+            workload=WorkloadSpec(**{**workload, **_nested_values(workload)}),
             hot=tuple((int(row), float(share)) for row, share in values.pop("hot", ())),
             **_checked_fields(values),
         )
@@ -159,13 +159,13 @@ def _read(text: str) -> Profile:
         ) from error
 
 
-def _nest(workload: Mapping[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
+def _nested_values(workload: Mapping[str, Any]) -> dict[str, Any]:
+    tables: dict[str, Any] = {}
     for name in ("steps", "trace"):
-        nested[name] = tuple((float(at_s), float(rate)) for at_s, rate in workload.get(name, ()))
-    nested["spikes"] = tuple(Spike(**spike) for spike in workload.get("spikes", ()))
-    nested["noise"] = Noise(**workload.get("noise", {}))
-    return nested
+        tables[name] = tuple((float(at_s), float(rate)) for at_s, rate in workload.get(name, ()))
+    tables["spikes"] = tuple(Spike(**spike) for spike in workload.get("spikes", ()))
+    tables["noise"] = Noise(**workload.get("noise", {}))
+    return tables
 
 
 def _checked_fields(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,10 +195,10 @@ def _vocabulary(keys: int) -> Words:
 @lru_cache(maxsize=8)
 def _cumulative_shares(keys: int, zipf: float) -> Array:
     weights: Array = np.arange(1, keys + 1, dtype=np.float64) ** -zipf
-    cumulated: Array = np.cumsum(weights) / weights.sum()
+    shares_until: Array = np.cumsum(weights) / weights.sum()
     # Without this, rounding could leave the last value below 1, and a row above it would have no word.
-    cumulated[-1] = 1.0
-    return cumulated
+    shares_until[-1] = 1.0
+    return shares_until
 
 
 @lru_cache(maxsize=64)

@@ -79,9 +79,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         row, started_s = start["row"], start["started_s"]
-        reported = row if self._latest is None else max(row, self._latest["row"])
+        latest_row = row if self._latest is None else max(row, self._latest["row"])
         # A clock that is set back, or a load that changes the past, must not take rows away.
-        latest = max(reported, self._feed.latest_row(min(time.time(), self._no_later_than_s), started_s))
+        latest = max(latest_row, self._feed.latest_row(min(time.time(), self._no_later_than_s), started_s))
         self._latest = _offset(latest, started_s)
         if isinstance(limit, ReadAllAvailable):
             return self._latest

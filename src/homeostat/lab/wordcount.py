@@ -105,8 +105,8 @@ def pipeline_of(spec: WordCount) -> Pipeline:
 def _count(rows: DataFrame, spec: WordCount) -> DataFrame:
     if spec.keyed:
         rows = rows.repartition("word")
-    worked = rows.mapInPandas(worker(spec.wait_ms / 1000.0, spec.burn), "word string")
-    return worked.groupBy("word").count()
+    words = rows.mapInPandas(worker(spec.wait_ms / 1000.0, spec.burn), "word string")
+    return words.groupBy("word").count()
 
 
 def _own_count(rows: DataFrame, spec: WordCount, ctx: Context) -> DataFrame:

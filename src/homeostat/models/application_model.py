@@ -113,13 +113,13 @@ class ApplicationModel:
     def _steps_s(self, configuration: Configuration, *kinds: type[SetLive | Restart]) -> float:
         """The time of all steps of these kinds that lead to a configuration."""
         steps, knobs = diff(self.configuration, configuration, self.capabilities), self.capabilities.knobs
-        chosen = (step for step in steps if isinstance(step, SetLive | Restart) and isinstance(step, kinds))
-        return sum(max(knobs[knob].apply_s for knob in step.values) for step in chosen)
+        steps_of_kind = (step for step in steps if isinstance(step, SetLive | Restart) and isinstance(step, kinds))
+        return sum(max(knobs[knob].apply_s for knob in step.values) for step in steps_of_kind)
 
     def instances(self, configuration: Configuration) -> dict[str, int]:
         """Return the instances of each component that has its own scaling knob."""
-        scaled = (component for component in self.topology if component.scaled_by in configuration.values)
-        return {component.name: int(configuration[component.scaled_by]) for component in scaled}
+        scaled_components = (component for component in self.topology if component.scaled_by in configuration.values)
+        return {component.name: int(configuration[component.scaled_by]) for component in scaled_components}
 
     def setup(self, configuration: Configuration) -> Setup:
         """Return the configuration as a batch sees it."""

@@ -34,10 +34,10 @@ class ContradictionError(ValueError):
 
 def nearest(word: str, names: Sequence[str]) -> str:
     """A hint with the most similar valid name, or with all of them."""
-    lowered = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(word.lower(), lowered, n=1)
+    lower_case = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(word.lower(), lower_case, n=1)
     if close:
-        return f"did you mean '{lowered[close[0]]}'?"
+        return f"did you mean '{lower_case[close[0]]}'?"
     return f"valid: {', '.join(names)}" if names else ""
 
 
@@ -157,16 +157,16 @@ def _place(model: type[BaseModel], location: tuple[str | int, ...]) -> _Place:
     here: Any = model
     table: type[BaseModel] | None = None
     siblings: tuple[type[BaseModel], ...] = ()
-    offered: tuple[type[BaseModel], ...] = ()
+    inner_tables: tuple[type[BaseModel], ...] = ()
     for part in location:
         here = _bare(here)
         if _is_table(here):
-            table, siblings, offered = here, offered, ()
+            table, siblings, inner_tables = here, inner_tables, ()
             path = (*path, part)
             here = _type_of_key(here, str(part))
         elif get_origin(here) in (Union, types.UnionType):
-            offered = _tables_among(here)
-            here = next((member for member in offered if part in _tags(member)), None)
+            inner_tables = _tables_among(here)
+            here = next((member for member in inner_tables if part in _tags(member)), None)
         elif part != "[key]":
             path = (*path, part)
             here = (get_args(here) or (None,))[-1]

@@ -53,12 +53,12 @@ def instances(
     columns = [rows, run_s, rows if rows_out is None else rows_out, pending_rows, pressured_s]
     columns.append(NAN if finish_s is None else finish_s)
     count = max(np.size(column) for column in columns)
-    in_rows, busy, out_rows, waiting, pressure_s, finished = (_column(column, count) for column in columns)
+    in_rows, busy, out_rows, waiting, pressure_s, finish_times = (_column(column, count) for column in columns)
     if finish_s is not None:
         waiting, pressure_s = _column(NAN, count), _column(NAN, count)
-    placed = np.array(worker if worker is not None else range(count), dtype=np.int64)
-    placed.setflags(write=False)
-    return TaskSample(in_rows, busy, out_rows, waiting, pressure_s, finished, placed)
+    workers = np.array(worker if worker is not None else range(count), dtype=np.int64)
+    workers.setflags(write=False)
+    return TaskSample(in_rows, busy, out_rows, waiting, pressure_s, finish_times, workers)
 
 
 def observations(
@@ -86,14 +86,14 @@ def observations(
         source = next(iter(now), "source")
         if "rows" not in numbers:
             numbers["rows"] = float(now[source].rows.sum()) if source in now else NAN
-        placed, workers = _workers(now, executors, slots)
+        placed_tasks, workers = _workers(now, executors, slots)
         measurements.append(
             Observation(
                 at_s=start_s + (number + 1) * span_s,
                 span_s=span_s,
                 batch=number,
                 flows=(FlowSample(source, **numbers),),  # type: ignore[arg-type]
-                tasks=placed,
+                tasks=placed_tasks,
                 workers=workers,
             )
         )
@@ -114,9 +114,9 @@ def view_of(
     Unless you give a topology, the components form a chain that begins with the source. `values` are added to the
     configuration that the measurements show.
     """
-    cleaned = tuple(clean(observation) for observation in observed)
-    before: Sequence[Observation | None] = [None, *cleaned]
-    history = tuple(digest(now, 1, last) for now, last in zip(cleaned, before, strict=False))
+    clean_observations = tuple(clean(observation) for observation in observed)
+    before: Sequence[Observation | None] = [None, *clean_observations]
+    history = tuple(digest(now, 1, last) for now, last in zip(clean_observations, before, strict=False))
     shape = topology or _shape(observed)
     configuration = _configuration(shape, observed, values or {})
     return View(
@@ -125,7 +125,7 @@ def view_of(
         configuration=configuration,
         capabilities=capabilities or _capabilities(configuration),
         objective=objective or Objective(),
-        window=Window(cleaned),
+        window=Window(clean_observations),
         history=history,
         epoch=1,
     )
@@ -162,8 +162,8 @@ def _blank(observation: Observation, columns: Sequence[str], component: str) -> 
                 column: _column(NAN, sample.instances) for column in selected_names(TASK_COLUMNS)
             }
             tasks[name] = replace(sample, **nothing)
-    unknown: dict[str, Any] = dict.fromkeys(selected_names(FLOW_COLUMNS), NAN)
-    flows = tuple(replace(f, **unknown) if component in ("", f.source) else f for f in observation.flows)
+    unknown_values: dict[str, Any] = dict.fromkeys(selected_names(FLOW_COLUMNS), NAN)
+    flows = tuple(replace(f, **unknown_values) if component in ("", f.source) else f for f in observation.flows)
     return replace(observation, tasks=tasks, flows=flows)
 
 
@@ -176,14 +176,14 @@ def _column(numbers: Numbers, count: int) -> Array:
 def _workers(tasks: Tasks, executors: int, slots: float) -> tuple[Tasks, WorkerSample]:
     if executors:
         ids = [f"exec-{number}" for number in range(executors)]
-        placed = {name: replace(sample, worker=sample.worker % executors) for name, sample in tasks.items()}
+        placed_tasks = {name: replace(sample, worker=sample.worker % executors) for name, sample in tasks.items()}
     else:
-        ids, placed = [], {}
+        ids, placed_tasks = [], {}
         for name, sample in tasks.items():
-            placed[name] = replace(sample, worker=np.arange(len(ids), len(ids) + sample.instances))
+            placed_tasks[name] = replace(sample, worker=np.arange(len(ids), len(ids) + sample.instances))
             ids += [f"{name}-{number}" for number in range(sample.instances)]
     hosts = tuple(f"host-{number % _HOSTS}" for number in range(len(ids)))
-    return placed, WorkerSample(tuple(ids), hosts, np.full(len(ids), slots), np.ones(len(ids), dtype=np.bool_))
+    return placed_tasks, WorkerSample(tuple(ids), hosts, np.full(len(ids), slots), np.ones(len(ids), dtype=np.bool_))
 
 
 def _shape(observed: Sequence[Observation]) -> Topology:
@@ -215,9 +215,11 @@ def _configuration(shape: Topology, observed: Sequence[Observation], values: Map
 
 def _capabilities(configuration: Configuration) -> Capabilities:
     """Every knob goes up to 100. An instance or executor costs one."""
-    paid = (PARALLELISM, EXECUTORS)
+    paid_kinds = (PARALLELISM, EXECUTORS)
     knobs = {
-        knob: KnobSpec(1, 100, live=knob.kind != PARALLELISM, apply_s=30.0, cost=1.0 if knob.kind in paid else 0.0)
+        knob: KnobSpec(
+            1, 100, live=knob.kind != PARALLELISM, apply_s=30.0, cost=1.0 if knob.kind in paid_kinds else 0.0
+        )
         for knob in configuration.values
     }
     return Capabilities(knobs, can_replace=True, replace_s=10.0)

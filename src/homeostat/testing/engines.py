@@ -50,11 +50,11 @@ def check_observations(factory: EngineFactory) -> None:
     """Every observation is reported once, its columns have equal lengths, and it names only known components."""
     engine = factory()
     description = engine.describe()
-    observed = observations_of(engine.wait(_WATCHED_S))
-    assert observed, f"no observation within {_WATCHED_S:g} s"
-    keys = [(observation.run, observation.batch) for observation in observed]
+    observations = observations_of(engine.wait(_WATCHED_S))
+    assert observations, f"no observation within {_WATCHED_S:g} s"
+    keys = [(observation.run, observation.batch) for observation in observations]
     assert keys == sorted(set(keys)), "an observation came twice or out of order"
-    for observation in observed:
+    for observation in observations:
         assert observation.span_s > 0
         assert {flow.source for flow in observation.flows} <= {c.name for c in description.topology.sources}
         assert set(observation.tasks) <= set(description.topology.names)
@@ -155,15 +155,15 @@ def check_time_limit(factory: EngineFactory) -> None:
 def check_replaces(factory: EngineFactory) -> None:
     """A retired worker is replaced and does not come back. Retiring an unknown worker takes no time."""
     engine = factory()
-    observed = observations_of(engine.wait(_WATCHED_S))
+    observations = observations_of(engine.wait(_WATCHED_S))
     description = engine.describe()
     if not description.capabilities.can_replace:
         return
-    victim = observed[-1].workers.ids[0]
-    count = len(observed[-1].workers.ids)
+    victim = observations[-1].workers.ids[0]
+    count = len(observations[-1].workers.ids)
     for number, worker in enumerate((victim, victim, "nobody")):
-        desired = engine.describe().configuration.patched(Patch(retire=frozenset({worker})))
-        command = Apply(f"a-{number}", engine.now_s, desired, (), _LIMIT_S)
+        desired_configuration = engine.describe().configuration.patched(Patch(retire=frozenset({worker})))
+        command = Apply(f"a-{number}", engine.now_s, desired_configuration, (), _LIMIT_S)
         asked_s = engine.now_s
         receipt = apply_and_wait(engine, command)
         assert receipt.applied, receipt.detail
@@ -240,8 +240,14 @@ def _same(engine: Engine, id: str) -> Apply:
 def _command(
     id: str, description: EngineChanged, values: dict[Knob, Value], now_s: float, limit_s: float = _LIMIT_S
 ) -> Apply:
-    desired = description.configuration.patched(Patch(values))
-    return Apply(id, now_s, desired, diff(description.configuration, desired, description.capabilities), limit_s)
+    desired_configuration = description.configuration.patched(Patch(values))
+    return Apply(
+        id,
+        now_s,
+        desired_configuration,
+        diff(description.configuration, desired_configuration, description.capabilities),
+        limit_s,
+    )
 
 
 def _more(value: Value, spec: KnobSpec) -> Value:

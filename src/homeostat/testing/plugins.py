@@ -52,11 +52,11 @@ def check_diagnoser(diagnoser: Diagnoser, symptoms: Sequence[Symptom] = ()) -> N
         fitting = [one for one in symptoms if not one.component or one.component in view.topology]
         places = ["", *view.topology.names]
         foreign = [Symptom(_FOREIGN, place, 0.5, Measured({_FOREIGN: 1.0})) for place in places]
-        unknown = [Symptom(UNKNOWN, place, evidence=MissingMetric(_FOREIGN, "all")) for place in places]
+        unknown_symptoms = [Symptom(UNKNOWN, place, evidence=MissingMetric(_FOREIGN, "all")) for place in places]
         with _read_only(view, diagnoser.name, name):
-            for case in ([], fitting, foreign, [*foreign, *fitting, *unknown], *([one] for one in fitting)):
+            for case in ([], fitting, foreign, [*foreign, *fitting, *unknown_symptoms], *([one] for one in fitting)):
                 _diagnoses(diagnoser, view, case, name)
-            diagnoses = _diagnoses(diagnoser, view, unknown, name)
+            diagnoses = _diagnoses(diagnoser, view, unknown_symptoms, name)
         causes = [diagnosis.cause for diagnosis in diagnoses]
         assert OVER_PROVISIONED not in causes, f"{diagnoser.name} would shrink because metrics are missing ({name})"
 
@@ -145,8 +145,8 @@ def _diagnoses(diagnoser: Diagnoser, view: View, symptoms: Sequence[Symptom], na
 def _proposals(resolver: Resolver, view: View, diagnoses: Sequence[Diagnosis], name: str) -> list[Proposal]:
     proposals = _call_twice(resolver.name, Proposal, lambda: resolver.resolve(view, diagnoses), view, name)
     for proposal in proposals:
-        unknown = [str(knob) for knob in proposal.patch.values if knob not in view.capabilities.knobs]
-        assert not unknown, f"{resolver.name} turns {unknown}, which is not there ({name})"
+        unknown_knobs = [str(knob) for knob in proposal.patch.values if knob not in view.capabilities.knobs]
+        assert not unknown_knobs, f"{resolver.name} turns {unknown_knobs}, which is not there ({name})"
         assert proposal.kind == ALERT or proposal.patch, f"{resolver.name} proposes nothing ({name})"
     return proposals
 

@@ -251,19 +251,19 @@ def check_survives_kill(open_store: StoreFactory) -> None:
         writer = context.Process(target=_write_without_end, args=(open_store, run, sender), daemon=True)
         writer.start()
         sender.close()
-        returned = 0
+        count = 0
         with closing(receiver), suppress(EOFError):
             while True:
-                returned, append_s = receiver.recv()
-                if returned == 3:
+                count, append_s = receiver.recv()
+                if count == 3:
                     receiver.poll(share * append_s)
                     writer.kill()
         writer.join()
         with closing(open_store()) as store:
             batches = Counter(round(record.at_s) for record in store.records(run))
-        assert returned >= 3, "the writer ended before it was killed"
+        assert count >= 3, "the writer ended before it was killed"
         assert set(batches.values()) == {_BATCH_RECORDS}, "an append was stored in part"
-        assert set(range(1, returned + 1)) <= set(batches), "an append that returned is missing"
+        assert set(range(1, count + 1)) <= set(batches), "an append that returned is missing"
 
 
 def _write_without_end(open_store: StoreFactory, run: str, sender: Connection) -> None:

@@ -69,9 +69,9 @@ def _hit(
         if component in ("", name):
             changes: dict[str, Any] = {}
             for column in columns & set(TASK_COLUMNS):
-                changed = getattr(sample, column).copy()
-                changed[instance if instance is not None and instance < len(changed) else slice(None)] = value
-                changes[column] = changed
+                values = getattr(sample, column).copy()
+                values[instance if instance is not None and instance < len(values) else slice(None)] = value
+                changes[column] = values
             tasks[name] = replace(sample, **changes)
     numbers: dict[str, Any] = dict.fromkeys(columns & set(FLOW_COLUMNS), value)
     flows = tuple(replace(f, **numbers) if component in ("", f.source) else f for f in observation.flows)
@@ -87,8 +87,8 @@ def _task_samples() -> st.SearchStrategy[TaskSample]:
 
 def _sample(columns: tuple[list[float], ...], worker: int) -> TaskSample:
     rows, run_s, rows_out, pending, pressured_s, finish_s = (np.array(column, dtype=np.float64) for column in columns)
-    placed = np.full(len(rows), worker, dtype=np.int64)
-    return TaskSample(rows, run_s, rows_out, pending, pressured_s, finish_s, placed)
+    workers = np.full(len(rows), worker, dtype=np.int64)
+    return TaskSample(rows, run_s, rows_out, pending, pressured_s, finish_s, workers)
 
 
 def _flow(source: str, numbers: Sequence[float]) -> FlowSample:

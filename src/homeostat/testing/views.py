@@ -76,20 +76,20 @@ def partly_unknown_views() -> Mapping[str, View]:
 def _measurements() -> Mapping[str, tuple[Observation, ...]]:
     behind = (40.0, 0.0, 0.0, 0.0)
     healthy = _chain(20, 150.0, split=[(750.0, 7.5)] * 2)
-    overloaded = _chain(20, 400.0, split=[(1000.0, 10.0)] * 2, pressured_s=9.0, pending=20.0)
+    overload = _chain(20, 400.0, split=[(1000.0, 10.0)] * 2, pressured_s=9.0, pending=20.0)
     slow = _chain(20, 150.0, split=[(200.0, 10.0), *[(433.0, 4.3)] * 3], pending=behind)
-    skewed = _chain(20, 150.0, split=[(1000.0, 10.0), *[(167.0, 1.67)] * 3], pending=behind)
+    skew = _chain(20, 150.0, split=[(1000.0, 10.0), *[(167.0, 1.67)] * 3], pending=behind)
     dataflow = {
         "healthy": healthy,
         "one observation": healthy[:1],
         "one instance": _chain(20, 75.0, split=[(750.0, 7.5)]),
-        "overloaded": overloaded,
+        "overloaded": overload,
         "idle": _chain(40, 20.0, split=[(50.0, 0.5)] * 4),
         "a slow instance": slow,
-        "skewed": skewed,
+        "skewed": skew,
         "nothing arrives": _chain(20, 0.0, split=[(0.0, 0.0)] * 2),
-        "half of the metrics unknown": _damage(overloaded, (NAN,)),
-        "garbage": _damage(overloaded, _GARBAGE),
+        "half of the metrics unknown": _damage(overload, (NAN,)),
+        "garbage": _damage(overload, _GARBAGE),
         "instances come and go": (*healthy, *_later(slow, 20), *_later(healthy[:3], 40)),
         "a lost worker": _lose_instances(slow),
         "no tasks": tuple(replace(o, tasks={}) for o in healthy),
@@ -132,8 +132,8 @@ def _chain(
             "count": instances(behind, [0.0075 * each for each in behind]),
         }
 
-    refused = max(0.0, arrival_per_s - sum(rows) / _SPAN_S)
-    waiting_rows = [refused * _SPAN_S * (number + 1) for number in range(count)]
+    refused_per_s = max(0.0, arrival_per_s - sum(rows) / _SPAN_S)
+    waiting_rows = [refused_per_s * _SPAN_S * (number + 1) for number in range(count)]
     return observations(count, tasks, arrival_per_s=arrival_per_s, pending_rows=waiting_rows)
 
 

@@ -105,9 +105,9 @@ def step_times_ms(instances: int, steps: int) -> list[float]:
     events: Sequence[Event] = [engine.describe()]
     times_ms = []
     for _ in range(WINDOW_KEPT + steps):
-        started = time.perf_counter()
+        began_s = time.perf_counter()
         state, commands, _trace = step(policy, state, events, engine.now_s)
-        times_ms.append((time.perf_counter() - started) * 1000)
+        times_ms.append((time.perf_counter() - began_s) * 1000)
         for command in commands:
             if isinstance(command, Apply):
                 engine.apply(command)
@@ -117,9 +117,9 @@ def step_times_ms(instances: int, steps: int) -> list[float]:
 
 def hour_s(instances: int) -> float:
     """Seconds for a simulated hour: engine, loop and log together."""
-    started = time.perf_counter()
+    began_s = time.perf_counter()
     simulate(scenario(instances, HOUR_S), _policy())
-    return time.perf_counter() - started
+    return time.perf_counter() - began_s
 
 
 def growth_exponent(times_ms: dict[str, float]) -> float:

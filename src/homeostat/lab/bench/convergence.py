@@ -178,12 +178,12 @@ def _e9(noise: str, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def one(scenario: Scenario, policy: str) -> Run:
-    built = registry.build(policy, scenario.settings if policy == "provisioning" else {})
-    return _run(policy, simulate(scenario, built, seed=SEED))
+    built_policy = registry.build(policy, scenario.settings if policy == "provisioning" else {})
+    return _run(policy, simulate(scenario, built_policy, seed=SEED))
 
 
 def _run(policy: str, result: RunResult) -> Run:
-    needed = {knob.scope: count for knob, count in result.truth[-1].needed.items()}
+    needed_instances = {knob.scope: count for knob, count in result.truth[-1].needed.items()}
     final = {name: float(value) for name, value in result.final_parallelism.items()}
     return Run(
         scenario=result.scenario,
@@ -191,7 +191,7 @@ def _run(policy: str, result: RunResult) -> Run:
         steps=len(result.trajectory),
         converged=result.healthy_since_s is not None,
         final=final,
-        above={name: value - needed[name] for name, value in final.items() if name in needed},
+        above={name: value - needed_instances[name] for name, value in final.items() if name in needed_instances},
         unhealthy_s=float(result.as_json()["slo_violation_s"]),
     )
 

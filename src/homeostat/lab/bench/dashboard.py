@@ -133,7 +133,7 @@ class Cycle(NamedTuple):
 
 class _Round(NamedTuple):
     quiet: list[Cycle]
-    watched: list[Cycle]
+    with_dashboards: list[Cycle]
 
 
 class _Loop:
@@ -220,9 +220,9 @@ def _rounds(loop: _Loop, host: str, port: int, viewers: int, cycles: int, count:
         for _ in range(count):
             quiet = _run_cycles(loop, cycles)
             dashboards.open()
-            watched = _run_cycles(loop, cycles)
+            with_dashboards = _run_cycles(loop, cycles)
             reads += dashboards.close()
-            rounds.append(_Round(quiet, watched))
+            rounds.append(_Round(quiet, with_dashboards))
     return rounds, reads
 
 
@@ -237,15 +237,15 @@ def _run_cycles(loop: _Loop, cycles: int) -> list[Cycle]:
 
 def _comparison_json(rounds: list[_Round]) -> dict[str, Any]:
     """Medians over all cycles, and the ratio of each round. The CPU time shows whether a cycle worked or waited."""
-    ratios = sorted(_ratio(each.watched, each.quiet, "seconds") for each in rounds)
+    ratios = sorted(_ratio(each.with_dashboards, each.quiet, "seconds") for each in rounds)
     quiet = [cycle for each in rounds for cycle in each.quiet]
-    watched = [cycle for each in rounds for cycle in each.watched]
+    with_dashboards = [cycle for each in rounds for cycle in each.with_dashboards]
     return {
         "cycle_ms_alone": round(1e3 * _middle(quiet, "seconds"), 2),
-        "cycle_ms_watched": round(1e3 * _middle(watched, "seconds"), 2),
-        "cycle_ratio": round(_ratio(watched, quiet, "seconds"), 3),
+        "cycle_ms_watched": round(1e3 * _middle(with_dashboards, "seconds"), 2),
+        "cycle_ratio": round(_ratio(with_dashboards, quiet, "seconds"), 3),
         "cycle_ratio_of_rounds": [round(ratio, 3) for ratio in ratios],
-        "cycle_cpu_ratio": round(_ratio(watched, quiet, "cpu_s"), 3),
+        "cycle_cpu_ratio": round(_ratio(with_dashboards, quiet, "cpu_s"), 3),
     }
 
 
@@ -253,8 +253,8 @@ def _middle(cycles: list[Cycle], what: str) -> float:
     return float(median(getattr(cycle, what) for cycle in cycles))
 
 
-def _ratio(watched: list[Cycle], quiet: list[Cycle], what: str) -> float:
-    return _middle(watched, what) / _middle(quiet, what)
+def _ratio(with_dashboards: list[Cycle], quiet: list[Cycle], what: str) -> float:
+    return _middle(with_dashboards, what) / _middle(quiet, what)
 
 
 class _Dashboards:

@@ -147,8 +147,8 @@ def _specification(ledger: Path, experiment: Experiment) -> WordCount:
 
 def _moments(experiment: Experiment, faults: list[SlowExecutor]) -> list[Moment]:
     def slow_down(trial: Trial) -> None:
-        chosen = min(trial.application.sensors.workers().ids, key=int)
-        fault = SlowExecutor(chosen, experiment.slow_factor, str(trial.spark.sparkContext.applicationId))
+        slow_id = min(trial.application.sensors.workers().ids, key=int)
+        fault = SlowExecutor(slow_id, experiment.slow_factor, str(trial.spark.sparkContext.applicationId))
         faults.append(fault)
         fault.start()
 
@@ -158,32 +158,32 @@ def _moments(experiment: Experiment, faults: list[SlowExecutor]) -> list[Moment]
     return sorted(moments, key=lambda moment: moment.at_s)
 
 
-def simulate_experiment(fitted: Scenario, experiment: Experiment, seed: int) -> Done:
-    scenario = scenario_of(fitted, experiment)
+def simulate_experiment(fitted_scenario: Scenario, experiment: Experiment, seed: int) -> Done:
+    scenario = scenario_of(fitted_scenario, experiment)
     store = MemoryStore()
     result = simulate(scenario, registry.build(scenario.policy, scenario.settings), seed=seed, store=store, run="twin")
     return Done(tuple(action_kinds(store.records("twin"))), int(result.final_parallelism["executors"]))
 
 
-def scenario_of(fitted: Scenario, experiment: Experiment) -> Scenario:
+def scenario_of(fitted_scenario: Scenario, experiment: Experiment) -> Scenario:
     """The experiment on an application with the fitted costs and noise, without the variation between runs."""
-    assert isinstance(fitted.engine, MicrobatchSpec)
+    assert isinstance(fitted_scenario.engine, MicrobatchSpec)
     steps = tuple((at_s, factor * experiment.load_per_s) for at_s, factor in experiment.load)
     slow = FaultSpec("slow-instance", at_s=experiment.slow_at_s or 0.0, component="app", factor=experiment.slow_factor)
     return replace(
-        fitted,
+        fitted_scenario,
         name=experiment.name,
         title=experiment.title,
         duration_s=experiment.duration_s,
         engine=replace(
-            fitted.engine,
+            fitted_scenario.engine,
             trigger_s=TRIGGER_S,
             executors=experiment.executors,
             max_executors=WORKERS * CORES,
             run_sigma=0.0,
             rows_per_trigger=experiment.rows_per_trigger,
         ),
-        components=tuple(_with_partitions(component, experiment) for component in fitted.components),
+        components=tuple(_with_partitions(component, experiment) for component in fitted_scenario.components),
         workload=WorkloadSpec("steps", experiment.load_per_s, steps=steps, noise=experiment.noise),
         faults=() if experiment.slow_at_s is None else (slow,),
         objective=Objective(throughput_per_s=experiment.throughput_per_s),

@@ -69,11 +69,11 @@ def _trace(load: Load, horizons_s: Sequence[float], origins: int, candidates: Se
     seconds: list[float] = []
     for origin in _origins(series, steps[-1], origins):
         history = series.until(origin).newest()
-        started = time.perf_counter()
+        began_s = time.perf_counter()
         predictions = forecasts(
             history, [each * series.step_s for each in steps], quantiles=_QUANTILES, candidates=candidates
         )
-        seconds.append(time.perf_counter() - started)
+        seconds.append(time.perf_counter() - began_s)
         alone = {each.name: _alone(each, history, steps[-1]) for each in candidates}
         for one in predictions:
             _judge(tallies[len(one.values)], one, alone, series.values[origin:], season_scale(history))
@@ -176,11 +176,11 @@ def _worst(traces: dict[str, Any]) -> dict[str, Any]:
         ]
         if ratios:
             worst[f"champion ÷ {name}"] = dict(zip(("ratio", "at"), max(ratios), strict=True))
-    covered = [
+    coverages = [
         (abs(cell["coverage"] - NOMINAL), cell["coverage"], at) for at, cell in cells if _is_finite(cell["coverage"])
     ]
-    if covered:
-        worst["coverage"] = dict(zip(("coverage", "at"), max(covered)[1:], strict=True))
+    if coverages:
+        worst["coverage"] = dict(zip(("coverage", "at"), max(coverages)[1:], strict=True))
     return worst
 
 

@@ -197,8 +197,8 @@ def has_settled(records: Sequence[Record], since_s: float, trigger_s: float) -> 
 
 
 def over(records: Sequence[Record], since_s: float, slow: str) -> bool:
-    replaced = slow and _replacement(records, since_s, slow)[1] is not None
-    return bool(replaced) or _batches(records, since_s, float("inf")) >= LONGEST
+    is_replaced = slow and _replacement(records, since_s, slow)[1] is not None
+    return bool(is_replaced) or _batches(records, since_s, float("inf")) >= LONGEST
 
 
 def result_of(run: Run, records: Sequence[Record]) -> Result:
@@ -227,13 +227,13 @@ def summary(runs: Sequence[Run], records: Sequence[Record], factors: Sequence[fl
     results = [result_of(run, records) for run in runs]
     wrong = false_replacements(runs, records)
     clean = [run for run in runs if run.factor == CLEAN]
-    disturbed = sum(any(_during(run, record) for record, _ in _replacements(records)) for run in clean)
+    clean_with_replacement = sum(any(_during(run, record) for record, _ in _replacements(records)) for run in clean)
     kinds = action_kinds(records)
-    retired = sum(len(action.retire) for _, action in with_content(records, ActionContent))
+    retired_count = sum(len(action.retire) for _, action in with_content(records, ActionContent))
     return {
         "slowed": {f"{factor:g}": _healing_json([r for r in results if r.factor == factor]) for factor in factors},
-        "clean_runs_with_a_replacement": share(disturbed, len(clean)),
-        "false_replacements": share(len(wrong), retired),
+        "clean_runs_with_a_replacement": share(clean_with_replacement, len(clean)),
+        "false_replacements": share(len(wrong), retired_count),
         "falsely_replaced": wrong,
         "actions": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
         "batches": sum(record.kind == BATCH for record in records),
@@ -241,13 +241,13 @@ def summary(runs: Sequence[Run], records: Sequence[Record], factors: Sequence[fl
 
 
 def _healing_json(results: Sequence[Result]) -> dict[str, Any]:
-    decided = [result.decided for result in results if result.decided is not None]
-    replaced = [result.replaced for result in results if result.replaced is not None]
+    until_decided = [result.decided for result in results if result.decided is not None]
+    until_replaced = [result.replaced for result in results if result.replaced is not None]
     return {
-        "healed": share(len(replaced), len(results)),
-        f"healed_within_{PROMPT}": share(sum(count <= PROMPT for count in replaced), len(results)),
-        "batches_until_decided": _spread_json(decided),
-        "batches_until_replaced": _spread_json(replaced),
+        "healed": share(len(until_replaced), len(results)),
+        f"healed_within_{PROMPT}": share(sum(count <= PROMPT for count in until_replaced), len(results)),
+        "batches_until_decided": _spread_json(until_decided),
+        "batches_until_replaced": _spread_json(until_replaced),
     }
 
 

@@ -30,9 +30,9 @@ def median_interval(values: Sequence[float]) -> MedianInterval:
     >>> median_interval([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
     MedianInterval(median=5.5, low=2, high=9, coverage=0.978515625)
     """
-    ordered, count = sorted(values), len(values)
+    in_order, count = sorted(values), len(values)
     inner = max((cut for cut in range((count + 1) // 2) if _coverage(count, cut) >= SURE), default=0)
-    return MedianInterval(median(ordered), ordered[inner], ordered[count - 1 - inner], _coverage(count, inner))
+    return MedianInterval(median(in_order), in_order[inner], in_order[count - 1 - inner], _coverage(count, inner))
 
 
 def _coverage(count: int, cut: int) -> float:

@@ -120,11 +120,11 @@ def _word_count(
     )
 
 
-def varied_json(recorded: RecordedRun, result: TrialResult, span: Span, static: Sequence[Static]) -> dict[str, Any]:
+def varied_json(recording: RecordedRun, result: TrialResult, span: Span, static: Sequence[Static]) -> dict[str, Any]:
     """The regulated run beside the smallest unregulated setup that meets the objective at the peak load."""
-    batches = between(recorded.batches, span)
+    batches = between(recording.batches, span)
     late_s = latencies_s(batches)
-    spent = executor_s(recorded.executors, (batches[0].started_s, batches[-1].ended_s))
+    spent_s = executor_s(recording.executors, (batches[0].started_s, batches[-1].ended_s))
     lasted_s = batches[-1].ended_s - batches[0].started_s
     smallest = min((each.setup.executors for each in static if each.holds), default=None)
     p95_s = float(np.quantile(late_s, 0.95))
@@ -133,11 +133,11 @@ def varied_json(recorded: RecordedRun, result: TrialResult, span: Span, static: 
         "load_per_s": [LOW_PER_S, PEAK_PER_S],
         "p95_s": p95_s,
         "share_in_time": float(np.mean(late_s <= WANTED_S)),
-        "executors": spent / lasted_s,
+        "executors": spent_s / lasted_s,
         "static": {each.setup.name: {"p95_s": each.p95_s, "holds": each.holds} for each in static},
         "smallest_static_executors": smallest,
-        "cost_over_static": None if smallest is None else spent / lasted_s / smallest,
-        "accepted": p95_s <= WANTED_S and smallest is not None and spent < smallest * lasted_s,
+        "cost_over_static": None if smallest is None else spent_s / lasted_s / smallest,
+        "accepted": p95_s <= WANTED_S and smallest is not None and spent_s < smallest * lasted_s,
         "run": json_of(result),
     }
 
@@ -168,10 +168,10 @@ def latencies_s(batches: Sequence[RecordedBatch]) -> Array:
     A row's arrival is interpolated between the starts of batches, at which the number of rows so far is known. For a
     batch that was begun before a restart it is not known, but its rows still count towards those processed.
     """
-    arrived = np.array([batch.arrived_rows for batch in batches])
+    arrived_rows = np.array([batch.arrived_rows for batch in batches])
     started_s = np.array([batch.started_s for batch in batches])
-    has_arrivals = np.isfinite(arrived)
-    arrived, started_s = arrived[has_arrivals], started_s[has_arrivals]
+    has_arrivals = np.isfinite(arrived_rows)
+    arrived_rows, started_s = arrived_rows[has_arrivals], started_s[has_arrivals]
     most = max(batch.rows for batch in batches)
     last = batches[0].arrived_rows - batches[0].pending_rows
     samples = []
@@ -179,7 +179,7 @@ def latencies_s(batches: Sequence[RecordedBatch]) -> Array:
         points = max(1, round(_POINTS * batch.rows / most))
         last += batch.rows
         rows = last - batch.rows * (np.arange(points) + 0.5) / points
-        samples.append(batch.ended_s - np.interp(rows, arrived, started_s))
+        samples.append(batch.ended_s - np.interp(rows, arrived_rows, started_s))
     return np.concatenate(samples) if samples else np.empty(0)
 
 

@@ -122,8 +122,8 @@ def on_simulator(tell: Tell) -> dict[str, Any]:
     off = _base_s(model, base) / float(np.median(_simulate(base).seconds))
     lines = []
     for setup, real, limit in zip(order, real_runs, limits, strict=True):
-        predicted = model.predict(_configuration(model, setup), setup.rate_per_s)
-        lines.append({**comparison_json(setup.name, predicted, real, off), **_saturation(predicted, limit)})
+        prediction = model.predict(_configuration(model, setup), setup.rate_per_s)
+        lines.append({**comparison_json(setup.name, prediction, real, off), **_saturation(prediction, limit)})
     limit_errors = [line["saturation_error"] for line in lines]
     return {"fitted_to": base.name, **summary(lines, limit_errors), "configurations": lines}
 
@@ -152,14 +152,14 @@ def _configuration(model: ApplicationModel, setup: Tried) -> Configuration:
 
 def _base_s(model: ApplicationModel, base: Tried) -> float:
     """The predicted duration of a batch in the configuration that the model was fitted to."""
-    predicted = model.predict(_configuration(model, base), base.rate_per_s).batch_s
-    assert predicted is not None
-    return predicted.middle
+    prediction = model.predict(_configuration(model, base), base.rate_per_s).batch_s
+    assert prediction is not None
+    return prediction.middle
 
 
-def _saturation(predicted: Predicted, limit: float) -> dict[str, Any]:
+def _saturation(prediction: Predicted, limit: float) -> dict[str, Any]:
     return {
         "saturation_per_s": limit,
-        "predicted_saturation_per_s": predicted.saturation_per_s.as_json(),
-        "saturation_error": abs(predicted.saturation_per_s.middle / limit - 1),
+        "predicted_saturation_per_s": prediction.saturation_per_s.as_json(),
+        "saturation_error": abs(prediction.saturation_per_s.middle / limit - 1),
     }

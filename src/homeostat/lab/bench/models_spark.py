@@ -87,25 +87,25 @@ def measure(scale: float, tell: Tell) -> dict[str, Any]:
                 tell(f"processing a backlog: {setup.name}")
                 behind[setup] = latency.fall_behind(here, setup, scale)
             tell(f"a load from {latency.LOW_PER_S:,.0f} to {PEAK_PER_S:,.0f} rows/s under the policy latency")
-            varied, span = latency.vary(here, scale)
-            recorded = record(log)
-    model = fitted_to(recorded, runs)
-    figures = predictions(model, recorded, runs)
-    figures["catch_up"] = [_catch_up_json(model, recorded, setup, span) for setup, span in behind.items()]
-    static = [latency.Static(setup, settled_batches(recorded, setup, runs[setup])) for setup in AT_PEAK]
-    figures["latency"] = latency.varied_json(recorded, varied, span, [each for each in static if each.batches])
+            varied_result, span = latency.vary(here, scale)
+            recording = record(log)
+    model = fitted_to(recording, runs)
+    figures = predictions(model, recording, runs)
+    figures["catch_up"] = [_catch_up_json(model, recording, setup, span) for setup, span in behind.items()]
+    static = [latency.Static(setup, settled_batches(recording, setup, runs[setup])) for setup in AT_PEAK]
+    figures["latency"] = latency.varied_json(recording, varied_result, span, [each for each in static if each.batches])
     return {**figures, "machine": {"before": before, "after": machine()}}
 
 
-def fitted_to(recorded: RecordedRun, runs: Runs) -> ApplicationModel:
-    batches = [batch for setup in FITTED for batch in settled_batches(recorded, setup, runs[setup])]
+def fitted_to(recording: RecordedRun, runs: Runs) -> ApplicationModel:
+    batches = [batch for setup in FITTED for batch in settled_batches(recording, setup, runs[setup])]
     batches.sort(key=lambda batch: batch.started_s)
-    return from_recording(replace(recorded, batches=tuple(batches)), "bench models")
+    return from_recording(replace(recording, batches=tuple(batches)), "bench models")
 
 
-def predictions(model: ApplicationModel, recorded: RecordedRun, runs: Runs) -> dict[str, Any]:
+def predictions(model: ApplicationModel, recording: RecordedRun, runs: Runs) -> dict[str, Any]:
     """Predictions beside measurements. Ratios to the fitted setups cancel how fast the machine was for all of them."""
-    batches = {setup: settled_batches(recorded, setup, ids) for setup, ids in runs.items()}
+    batches = {setup: settled_batches(recording, setup, ids) for setup, ids in runs.items()}
     real = {setup: _real(setup_batches) for setup, setup_batches in batches.items() if setup_batches}
     off = fmean(np.log(_batch_s(model, setup) / np.median(real[setup].seconds)) for setup in FITTED if setup in real)
     lines = [
@@ -125,12 +125,12 @@ def predictions(model: ApplicationModel, recorded: RecordedRun, runs: Runs) -> d
     }
 
 
-def settled_batches(recorded: RecordedRun, setup: Setup, ids: Sequence[str]) -> list[RecordedBatch]:
+def settled_batches(recording: RecordedRun, setup: Setup, ids: Sequence[str]) -> list[RecordedBatch]:
     """The batches without the first ones; none if too few are left."""
-    batches = only(recorded, ids).batches
+    batches = only(recording, ids).batches
     full = _FULL * min(setup.load_per_s * setup.trigger_s, setup.rows_per_trigger or math.inf)
-    loaded = [number for number, batch in enumerate(batches) if batch.rows >= full]
-    rest = batches[loaded[0] + SETTLING :] if loaded else ()
+    full_numbers = [number for number, batch in enumerate(batches) if batch.rows >= full]
+    rest = batches[full_numbers[0] + SETTLING :] if full_numbers else ()
     return list(rest) if len(rest) >= LEAST else []
 
 
@@ -139,27 +139,27 @@ def _real(batches: Sequence[RecordedBatch]) -> Real:
 
 
 def _batch_s(model: ApplicationModel, setup: Setup) -> float:
-    predicted = model.predict(configuration(model, setup), setup.load_per_s).batch_s
-    assert predicted is not None
-    return predicted.middle
+    prediction = model.predict(configuration(model, setup), setup.load_per_s).batch_s
+    assert prediction is not None
+    return prediction.middle
 
 
 def _overload_json(model: ApplicationModel, setup: Setup, real: Real) -> dict[str, Any]:
     """The rate that was processed under overload beside the largest rate that the model predicts."""
-    predicted = model.predict(configuration(model, setup), setup.load_per_s)
+    prediction = model.predict(configuration(model, setup), setup.load_per_s)
     return {
         "setup": setup.name,
         "taken_per_s": real.throughput_per_s,
-        "predicted_per_s": predicted.most_per_s,
-        "error": abs(predicted.most_per_s / real.throughput_per_s - 1),
+        "predicted_per_s": prediction.most_per_s,
+        "error": abs(prediction.most_per_s / real.throughput_per_s - 1),
     }
 
 
-def _catch_up_json(model: ApplicationModel, recorded: RecordedRun, setup: Setup, span: latency.Span) -> dict[str, Any]:
+def _catch_up_json(model: ApplicationModel, recording: RecordedRun, setup: Setup, span: latency.Span) -> dict[str, Any]:
     def predict(waiting: float) -> float:
         return model.catch_up_s(configuration(model, setup), setup.load_per_s, waiting)
 
-    return latency.caught_up_json(setup, latency.between(recorded.batches, span), predict)
+    return latency.caught_up_json(setup, latency.between(recording.batches, span), predict)
 
 
 def configuration(model: ApplicationModel, setup: Setup) -> Configuration:

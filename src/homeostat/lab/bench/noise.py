@@ -88,7 +88,7 @@ def capacity_per_s(scenario: Scenario) -> float:
     low, high = 0.0, 10.0 * scenario.workload.rate_per_s
     for _ in range(40):
         middle = 0.5 * (low + high)
-        enough = all(values[knob] >= needed for knob, needed in engine.needed_parallelism(middle).items())
+        enough = all(values[knob] >= needed_count for knob, needed_count in engine.needed_parallelism(middle).items())
         low, high = (middle, high) if enough else (low, middle)
     return low
 

@@ -124,10 +124,12 @@ def _throughput(
 def _driver_cpu(here: Ground, manager: _Manager, tasks: int, tell: Tell) -> dict[str, Any]:
     """CPU time of the driver per batch. Rows cost almost nothing, so that a batch costs what its tasks cost."""
     batches = max(1, min(MOST_TINY_BATCHES, 1_000 // tasks))
-    skipped = min(SKIPPED, 100 // tasks)
+    skipped_batches = min(SKIPPED, 100 // tasks)
     with _job(here, f"tasks-{tasks}", max(1, tasks - STATE), 2 * tasks, 0.0) as job:
         tell(f"{tasks:,} tasks a batch")
-        segments = [_segment(here, manager, job, batches, skipped, managed=managed) for managed in WITHOUT_AND_WITH]
+        segments = [
+            _segment(here, manager, job, batches, skipped_batches, managed=managed) for managed in WITHOUT_AND_WITH
+        ]
     figures = {
         name: _per_batch([s for s in segments if s.managed == managed])
         for name, managed in (("with", True), ("without", False))
@@ -145,9 +147,11 @@ def _per_batch(segments: Sequence[Segment]) -> dict[str, float]:
     }
 
 
-def _segment(here: Ground, manager: _Manager, job: _Job, batches: int, skipped: int, *, managed: bool) -> Segment:
+def _segment(
+    here: Ground, manager: _Manager, job: _Job, batches: int, skipped_batches: int, *, managed: bool
+) -> Segment:
     with manager.attach_for_a_while() if managed else nullcontext():
-        first = job.wait_for(job.last + 1 + (skipped if managed else 0))
+        first = job.wait_for(job.last + 1 + (skipped_batches if managed else 0))
         cpu_s = driver_cpu_s(here.spark)
         last = job.wait_for(first.batch + batches)
         cpu_s = driver_cpu_s(here.spark) - cpu_s
@@ -259,10 +263,10 @@ def driver_cpu_s(spark: SparkSession) -> float:
 
     jvm: Any = spark.sparkContext._jvm
     driver = psutil.Process(int(jvm.java.lang.ProcessHandle.current().pid()))
-    used = time.process_time()
+    cpu_s = time.process_time()
     for process in (driver, *driver.children(recursive=True)):
         try:
-            used += sum(process.cpu_times()[:4])  # its own, and that of its children that have ended
+            cpu_s += sum(process.cpu_times()[:4])  # its own, and that of its children that have ended
         except psutil.NoSuchProcess:
             continue
-    return used
+    return cpu_s

@@ -25,13 +25,13 @@ class Real:
     throughput_per_s: float
 
 
-def comparison_json(name: str, predicted: Predicted, real: Real, off: float) -> dict[str, Any]:
+def comparison_json(name: str, prediction: Predicted, real: Real, off: float) -> dict[str, Any]:
     """Compares a prediction with a real run.
 
     `off` is predicted ÷ real in the configuration that the model was fitted to, in the same session. `ratio_error` is
     relative to that, which cancels how fast the machine happened to be.
     """
-    batch = predicted.batch_s
+    batch = prediction.batch_s
     assert batch is not None
     middle = float(np.median(real.seconds))
     return {
@@ -42,10 +42,10 @@ def comparison_json(name: str, predicted: Predicted, real: Real, off: float) -> 
         "batch_error": abs(batch.middle / middle - 1),
         "ratio_error": abs(batch.middle / middle / off - 1),
         "throughput_per_s": real.throughput_per_s,
-        "predicted_throughput_per_s": predicted.throughput_per_s,
-        "throughput_error": abs(predicted.throughput_per_s / real.throughput_per_s - 1),
+        "predicted_throughput_per_s": prediction.throughput_per_s,
+        "throughput_error": abs(prediction.throughput_per_s / real.throughput_per_s - 1),
         "coverage": float(np.mean((real.seconds >= batch.low) & (real.seconds <= batch.high))),
-        "assumed": list(predicted.unknown),
+        "assumed": list(prediction.unknown),
     }
 
 

@@ -136,12 +136,12 @@ def repeat_until_undisturbed(
         with watching(watch):
             result = run(len(steal_shares) + 1, partial(_should_give_up, watch, is_last))
         watch.end()
-        disturbed = watch.most > MOST_TAKEN
+        is_disturbed = watch.most > MOST_TAKEN
         steal_shares.append(round(watch.most, 3))
-        if disturbed:
+        if is_disturbed:
             what = "it counts nevertheless" if is_last else "once more"
             tell(f"others used {watch.most:.0%} of the machine for half a minute: {what}")
-        if is_last or not disturbed:
+        if is_last or not is_disturbed:
             return result, steal_shares
         wait(min(LONGEST_WAIT_S, patience.left_s))
         patience.left_s -= count().passed_s - began_s

@@ -83,8 +83,8 @@ def measure(*, engines: Sequence[str], exponents: Sequence[float], tell: Tell) -
         both = [*cases(exponents), *map(in_turn, cases(exponents))]
         figures["simulator"] = {case.name: _simulate(case, ideal_per_s) for case in both}
     if "spark" in engines:
-        fixed = cases(exponents)
-        figures["spark"] = _on_spark([*fixed, in_turn(fixed[-1])], tell)
+        fixed_cases = cases(exponents)
+        figures["spark"] = _on_spark([*fixed_cases, in_turn(fixed_cases[-1])], tell)
     return figures | {
         "setup": {"slots": SLOTS, "keys": KEYS, "rows_a_batch": ROWS, "wait_ms_a_row": WAIT_MS, "settings": SETTINGS},
         "machine": machine(),
@@ -108,8 +108,8 @@ def comparison_json(case: Case, without: float, regulated: float, ideal: float, 
 
 def _simulate(case: Case, ideal_per_s: float) -> dict[str, Any]:
     scenario, store = scenario_of(case), MemoryStore()
-    regulated = simulate(scenario, registry.build("provisioning", scenario.settings), store=store, run="skew")
-    with_per_s, actions = _taken_per_s(regulated.truth), action_kinds(store.records("skew"))
+    result = simulate(scenario, registry.build("provisioning", scenario.settings), store=store, run="skew")
+    with_per_s, actions = _taken_per_s(result.truth), action_kinds(store.records("skew"))
     return comparison_json(case, _unregulated_per_s(scenario), with_per_s, ideal_per_s, actions=actions)
 
 
@@ -165,18 +165,18 @@ def _on_spark(selection: Sequence[Case], tell: Tell) -> dict[str, Any]:
         ideal = _run(spark, directory / "ideal", Case("even"), "observe", ideal=True)
         for number, case in enumerate(selection):
             tell(f"{case.name}: without the resolver")
-            without = _run(spark, directory / f"{number}-without", case, "observe")
+            unregulated_run = _run(spark, directory / f"{number}-without", case, "observe")
             tell(f"{case.name}: with it")
-            regulated = _run(spark, directory / f"{number}-with", case, "regulate")
+            regulated_run = _run(spark, directory / f"{number}-with", case, "regulate")
             figures[case.name] = comparison_json(
                 case,
-                without.per_s,
-                regulated.per_s,
+                unregulated_run.per_s,
+                regulated_run.per_s,
                 ideal.per_s,
-                actions=regulated.result.actions,
-                verdicts=regulated.result.verdicts,
-                spread=regulated.spread,
-                differences=[*without.result.differences, *regulated.result.differences],
+                actions=regulated_run.result.actions,
+                verdicts=regulated_run.result.verdicts,
+                spread=regulated_run.spread,
+                differences=[*unregulated_run.result.differences, *regulated_run.result.differences],
             )
     return figures
 

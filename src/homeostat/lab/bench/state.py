@@ -104,8 +104,8 @@ class Counting:
 
     def _build(self, values: Mapping[Knob, Value]) -> Any:
         rows = self._spark.readStream.format("rate-micro-batch").option("rowsPerBatch", min(self._keys, MOST_ROWS))
-        keyed = rows.option("numPartitions", 2).load().selectExpr(f"value % {self._keys} AS key")
-        return keyed.groupBy("key").count().writeStream.outputMode("update").format("noop")
+        keys = rows.option("numPartitions", 2).load().selectExpr(f"value % {self._keys} AS key")
+        return keys.groupBy("key").count().writeStream.outputMode("update").format("noop")
 
     def _gap(self, between: int = 0) -> float:
         """Seconds from the last commit of the run before this one to its first, with so many commits between them."""

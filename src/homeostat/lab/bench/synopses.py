@@ -34,40 +34,43 @@ def measure(*, keys: int, tell: Tell) -> dict[str, Any]:
 
 def _distinct(keys: int) -> dict[str, Any]:
     synopsis = Distinct()
-    filled = _Filled(synopsis)
+    fill = _Fill(synopsis)
     for part in range(PARTS):
-        filled.add(range(part, keys, PARTS))
-    return filled.figures(abs(filled.summary.estimate / keys - 1))
+        fill.add(range(part, keys, PARTS))
+    return fill.figures(abs(fill.summary.estimate / keys - 1))
 
 
 def _quantiles(keys: int) -> dict[str, Any]:
     """Every number below `keys` once, in any order: the rank of each is known."""
     synopsis = Quantiles()
-    filled = _Filled(synopsis)
+    fill = _Fill(synopsis)
     for part in np.array_split(np.random.default_rng(1).permutation(keys).astype(float), PARTS):
-        filled.add(part.tolist())
-    values = [filled.summary.at(rank) or 0.0 for rank in _RANKS]
-    return filled.figures(float(np.max(np.abs(np.array(values) / keys - _RANKS))))
+        fill.add(part.tolist())
+    values = [fill.summary.at(rank) or 0.0 for rank in _RANKS]
+    return fill.figures(float(np.max(np.abs(np.array(values) / keys - _RANKS))))
 
 
 def _heavy_hitters(keys: int) -> dict[str, Any]:
     """Every key once, and a few hot keys: the n-th occurs 1/n times as often as the first."""
     synopsis = HeavyHitters(int)
-    filled = _Filled(synopsis)
+    fill = _Fill(synopsis)
     hot = {-number: keys // (10 * PARTS * number) for number in range(1, HOT + 1)}  # in each part
     for part in range(PARTS):
-        filled.add(range(part, keys, PARTS))
+        fill.add(range(part, keys, PARTS))
         for item, times in hot.items():
-            filled.summary.add(item, times=times)
-    hitters, total = filled.summary.top(), filled.summary.total
+            fill.summary.add(item, times=times)
+    hitters, total = fill.summary.top(), fill.summary.total
     truth = {item: PARTS * times for item, times in hot.items()}
     off = [max(each.at_most - truth.get(each.item, 1), truth.get(each.item, 1) - each.at_least) for each in hitters]
-    expected = {item for item, times in truth.items() if times > synopsis.error * total}
-    missed = expected - {each.item for each in hitters}
-    return filled.figures(1.0 if missed else max(off) / total) | {"found": len(hitters), "missed": len(missed)}
+    expected_items = {item for item, times in truth.items() if times > synopsis.error * total}
+    missed_items = expected_items - {each.item for each in hitters}
+    return fill.figures(1.0 if missed_items else max(off) / total) | {
+        "found": len(hitters),
+        "missed": len(missed_items),
+    }
 
 
-class _Filled:
+class _Fill:
     """The merged parts, the most memory that any of them used, and the time since the start."""
 
     def __init__(self, synopsis: Synopsis[Any]) -> None:
@@ -90,12 +93,12 @@ class _Filled:
         self._bytes = max(self._bytes, len(part.pack()))
 
     def figures(self, error: float) -> dict[str, Any]:
-        stated, most = self._synopsis.error, self._synopsis.memory_bytes
+        stated_error, stated_bytes = self._synopsis.error, self._synopsis.memory_bytes
         return {
             "error": error,
-            "stated_error": stated,
+            "stated_error": stated_error,
             "bytes": self._bytes,
-            "stated_bytes": most,
-            "within": error <= stated and self._bytes <= most,
+            "stated_bytes": stated_bytes,
+            "within": error <= stated_error and self._bytes <= stated_bytes,
             "seconds": round(time.perf_counter() - self._began, 2),
         }

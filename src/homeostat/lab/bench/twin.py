@@ -142,20 +142,20 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
                 run = partial(real_run, here, setup, seconds, turn=turn, restarted=restarted)
                 ids, steal_shares[f"{setup.name}, round {turn}"] = repeat_until_undisturbed(run, patience, tell)
                 runs[setup] += ids
-            recorded = record(log)
-            fitted = fit(only(recorded, [run for setup in FITTED for run in runs[setup]]))
-            tell(f"fitted to {fitted.agreement}")
-            figures: dict[str, Any] = {"fitted": _fitted_json(fitted)}
+            recording = record(log)
+            fitted_model = fit(only(recording, [run for setup in FITTED for run in runs[setup]]))
+            tell(f"fitted to {fitted_model.agreement}")
+            figures: dict[str, Any] = {"fitted": _fitted_json(fitted_model)}
             if FIT in parts:
-                real = {setup: settled_seconds(only(recorded, runs[setup])) for setup in HELD_OUT}
-                figures |= held_out_json(fitted.scenario, real)
+                real = {setup: settled_seconds(only(recording, runs[setup])) for setup in HELD_OUT}
+                figures |= held_out_json(fitted_model.scenario, real)
                 figures["replayed"] = asdict(
-                    agreement(fitted.scenario, only(recorded, [run for s in HELD_OUT for run in runs[s]]))
+                    agreement(fitted_model.scenario, only(recording, [run for s in HELD_OUT for run in runs[s]]))
                 )
                 tell(f"elsewhere: median error {figures['median_error']:.0%}, {figures['coverage']:.0%} covered")
-            chosen = [each for each in EXPERIMENTS if EXPERIMENT in parts or each.name in parts]
-            if chosen:
-                figures["experiments"] = _experiments(here, fitted.scenario, chosen, scale, patience, tell)
+            experiments = [each for each in EXPERIMENTS if EXPERIMENT in parts or each.name in parts]
+            if experiments:
+                figures["experiments"] = _experiments(here, fitted_model.scenario, experiments, scale, patience, tell)
                 steal_shares |= {name: each.pop("taken") for name, each in figures["experiments"].items()}
     return {
         **figures,
@@ -167,7 +167,7 @@ def measure(*, parts: Sequence[str] = PARTS, scale: float = 1.0, tell: Tell = la
     }
 
 
-def in_turn(fitted: Sequence[Setup], held_out: Sequence[Setup]) -> Iterator[tuple[int, Setup]]:
+def in_turn(fitted_setups: Sequence[Setup], held_out_setups: Sequence[Setup]) -> Iterator[tuple[int, Setup]]:
     """Each setup once per round, with the round's number.
 
     Fitted and held-out setups take turns, so that a slow quarter of an hour affects both alike. Their order is random,
@@ -175,7 +175,7 @@ def in_turn(fitted: Sequence[Setup], held_out: Sequence[Setup]) -> Iterator[tupl
     """
     lot = Random(LOT)
     for turn in range(1, ROUNDS + 1):
-        sides = (lot.sample(side, len(side)) for side in (fitted, held_out))
+        sides = (lot.sample(side, len(side)) for side in (fitted_setups, held_out_setups))
         for pair in zip_longest(*sides):
             yield from ((turn, setup) for setup in pair if setup is not None)
 
@@ -185,20 +185,20 @@ def held_out_json(scenario: Scenario, real: Mapping[Setup, Array]) -> dict[str, 
     errors: list[Array] = []
     inside: list[Array] = []
     setups = {}
-    for setup, measured in real.items():
+    for setup, real_seconds in real.items():
         twins = twin_seconds(scenario, setup)
-        if not len(measured) or not len(twins):
+        if not len(real_seconds) or not len(twins):
             raise HomeostatError(
                 f"too few batches ended with {setup.name}",
                 where="bench twin",
                 fix="use a less busy machine, or a larger --scale",
             )
         low, middle, high = np.percentile(twins, (10, 50, 90))
-        errors.append(np.abs(measured / middle - 1))
-        inside.append((low <= measured) & (measured <= high))
+        errors.append(np.abs(real_seconds / middle - 1))
+        inside.append((low <= real_seconds) & (real_seconds <= high))
         setups[setup.name] = {
-            "batches": len(measured),
-            "median_s": float(np.median(measured)),
+            "batches": len(real_seconds),
+            "median_s": float(np.median(real_seconds)),
             "simulated_p10_p50_p90_s": [float(low), float(middle), float(high)],
             "median_error": float(np.median(errors[-1])),
             "coverage": float(np.mean(inside[-1])),
@@ -218,13 +218,13 @@ def is_accepted(figures: Mapping[str, Any]) -> bool:
     return bool(figures.get("fit_accepted", True)) and all(same)
 
 
-def twin_seconds(fitted: Scenario, setup: Setup) -> Array:
+def twin_seconds(fitted_scenario: Scenario, setup: Setup) -> Array:
     """Durations of simulated batches with this setup after it has settled, from all seeds."""
-    assert isinstance(fitted.engine, MicrobatchSpec)
+    assert isinstance(fitted_scenario.engine, MicrobatchSpec)
     scenario = replace(
-        fitted,
+        fitted_scenario,
         duration_s=SIMULATED_S,
-        engine=replace(fitted.engine, executors=setup.executors, trigger_s=TRIGGER_S),
+        engine=replace(fitted_scenario.engine, executors=setup.executors, trigger_s=TRIGGER_S),
         workload=setup.workload,
     )
     seconds: list[float] = []
@@ -280,25 +280,25 @@ def _run_of(trial: Trial) -> str:
     return str(query.runId)
 
 
-def only(recorded: RecordedRun, runs: Sequence[str]) -> RecordedRun:
-    return replace(recorded, batches=tuple(batch for batch in recorded.batches if batch.run in runs))
+def only(recording: RecordedRun, runs: Sequence[str]) -> RecordedRun:
+    return replace(recording, batches=tuple(batch for batch in recording.batches if batch.run in runs))
 
 
-def settled_seconds(recorded: RecordedRun) -> Array:
+def settled_seconds(recording: RecordedRun) -> Array:
     """Durations of the batches except the first ones of each run."""
     runs: dict[str, list[float]] = {}
-    for batch in recorded.batches:
+    for batch in recording.batches:
         runs.setdefault(batch.run, []).append(batch.seconds)
     return np.array([seconds for run in runs.values() for seconds in run[SKIPPED:]])
 
 
-def _fitted_json(fitted: Fitted) -> dict[str, Any]:
-    return {"setups": [setup.name for setup in FITTED], **fitted.as_json()}
+def _fitted_json(fitted_model: Fitted) -> dict[str, Any]:
+    return {"setups": [setup.name for setup in FITTED], **fitted_model.as_json()}
 
 
 def _experiments(
     here: Ground,
-    fitted: Scenario,
+    fitted_scenario: Scenario,
     experiments: Sequence[Experiment],
     scale: float,
     patience: Patience,
@@ -310,7 +310,7 @@ def _experiments(
         tell(f"{experiment.name}: {experiment.title} ({experiment.duration_s:.0f} s)")
         (real, result), steal_shares = repeat_until_undisturbed(partial(on_spark, here, experiment), patience, tell)
         comparison = comparison_json(
-            experiment, real, [simulate_experiment(fitted, experiment, seed) for seed in SEEDS]
+            experiment, real, [simulate_experiment(fitted_scenario, experiment, seed) for seed in SEEDS]
         )
         figures[experiment.name] = {**comparison, "run": json_of(result), "taken": steal_shares}
         tell(f"{experiment.name}: {real} on Spark; the same in the simulator: {comparison['same_actions']}")

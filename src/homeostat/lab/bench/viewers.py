@@ -75,13 +75,13 @@ async def main(host: str, port: int, run: str, count: int) -> None:
         await asyncio.gather(*(viewer.connected.wait() for viewer in viewers))
         print("open", flush=True)
         await lines.readline()
-        failed = [each for each in watching if each.done()]
+        failed_viewers = [each for each in watching if each.done()]
         for each in watching:
             each.cancel()
         for each in watching:
             with suppress(asyncio.CancelledError):
                 await each
-        print(-1 if failed else sum(viewer.reads for viewer in viewers), flush=True)
+        print(-1 if failed_viewers else sum(viewer.reads for viewer in viewers), flush=True)
 
 
 if __name__ == "__main__":
