@@ -146,7 +146,7 @@ def entries() -> tuple[Entry, ...]:
 class Value:
     """A value as it was written, and its origin: `homeostat.toml:3`, `HOMEOSTAT_POLICY`, `--policy` or `default`."""
 
-    written: object
+    raw: object
     origin: str
 
 
@@ -166,7 +166,7 @@ class Config:
         for key, value in self.values.items():
             section, dot, name = key.partition(".")
             if dot and section in Settings.model_fields and value.origin != DEFAULT:
-                tables.setdefault(section, {})[name] = value.written
+                tables.setdefault(section, {})[name] = value.raw
         return tables
 
 
@@ -197,7 +197,7 @@ def show(
     path: str | Path | None, environ: Mapping[str, str], flags: Mapping[str, object]
 ) -> list[tuple[str, object, str]]:
     """Every key with its value, as you would write it, and the origin of the value."""
-    return [(key, value.written, value.origin) for key, value in load(path, environ, flags).values.items()]
+    return [(key, value.raw, value.origin) for key, value in load(path, environ, flags).values.items()]
 
 
 class _Override(NamedTuple):

@@ -28,15 +28,15 @@ def digest_of(sample: TaskSample, before: TaskSample | None = None, span_s: floa
 @pytest.mark.parametrize("nonsense", [-1.0, INF, -INF, 1e300, NAN])
 def test_what_cannot_be_is_unknown(nonsense: float) -> None:
     sample = digest_of(instances([nonsense, 100.0], [5.0, nonsense], pending_rows=[0.0, nonsense]))
-    assert sample.known == 0.0
+    assert sample.known_share == 0.0
     assert math.isnan(sample.rows)
     assert math.isnan(sample.run_s)
     assert not sample.complete
 
 
 def test_nobody_works_for_longer_than_there_was_time() -> None:
-    assert digest_of(instances([10.0, 10.0], [79.0, 9.0])).known == 1.0, "a task may have begun long before"
-    assert digest_of(instances([10.0, 10.0], [81.0, 9.0])).known == 0.5
+    assert digest_of(instances([10.0, 10.0], [79.0, 9.0])).known_share == 1.0, "a task may have begun long before"
+    assert digest_of(instances([10.0, 10.0], [81.0, 9.0])).known_share == 0.5
 
 
 def test_columns_that_do_not_fit_together_count_as_not_measured() -> None:

@@ -75,4 +75,4 @@ def test_empty_batches_tell_no_batch_time() -> None:
     view = view_of(observations(6, {}, executors=2, arrival_per_s=0.0, rows=0.0, seconds=0.1, trigger_s=10.0))
 
     assert batch_time(view) is None
-    assert not any(load.known for load in loads(view).values())
+    assert not any(load.is_known for load in loads(view).values())

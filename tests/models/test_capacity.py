@@ -74,8 +74,8 @@ def test_what_is_offered_is_unknown_behind_an_unknown_selectivity() -> None:
     }
     found = loads(view_of(observations(8, tasks, arrival_per_s=100.0)))
 
-    assert found["split"].known
-    assert not found["store"].known
+    assert found["split"].is_known
+    assert not found["store"].is_known
 
 
 def test_the_busiest_instance_bounds_the_capacity() -> None:
@@ -135,7 +135,7 @@ def test_a_fifth_of_the_instances_missing_does_not_bias_capacity() -> None:
 def test_too_few_instances_measured_say_nothing() -> None:
     load = loads(chain(split=instances([500.0, NAN, NAN], [5.0, NAN, NAN])))["split"]
 
-    assert not load.known
+    assert not load.is_known
     assert math.isnan(load.capacity_per_s)
 
 

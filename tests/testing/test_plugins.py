@@ -151,7 +151,7 @@ class Shrinks(Plain):
         held = [name for name in view.topology.names if view.column(name, "pressured", last=3).sum() > 0]
         if len(view.current) > 5 and not held and any(d.components for d in view.current[-3:]):
             for name in view.topology.names:
-                if name in view.current[-1].components and view.current[-1].components[name].known > 0:
+                if name in view.current[-1].components and view.current[-1].components[name].known_share > 0:
                     yield Symptom(IDLE, name)
 
     def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterable[Diagnosis]:

@@ -43,7 +43,7 @@ _CLOCK_ERROR = 1.01
 class ComponentDigest:
     """One component in one observation.
 
-    `known` is the share of the instances that were measured. `complete` is False if anything is unknown of any
+    `known_share` is the share of the instances that were measured. `complete` is False if anything is unknown of any
     instance: its rows, its time, and either when it finished (a batch) or its queue and how long it held its senders
     back (a dataflow). `rows_out` is unknown if it is for one of the instances that `rows` counts, because the two are
     compared. `arrived_rows` counts what came in, whether processed or left in a queue. `busiest_s` is the useful time
@@ -52,7 +52,7 @@ class ComponentDigest:
     """
 
     instances: int
-    known: float
+    known_share: float
     complete: bool
     rows: float
     rows_out: float
@@ -192,7 +192,7 @@ def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> 
     measured = measured_share >= LEAST_KNOWN and arrived_rows > 0 and busiest_s > 0
     return ComponentDigest(
         instances=sample.instances,
-        known=measured_share,
+        known_share=measured_share,
         complete=bool(finite.all()) and finite.size > 0 and _waiting_known(sample),
         rows=float(rows.sum()) if finite.any() else NAN,
         rows_out=float(sample.rows_out[finite].sum()) if finite.any() else NAN,

@@ -39,7 +39,7 @@ class RiseDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         arrival = level(view.flow("arrival_per_s"))
-        measured = [load for load in loads(view).values() if load.known and not load.empty]
+        measured = [load for load in loads(view).values() if load.is_known and not load.empty]
         lead_s = _lead_s(view)
         most = {load.component: _most_per_s(load, arrival) for load in measured} if arrival > 0 else {}
         least = min(most.values(), default=math.inf)

@@ -48,7 +48,7 @@ class IdleDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         for component, load in loads(view).items():
-            if not (load.known and load.complete):
+            if not (load.is_known and load.complete):
                 if len(view.current) >= self.sensitivity.least:
                     yield Symptom(UNKNOWN, component, evidence=MissingMetric(self.name, "complete metrics"))
                 continue

@@ -300,7 +300,7 @@ def _short(load: Load | None, here: dict[str, Symptom]) -> float:
     """Whether the load would not fit even if every instance had the typical speed and an even share."""
     if PRESSURE not in here:
         return NO_SIGN
-    if load is None or not (math.isfinite(load.even_per_s) and load.known):
+    if load is None or not (math.isfinite(load.even_per_s) and load.is_known):
         return NOT_MEASURED
     offered = _offered_per_s(here[PRESSURE], level(load.offered_per_s))
     even = load.even_per_s / (1.0 if RATE_SKEW in here else load.imbalance)

@@ -172,7 +172,7 @@ def _columns(view: View, digests: Sequence[Digest]) -> _Columns:
 
 def _stage(digests: Sequence[Digest], name: str, slots: float, task_s: float) -> _Stage:
     parts = [d.components.get(name) for d in digests]
-    lines = [_NOT_MEASURED if c is None else (c.span_s, c.known, c.run_s, c.instances) for c in parts]
+    lines = [_NOT_MEASURED if c is None else (c.span_s, c.known_share, c.run_s, c.instances) for c in parts]
     span_s, measured_shares, run_s, instances = np.array(lines).T
     measured = np.isfinite(span_s) & (measured_shares >= LEAST_KNOWN)
     partitions = np.maximum(1.0, instances)

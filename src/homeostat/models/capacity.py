@@ -90,7 +90,7 @@ class Load:
         return max(_LEAST_TARGET, math.exp(-_HEADROOM_SIGMAS * min(self.noise.sigma, deviation)))
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         return math.isfinite(self.capacity_per_s) and bool(np.isfinite(self.offered_per_s[-RECENT:]).any())
 
     @property

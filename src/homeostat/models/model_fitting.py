@@ -227,9 +227,9 @@ def _delay_s(recorded: Sequence[Observation], name: str, slots: int) -> float:
 def _keys(view: View, name: str) -> float:
     """The total number of keys, estimated from how many distinct ones each batch updated."""
     samples = [
-        (d.components[name].rows / d.components[name].known, d.updated_keys)
+        (d.components[name].rows / d.components[name].known_share, d.updated_keys)
         for d in view.history[-_HISTORY_BATCHES:]
-        if d.updated_keys > 0 and name in d.components and d.components[name].known >= LEAST_KNOWN
+        if d.updated_keys > 0 and name in d.components and d.components[name].known_share >= LEAST_KNOWN
     ]
     rows, updated = np.array([(rows, keys) for rows, keys in samples if rows > 0]).reshape(-1, 2).T
     return median(_keys_in_all(rows, updated))

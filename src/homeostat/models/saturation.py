@@ -44,7 +44,7 @@ class KeyShares:
     spread: float = 0.0
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         return self.instances > 1
 
     @property
@@ -53,7 +53,7 @@ class KeyShares:
         return self.imbalance > EVEN_UP_TO
 
     def with_instances(self, count: int) -> float:
-        if count <= 1 or not self.known or self.imbalance <= 1.0:
+        if count <= 1 or not self.is_known or self.imbalance <= 1.0:
             return 1.0
         if count == self.instances:
             return self.imbalance
@@ -166,7 +166,7 @@ class FlowModel:
         """Yield what a prediction for these numbers of instances has to assume."""
         scaled = [o for o in self.operators if counts.get(o.name, o.instances) != o.instances]
         for operator in scaled:
-            if operator.shares is not None and not operator.shares.known:
+            if operator.shares is not None and not operator.shares.is_known:
                 yield f"the skew of the keys of {operator.name} is unknown, because it has only one instance"
         beyond = [o.name for o in scaled if counts[o.name] > max(o.most, o.instances)]
         if beyond:

@@ -43,7 +43,7 @@ def mean_tasks(view: View, name: str, over: int) -> Array:
     lines = [
         (*_mean_task(d, name, counts_keys), busy(d.workers, d.components[name].instances, slots))
         for d in view.history[-over:]
-        if d.epoch >= 0 and name in d.components and d.components[name].known >= LEAST_KNOWN
+        if d.epoch >= 0 and name in d.components and d.components[name].known_share >= LEAST_KNOWN
     ]
     return np.array(lines, dtype=np.float64).reshape(-1, 5)
 
@@ -64,7 +64,7 @@ def columns(lines: Array) -> Samples:
 
 def _mean_task(d: Digest, name: str, counts_keys: bool) -> tuple[float, float, float, float]:
     component = d.components[name]
-    measured = component.instances * component.known
+    measured = component.instances * component.known_share
     keys = d.updated_keys / component.instances if counts_keys else 0.0
     return component.rows / measured, keys, component.run_s / measured, measured
 

@@ -130,7 +130,7 @@ def traffic(store: Store, parameters: Parameters) -> dict[str, Any]:
     arrivals = arrival_history(store, info.name, MOST_BATCHES)
     horizon_s = HORIZONS_S[parameters["horizon"]]
     history = models.regular(arrivals.times_s, arrivals.per_s, horizon_s=horizon_s)
-    if not history.known:
+    if not history.known_count:
         raise RefusalError(404, "this run has no batches to forecast from", "let it run for a while")
     sources = arrivals.sources if len(arrivals.sources) <= MOST_SEPARATE_SOURCES else {}
     apart = forecast_apart(arrivals.times_s, sources, math.inf, horizon_s)

@@ -20,7 +20,7 @@ def test_rows_come_in_any_order_and_doubled() -> None:
 def test_a_gap_is_unknown_not_zero() -> None:
     made = regular(np.array([0.0, 60.0, 240.0, 300.0]), np.ones(4), horizon_s=600.0)
     assert np.isnan(made.values).tolist() == [False, False, True, True, False, False]
-    assert made.known == 4
+    assert made.known_count == 4
 
 
 def test_what_no_load_can_be_is_left_out_and_told() -> None:
@@ -39,7 +39,7 @@ def test_bursts_that_come_again_are_how_the_source_is() -> None:
     values = np.full(1000, 5.0)
     values[::100] = 1e6
     made = regular(np.arange(1000) * 60.0, values, horizon_s=600.0)
-    assert (made.known, made.repairs) == (1000, ())
+    assert (made.known_count, made.repairs) == (1000, ())
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def _trace(load: Load, horizons_s: Sequence[float], origins: int, candidates: Se
         for one in predictions:
             _judge(tallies[len(one.values)], one, alone, series.values[origin:], season_scale(history))
     return {
-        "points": series.known,
+        "points": series.known_count,
         "step_s": series.step_s,
         "span_s": series.step_s * len(series.values),
         "notes": [*load.notes, *series.repairs],

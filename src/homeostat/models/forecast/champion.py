@@ -135,7 +135,7 @@ def forecasts(
     if len(history.values) < values_needed(history, max(steps)):
         history = replace(history, day=0, week=0)  # too short to learn and test a season
     least = values_needed(history, max(steps))
-    if history.known < least / 2 or len(history.values) < least:
+    if history.known_count < least / 2 or len(history.values) < least:
         return [_unusable(history, each, levels, _too_short(history, each, least)) for each in steps]
     others = [each for each in candidates if each.name != LAST_VALUE]
     most = min([most_origins, *(getattr(each, "most_origins", most_origins) for each in others)])
@@ -222,7 +222,7 @@ def _clearly_better(trials: Backtest, name: str, other: str, steps: int) -> bool
 
 
 def _too_short(history: Series, steps: int, least: int) -> str:
-    needed_s, horizon_s, there_s = (count * history.step_s for count in (least, steps, history.known))
+    needed_s, horizon_s, there_s = (count * history.step_s for count in (least, steps, history.known_count))
     return (
         f"a horizon of {_duration(horizon_s)} needs {_duration(needed_s)} of history, "
         f"but there is only {_duration(there_s)}"

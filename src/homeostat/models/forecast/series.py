@@ -68,7 +68,7 @@ class Series:
         return self.start_s + self.step_s * len(self.values)
 
     @property
-    def known(self) -> int:
+    def known_count(self) -> int:
         return int(np.isfinite(self.values).sum())
 
     def newest(self, most: int = MOST_POINTS) -> Series:

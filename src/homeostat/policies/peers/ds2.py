@@ -61,10 +61,10 @@ class Ds2Rule:
         return [target for same in zip(*plans, strict=True) if (target := self._agreement(same)) is not None]
 
     def _agreement(self, same: Sequence[Target]) -> Target | None:
-        largest = max(same, key=lambda target: target.wanted)
+        largest = max(same, key=lambda target: target.size)
         now = largest.unit.now
-        one_way = all(t.wanted > now for t in same) or all(t.wanted < now for t in same)
-        return largest if one_way and abs(largest.wanted - now) >= self.settings.min_change else None
+        one_way = all(t.size > now for t in same) or all(t.size < now for t in same)
+        return largest if one_way and abs(largest.size - now) >= self.settings.min_change else None
 
 
 def size(

@@ -109,14 +109,16 @@ def slots_per_worker(view: View) -> float:
 
 
 def _measure_component(name: str, digests: Sequence[Digest]) -> Load:
-    samples = [(d.span_s, d.components[name]) for d in digests if name in d.components and d.components[name].known > 0]
+    samples = [
+        (d.span_s, d.components[name]) for d in digests if name in d.components and d.components[name].known_share > 0
+    ]
     seconds = sum(span_s for span_s, _ in samples)
     if seconds <= 0:
         return UNMEASURED
     parts = [c for _, c in samples]
     instances = fmean(c.instances for c in parts)
-    rows = sum(c.rows / c.known for c in parts)
-    run_s = sum(c.run_s / c.known for c in parts)
+    rows = sum(c.rows / c.known_share for c in parts)
+    run_s = sum(c.run_s / c.known_share for c in parts)
     busiest_s = sum(c.busiest_s for c in parts)
     pressure = min(_mean(c.pressured for c in parts), _MOST_PRESSURE)
     rows_out = [(c.rows, c.rows_out) for c in parts if math.isfinite(c.rows_out)]
@@ -124,7 +126,7 @@ def _measure_component(name: str, digests: Sequence[Digest]) -> Load:
     return Load(
         instances=instances,
         rate_per_s=rows / run_s if run_s > 0 else NAN,
-        capacity_per_s=sum(c.arrived_rows / c.known for c in parts) / busiest_s if busiest_s > 0 else NAN,
+        capacity_per_s=sum(c.arrived_rows / c.known_share for c in parts) / busiest_s if busiest_s > 0 else NAN,
         busy=run_s / (instances * seconds),
         demand=busiest_s / seconds / (1.0 - pressure if math.isfinite(pressure) else 1.0),
         rows_out_per_row=sum(pair[1] for pair in rows_out) / into if into > 0 else NAN,
@@ -140,7 +142,7 @@ def _measure_batches(view: View, unit: Unit, digests: Sequence[Digest]) -> Load:
     slots = slots_per_worker(view)
     executors = fmean(d.workers for d in usable) or 1.0
     rows = sum(d.rows for d in usable)
-    work_s = sum(c.run_s / c.known for d in usable for name, c in d.components.items() if name in unit.touched)
+    work_s = sum(c.run_s / c.known_share for d in usable for name, c in d.components.items() if name in unit.touched)
     ratios = [d.seconds / d.trigger_s for d in usable if math.isfinite(d.seconds) and d.trigger_s > 0]
     return Load(
         instances=executors,
@@ -155,7 +157,7 @@ def _measure_batches(view: View, unit: Unit, digests: Sequence[Digest]) -> Load:
 
 def _has_measurements(digest: Digest, unit: Unit) -> bool:
     mine = [c for name, c in digest.components.items() if name in unit.touched]
-    return (bool(mine) or digest.rows == 0) and all(c.known > 0 for c in mine)
+    return (bool(mine) or digest.rows == 0) and all(c.known_share > 0 for c in mine)
 
 
 def _mean(values: Iterable[float]) -> float:

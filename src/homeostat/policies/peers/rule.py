@@ -45,7 +45,7 @@ class Target(NamedTuple):
     """The size that the rule recommends for a unit, and the numbers it was computed from."""
 
     unit: Unit
-    wanted: int
+    size: int
     measured: Mapping[str, float]
 
 
@@ -80,14 +80,14 @@ class RuleDetector:
         if isinstance(targets, Missing):
             yield self._unknown_symptom(targets.metric, targets.component)
             return
-        missing = missing_metric(view) if any(t.wanted < t.unit.now for t in targets) else ""
-        for unit, wanted, measured in targets:
-            if wanted < unit.now and missing:
+        missing = missing_metric(view) if any(t.size < t.unit.now for t in targets) else ""
+        for unit, size, measured in targets:
+            if size < unit.now and missing:
                 yield self._unknown_symptom(missing, unit.component)
-            elif wanted != unit.now:
-                kind = TOO_SMALL if wanted > unit.now else TOO_LARGE
-                severity = 1.0 - min(wanted, unit.now) / max(wanted, unit.now)
-                evidence = WrongSize(float(unit.now), float(wanted), Measured(measured))
+            elif size != unit.now:
+                kind = TOO_SMALL if size > unit.now else TOO_LARGE
+                severity = 1.0 - min(size, unit.now) / max(size, unit.now)
+                evidence = WrongSize(float(unit.now), float(size), Measured(measured))
                 yield Symptom(kind, unit.component, severity, evidence)
 
     def _unknown_symptom(self, missing: str, component: str) -> Symptom:

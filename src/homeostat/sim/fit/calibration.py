@@ -58,9 +58,9 @@ def calibrate(fit_components: FitComponents, engine: MicrobatchSpec, batches: Se
     factor = _what_noise_adds(components, engine, noise, batches)
 
     def refit(others: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
-        return _scaled(fit_components(others), factor)
+        return _scale(fit_components(others), factor)
 
-    components = _scaled(components, factor)
+    components = _scale(components, factor)
     run_sigma = 0.0 if len(set(runs)) == 1 else _run_sigma(components, refit, engine, noise, batches)
     return Calibrated(components, replace(engine, run_sigma=run_sigma), noise)
 
@@ -108,7 +108,7 @@ def _what_noise_adds(
         simulated = np.median(replay(scaled, engine, noise, batches, SEEDS), axis=0)
         tasks_s = np.maximum(simulated - engine.driver_s - engine.commit_s, 1e-3)
         factor *= float(np.clip(1 + np.median((measured - simulated) / tasks_s), 0.5, 2.0))
-        scaled = _scaled(components, factor)
+        scaled = _scale(components, factor)
     return factor
 
 
@@ -165,7 +165,7 @@ def _solve(function: Callable[[float], float], target: float, low: float, high: 
     return (low + high) / 2
 
 
-def _scaled(components: tuple[ComponentSpec, ...], factor: float) -> tuple[ComponentSpec, ...]:
+def _scale(components: tuple[ComponentSpec, ...], factor: float) -> tuple[ComponentSpec, ...]:
     return tuple(
         replace(
             component,
