@@ -233,11 +233,11 @@ class _Sources:
 
     def error_of(self, problems: Iterable[Problem]) -> ConfigError:
         """An error with all problems of the file; if the file has none, the first problem from elsewhere."""
-        placed = [(problem, self._origin(problem.path)) for problem in problems]
-        of_the_file = [problem for problem, where in placed if not where]
+        problems_with_origin = [(problem, self._origin(problem.path)) for problem in problems]
+        of_the_file = [problem for problem, where in problems_with_origin if not where]
         if of_the_file:
             return self.document.error_of(of_the_file)
-        problem, where = placed[0]
+        problem, where = problems_with_origin[0]
         return ConfigError(problem.what, where=where, fix=problem.fix)
 
     def _origin(self, path: KeyPath) -> str:
@@ -355,8 +355,8 @@ def _keeps_cost_limit(policy: str) -> bool:
     """Whether the policy has the guard, or never acts. A user's own policy is assumed to."""
     if ":" in policy or policy == "alert":
         return True
-    built = registry.build(policy, scenario_peak_per_s=1.0)
-    return any(isinstance(guard, CostLimit) for guard in built.guards)
+    built_policy = registry.build(policy, scenario_peak_per_s=1.0)
+    return any(isinstance(guard, CostLimit) for guard in built_policy.guards)
 
 
 def _plug_in_problems(config: Config) -> Iterator[Problem]:

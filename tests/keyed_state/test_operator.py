@@ -81,10 +81,10 @@ def test_an_operator_gives_the_same_after_every_batch_under_any_sequence_of_spre
         lambda so_far: (so_far[0], so_far[1] / so_far[0]),
     )
     operator = Operator(merging, ("word",), TWO_NUMBERS, MEAN)
-    plain = TwsTester(_Processor(operator, combined=False))
+    plain = TwsTester(_Processor(operator, is_combined=False))
     state: dict[str, Any] = {}
     for batch, spread in zip(batches, spreads, strict=False):
-        combined = TwsTester(_Processor(operator, combined=spread > 1))
+        combined = TwsTester(_Processor(operator, is_combined=spread > 1))
         given_rows = dealt(operator, batch, spread) if spread > 1 else [Row(word=w, amount=a) for w, a in batch]
         for word in sorted({word for word, _ in batch}):
             if word in state:
@@ -103,7 +103,7 @@ def test_a_moment_and_a_whole_number_come_back_from_the_state_as_add_can_use_the
         lambda one, other: (max(one[0], other[0]), one[1] + other[1]),
     )
     state = StructType([StructField("latest", TimestampType()), StructField("total", DoubleType())])
-    tester = TwsTester(_Processor(Operator(merging, ("word",), state, state), combined=False))
+    tester = TwsTester(_Processor(Operator(merging, ("word",), state, state), is_combined=False))
     for second in (5, 9, 7):
         (found,) = tester.test("a", [Row(word="a", at=datetime.fromtimestamp(second, UTC), amount=2)])
     assert (found.latest, found.total) == (datetime.fromtimestamp(9, UTC), 6)
@@ -117,7 +117,7 @@ def test_moments_in_a_list_are_those_of_rows_in_every_batch_and_under_any_spread
     merging = Merging(list, seen, lambda one, other: sorted({*one, *other}))
     state = StructType([StructField("seen", ArrayType(TimestampType()))])
     operator = Operator(merging, ("word",), state, state)
-    tester = TwsTester(_Processor(operator, combined=True))
+    tester = TwsTester(_Processor(operator, is_combined=True))
     moments = [datetime.fromtimestamp(second, UTC) for second in (5, 9, 7)]
     for moment in moments:
         taken = pa.RecordBatch.from_pydict({"word": ["a"], "amount": [moment]})

@@ -80,9 +80,11 @@ def by_key(frame: DataFrame) -> DataFrame:
 def _difference(view: str, before: DataFrame, after: DataFrame, batch: int, limit: int) -> Difference:
     from pyspark.sql import functions as f
 
-    joined = before.withColumnRenamed("kept", "before").join(after.withColumnRenamed("kept", "after"), "key", "full")
+    both_sides = before.withColumnRenamed("kept", "before").join(
+        after.withColumnRenamed("kept", "after"), "key", "full"
+    )
     change = f.when(f.col("before").isNull(), ADDED).when(f.col("after").isNull(), REMOVED).otherwise(CHANGED)
-    unlike = joined.where("NOT (before <=> after)").select(change.alias("change"), "key", "before", "after").cache()
+    unlike = both_sides.where("NOT (before <=> after)").select(change.alias("change"), "key", "before", "after").cache()
     try:
         counts = {str(row[0]): int(row[1]) for row in unlike.groupBy("change").count().collect()}
         examples = collect_rows(unlike.orderBy("change", "key"), batch, limit)

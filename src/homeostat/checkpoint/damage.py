@@ -74,12 +74,12 @@ def find_damage(checkpoint: Checkpoint, batch: int | None = None) -> list[Damage
 
 def _look(checkpoint: Checkpoint, batch: int | None) -> list[Damage]:
     damage = [*_metadata(checkpoint), *_logs(checkpoint), *_order(checkpoint), *_sources(checkpoint)]
-    committed = checkpoint.committed_batches()
-    batch = max(committed, default=-1) if batch is None else batch
+    committed_batches = checkpoint.committed_batches()
+    batch = max(committed_batches, default=-1) if batch is None else batch
     damage += _foreign_directories(checkpoint)
     damaged_paths = {each.path for each in damage}
-    if batch in committed and f"offsets/{batch}" not in damaged_paths:
-        readable = [each for each in committed if each <= batch and f"commits/{each}" not in damaged_paths]
+    if batch in committed_batches and f"offsets/{batch}" not in damaged_paths:
+        readable = [each for each in committed_batches if each <= batch and f"commits/{each}" not in damaged_paths]
         for operator in checkpoint.operators():
             damage += _operator(checkpoint, operator, batch, readable)
     return damage
@@ -110,17 +110,17 @@ def _order(checkpoint: Checkpoint) -> Iterator[Damage]:
 
     A query without state may skip batches, but then both logs skip the same ones.
     """
-    begun, committed = checkpoint.begun_batches(), checkpoint.committed_batches()
-    oldest = max(min(begun, default=0), min(committed, default=0))
-    latest = max(begun, default=-1)
-    leaps = set() if checkpoint.has_state() else set(range(latest)) - {*begun, *committed}
-    for batch in range(oldest, max(latest, *committed, -1) + 1):
+    begun_batches, committed_batches = checkpoint.begun_batches(), checkpoint.committed_batches()
+    oldest = max(min(begun_batches, default=0), min(committed_batches, default=0))
+    latest = max(begun_batches, default=-1)
+    leaps = set() if checkpoint.has_state() else set(range(latest)) - {*begun_batches, *committed_batches}
+    for batch in range(oldest, max(latest, *committed_batches, -1) + 1):
         if batch in leaps:
             continue
-        if batch not in begun:
+        if batch not in begun_batches:
             follows = f"Spark cannot tell what batch {batch} read, and later batches depend on it"
             yield Damage(f"offsets/{batch}", "is missing", follows, _RECOVER)
-        if batch not in committed and batch != latest:
+        if batch not in committed_batches and batch != latest:
             follows = f"a later batch was started, so batch {batch} was committed, but its commit is lost"
             yield Damage(f"commits/{batch}", "is missing", follows, _RECOVER)
 
@@ -148,9 +148,9 @@ def _foreign_directories(checkpoint: Checkpoint) -> Iterator[Damage]:
 
 
 def _operator(checkpoint: Checkpoint, id: int, batch: int, commits: Sequence[int]) -> Iterator[Damage]:
-    broken = list(_operator_metadata(checkpoint, id))
-    yield from broken
-    if broken:
+    damages = list(_operator_metadata(checkpoint, id))
+    yield from damages
+    if damages:
         return
     operator = checkpoint.operator(id, batch)
     yield from _schemas(checkpoint, id, operator.stores)
@@ -249,20 +249,22 @@ def _changes(place: _Place, file: StoreFile) -> Iterator[Damage]:
 
 def _snapshot(place: _Place, file: StoreFile) -> Iterator[Damage]:
     path = f"{place.path}/{file.name}"
-    broken = list(_check_file(place.checkpoint, path, snapshot_problem, place.follows))
-    yield from broken
-    if broken:
+    damages = list(_check_file(place.checkpoint, path, snapshot_problem, place.follows))
+    yield from damages
+    if damages:
         return
     sizes = {
         f"{folder}/{entry.name}": entry.size
         for folder in ("SSTs", "logs")
         for entry in _plain_files(place.checkpoint, f"{place.path}/{folder}")
     }
-    for shared in shared_files(place.checkpoint.files.read(place.checkpoint.path(path))):
-        size = sizes.get(shared.path)
-        if size != shared.size:
-            what = "is missing" if size is None else f"has {size} bytes instead of {shared.size}"
-            yield Damage(f"{place.path}/{shared.path}", f"{what}, but {file.name} needs it", place.follows, _RECOVER)
+    for shared_file in shared_files(place.checkpoint.files.read(place.checkpoint.path(path))):
+        size = sizes.get(shared_file.path)
+        if size != shared_file.size:
+            what = "is missing" if size is None else f"has {size} bytes instead of {shared_file.size}"
+            yield Damage(
+                f"{place.path}/{shared_file.path}", f"{what}, but {file.name} needs it", place.follows, _RECOVER
+            )
 
 
 def _check_file(

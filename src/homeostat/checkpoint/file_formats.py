@@ -143,9 +143,9 @@ def _lz4_problem(data: bytes) -> str | None:
             return "is not in lz4 format" if at == 0 else "is cut off or overwritten in the middle"
         if len(header) < END_BYTES:
             return "is cut off"
-        packed, unpacked = struct.unpack("<ii", header[9:17])
-        at += END_BYTES + packed
-        if unpacked == 0:
+        packed_size, unpacked_size = struct.unpack("<ii", header[9:17])
+        at += END_BYTES + packed_size
+        if unpacked_size == 0:
             return None if at == len(data) else "has extra bytes after its end"
     return "is cut off"
 

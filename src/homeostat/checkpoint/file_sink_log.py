@@ -62,10 +62,10 @@ def add_entry(spark: SparkSession, checkpoint: Checkpoint, directory: str, batch
         )
 
 
-def adjust_to(checkpoint: Checkpoint, restored: int) -> None:
+def adjust_to(checkpoint: Checkpoint, restored_batch: int) -> None:
     """Adjust the log to a checkpoint that was restored to this batch: set later entries aside, put others back."""
     for batch, directory in sorted(_notes(checkpoint).items(), key=lambda each: int(each[0])):
-        if int(batch) > restored:
+        if int(batch) > restored_batch:
             _set_aside(checkpoint, directory, int(batch))
         else:
             _put_back(checkpoint, directory, int(batch))

@@ -244,10 +244,10 @@ class HadoopFiles:
 
     def same(self, source: str, target: str) -> Made:
         copy = self._jvm.org.apache.hadoop.fs.FileUtil.copy
-        copied = copy(
+        is_copied = copy(
             self._system(source), self._path(source), self._system(target), self._path(target), False, self._conf
         )
-        if not copied:
+        if not is_copied:
             raise OSError(f"cannot copy {source} to {target}")
         return "copied"
 

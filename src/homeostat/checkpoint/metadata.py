@@ -114,8 +114,8 @@ class Checkpoint:
 
     def batches(self) -> Batches:
         # Read commits first: a running query may commit a batch in between, but only after it started it.
-        finished = max(self.committed_batches(), default=-1)
-        return Batches(max(self.begun_batches(), default=-1), finished)
+        last_finished = max(self.committed_batches(), default=-1)
+        return Batches(max(self.begun_batches(), default=-1), last_finished)
 
     def settings(self, batch: int | None = None) -> Mapping[str, str]:
         """Return the settings that Spark fixed for this batch, or for the latest one."""

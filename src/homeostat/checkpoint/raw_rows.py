@@ -98,7 +98,7 @@ def _digest(
     spark: SparkSession, checkpoint: Checkpoint, batch: int, operator: int, store: str
 ) -> Mapping[Part, Digest]:
     partitions = checkpoint.state_partitions(batch)
-    summed = (
+    sums = (
         _rows(spark, checkpoint, batch, operator, store)
         .groupBy("family")
         .agg(
@@ -112,7 +112,7 @@ def _digest(
     )
     return {
         Part(operator, store, family): Digest(rows, size, int(checksum), misplaced)
-        for family, rows, size, checksum, misplaced in summed.collect()
+        for family, rows, size, checksum, misplaced in sums.collect()
     }
 
 

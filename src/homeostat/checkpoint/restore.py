@@ -24,9 +24,9 @@ def restore(
     finish(checkpoint)
     savepoint = savepoints.read(checkpoint, name)
     savepoints.verify(checkpoint, savepoint, track)
-    if not force and (received := received_since(checkpoint, savepoint)):
+    if not force and (batches_lost := received_since(checkpoint, savepoint)):
         raise SavepointError(
-            f"{received}; restoring would process their rows again in batches with other numbers",
+            f"{batches_lost}; restoring would process their rows again in batches with other numbers",
             where=checkpoint.location,
             fix="use --force if the sink accepts duplicate rows or is reset as well",
         )
@@ -43,15 +43,15 @@ def received_since(checkpoint: Checkpoint, savepoint: Savepoint) -> str:
     These are later batches and, after an earlier restore, other batches with the same numbers. A repartitioning is a
     batch without rows, which no sink receives.
     """
-    saved = Checkpoint(savepoints.content(checkpoint, savepoint.name), checkpoint.files)
-    different = [batch for batch in checkpoint.begun_batches() if not _same_batch(checkpoint, saved, batch)]
-    received = [batch for batch in different if not _only_repartitions(checkpoint, batch)]
-    if not received:
+    saved_checkpoint = Checkpoint(savepoints.content(checkpoint, savepoint.name), checkpoint.files)
+    different = [batch for batch in checkpoint.begun_batches() if not _same_batch(checkpoint, saved_checkpoint, batch)]
+    batches_lost = [batch for batch in different if not _only_repartitions(checkpoint, batch)]
+    if not batches_lost:
         return ""
-    committed = len([batch for batch in checkpoint.committed_batches() if batch in received])
-    open_ones = len(received) - committed
-    words = [f"{committed} committed" if committed else "", f"{open_ones} started" if open_ones else ""]
-    those = f"batch {received[0]}" if len(received) == 1 else f"batches {received[0]} to {received[-1]}"
+    committed_count = len([batch for batch in checkpoint.committed_batches() if batch in batches_lost])
+    open_ones = len(batches_lost) - committed_count
+    words = [f"{committed_count} committed" if committed_count else "", f"{open_ones} started" if open_ones else ""]
+    those = f"batch {batches_lost[0]}" if len(batches_lost) == 1 else f"batches {batches_lost[0]} to {batches_lost[-1]}"
     kinds = ", ".join(filter(None, words))
     return f"the sink may have received {those} ({kinds}), which the savepoint does not contain"
 
@@ -98,9 +98,9 @@ def _keep(checkpoint: Checkpoint) -> str:
         return beside
 
 
-def _same_batch(checkpoint: Checkpoint, saved: Checkpoint, batch: int) -> bool:
+def _same_batch(checkpoint: Checkpoint, saved_checkpoint: Checkpoint, batch: int) -> bool:
     """Compares the offsets, which say what a batch reads and when it was started."""
-    path = saved.path("offsets", batch)
+    path = saved_checkpoint.path("offsets", batch)
     read = checkpoint.files.read
     return checkpoint.files.exists(path) and read(path) == read(checkpoint.path("offsets", batch))
 

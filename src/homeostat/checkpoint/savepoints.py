@@ -96,15 +96,15 @@ def _ignore(error: SavepointError) -> None:
     """Ignore a damaged savepoint."""
 
 
-def list_savepoints(checkpoint: Checkpoint, damaged: Callable[[SavepointError], None] = _ignore) -> list[Savepoint]:
-    """Return the complete savepoints, oldest first. `damaged` is called with the error of each other one."""
+def list_savepoints(checkpoint: Checkpoint, on_damage: Callable[[SavepointError], None] = _ignore) -> list[Savepoint]:
+    """Return the complete savepoints, oldest first. `on_damage` is called with the error of each other one."""
     savepoints = []
     for entry in checkpoint.files.entries(_root(checkpoint)):
         if entry.directory and exists(checkpoint, entry.name):
             try:
                 savepoints.append(read(checkpoint, entry.name))
             except SavepointError as error:
-                damaged(error)
+                on_damage(error)
     return sorted(savepoints, key=lambda savepoint: savepoint.made_s)
 
 
@@ -216,17 +216,17 @@ def _is_large(name: str) -> bool:
 
 def _refuse_gaps(checkpoint: Checkpoint, name: str, batch: int) -> None:
     """A running query keeps many batches, but not all: it may have removed files that were needed."""
-    saved = Checkpoint(content(checkpoint, name), checkpoint.files)
-    operators = [saved.operator(id, batch) for id in saved.operators()]
+    saved_checkpoint = Checkpoint(content(checkpoint, name), checkpoint.files)
+    operators = [saved_checkpoint.operator(id, batch) for id in saved_checkpoint.operators()]
     chains = (
-        chain(saved.store_files(operator.id, partition, store), version_after(batch))
+        chain(saved_checkpoint.store_files(operator.id, partition, store), version_after(batch))
         for operator in operators
         for partition in range(operator.partitions)
         for store in operator.stores
     )
     if (
-        batch not in saved.committed_batches()
-        or batch not in saved.begun_batches()
+        batch not in saved_checkpoint.committed_batches()
+        or batch not in saved_checkpoint.begun_batches()
         or any(each.missing for each in chains)
     ):
         raise SavepointError(

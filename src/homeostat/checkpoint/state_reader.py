@@ -279,13 +279,13 @@ def describe(
 
 
 def _operators(spark: SparkSession, checkpoint: Checkpoint, batch: int, track: Track) -> Iterable[OperatorDescription]:
-    described = [
+    descriptions = [
         (each.operator, _describe(table(spark, checkpoint, each, batch), each))
         for each in track(tables(checkpoint, batch), "reading the state")
     ]
     for id in checkpoint.operators():
         operator = checkpoint.operator(id, batch)
-        inner = tuple(description for number, description in described if number == id)
+        inner = tuple(description for number, description in descriptions if number == id)
         yield OperatorDescription(id, operator.name, operator.partitions, _bytes_below(checkpoint, "state", id), inner)
 
 

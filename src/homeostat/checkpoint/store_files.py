@@ -82,11 +82,11 @@ def chain(files: Sequence[StoreFile], version: int, ids: Mapping[int, str] | Non
     snapshot = max(snapshots, key=lambda file: file.version, default=None)
     first = snapshot.version + 1 if snapshot else 1
     by_version = {file.version: file for file in usable if file.kind == "changes"}
-    needed = range(first, version + 1)
+    needed_versions = range(first, version + 1)
     return Chain(
         snapshot,
-        tuple(by_version[number] for number in needed if number in by_version),
-        tuple(number for number in needed if number not in by_version),
+        tuple(by_version[number] for number in needed_versions if number in by_version),
+        tuple(number for number in needed_versions if number not in by_version),
     )
 
 

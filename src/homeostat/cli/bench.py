@@ -48,8 +48,8 @@ def control(
     low, high = result["sim_hour_s_range"]
     print(f"growth exponent        {result['growth_exponent']:.2f} (1 is linear)")
     print(f"one simulated hour     {result['sim_hour_s']:.1f} s (from {low:.1f} to {high:.1f} s in {repeats} runs)")
-    planned = ", ".join(f"{seconds:.2f} s ({name})" for name, seconds in result["plan_s"].items())
-    print(f"a plan                 {planned}, for {result['plan_components']} components")
+    plan_times = ", ".join(f"{seconds:.2f} s ({name})" for name, seconds in result["plan_s"].items())
+    print(f"a plan                 {plan_times}, for {result['plan_components']} components")
 
 
 @app.command("service")

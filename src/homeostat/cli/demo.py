@@ -162,23 +162,23 @@ def _viewer(variant: Variant, live: bool, json: bool) -> tuple[AbstractContextMa
 def _simulate(scenario: str, speed: float | None, live: bool, picture: Path, json: bool) -> None:
     from homeostat.sim.simulation import simulate
 
-    loaded = scenario_arguments.load_scenario(scenario)
-    policy = scenario_arguments.policy_for(loaded, source=scenario)
+    loaded_scenario = scenario_arguments.load_scenario(scenario)
+    policy = scenario_arguments.policy_for(loaded_scenario, source=scenario)
     if json:
-        first = simulate(loaded, policy)
+        first = simulate(loaded_scenario, policy)
     elif live:
-        first = _live(loaded, policy, speed or loaded.duration_s / LIVE_FOR_S)
+        first = _live(loaded_scenario, policy, speed or loaded_scenario.duration_s / LIVE_FOR_S)
     else:
-        first = _plain(loaded, policy)
+        first = _plain(loaded_scenario, policy)
     family = policy.name.removesuffix(".paper")
     rivals = [name for name in (family, f"{family}.paper", "static") if name != policy.name]
-    results = [first, *scenario_arguments.run_all(loaded, scenario_arguments.fitting(loaded, rivals))]
+    results = [first, *scenario_arguments.run_all(loaded_scenario, scenario_arguments.fitting(loaded_scenario, rivals))]
     if json:
         print_json([result.as_json() for result in results])
     else:
         print("\nThe same load and noise under other policies (static is sized for the peak):")
         comparing.print_comparison(results)
-    _picture(lambda draw: draw.compare(results, picture, f"{loaded.name}: {loaded.title}"), picture)
+    _picture(lambda draw: draw.compare(results, picture, f"{loaded_scenario.name}: {loaded_scenario.title}"), picture)
 
 
 def _live(scenario: Scenario, policy: Policy, speed: float) -> RunResult:

@@ -61,14 +61,14 @@ class Lines:
 
     def __init__(self, write: Callable[[str], None], tell: Callable[[str], None]) -> None:
         self._write, self.tell = write, tell
-        self._printed = 0
+        self._events_printed = 0
         self._report_s = 0.0
 
     def look(self, performance: Performance) -> None:
-        for record in performance.events[self._printed :]:
+        for record in performance.events[self._events_printed :]:
             if is_shown(record):
                 self._write(event_line(record))
-        self._printed = len(performance.events)
+        self._events_printed = len(performance.events)
         elapsed_s = performance.elapsed_s
         if elapsed_s is not None and performance.points and elapsed_s >= self._report_s:
             self._report_s = elapsed_s + REPORT_EVERY_S

@@ -70,8 +70,8 @@ def doctor(
         if capabilities:
             print()
             print_capabilities(capabilities)
-        verified = "; ".join(f"{name}: {state}" for name, state in CLUSTER_MANAGERS.items())
-        print(f"\ncluster managers: {verified}")
+        manager_states = "; ".join(f"{name}: {state}" for name, state in CLUSTER_MANAGERS.items())
+        print(f"\ncluster managers: {manager_states}")
     if not all(check.ok for check in checks):
         raise typer.Exit(EXIT_UNHEALTHY)
 
@@ -86,15 +86,15 @@ def run_checks(store: Path) -> Iterator[Check]:
         "" if sys.version_info >= OLDEST_PYTHON else "use Python 3.11 or newer",
     )
     for name in NEEDED:
-        installed = _version(name)
-        yield Check(name, bool(installed), installed or "not installed", "" if installed else f"pip install {name}")
+        version = _version(name)
+        yield Check(name, bool(version), version or "not installed", "" if version else f"pip install {name}")
     for name in FOR_SPARK:
         yield _spark_library(name)
     yield _java()
     yield _addresses()
     for name, fix in OPTIONAL.items():
-        installed = _version(name)
-        yield Check(name, True, installed or "not installed (optional)", "" if installed else fix)
+        version = _version(name)
+        yield Check(name, True, version or "not installed (optional)", "" if version else fix)
     yield _terminal()
     yield _place(store)
 
@@ -107,12 +107,12 @@ def _version(name: str) -> str:
 
 
 def _spark_library(name: str) -> Check:
-    installed = _version(name)
-    if not installed:
+    version = _version(name)
+    if not version:
         return Check(name, False, "not installed", INSTALL_SPARK)
-    too_new = name == "pandas" and int(installed.partition(".")[0]) >= TOO_NEW_PANDAS
+    too_new = name == "pandas" and int(version.partition(".")[0]) >= TOO_NEW_PANDAS
     fix = f"Spark requires pandas older than {TOO_NEW_PANDAS}: {INSTALL_SPARK}" if too_new else ""
-    return Check(name, not too_new, installed, fix)
+    return Check(name, not too_new, version, fix)
 
 
 def _java() -> Check:

@@ -71,12 +71,12 @@ class LiveView:
     def __init__(self, scenario: Scenario, policy: str, live: Live, speed: float) -> None:
         self._scenario, self._policy, self._live, self._speed = scenario, policy, live, speed
         self._events: deque[Record] = deque(maxlen=MOST_EVENTS)
-        self._started = time.monotonic()
+        self._started_s = time.monotonic()
         self._drawn_s = 0.0
 
     def on_step(self, trace: Trace, state: State, engine: SimulatedEngine) -> None:
         self._events.extend(filter(is_shown, trace.records))
-        ahead_s = self._started + engine.now_s / self._speed - time.monotonic()
+        ahead_s = self._started_s + engine.now_s / self._speed - time.monotonic()
         if ahead_s > 0:
             time.sleep(ahead_s)
         now = time.monotonic()
@@ -136,15 +136,15 @@ def rates(truth: Sequence[TruthSample], scenario: Scenario, width: int) -> Rende
     cells = max(10, width - WIDEST_LABEL - 14)
     times_s = [sample.at_s for sample in truth]
     load = [sample.arrival_per_s for sample in truth]
-    processed = [sample.taken_per_s for sample in truth]
+    taken_per_s = [sample.taken_per_s for sample in truth]
     backlog = [sample.pending_rows for sample in truth]
     objective = [scenario.objective.throughput_per_s or 0.0] * len(truth)
-    highest = max([*load, *processed, *objective], default=0.0)
+    highest = max([*load, *taken_per_s, *objective], default=0.0)
     aim = [("objective", objective, highest, "/s", "green")] if scenario.objective.throughput_per_s is not None else []
     lines = [
         *aim,
         ("load", load, highest, "/s", "bright_black"),
-        ("throughput", processed, highest, "/s", "cyan"),
+        ("throughput", taken_per_s, highest, "/s", "cyan"),
         ("backlog", backlog, max(backlog, default=0.0), "", "yellow"),
     ]
     text = Text()
@@ -199,11 +199,11 @@ def _append_state(text: Text, latest: Observation | None, name: str) -> None:
     if latest is None or sample is None or not sample.instances:
         return
     busy = float(sample.run_s.sum()) / (sample.instances * latest.span_s)
-    pressured = float(sample.pressured_s.max()) / latest.span_s
+    pressured_share = float(sample.pressured_s.max()) / latest.span_s
     if isfinite(busy):
         text.append(f"  busy {busy:.0%}")
-    if isfinite(pressured):
-        _, word, colour = next((each for each in PRESSURE_WORDS if pressured <= each[0]), PRESSURE_WORDS[-1])
+    if isfinite(pressured_share):
+        _, word, colour = next((each for each in PRESSURE_WORDS if pressured_share <= each[0]), PRESSURE_WORDS[-1])
         text.append("  pressure ")
         text.append(word, style=colour)
 

@@ -47,12 +47,12 @@ def log(
     from homeostat.store.explain import log_lines
 
     path = store_path(store)
-    with open_log(path) as opened:
-        name = run_name(opened, run, path)
+    with open_log(path) as log:
+        name = run_name(log, run, path)
         kinds = _checked_kinds(kind or _all_but_batches())
-        records = opened.records(name, kinds=kinds, component=component, limit=last, newest_first=True)[::-1]
+        records = log.records(name, kinds=kinds, component=component, limit=last, newest_first=True)[::-1]
         if not records and component:
-            _check_component(opened, name, component)
+            _check_component(log, name, component)
     if json:
         print_json([asdict(record) for record in records])
         return
@@ -70,15 +70,15 @@ def explain(
     from homeostat.store import explain as words
 
     path = store_path(store)
-    with open_log(path) as opened:
-        name = run_name(opened, run, path)
+    with open_log(path) as log:
+        name = run_name(log, run, path)
         try:
-            text = words.explain(opened, name, id)
+            text = words.explain(log, name, id)
         except StoreError:
             raise
         except HomeostatError as error:
             raise ConfigError(error.what, where=error.where, fix=error.fix) from None
-        chain = opened.chain(name, id)
+        chain = log.chain(name, id)
     if json:
         print_json({"run": name, "id": id, "text": text, "chain": [asdict(record) for record in chain]})
     else:

@@ -154,11 +154,11 @@ def _send(
         answers = _answers(store, name, request.id)
     finally:
         store.close()
-    refused = [record for record in answers if record.kind == "rejection"]
-    if not answers or refused:
-        what = refused[0].text if refused else f"no manager answered within {ANSWER_LIMIT_S:.0f} s"
+    rejections = [record for record in answers if record.kind == "rejection"]
+    if not answers or rejections:
+        what = rejections[0].text if rejections else f"no manager answered within {ANSWER_LIMIT_S:.0f} s"
         raise UnansweredError(
-            what, where=name, fix="" if refused else "check with `homeostat status` that it is running"
+            what, where=name, fix="" if rejections else "check with `homeostat status` that it is running"
         )
     records = [{"id": record.id, "kind": record.kind, "text": record.text} for record in answers]
     _print_answer(

@@ -250,8 +250,8 @@ def _draw_instances(panel: Any, result: RunResult) -> None:
         label = knob.scope if knob.kind == PARALLELISM else knob.kind
         present = [sample.values.get(knob, float("nan")) for sample in result.truth]
         panel.step(minutes, present, where="post", color=LINES[number % len(LINES)], linewidth=1.5, label=label)
-        needed = [sample.needed.get(knob, float("nan")) for sample in result.truth]
-        panel.step(minutes, needed, where="post", color=LINES[number % len(LINES)], linewidth=0.8, linestyle=":")
+        needed_counts = [sample.needed.get(knob, float("nan")) for sample in result.truth]
+        panel.step(minutes, needed_counts, where="post", color=LINES[number % len(LINES)], linewidth=0.8, linestyle=":")
     for step in result.trajectory:
         panel.axvline(step.time_s / 60, color=ACTION, linewidth=0.7, alpha=0.6)
         panel.plot(
@@ -261,8 +261,8 @@ def _draw_instances(panel: Any, result: RunResult) -> None:
     values = result.as_json()
     actions = f"{values['steps']} action{'' if values['steps'] == 1 else 's'}"
     oracle = values["oracle_instance_seconds"]
-    paid = f", {values['instance_seconds'] / oracle:.2f} × the oracle's instance-seconds" if oracle else ""
-    panel.set_title(f"{actions} ({values['needless_actions']} needless){paid}")
+    cost = f", {values['instance_seconds'] / oracle:.2f} × the oracle's instance-seconds" if oracle else ""
+    panel.set_title(f"{actions} ({values['needless_actions']} needless){cost}")
 
 
 def _legends(figure: Any, left_panel: Any, right_panel: Any) -> None:
@@ -284,8 +284,8 @@ def _knobs(result: RunResult) -> list[Knob]:
     """The knobs that cost something: instances of each component, or the executors."""
     if not result.truth:
         return []
-    paid = [knob for knob in result.truth[0].values if knob in result.cost_knobs]
-    return sorted(knob for knob in paid if knob.kind in (PARALLELISM, EXECUTORS))
+    paid_knobs = [knob for knob in result.truth[0].values if knob in result.cost_knobs]
+    return sorted(knob for knob in paid_knobs if knob.kind in (PARALLELISM, EXECUTORS))
 
 
 def _unhealthy_stretches(result: RunResult) -> list[tuple[float, float]]:

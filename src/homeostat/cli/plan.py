@@ -148,9 +148,9 @@ def _print_plan(model: ApplicationModel, result: Plan, load: str) -> None:
     rows = [_candidate_row(model, result, each) for each in candidates]
     styles = ["bold" if each is result.best else "" for each in candidates]
     print_table(columns, rows, right=columns[1:5], styles=styles)
-    hidden = len(result.candidates) - SHOWN
-    if hidden > 0:
-        print(f"… and {hidden} more (--json prints all)")
+    hidden_count = len(result.candidates) - SHOWN
+    if hidden_count > 0:
+        print(f"… and {hidden_count} more (--json prints all)")
     for refused in result.refused:
         print(f"rejected, from {refused.proposer}: {refused.why}")
     print(result.best.predicted.limit)

@@ -27,9 +27,9 @@ def report(
     The report is a single file and needs no network.
     """
     path = store_path(store)
-    with open_log(path) as opened:
-        name = run_name(opened, run, path)
-        write(opened, name, out)
+    with open_log(path) as log:
+        name = run_name(log, run, path)
+        write(log, name, out)
     if json:
         print_json({"run": name, "file": str(out), "bytes": out.stat().st_size})
     else:

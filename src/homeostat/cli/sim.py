@@ -38,20 +38,20 @@ def list_scenarios(json: JsonFlag = False) -> None:
     from homeostat.sim.scenario import catalogue
     from homeostat.sim.scenario.spec import DataflowSpec
 
-    listed = []
+    scenarios = []
     for name in catalogue.names():
         scenario = catalogue.load(name)
         engine = "dataflow" if isinstance(scenario.engine, DataflowSpec) else "microbatch"
-        listed.append((scenario, engine))
+        scenarios.append((scenario, engine))
     if json:
         print_json(
             [
                 {"name": s.name, "engine": engine, "duration_s": s.duration_s, "policy": s.policy, "title": s.title}
-                for s, engine in listed
+                for s, engine in scenarios
             ]
         )
         return
-    rows = [(s.name, engine, clock(s.duration_s), s.policy, s.title) for s, engine in listed]
+    rows = [(s.name, engine, clock(s.duration_s), s.policy, s.title) for s, engine in scenarios]
     print_table(("name", "engine", "duration", "policy", "title"), rows, right=("duration",))
 
 
@@ -77,17 +77,19 @@ def run_scenario(
     """
     from homeostat.sim.simulation import simulate
 
-    loaded = scenario_arguments.load_scenario(scenario)
-    chosen = scenario_arguments.policy_for(loaded, policy, scenario_arguments.parse_settings(set_ or []), scenario)
+    loaded_scenario = scenario_arguments.load_scenario(scenario)
+    chosen = scenario_arguments.policy_for(
+        loaded_scenario, policy, scenario_arguments.parse_settings(set_ or []), scenario
+    )
     parsed_mode = scenario_arguments.parse_mode(mode)
     if store is None:
-        result = simulate(loaded, chosen, seed=seed, mode=parsed_mode)
+        result = simulate(loaded_scenario, chosen, seed=seed, mode=parsed_mode)
     else:
-        result = _run_with_log(loaded, chosen, seed, parsed_mode, store)
+        result = _run_with_log(loaded_scenario, chosen, seed, parsed_mode, store)
     if json:
         print_json(result.as_json())
     else:
-        sim_tables.print_run(loaded, result)
+        sim_tables.print_run(loaded_scenario, result)
     if result.healthy_since_s is None:
         raise typer.Exit(EXIT_UNHEALTHY)
 
@@ -111,16 +113,16 @@ def compare_policies(
         from homeostat.cli import pictures
 
         pictures.check(picture)
-    loaded = scenario_arguments.load_scenario(scenario)
+    loaded_scenario = scenario_arguments.load_scenario(scenario)
     settings = scenario_arguments.parse_settings(set_ or [])
     results = scenario_arguments.run_all(
-        loaded, policy or scenario_arguments.acting_policies(loaded), seed, settings, scenario
+        loaded_scenario, policy or scenario_arguments.acting_policies(loaded_scenario), seed, settings, scenario
     )
-    title = f"{loaded.name}: {loaded.title}"
+    title = f"{loaded_scenario.name}: {loaded_scenario.title}"
     if json:
         print_json([result.as_json() for result in results])
     else:
-        heading(f"{title} (seed {results[0].seed}, {clock(loaded.duration_s)})")
+        heading(f"{title} (seed {results[0].seed}, {clock(loaded_scenario.duration_s)})")
         sim_tables.print_comparison(results)
     if picture is not None:
         pictures.compare(results, picture, title=title)

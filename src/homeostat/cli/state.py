@@ -52,16 +52,16 @@ def ls(checkpoint: CheckpointArgument, batch: BatchOption = None, json: JsonFlag
     from homeostat.cli.state_session import spark_session, track
     from homeostat.cli.state_tables import print_description
 
-    interrupted = half_done(Checkpoint(checkpoint, LocalFiles())) if is_local(checkpoint) else []
-    for line in interrupted:
+    unfinished_moves = half_done(Checkpoint(checkpoint, LocalFiles())) if is_local(checkpoint) else []
+    for line in unfinished_moves:
         say(line)
     description = outline(open_checkpoint(checkpoint), batch) if is_local(checkpoint) else None
     if description is None or description.readable:
         with spark_session() as spark:
             description = describe(spark, open_checkpoint(checkpoint, spark), batch, track)
     if json:
-        committed = not description.batches.one_is_open
-        print_json({**asdict(description), "last_batch_committed": committed, "cut_short": interrupted})
+        is_committed = not description.batches.one_is_open
+        print_json({**asdict(description), "last_batch_committed": is_committed, "cut_short": unfinished_moves})
     else:
         print_description(description)
     if description.damage:

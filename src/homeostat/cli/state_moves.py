@@ -47,28 +47,29 @@ def savepoint(
     from homeostat.cli.state_session import track
 
     with _checkpoint(checkpoint) as opened:
-        saved = saving.make(opened, name, track=track)
+        savepoint = saving.make(opened, name, track=track)
         if json:
-            print_json(_savepoint_json(saved))
+            print_json(_savepoint_json(savepoint))
         else:
-            print(f"{saved.name}  batch {saved.batch}, {_size(saved)}, in {saving.place(opened, saved.name)}")
+            place = saving.place(opened, savepoint.name)
+            print(f"{savepoint.name}  batch {savepoint.batch}, {_size(savepoint)}, in {place}")
 
 
 def savepoints(checkpoint: CheckpointArgument, json: JsonFlag = False) -> None:
     """List the savepoints of a checkpoint, oldest first."""
     from homeostat.checkpoint import savepoints as saving
 
-    damaged: list[str] = []
+    damages: list[str] = []
     with _checkpoint(checkpoint) as opened:
-        listed = saving.list_savepoints(opened, lambda error: damaged.append(error.line))
-    for line in damaged:
+        savepoints = saving.list_savepoints(opened, lambda error: damages.append(error.line))
+    for line in damages:
         say(line)
     if json:
-        print_json([_savepoint_json(each) for each in listed])
+        print_json([_savepoint_json(each) for each in savepoints])
         return
     rows = [
         (each.name, str(each.batch), str(each.partitions or "-"), f"{time.ctime(each.made_s)}", _size(each))
-        for each in listed
+        for each in savepoints
     ]
     print_table(("savepoint", "batch", "partitions", "made", "size"), rows, right=("batch", "partitions"))
 
@@ -257,8 +258,8 @@ def _savepoint_json(savepoint: Savepoint) -> dict[str, Any]:
 def _size(savepoint: Savepoint) -> str:
     from homeostat.cli.state_tables import format_bytes
 
-    copied = f", {format_bytes(savepoint.copied_bytes)} copied" if savepoint.copied_bytes else ", all links"
-    return f"{len(savepoint.files)} files, {format_bytes(savepoint.bytes)}{copied}"
+    copy_text = f", {format_bytes(savepoint.copied_bytes)} copied" if savepoint.copied_bytes else ", all links"
+    return f"{len(savepoint.files)} files, {format_bytes(savepoint.bytes)}{copy_text}"
 
 
 def _pipeline(app: str) -> Pipeline:

@@ -69,13 +69,13 @@ def working(spark: SparkSession, what: str) -> Iterator[None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    ended = threading.Event()
+    end = threading.Event()
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
         task = bar.add_task(what, total=None)
 
         def follow() -> None:
             with suppress(Exception):  # if Spark is gone, the command itself reports it
-                while not ended.wait(LOOK_AGAIN_S):
+                while not end.wait(LOOK_AGAIN_S):
                     tasks_done, tasks = _tasks(spark)
                     bar.update(task, completed=tasks_done, total=tasks or None)
 
@@ -84,7 +84,7 @@ def working(spark: SparkSession, what: str) -> Iterator[None]:
         try:
             yield
         finally:
-            ended.set()
+            end.set()
             follower.join()
 
 

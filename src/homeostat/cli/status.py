@@ -107,14 +107,14 @@ def _query_lines(query: QueryState, now_s: float) -> dict[str, str]:
     from homeostat.core.records import BatchContent
 
     batch = query.batch.content_as(BatchContent) if query.batch is not None else None
-    heard = "never" if query.newest_s is None else f"{now_s - query.newest_s:.0f} s ago"
+    last_report = "never" if query.newest_s is None else f"{now_s - query.newest_s:.0f} s ago"
     off = ", ".join(f"{name} {math.expm1(error):.0%}" for name, error in sorted(query.errors.items()))
     return {
         "last batch": batch_line(batch) if batch is not None else "-",
         "diagnoses": "; ".join(f"{record.text} ({record.id})" for record in query.diagnoses) or "none",
         "last action": "; ".join(f"{record.text} ({record.id})" for record in query.last_action) or "none",
         "predictions": f"off by {off}" if off else "none checked yet",
-        "last record": heard,
+        "last record": last_report,
     }
 
 

@@ -73,13 +73,13 @@ class RankedArbiter:
         unsure = [p for p in proposals if p.probability < self.act_above]
         patient = [p for p in unsure if p.reversible and self._standing_s(p, context) >= self.patience_s]
         patient.sort(key=lambda p: (p.cost, -p.probability))
-        rejected = [
+        rejections = [
             (p, Refusal("gathering evidence", f"probability {p.probability:.2f} is below {self.act_above:.2f}"))
             for p in unsure
             if p not in patient
         ]
-        chosen, refused = _first_per_scope([*sure, *patient], context, check)
-        return Choice(chosen, (*refused, *rejected))
+        chosen, refusals = _first_per_scope([*sure, *patient], context, check)
+        return Choice(chosen, (*refusals, *rejections))
 
     @staticmethod
     def _standing_s(proposal: Proposal, context: GuardContext) -> float:
@@ -99,24 +99,24 @@ class InOrderArbiter:
         success_rate: Callable[[Proposal], float],
         check: Check,
     ) -> Choice:
-        chosen, refused = _first_per_scope(proposals, context, check)
-        return Choice(chosen, refused)
+        chosen, refusals = _first_per_scope(proposals, context, check)
+        return Choice(chosen, refusals)
 
 
 def _first_per_scope(
     proposals: Sequence[Proposal], context: GuardContext, check: Check
 ) -> tuple[tuple[Proposal, ...], tuple[Refused, ...]]:
     chosen: dict[str, Proposal] = {}
-    refused: list[Refused] = []
+    refusals: list[Refused] = []
     for proposal in proposals:
         scope = context.scope(proposal)
         before = context.conflicting(scope, chosen)
         if before:
-            refused.append((proposal, Refusal(f"{chosen[before[0]].kind} goes first")))
+            refusals.append((proposal, Refusal(f"{chosen[before[0]].kind} goes first")))
             continue
-        checked = check(proposal)
-        if isinstance(checked, Refusal):
-            refused.append((proposal, checked))
+        verdict = check(proposal)
+        if isinstance(verdict, Refusal):
+            refusals.append((proposal, verdict))
         else:
-            chosen[scope] = checked
-    return tuple(chosen.values()), tuple(refused)
+            chosen[scope] = verdict
+    return tuple(chosen.values()), tuple(refusals)

@@ -76,7 +76,7 @@ class CommandQueue:
     def is_pending(self, command_id: str) -> bool:
         """Whether it was submitted and has no answer yet."""
         running = self._running is not None and self._running.id == command_id
-        return running or any(queued.id == command_id for queued in self._waiting)
+        return running or any(command.id == command_id for command in self._waiting)
 
     def begin_next(self) -> QueuedCommand | None:
         """Start the oldest waiting command. None if another one is running, or none waits."""
@@ -87,7 +87,7 @@ class CommandQueue:
 
     def overdue(self, now_s: float) -> tuple[QueuedCommand, ...]:
         """The waiting commands whose time limit passed before `now_s`."""
-        return tuple(queued for queued in self._waiting if queued.deadline_s < now_s)
+        return tuple(command for command in self._waiting if command.deadline_s < now_s)
 
     def answer(self, command_id: str, answer: Answer) -> None:
         """Record the only answer of a pending command. The queue forgets the command itself."""
@@ -96,5 +96,5 @@ class CommandQueue:
         if self._running is not None and self._running.id == command_id:
             self._running = None
         else:
-            self._waiting = deque(queued for queued in self._waiting if queued.id != command_id)
+            self._waiting = deque(command for command in self._waiting if command.id != command_id)
         self._answers[command_id] = answer

@@ -96,10 +96,10 @@ def _check(policy: Policy, state: State, context: GuardContext, proposal: Propos
     if reason:
         return Refusal("memory", reason)
     for guard in policy.guards:
-        checked = guard.check(proposal, context)
-        if isinstance(checked, str):
-            return Refusal(guard.name, checked)
-        proposal = checked
+        verdict = guard.check(proposal, context)
+        if isinstance(verdict, str):
+            return Refusal(guard.name, verdict)
+        proposal = verdict
     return proposal
 
 
@@ -187,8 +187,8 @@ def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s:
     if before is None or not grows:
         return state
     if now_s < before.at_s + policy.regret_s:
-        regretted = replace(before, verdict="harmful", at_s=now_s)
-        state = replace(state, memory=policy.memory.learn(state.memory, regretted))
+        entry = replace(before, verdict="harmful", at_s=now_s)
+        state = replace(state, memory=policy.memory.learn(state.memory, entry))
     return replace(state, shrunk={key: entry for key, entry in state.shrunk.items() if key != scope})
 
 
@@ -273,10 +273,10 @@ def _alert(state: State, alerts: Sequence[Proposal], effects: Effects) -> State:
     return replace(state, alerts=since_s)
 
 
-def _refuse(state: State, rejected: Sequence[Refused], effects: Effects) -> State:
+def _refuse(state: State, refusals: Sequence[Refused], effects: Effects) -> State:
     """Log each refusal once, and again only when its ground changes."""
     grounds = {}
-    for proposal, refusal in rejected:
+    for proposal, refusal in refusals:
         key = (proposal.kind, proposal.component, proposal.cause)
         if state.refusals.get(key) != refusal.ground:
             source = proposal if proposal.id else effects.proposal(proposal)
@@ -288,7 +288,7 @@ def _refuse(state: State, rejected: Sequence[Refused], effects: Effects) -> Stat
                 because=[source.id],
             )
         grounds[key] = refusal.ground
-    return replace(state, refusals={**state.refusals, **grounds} if rejected else state.refusals)
+    return replace(state, refusals={**state.refusals, **grounds} if refusals else state.refusals)
 
 
 def _still_advised(state: State, proposals: Sequence[Proposal]) -> dict[str, Proposal]:

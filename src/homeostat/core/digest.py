@@ -185,10 +185,10 @@ def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> 
     rows, run_s = sample.rows[finite], sample.run_s[finite]
     working = run_s > 0
     rates = rows[working] / run_s[working]
-    arrived = _arrivals(sample, before)[finite]
-    needed_s = arrived[working] / rates if rates.size and rates.all() else run_s
+    arrivals = _arrivals(sample, before)[finite]
+    needed_s = arrivals[working] / rates if rates.size and rates.all() else run_s
     busiest_s = float(needed_s.max()) if finite.any() else NAN
-    arrived_rows = float(arrived.sum()) if finite.any() else NAN
+    arrived_rows = float(arrivals.sum()) if finite.any() else NAN
     measured = measured_share >= LEAST_KNOWN and arrived_rows > 0 and busiest_s > 0
     return ComponentDigest(
         instances=sample.instances,
@@ -213,8 +213,8 @@ def _arrivals(sample: TaskSample, before: TaskSample | None) -> Array:
     if before is None or before.instances != sample.instances:
         return sample.rows
     growth = sample.pending_rows - before.pending_rows
-    arrived: Array = np.maximum(sample.rows + np.where(np.isfinite(growth), growth, 0.0), 0.0)
-    return arrived if float(np.nansum(arrived)) > 0 else sample.rows
+    arrivals: Array = np.maximum(sample.rows + np.where(np.isfinite(growth), growth, 0.0), 0.0)
+    return arrivals if float(np.nansum(arrivals)) > 0 else sample.rows
 
 
 def _waiting_known(sample: TaskSample) -> bool:

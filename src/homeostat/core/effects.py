@@ -98,35 +98,35 @@ class Effects:
         self, before: StandingFindings, symptoms: Sequence[Symptom]
     ) -> tuple[list[Symptom], dict[tuple[str, str], Standing]]:
         """Give each symptom an id, which it keeps while it stands; record those that begin and those that end."""
-        numbered: list[Symptom] = []
+        symptoms_with_ids: list[Symptom] = []
         standing: dict[tuple[str, str], Standing] = {}
         for symptom in symptoms:
             key = (_standing_name(symptom), symptom.component)
             old = before.get(key) or Standing(self._begin_symptom(symptom), self.now_s, symptom)
             symptom = replace(symptom, id=old.id)
-            numbered.append(symptom)
+            symptoms_with_ids.append(symptom)
             standing[key] = replace(old, finding=symptom)
         for key, old in _ended_findings(before, standing):
             lasted_s = self.now_s - old.since_s
             self._end(SymptomContent(key[0], over=True, lasted_s=lasted_s), key, old, lasted_s)
-        return numbered, standing
+        return symptoms_with_ids, standing
 
     def diagnoses(
         self, before: StandingFindings, diagnoses: Sequence[Diagnosis]
     ) -> tuple[list[Diagnosis], dict[tuple[str, str], Standing]]:
         """The same for diagnoses."""
-        numbered: list[Diagnosis] = []
+        diagnoses_with_ids: list[Diagnosis] = []
         standing: dict[tuple[str, str], Standing] = {}
         for diagnosis in diagnoses:
             key = (diagnosis.cause, diagnosis.component)
             old = before.get(key) or Standing(self._begin_diagnosis(diagnosis), self.now_s, diagnosis)
             diagnosis = replace(diagnosis, id=old.id)
-            numbered.append(diagnosis)
+            diagnoses_with_ids.append(diagnosis)
             standing[key] = replace(old, finding=diagnosis)
         for key, old in _ended_findings(before, standing):
             lasted_s = self.now_s - old.since_s
             self._end(DiagnosisContent(key[0], over=True, lasted_s=lasted_s), key, old, lasted_s)
-        return numbered, standing
+        return diagnoses_with_ids, standing
 
     def symptom(self, symptom: Symptom) -> Symptom:
         """Record a symptom that does not come from a detector of the policy."""

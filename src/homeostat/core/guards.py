@@ -115,17 +115,17 @@ class ConfirmShrink:
     def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
         now = context.view.configuration
         values = dict(proposal.patch.values)
-        paid = {knob: value for knob, value in values.items() if context.view.spec(knob).cost > 0}
-        smaller = {knob: value for knob, value in paid.items() if value < now.get(knob, value)}
-        if any(value > now.get(knob, value) for knob, value in paid.items()):
+        paid_values = {knob: value for knob, value in values.items() if context.view.spec(knob).cost > 0}
+        smaller = {knob: value for knob, value in paid_values.items() if value < now.get(knob, value)}
+        if any(value > now.get(knob, value) for knob, value in paid_values.items()):
             return self._beside_growth(proposal, smaller, context)
         unproven = {knob: why for knob in smaller if (why := self._unproven(knob, context))}
-        proven = {knob: context.shrink_wishes[knob] for knob in smaller if knob not in unproven}
-        longest_s = max((context.view.now_s - wish.since_s for wish in proven.values()), default=0.0)
+        proven_since = {knob: context.shrink_wishes[knob] for knob in smaller if knob not in unproven}
+        longest_s = max((context.view.now_s - wish.since_s for wish in proven_since.values()), default=0.0)
         if unproven and longest_s < _LONGEST_DELAY * self.confirm_s:
             return next(iter(unproven.values()))
         values = {knob: value for knob, value in values.items() if knob not in unproven}
-        values |= {knob: min(max(values[knob], wish.value), now[knob]) for knob, wish in proven.items()}
+        values |= {knob: min(max(values[knob], wish.value), now[knob]) for knob, wish in proven_since.items()}
         return with_values(proposal, values, context)
 
     def _unproven(self, knob: Knob, context: GuardContext) -> str:
@@ -171,9 +171,9 @@ class LargestChange:
             now = context.view.configuration.get(knob, value)
             low, high = min(now / self.shrink, now - 1), max(now * self.grow, now + 1)
             free = knob.kind in _CUTS and context.view.spec(knob).cost == 0
-            clipped = value if free else min(max(value, low), high)
-            inwards = math.floor if clipped > now else math.ceil
-            whole = inwards(clipped) if isinstance(now, int) else clipped
+            clipped_value = value if free else min(max(value, low), high)
+            inwards = math.floor if clipped_value > now else math.ceil
+            whole = inwards(clipped_value) if isinstance(now, int) else clipped_value
             values[knob] = context.view.spec(knob).clip(whole)
         return with_values(proposal, values, context)
 
@@ -194,12 +194,12 @@ class Bounds:
         for knob, value in proposal.patch.values.items():
             if math.isnan(value):
                 return f"{knob}: not a number"
-            clipped = specs[knob].clip(value)
+            clipped_value = specs[knob].clip(value)
             if isinstance(now.values.get(knob), int):
-                if clipped != int(clipped):
+                if clipped_value != int(clipped_value):
                     return f"{knob}: {value:g} is not a whole number"
-                clipped = int(clipped)
-            values[knob] = clipped
+                clipped_value = int(clipped_value)
+            values[knob] = clipped_value
         return with_values(proposal, values, context)
 
 
@@ -214,20 +214,24 @@ class CostLimit:
         if limit is None or not proposal.patch.values:
             return proposal
         present = view.capabilities.cost(view.configuration)
-        allowed = max(limit, present)
-        if self._cost(view, proposal.patch, 1.0) <= allowed:
+        largest = max(limit, present)
+        if self._cost(view, proposal.patch, 1.0) <= largest:
             return proposal
-        if self._cost(view, proposal.patch, 0.0) > allowed:
+        if self._cost(view, proposal.patch, 0.0) > largest:
             return f"{limit:g} instances, {present:g} are in use"
         low, high = 0.0, 1.0
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            if self._cost(view, proposal.patch, middle) <= allowed:
+            if self._cost(view, proposal.patch, middle) <= largest:
                 low = middle
             else:
                 high = middle
-        trimmed = with_values(proposal, self._values(view, proposal.patch, low), context)
-        return trimmed if isinstance(trimmed, Proposal) else f"{limit:g} instances, {present:g} are in use"
+        trimmed_proposal = with_values(proposal, self._values(view, proposal.patch, low), context)
+        return (
+            trimmed_proposal
+            if isinstance(trimmed_proposal, Proposal)
+            else f"{limit:g} instances, {present:g} are in use"
+        )
 
     def _cost(self, view: View, patch: Patch, part: float) -> float:
         return view.capabilities.cost(view.configuration.patched(Patch(self._values(view, patch, part))))

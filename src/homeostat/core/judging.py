@@ -92,13 +92,14 @@ def _cheaper(state: State, action: ActiveAction) -> bool:
 
 
 def _new_fault(state: State, action: ActiveAction) -> str:
-    touched = action.proposal.prediction.touched if action.proposal.prediction else ()
+    touched_components = action.proposal.prediction.touched if action.proposal.prediction else ()
     for (cause, component), standing in state.diagnoses.items():
-        if cause_of(cause).fault and component not in touched and component not in action.troubled:
+        if cause_of(cause).fault and component not in touched_components and component not in action.troubled:
             return f"a new cause came up elsewhere: {cause} at {component or 'the application'}"
-        turned = _turned_slow(standing.finding, action) if cause == SLOW_INSTANCE else ()
-        if turned:
-            return f"a new cause came up: {cause} at {component}, where {', '.join(turned)} had been as fast as others"
+        slow_workers = _turned_slow(standing.finding, action) if cause == SLOW_INSTANCE else ()
+        if slow_workers:
+            workers = ", ".join(slow_workers)
+            return f"a new cause came up: {cause} at {component}, where {workers} had been as fast as others"
     return ""
 
 

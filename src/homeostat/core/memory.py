@@ -65,9 +65,9 @@ _ASSUMED_SUCCESSES, _ASSUMED_OUTCOMES = 1, 2
 
 
 def _success_rate(entries: Entries, key: ActionKey) -> float:
-    helped = sum(e.key == key and e.verdict in _SUCCESS for e in entries)
-    failed = sum(e.key == key and e.verdict in _FAILURE for e in entries)
-    return (_ASSUMED_SUCCESSES + helped) / (_ASSUMED_OUTCOMES + helped + failed)
+    successes = sum(e.key == key and e.verdict in _SUCCESS for e in entries)
+    failures = sum(e.key == key and e.verdict in _FAILURE for e in entries)
+    return (_ASSUMED_SUCCESSES + successes) / (_ASSUMED_OUTCOMES + successes + failures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,10 @@ def obey(policy: Policy, state: State, event: Operator, effects: Effects) -> Sta
 
 
 def _approve(policy: Policy, state: State, target: str, id: str, effects: Effects) -> State:
-    advised = state.advised.get(target)
-    if advised is None:
+    advice = state.advised.get(target)
+    if advice is None:
         return _answer(state, f"{target or 'nothing'} is not advised now", id, effects)
-    return _do(policy, state, replace(advised, id=target), id, effects)
+    return _do(policy, state, replace(advice, id=target), id, effects)
 
 
 def _by_hand(policy: Policy, state: State, patch: Patch, id: str, effects: Effects) -> State:
@@ -84,11 +84,11 @@ def _resolve(policy: Policy, state: State, name: str, id: str, effects: Effects)
 
 def _do(policy: Policy, state: State, proposal: Proposal, id: str, effects: Effects) -> State:
     context = guard_context(state, look(policy, state, effects.now_s))
-    checked = _check(proposal, context)
-    if isinstance(checked, str):
-        return _answer(state, checked, id, effects)
-    state = _no_longer_advised(state, checked)
-    return apply(state, checked, context.scope(checked), effects)
+    verdict = _check(proposal, context)
+    if isinstance(verdict, str):
+        return _answer(state, verdict, id, effects)
+    state = _no_longer_advised(state, verdict)
+    return apply(state, verdict, context.scope(verdict), effects)
 
 
 def _no_longer_advised(state: State, proposal: Proposal) -> State:
@@ -104,24 +104,24 @@ def _no_longer_advised(state: State, proposal: Proposal) -> State:
 def _check(proposal: Proposal, context: GuardContext) -> Proposal | str:
     """Return the proposal as the guards allow it, or the reason against it."""
     for guard in _ALWAYS:
-        checked = guard.check(proposal, context)
-        if isinstance(checked, str):
-            return f"{guard.name}: {checked}"
-        proposal = checked
+        verdict = guard.check(proposal, context)
+        if isinstance(verdict, str):
+            return f"{guard.name}: {verdict}"
+        proposal = verdict
     return proposal
 
 
 def _revert(state: State, target: str, id: str, effects: Effects) -> State:
     """Revert the action that is being judged; if there is none, the last one that took effect."""
-    judged = [action for action in state.active if action.applied_s is not None]
+    applied_actions = [action for action in state.active if action.applied_s is not None]
     earlier = [state.last] if state.last is not None and not state.active else []
-    action = next((a for a in (*judged, *earlier) if target in ("", a.command.id)), None)
+    action = next((a for a in (*applied_actions, *earlier) if target in ("", a.command.id)), None)
     if action is None:
         reason = f"{target} is not the last action that took effect: only that can be taken back"
         return _answer(state, reason if target else "there is no action to take back now", id, effects)
     if not action.proposal.patch.values:
         return _answer(state, f"{action.command.id} replaced workers: they do not come back", id, effects)
-    if action in judged:
+    if action in applied_actions:
         state = replace(state, active=tuple(a for a in state.active if a is not action))
         _supersede(action, id, effects)
     taken_back = revert(state, action, id, effects)

@@ -59,29 +59,29 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
     before = state.window[-1] if state.window and state.window[-1].run == observation.run else None
     entry = digest(observation, BETWEEN_EPOCHS if between else state.epoch, before)
     workers = observation.workers
-    disturbed = ""
+    disturbance = ""
     if workers.ids and state.window:
         ids_before = state.window[-1].workers.ids
         if ids_before and workers.ids != ids_before and not between:
-            disturbed = "the workers changed without our doing"
+            disturbance = "the workers changed without our doing"
         elif workers.alive.size and not bool(workers.alive.all()):
-            disturbed = "a worker was lost"
+            disturbance = "a worker was lost"
     window = state.window
     if not (between and policy.fresh_window):
         window = (*state.window, observation)[-WINDOW_KEPT:]
-    ended = state.under_way is not None and state.under_way.run == observation.run
+    has_ended = state.under_way is not None and state.under_way.run == observation.run
     return replace(
         state,
         last_batches={**state.last_batches, observation.run: observation.batch},
         warm=state.warm if all(flow.rows == 0 for flow in observation.flows) else state.warm | {observation.run},
-        under_way=None if ended else state.under_way,
+        under_way=None if has_ended else state.under_way,
         window=window,
         history=(*state.history, entry)[-HISTORY_KEPT:],
         traffic=state.traffic.after(entry.at_s, entry.span_s, entry.arrival_per_s, entry.arrivals_per_s),
         fresh=state.fresh or not (between and policy.fresh_window),
         hosts=frozenset(workers.hosts) or state.hosts,
         active=tuple(
-            replace(a, disturbed=a.disturbed or disturbed) if disturbed and a.applied_s is not None else a
+            replace(a, disturbed=a.disturbed or disturbance) if disturbance and a.applied_s is not None else a
             for a in state.active
         ),
     )
@@ -108,8 +108,8 @@ def _receipt(state: State, receipt: Receipt, effects: Effects) -> State:
         for a in state.active
         if a is not mine
     )
-    judged = receipt.applied and mine.proposal.kind != REVERT and mine.proposal.prediction is not None
-    active = (*others, replace(mine, applied_s=receipt.at_s)) if judged else others
+    is_judged = receipt.applied and mine.proposal.kind != REVERT and mine.proposal.prediction is not None
+    active = (*others, replace(mine, applied_s=receipt.at_s)) if is_judged else others
     state = replace(
         state,
         active=active,

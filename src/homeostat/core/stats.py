@@ -15,9 +15,9 @@ def median(values: Array) -> float:
     count = len(values)
     if count == 0:
         return NAN
-    ordered = np.sort(values)
+    in_order = np.sort(values)
     middle = count // 2
-    return float(ordered[middle] if count % 2 else 0.5 * (ordered[middle - 1] + ordered[middle]))
+    return float(in_order[middle] if count % 2 else 0.5 * (in_order[middle - 1] + in_order[middle]))
 
 
 def quantile(ordered: Array, share: float) -> float:

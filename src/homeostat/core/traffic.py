@@ -65,9 +65,9 @@ class Traffic:
         if minute == open_minute:
             return replace(self, rows=self.rows + arrival_per_s * span_s, seconds=self.seconds + span_s)
         began = math.ceil((at_s - span_s) / MINUTE_S - _EDGE)
-        closed = self.rows / self.seconds if self.seconds > 0 else math.nan
+        rate_per_s = self.rows / self.seconds if self.seconds > 0 else math.nan
         between = tuple(arrival_per_s if began <= each else math.nan for each in range(open_minute + 1, minute))
-        per_s = (*self.per_s, closed, *between)
+        per_s = (*self.per_s, rate_per_s, *between)
         inside_s = min(span_s, at_s - minute * MINUTE_S)
         return Traffic(self.first + max(0, len(per_s) - KEPT), per_s[-KEPT:], arrival_per_s * inside_s, inside_s)
 

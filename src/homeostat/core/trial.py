@@ -93,9 +93,9 @@ class LoadNormalisedJudge:
                 enough = measurements >= self.patience * self.least_after
                 return self._incomparable(trial) if late or enough else None
         measured = self._measure(trial, before, after)
-        shifted = _untouched_shift(trial, measured.standard_error)
-        if shifted:
-            return _with(measured, "confounded", shifted)
+        shift = _untouched_shift(trial, measured.standard_error)
+        if shift:
+            return _with(measured, "confounded", shift)
         return self._judge_shrinking(trial, measured, late) if trial.shrinking else self._judge_gain(measured, late)
 
     def _incomparable(self, trial: Trial) -> Outcome:
@@ -212,9 +212,9 @@ def _rates(digests: tuple[Digest, ...], name: str) -> Array:
 def _effective(values: Array) -> float:
     """Return the number of independent values that are worth as much as these correlated ones."""
     count = len(values)
-    centred = values - values.mean()
-    power = float(centred @ centred)
-    lag = float(centred[1:] @ centred[:-1]) / power if count > _LEAST_FOR_CORRELATION and power > 0 else 0.0
+    deviations = values - values.mean()
+    power = float(deviations @ deviations)
+    lag = float(deviations[1:] @ deviations[:-1]) / power if count > _LEAST_FOR_CORRELATION and power > 0 else 0.0
     lag = min(max(lag, 0.0), LARGEST_CORRELATION)
     return max(1.0, count * (1 - lag) / (1 + lag))
 

@@ -62,9 +62,9 @@ def number(value: float) -> str:
         return "infinite" if value > 0 else "-infinite"
     if value != 0 and not _PLAIN_NUMBERS[0] <= abs(value) < _PLAIN_NUMBERS[1]:
         return f"{value:.3g}"
-    rounded = float(f"{value:.3g}")
-    decimals = 0 if rounded == 0 else max(0, 2 - math.floor(math.log10(abs(rounded))))
-    text = f"{rounded:,.{decimals}f}"
+    rounded_value = float(f"{value:.3g}")
+    decimals = 0 if rounded_value == 0 else max(0, 2 - math.floor(math.log10(abs(rounded_value))))
+    text = f"{rounded_value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

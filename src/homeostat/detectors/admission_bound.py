@@ -60,6 +60,6 @@ class AdmissionDetector:
         waiting = bool((pending > 0).all()) and float(pending[-1]) >= float(pending[0])
         if full and in_time and waiting:
             rate = float(np.median(rows / np.maximum(trigger_s, _SHORTEST_TRIGGER_S)))
-            refused = 1.0 - rate / float(np.nanmax(arrival)) if np.isfinite(arrival).any() else _LEAST_SEVERITY
+            refused_share = 1.0 - rate / float(np.nanmax(arrival)) if np.isfinite(arrival).any() else _LEAST_SEVERITY
             evidence = AdmissionEvidence(float(limit), rate, float(pending[-1]))
-            yield Symptom(ADMISSION_BOUND, "", min(1.0, max(_LEAST_SEVERITY, refused)), evidence)
+            yield Symptom(ADMISSION_BOUND, "", min(1.0, max(_LEAST_SEVERITY, refused_share)), evidence)

@@ -294,8 +294,8 @@ def _costliest(observation: Observation, components: Sequence[str], slow: NDArra
 def _is_lost(worker: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
     if alive.all():
         return np.zeros(len(worker), dtype=np.bool_)
-    identified = worker >= 0
-    return identified & ~alive[np.where(identified, worker, 0)]
+    has_worker = worker >= 0
+    return has_worker & ~alive[np.where(has_worker, worker, 0)]
 
 
 def _unknown_symptom(detector: str, component: str, missing: str) -> Symptom:

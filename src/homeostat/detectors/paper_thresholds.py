@@ -250,8 +250,8 @@ class GrowingQueueDetector:
         if not whole.shape[1]:
             yield _unknown_symptom(self.name, component, "pending_rows")
             return
-        centred = at_s - at_s.mean()
-        slopes = centred @ whole / float(centred @ centred)
+        deviations_s = at_s - at_s.mean()
+        slopes = deviations_s @ whole / float(deviations_s @ deviations_s)
         steepest = float(slopes.max())
         if steepest > self.growing_queue_per_s:
             evidence = QueueGrowth(steepest, self.growing_queue_per_s)

@@ -90,17 +90,17 @@ class PressureDetector:
         for component, load in reversed(loads(view).items()):
             downstream = {c.name for c in view.topology.downstream(component)}
             excess = (self._excess(load) or self._peaks(load) or self._backlog(view, load)) if load.is_known else None
-            held_back = self._refused_share(view, component)
-            explained = bool(downstream & behind) or (load.is_known and _works_off_a_backlog(view))
+            refused_share = self._refused_share(view, component)
+            is_explained = bool(downstream & behind) or (load.is_known and _works_off_a_backlog(view))
             if excess is not None:
                 yield excess
-            elif held_back >= _HELD_BACK and not explained:
-                evidence = PressureEvidence(share_held_back=held_back, capacity_per_s=load.capacity_per_s)
-                yield Symptom(PRESSURE, component, min(1.0, held_back), evidence)
+            elif refused_share >= _HELD_BACK and not is_explained:
+                evidence = PressureEvidence(share_held_back=refused_share, capacity_per_s=load.capacity_per_s)
+                yield Symptom(PRESSURE, component, min(1.0, refused_share), evidence)
             elif not load.is_known and not nothing_arrives(view):
                 missing = "arrival" if math.isfinite(load.capacity_per_s) else "rows or useful time"
                 yield Symptom(UNKNOWN, component, evidence=MissingMetric(self.name, missing))
-            if excess is not None or held_back >= _HELD_BACK or downstream & behind:
+            if excess is not None or refused_share >= _HELD_BACK or downstream & behind:
                 behind.add(component)
 
     def _excess(self, load: Load) -> Symptom | None:

@@ -122,17 +122,17 @@ class StateMemoryDetector:
 
     def _judge(self, operator: str, batches: Sequence[OperatorBatch]) -> Symptom | None:
         shares = [_memory_share(one.state) for one in batches]
-        stalled = [_stalled_share(one) for one in batches]
-        if not math.isfinite(shares[-1]) and not math.isfinite(stalled[-1]):
+        stalled_shares = [_stalled_share(one) for one in batches]
+        if not math.isfinite(shares[-1]) and not math.isfinite(stalled_shares[-1]):
             return unknown_symptom(self.name, "memory of the state, or its limit")
-        full, stalls = _always(shares, self.most), _always(stalled, self.most_stalled)
+        full, stalls = _always(shares, self.most), _always(stalled_shares, self.most_stalled)
         if not full and not stalls:
             return None
         evidence = StateMemory(
             operator,
             batches[-1].state.memory_bytes,
             shares[-1] if math.isfinite(shares[-1]) else None,
-            stalled[-1] if stalls else None,
+            stalled_shares[-1] if stalls else None,
         )
         return Symptom(STATE_MEMORY, "", min(1.0, max(shares[-1] if full else 0.0, _LEAST_MEMORY_SEVERITY)), evidence)
 

@@ -58,12 +58,12 @@ def batch_pressure(digests: Sequence[Digest]) -> float:
     measured = [d for d in digests if all(map(math.isfinite, (d.rows, d.seconds, d.arrival_per_s)))]
     if not measured or len(measured) < LEAST_KNOWN * len(digests):
         return NAN
-    limited = [d for d in measured if _at_limit(d)]
+    at_limit = [d for d in measured if _at_limit(d)]
     arrival = float(np.mean([d.arrival_per_s for d in measured]))
-    if arrival <= 0 or len(limited) < LEAST_KNOWN * len(measured):
+    if arrival <= 0 or len(at_limit) < LEAST_KNOWN * len(measured):
         return 0.0
-    cycles_s = sum(_cycle_s(d) for d in limited)
-    return max(0.0, 1.0 - sum(d.rows for d in limited) / cycles_s / arrival) if cycles_s > 0 else NAN
+    cycles_s = sum(_cycle_s(d) for d in at_limit)
+    return max(0.0, 1.0 - sum(d.rows for d in at_limit) / cycles_s / arrival) if cycles_s > 0 else NAN
 
 
 def longest_stage(digests: Sequence[Digest]) -> str:

@@ -73,27 +73,27 @@ class PaperTable:
 
     def diagnose(self, view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
         at = _by_component(symptoms)
-        pressured = {s.component for s in symptoms if s.kind == PRESSURE}
+        components_under_pressure = {s.component for s in symptoms if s.kind == PRESSURE}
         for symptom, held_back in bottlenecks(view, symptoms):
             yield table(symptom, at[symptom.component], held_back)
-        yield from _missing_metrics(symptoms, pressured)
-        if not pressured:
+        yield from _missing_metrics(symptoms, components_under_pressure)
+        if not components_under_pressure:
             yield from _without_pressure(view, symptoms)
-        if not pressured and not _pressure_unknown(symptoms):
+        if not components_under_pressure and not _pressure_unknown(symptoms):
             yield from self._slo(view, symptoms)
 
     def _slo(self, view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
         for symptom in (s for s in symptoms if s.kind == SLO_VIOLATION):
-            missed = symptom.evidence.find(ThroughputMissed)
-            if missed is None:
+            missed_throughput = symptom.evidence.find(ThroughputMissed)
+            if missed_throughput is None:
                 continue
-            arrival, objective = missed.arrival_per_s, missed.objective_per_s
+            arrival, objective = missed_throughput.arrival_per_s, missed_throughput.objective_per_s
             if not math.isfinite(arrival):
                 yield Diagnosis(INCONCLUSIVE, "", 1.0, TableReading(missing="arrival_per_s"), (symptom,))
                 continue
             if arrival < objective * (1.0 - self.tolerance):
                 yield Diagnosis(SOURCE_LIMITED, "", 1.0, symptom.evidence, (symptom,))
-            if missed.observed_per_s < min(objective, arrival) * (1.0 - self.tolerance):
+            if missed_throughput.observed_per_s < min(objective, arrival) * (1.0 - self.tolerance):
                 for source in view.topology.sources:
                     yield Diagnosis(SLO_UNMET, source.name, 1.0, symptom.evidence, (symptom,))
 
@@ -158,10 +158,10 @@ def table(pressure: Symptom, here: Mapping[str, Symptom], held_back: tuple[Sympt
     if cause == INCONCLUSIVE:
         evidence = replace(evidence, why=_GAP)
     symptoms = (*(s for s in (pressure, pending, rate) if s is not None), *held_back)
-    blamed = pressure if pressure.instances else pending or pressure
+    main_symptom = pressure if pressure.instances else pending or pressure
     if cause == UNDER_PROVISIONED:
         return Diagnosis(cause, pressure.component, 1.0, evidence, symptoms)
-    return Diagnosis(cause, pressure.component, 1.0, evidence, symptoms, blamed.instances, blamed.workers)
+    return Diagnosis(cause, pressure.component, 1.0, evidence, symptoms, main_symptom.instances, main_symptom.workers)
 
 
 def _without_pressure(view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
@@ -175,12 +175,12 @@ def _without_pressure(view: View, symptoms: Sequence[Symptom]) -> Iterator[Diagn
         yield Diagnosis(INCONCLUSIVE, symptom.component, 1.0, evidence, (symptom,))
 
 
-def _missing_metrics(symptoms: Sequence[Symptom], explained: set[str]) -> Iterator[Diagnosis]:
+def _missing_metrics(symptoms: Sequence[Symptom], explained_components: set[str]) -> Iterator[Diagnosis]:
     """One inconclusive diagnosis for each component that lacks metrics and has no other diagnosis."""
     gaps: dict[str, list[Symptom]] = {}
     for symptom in symptoms:
-        beside_the_point = bool(explained) and _detector(symptom) == IDLE
-        if symptom.kind == UNKNOWN and symptom.component not in explained and not beside_the_point:
+        beside_the_point = bool(explained_components) and _detector(symptom) == IDLE
+        if symptom.kind == UNKNOWN and symptom.component not in explained_components and not beside_the_point:
             gaps.setdefault(symptom.component, []).append(symptom)
     for component, unknown in gaps.items():
         missing = ", ".join(dict.fromkeys(_missing(s) for s in unknown))

@@ -45,8 +45,8 @@ def by_hash(view: View, component: str, symptom: Symptom) -> float:
     keys = view.balance.imbalance.get(len(rows)) if view.balance is not None else None
     if keys is None:
         return _by_shape(view, component, rows, symptom)
-    explained = (keys - 1.0) / (float(rows.max() / rows.mean()) - 1.0)
-    return float(np.clip(explained, NO_SIGN, REPORTED))
+    explained_share = (keys - 1.0) / (float(rows.max() / rows.mean()) - 1.0)
+    return float(np.clip(explained_share, NO_SIGN, REPORTED))
 
 
 def largest_key(view: View, component: str) -> tuple[float | None, str]:

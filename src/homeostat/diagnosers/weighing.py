@@ -157,16 +157,16 @@ class EvidenceDiagnoser:
             if symptom.kind != UNKNOWN:
                 by_component.setdefault(symptom.component, {})[symptom.kind] = symptom
         load_of = loads(view)
-        troubled = False
+        is_troubled = False
         for name in sorted(by_component, key=lambda n: -view.topology.depth.get(n, -1)):
             here = by_component[name]
             if name and not here.keys().isdisjoint({PRESSURE, SPEED_SKEW}):
-                troubled = True
+                is_troubled = True
                 yield from self._trouble(view, load_of.get(name), name, here)
         overall = by_component.get("", {})
-        if not troubled:
+        if not is_troubled:
             yield from self._whole(view, overall, symptoms)
-        calm = not troubled and GROWING_BACKLOG not in overall and SLO_VIOLATION not in overall
+        calm = not is_troubled and GROWING_BACKLOG not in overall and SLO_VIOLATION not in overall
         for name, here in by_component.items():
             if calm and IDLE in here:
                 yield Diagnosis(OVER_PROVISIONED, name, SHOWN, here[IDLE].evidence, (here[IDLE],))
@@ -183,9 +183,9 @@ class EvidenceDiagnoser:
             UNDER_PROVISIONED: _short(load, here),
         }
         if UNEVEN in here and PRESSURE in here:
-            hashed = by_hash(view, name, here[UNEVEN])
-            scores |= {HASH_IMBALANCE: hashed * _uneven(here[UNEVEN])}
-            scores[DATA_SKEW] = scores[DATA_SKEW] if hashed < self.likely else NO_SIGN
+            share_by_hash = by_hash(view, name, here[UNEVEN])
+            scores |= {HASH_IMBALANCE: share_by_hash * _uneven(here[UNEVEN])}
+            scores[DATA_SKEW] = scores[DATA_SKEW] if share_by_hash < self.likely else NO_SIGN
         if name in view.topology and view.topology[name].kind == "source":
             scores[SOURCE_SKEW] = scores.pop(DATA_SKEW)
         ranking = ", ".join(f"{cause} {score:.2f}" for cause, score in sorted(scores.items(), key=lambda i: -i[1]))
@@ -302,11 +302,11 @@ def _short(load: Load | None, here: dict[str, Symptom]) -> float:
         return NO_SIGN
     if load is None or not (math.isfinite(load.even_per_s) and load.is_known):
         return NOT_MEASURED
-    offered = _offered_per_s(here[PRESSURE], level(load.offered_per_s))
+    offered_per_s = _offered_per_s(here[PRESSURE], level(load.offered_per_s))
     even = load.even_per_s / (1.0 if RATE_SKEW in here else load.imbalance)
-    if not (offered > 0 and even > 0):
+    if not (offered_per_s > 0 and even > 0):
         return NOT_MEASURED
-    return sureness(math.log(offered / (even * load.target)), 0.0, _SHORTAGE_WIDTH)
+    return sureness(math.log(offered_per_s / (even * load.target)), 0.0, _SHORTAGE_WIDTH)
 
 
 def _weighed_causes(ranking: str, load: Load | None, key_share: float | None, key: str) -> WeighedCauses:
@@ -320,15 +320,15 @@ def _slo(view: View, violations: Sequence[Symptom]) -> Iterator[Diagnosis]:
     objective_per_s = view.objective.throughput_per_s
     arrivals = view.flow("arrival_per_s", last=RECENT)
     arrival = float(np.nanmedian(arrivals)) if np.isfinite(arrivals).any() else math.nan
-    starved = objective_per_s is not None and arrival < _ARRIVES_IN_FULL * objective_per_s
-    excused = tuple(s for s in violations if starved and _is_about_throughput(s))
-    if objective_per_s is not None and excused:
-        yield Diagnosis(SOURCE_LIMITED, "", SHOWN, TooLittleArrives(arrival, objective_per_s), excused)
-    unmet = tuple(sorted((s for s in violations if s not in excused), key=lambda s: -s.severity))
+    is_starved = objective_per_s is not None and arrival < _ARRIVES_IN_FULL * objective_per_s
+    excused_violations = tuple(s for s in violations if is_starved and _is_about_throughput(s))
+    if objective_per_s is not None and excused_violations:
+        yield Diagnosis(SOURCE_LIMITED, "", SHOWN, TooLittleArrives(arrival, objective_per_s), excused_violations)
+    unmet = tuple(sorted((s for s in violations if s not in excused_violations), key=lambda s: -s.severity))
     if unmet:
         yield Diagnosis(SLO_UNMET, "", EFFECT_SHOWN, UnmetObjective(arrival, unmet[0].evidence), unmet)
 
 
 def _is_about_throughput(symptom: Symptom) -> bool:
-    missed = symptom.evidence.find(ObjectiveMissed)
-    return missed is not None and missed.metric == THROUGHPUT
+    missed_objective = symptom.evidence.find(ObjectiveMissed)
+    return missed_objective is not None and missed_objective.metric == THROUGHPUT

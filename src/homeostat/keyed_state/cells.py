@@ -115,8 +115,8 @@ class MapCell(MutableMapping[K, V]):
 
     def find(self, key: K) -> V | None:
         if key not in self._entries and not self._whole:
-            packed = self._keys.pack(key)
-            columns = self._store.getValue(packed) if self._store.containsKey(packed) else None
+            packed_key = self._keys.pack(key)
+            columns = self._store.getValue(packed_key) if self._store.containsKey(packed_key) else None
             self._entries[key] = None if columns is None else self._values.unpack(columns)
         return self._entries.get(key)
 

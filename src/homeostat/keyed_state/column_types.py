@@ -77,8 +77,8 @@ def _name(column: str) -> str:
         raise ConfigError(
             f"{column.strip()!r} is not a column", where="emits", fix='write a name and a type, such as "user STRING"'
         )
-    quoted, plain = match.groups()
-    return plain or quoted.replace("``", "`")
+    quoted_name, plain_name = match.groups()
+    return plain_name or quoted_name.replace("``", "`")
 
 
 def _column(kind: type) -> str:

@@ -60,8 +60,8 @@ class _Variable:
     def _until(self) -> float:
         return NEVER if self._ttl_ms is None else self._handle.memory.now_ms + self._ttl_ms
 
-    def _alive(self, stored: Stored) -> bool:
-        return stored[1] > self._handle.memory.now_ms
+    def _alive(self, entry: Stored) -> bool:
+        return entry[1] > self._handle.memory.now_ms
 
     def _here(self, empty: Callable[[], Any]) -> Any:
         return self._keys.setdefault(self._handle.key, empty())
@@ -75,8 +75,8 @@ class MemoryValue(_Variable):
         return self.get() is not None
 
     def get(self) -> Columns | None:
-        stored = self._keys.get(self._handle.key)
-        return stored[0] if stored and self._alive(stored) else None
+        entry = self._keys.get(self._handle.key)
+        return entry[0] if entry and self._alive(entry) else None
 
     def update(self, columns: Columns) -> None:
         self._keys[self._handle.key] = (columns, self._until())
@@ -87,7 +87,7 @@ class MemoryList(_Variable):
         return any(True for _ in self.get())
 
     def get(self) -> Iterator[Columns]:
-        return (stored[0] for stored in self._keys.get(self._handle.key, ()) if self._alive(stored))
+        return (entry[0] for entry in self._keys.get(self._handle.key, ()) if self._alive(entry))
 
     def appendList(self, items: list[Columns]) -> None:
         self._here(list).extend((columns, self._until()) for columns in items)
@@ -98,8 +98,8 @@ class MemoryMap(_Variable):
         return self.getValue(key) is not None
 
     def getValue(self, key: Columns) -> Columns | None:
-        stored = self._here(dict).get(key)
-        return stored[0] if stored and self._alive(stored) else None
+        entry = self._here(dict).get(key)
+        return entry[0] if entry and self._alive(entry) else None
 
     def updateValue(self, key: Columns, value: Columns) -> None:
         self._here(dict)[key] = (value, self._until())
@@ -108,4 +108,4 @@ class MemoryMap(_Variable):
         self._here(dict).pop(key, None)
 
     def iterator(self) -> Iterator[tuple[Columns, Columns]]:
-        return iter([(key, stored[0]) for key, stored in self._here(dict).items() if self._alive(stored)])
+        return iter([(key, entry[0]) for key, entry in self._here(dict).items() if self._alive(entry)])

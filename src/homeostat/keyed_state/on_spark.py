@@ -57,8 +57,8 @@ class Processor(StatefulProcessor):
 
     def close(self) -> None: ...
 
-    def _rows(self, emitted: Iterator[tuple[Any, ...]]) -> Iterator[Row]:
-        return (self._row(*row) for row in emitted)
+    def _rows(self, tuples: Iterator[tuple[Any, ...]]) -> Iterator[Row]:
+        return (self._row(*row) for row in tuples)
 
     def _now_ms(self, timers: TimerValues) -> int:
         if self._state.time == EVENT:

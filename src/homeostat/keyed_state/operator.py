@@ -113,11 +113,11 @@ def keyed(
         compare=compare,
     )
     instances, name = _instances(spread), spread.name if isinstance(spread, Spread) else ""
-    combined = instances > 1
-    parts = _combine(rows, operator, instances) if combined else rows
+    is_combined = instances > 1
+    parts = _combine(rows, operator, instances) if is_combined else rows
     schema = _output(rows, operator)
-    updated = parts.groupBy(*keys).transformWithState(_Processor(operator, combined), schema, output_mode, "None")
-    return (updated if not name else _observe(updated, operator, name)).drop(ROWS)
+    results = parts.groupBy(*keys).transformWithState(_Processor(operator, is_combined), schema, output_mode, "None")
+    return (results if not name else _observe(results, operator, name)).drop(ROWS)
 
 
 def _operator(rows: DataFrame, keys: tuple[str, ...], merging: Merging, state: str, result: str) -> Operator:
@@ -212,9 +212,9 @@ def _adder(operator: Operator) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 
         def emit() -> pa.RecordBatch:
             keys = [pa.array(column, kind) for column, kind in zip(zip(*parts, strict=True), types, strict=True)]
-            pickled = pa.array([pickle.dumps(operator.stored_form(part)) for part in parts.values()], pa.binary())
+            pickled_parts = pa.array([pickle.dumps(operator.stored_form(part)) for part in parts.values()], pa.binary())
             rows = pa.array([counts[key] for key in parts], pa.int64())
-            return pa.RecordBatch.from_arrays([*keys, pickled, rows], names=[*operator.keys, PART, ROWS])
+            return pa.RecordBatch.from_arrays([*keys, pickled_parts, rows], names=[*operator.keys, PART, ROWS])
 
         for batch in batches:
             types = [batch.schema.field(name).type for name in operator.keys]
@@ -241,17 +241,17 @@ def _rows(batch: pa.RecordBatch, keys: Sequence[str]) -> Iterator[tuple[tuple[An
 class _Processor(StatefulProcessor):
     """Adds rows to the state of their key, or merges combined parts into it."""
 
-    def __init__(self, operator: Operator, combined: bool) -> None:
-        self._operator, self._combined = operator, combined
+    def __init__(self, operator: Operator, is_combined: bool) -> None:
+        self._operator, self._combined = operator, is_combined
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         spare_the_collector()
         self._state = handle.getValueState(STATE, state_columns.stored_types(self._operator.state))
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
-        operator, stored = self._operator, self._state.get()
+        operator, stored_columns = self._operator, self._state.get()
         merging = operator.merging
-        part = merging.start() if stored is None else operator.unpack(stored)
+        part = merging.start() if stored_columns is None else operator.unpack(stored_columns)
         count = 0
         for row in rows:
             if self._combined:
@@ -267,17 +267,17 @@ class _Processor(StatefulProcessor):
         """Nothing to release."""
 
 
-def _observe(updated: DataFrame, operator: Operator, name: str) -> DataFrame:
+def _observe(results: DataFrame, operator: Operator, name: str) -> DataFrame:
     """Report how many rows the batch had, and how many its largest keys had.
 
     The operator sees all rows of a key together, so exact counts cost one comparison per key.
     """
-    return updated.observe(
+    return results.observe(
         KEYS_METRIC + name,
         f.sum(ROWS).alias("rows"),
         f.max(ROWS).alias("largest"),
         f.max_by(key_text(operator.keys), f.col(ROWS)).alias("key"),
-        *_most(updated.sparkSession.version),
+        *_most(results.sparkSession.version),
     )
 
 

@@ -52,15 +52,15 @@ class Rehearsal(Generic[S]):
         the watermark has moved.
         """
         self._memory.now_ms += milliseconds(after, "after") if after else 0
-        emitted: Emitted = []
+        rows_out: Emitted = []
         for key, group in self._group(rows).items():
             self._handle.key = key
-            emitted += self._runtime.rows(key, iter(group), self._now_ms)
-        emitted += self._timers()
+            rows_out += self._runtime.rows(key, iter(group), self._now_ms)
+        rows_out += self._timers()
         if self._event_time is not None and rows:
             newest_ms = max(_ms(row[self._event_time]) for row in rows)
-            emitted += self._watermark(newest_ms - self._delay_ms)
-        return emitted
+            rows_out += self._watermark(newest_ms - self._delay_ms)
+        return rows_out
 
     def advance(self, duration: str) -> Emitted:
         """Let time pass without rows. In event time the watermark moves by as much."""
@@ -95,12 +95,12 @@ class Rehearsal(Generic[S]):
 
     def _timers(self) -> Emitted:
         """Fire the timers that are due. Timers that they set wait for the next batch."""
-        emitted: Emitted = []
+        rows_out: Emitted = []
         for moment, key in self._memory.due(self._now_ms):
             self._handle.key = key
-            emitted += self._runtime.timer(key, moment, self._now_ms)
+            rows_out += self._runtime.timer(key, moment, self._now_ms)
             self._handle.deleteTimer(moment)
-        return emitted
+        return rows_out
 
 
 class Row(tuple[Any, ...]):

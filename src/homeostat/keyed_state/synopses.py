@@ -145,8 +145,8 @@ class _SummaryCell(Generic[S]):
 
     def get(self) -> S:
         if self._summary is None:
-            stored = self._store.get() if self._store.exists() else None
-            self._summary = self._synopsis.read(stored[0] if stored else b"")
+            stored_bytes = self._store.get() if self._store.exists() else None
+            self._summary = self._synopsis.read(stored_bytes[0] if stored_bytes else b"")
         return self._summary
 
     def clear(self) -> None:

@@ -55,8 +55,8 @@ class Value(Kind, Generic[T]):
         return ValueCell(handle.getValueState(self.name, self._codec.ddl, self.ttl_ms), self._codec)
 
     def __get__(self, state: object, owner: type) -> T:
-        stored = self.cell(state).get()
-        value: T = self._start if stored is None else stored
+        stored_value = self.cell(state).get()
+        value: T = self._start if stored_value is None else stored_value
         return value
 
     def __set__(self, state: object, value: T) -> None:

@@ -96,8 +96,8 @@ def _capacity_per_s(trigger_s: Array, fixed_s: Array, row_s: Array) -> Array:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         period_s = np.maximum(trigger_s, fixed_s / MOST_FIXED)
-        triggered = np.isfinite(trigger_s) & (trigger_s > 0)
-        for_rows = np.where(triggered, (period_s - fixed_s) / period_s, 1.0)
+        has_trigger = np.isfinite(trigger_s) & (trigger_s > 0)
+        for_rows = np.where(has_trigger, (period_s - fixed_s) / period_s, 1.0)
         return np.where(row_s > 0, for_rows / row_s, NAN)
 
 

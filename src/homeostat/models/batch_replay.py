@@ -242,8 +242,8 @@ class BatchModel:
         batches = np.arange(draws) % max(1, len(self.common))
         seconds = np.resize(self.driver_s, draws)
         for stage, cost_error in zip(self.stages, cost_errors, strict=True):
-            shared = self.common[batches] + stage.cost.error * cost_error
-            noise = _noise(stage, batches, stage.tasks(setup), generator) + shared[:, np.newaxis]
+            shared_error = self.common[batches] + stage.cost.error * cost_error
+            noise = _noise(stage, batches, stage.tasks(setup), generator) + shared_error[:, np.newaxis]
             expected_s = stage.tasks_s(batch_rows if variation > 0 else rows, setup, self.slots)
             seconds = seconds + _makespans_s(expected_s * np.exp(noise), self.slots * setup.executors, self.slow)
         middle = median(seconds)

@@ -97,9 +97,9 @@ class Load:
     def log_utilisation(self) -> Array:
         """ln(offered ÷ capacity), where both are known."""
         capacity = np.where(np.isfinite(self.capacities_per_s), self.capacities_per_s, self.capacity_per_s)
-        offered = np.maximum(self.offered_per_s, _SMALLEST_UTILISATION * capacity)
-        usable = np.isfinite(offered) & (offered > 0)
-        logs: Array = np.log(offered[usable] / capacity[usable])
+        offered_per_s = np.maximum(self.offered_per_s, _SMALLEST_UTILISATION * capacity)
+        usable = np.isfinite(offered_per_s) & (offered_per_s > 0)
+        logs: Array = np.log(offered_per_s[usable] / capacity[usable])
         return logs
 
 
@@ -166,20 +166,20 @@ def selectivities(view: View) -> dict[str, float]:
 def _dataflow_loads(view: View) -> dict[str, Load]:
     ratio = selectivities(view)
     digests = view.current
-    offered: dict[str, Array] = {}
+    offered_per_s: dict[str, Array] = {}
     result = {}
     for component in view.topology:
         name = component.name
         if component.kind == "source":
-            offered[name] = np.array([d.arrivals_per_s.get(name, NAN) for d in digests])
+            offered_per_s[name] = np.array([d.arrivals_per_s.get(name, NAN) for d in digests])
         else:
-            inputs = [offered[up] * ratio[up] for up in component.inputs]
-            offered[name] = np.sum(inputs, axis=0) if inputs else np.full(len(digests), NAN)
-        result[name] = _dataflow_load(view, name, offered[name])
+            inputs = [offered_per_s[up] * ratio[up] for up in component.inputs]
+            offered_per_s[name] = np.sum(inputs, axis=0) if inputs else np.full(len(digests), NAN)
+        result[name] = _dataflow_load(view, name, offered_per_s[name])
     return result
 
 
-def _dataflow_load(view: View, name: str, offered: Array) -> Load:
+def _dataflow_load(view: View, name: str, offered_per_s: Array) -> Load:
     digests = view.history[-_NOISE_OBSERVATIONS:]
     capacities = np.array([d.components[name].capacity_per_s if name in d.components else NAN for d in digests])
     instances = int(view.parallelism(name))
@@ -190,7 +190,7 @@ def _dataflow_load(view: View, name: str, offered: Array) -> Load:
     return Load(
         component=name,
         instances=instances,
-        offered_per_s=offered,
+        offered_per_s=offered_per_s,
         capacities_per_s=capacities[len(digests) - len(view.current) :],
         even_per_s=instances * median(rates),
         imbalance=imbalance,
@@ -229,8 +229,8 @@ def arrived_rows(window: Window, component: str, last: int) -> Array:
     if len(recent) < 2:
         return rows
     queue_growth = np.diff(pending, axis=0)
-    arrived: Array = np.maximum(rows[1:] + np.where(np.isfinite(queue_growth), queue_growth, 0.0), 0.0)
-    return arrived
+    arrivals: Array = np.maximum(rows[1:] + np.where(np.isfinite(queue_growth), queue_growth, 0.0), 0.0)
+    return arrivals
 
 
 def _imbalance(rows: Array) -> tuple[float, float]:

@@ -178,9 +178,9 @@ def _clearly_wrong(previous: Forecast, since: Traffic) -> bool:
     if not previous.usable:
         return False
     start = max(0, round(previous.made_at_s / MINUTE_S) - since.first)
-    arrived = np.array(since.per_s[start:])
-    arrived = arrived[np.isfinite(arrived)]
+    arrivals = np.array(since.per_s[start:])
+    arrivals = arrivals[np.isfinite(arrivals)]
     expected = float(previous.column(0.5).mean())
-    if not len(arrived) or not (arrived.mean() > 0 and expected > 0):
+    if not len(arrivals) or not (arrivals.mean() > 0 and expected > 0):
         return False
-    return abs(math.log(float(arrived.mean()) / expected)) > _LARGEST_ERROR
+    return abs(math.log(float(arrivals.mean()) / expected)) > _LARGEST_ERROR

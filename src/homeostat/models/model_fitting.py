@@ -231,18 +231,18 @@ def _keys(view: View, name: str) -> float:
         for d in view.history[-_HISTORY_BATCHES:]
         if d.updated_keys > 0 and name in d.components and d.components[name].known_share >= LEAST_KNOWN
     ]
-    rows, updated = np.array([(rows, keys) for rows, keys in samples if rows > 0]).reshape(-1, 2).T
-    return median(_keys_in_all(rows, updated))
+    rows, updated_keys = np.array([(rows, keys) for rows, keys in samples if rows > 0]).reshape(-1, 2).T
+    return median(_keys_in_all(rows, updated_keys))
 
 
-def _keys_in_all(rows: Array, updated: Array) -> Array:
+def _keys_in_all(rows: Array, updated_keys: Array) -> Array:
     """The K with updated = K · (1 − e^(−rows ÷ K)), found by bisection, since the right side grows with K."""
-    low, high = updated, _MOST_KEYS_PER_ROW * rows
+    low, high = updated_keys, _MOST_KEYS_PER_ROW * rows
     for _ in range(_HALVINGS):
         middle = np.sqrt(low * high)
-        more = distinct_keys(middle, rows) < updated
+        more = distinct_keys(middle, rows) < updated_keys
         low, high = np.where(more, middle, low), np.where(more, high, middle)
-    return np.where(updated >= _ALL_DISTINCT * rows, math.inf, low)
+    return np.where(updated_keys >= _ALL_DISTINCT * rows, math.inf, low)
 
 
 def _slow_workers(recorded: Sequence[Observation], deviations: Sequence[Mapping[str, Array]]) -> dict[str, float]:

@@ -43,13 +43,13 @@ def fit(values: Array) -> Noise:
     steps = np.diff(values[np.isfinite(values)])
     if len(steps) < 2:
         return Noise(0.0, _PRIOR_PHI)
-    centred = steps - median(steps)
+    deviations = steps - median(steps)
     scale = spread(steps)
     if scale <= 0.0:
         return Noise(0.0, _PRIOR_PHI)
-    clipped = np.clip(centred, -_STEP_CLIP_SIGMAS * scale, _STEP_CLIP_SIGMAS * scale)
-    power = float(clipped @ clipped)
-    lag = float(clipped[1:] @ clipped[:-1]) / power if power > 0 else 0.0
+    clipped_deviations = np.clip(deviations, -_STEP_CLIP_SIGMAS * scale, _STEP_CLIP_SIGMAS * scale)
+    power = float(clipped_deviations @ clipped_deviations)
+    lag = float(clipped_deviations[1:] @ clipped_deviations[:-1]) / power if power > 0 else 0.0
     phi = min(max(1.0 + 2.0 * lag, 0.0), LARGEST_CORRELATION)
     weight = len(steps) / (len(steps) + _PRIOR_OBSERVATIONS)
     phi = weight * phi + (1.0 - weight) * _PRIOR_PHI
@@ -75,8 +75,8 @@ def cusum(z: Array, slack: float = 0.5) -> Array:
     `slack` is half of the shift to detect, in standard deviations; 0.5 is the textbook value for a shift of one.
     """
     walk = np.concatenate(([0.0], np.cumsum(z - slack)))
-    reflected: Array = (walk - np.minimum.accumulate(walk))[1:]
-    return reflected
+    reflected_walk: Array = (walk - np.minimum.accumulate(walk))[1:]
+    return reflected_walk
 
 
 def since_onset(logs: Array, sums: Array, noise: Noise, least: int) -> int:

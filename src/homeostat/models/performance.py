@@ -117,11 +117,11 @@ def capacity_per_s(model: BatchModel, setup: Setup) -> float:
 
     If the fixed part nearly fills the trigger interval, the period grows until only `MOST_FIXED` of it is fixed.
     """
-    unbounded = replace(setup, rows_bound=math.inf)
+    unbounded_setup = replace(setup, rows_bound=math.inf)
     if setup.trigger_s <= 0:
-        return _most_per_s(model, unbounded, 1.0)
+        return _most_per_s(model, unbounded_setup, 1.0)
     period_s = max(setup.trigger_s, model.plain_s(0.0, setup) / MOST_FIXED)
-    return _rows_within(model, unbounded, period_s) / period_s
+    return _rows_within(model, unbounded_setup, period_s) / period_s
 
 
 def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows: float) -> float:
@@ -136,20 +136,20 @@ def catch_up_s(model: BatchModel, rate_per_s: float, setup: Setup, backlog_rows:
     waiting, spent_s = backlog_rows + rate_per_s * trigger_s, 0.0
     if waiting > setup.rows_bound:  # all full batches are alike
         full_s = max(trigger_s, factor * model.plain_s(setup.rows_bound, setup))
-        gained = setup.rows_bound - rate_per_s * full_s
-        full = math.floor(max(0.0, waiting - max(setup.rows_bound, usual)) / gained)
-        waiting, spent_s = waiting - full * gained, full * full_s
+        gain_rows = setup.rows_bound - rate_per_s * full_s
+        full = math.floor(max(0.0, waiting - max(setup.rows_bound, usual)) / gain_rows)
+        waiting, spent_s = waiting - full * gain_rows, full * full_s
     batches: list[tuple[float, float]] = []
     for _ in range(_MOST_ROUNDS):
         if waiting <= usual:
             return spent_s
         rows = min(waiting, setup.rows_bound)
         took_s = max(trigger_s, factor * model.plain_s(rows, setup))
-        gained = rows - rate_per_s * took_s
-        if gained <= 0:
+        gain_rows = rows - rate_per_s * took_s
+        if gain_rows <= 0:
             return math.inf
-        spent_s += took_s * min(1.0, (waiting - usual) / gained)
-        waiting -= gained
+        spent_s += took_s * min(1.0, (waiting - usual) / gain_rows)
+        waiting -= gain_rows
         batches.append((rows, took_s))
     return spent_s + _dwindling_s(rate_per_s, waiting, usual, *batches[-2:])
 
@@ -299,9 +299,9 @@ def _assumptions(model: BatchModel, rows: float, setup: Setup) -> tuple[str, ...
     low, high = model.rows_seen
     if not low / _FAR_FROM_OBSERVED <= rows <= _FAR_FROM_OBSERVED * high:
         notes.append(f"batches of {rows:,.0f} rows are far from the {low:,.0f} to {high:,.0f} rows observed so far")
-    blended = [s.name for s in model.stages if not s.cost.separable and s.tasks(setup) != s.partitions]
-    if blended:
+    blended_stages = [s.name for s in model.stages if not s.cost.separable and s.tasks(setup) != s.partitions]
+    if blended_stages:
         notes.append(
-            f"the fixed cost of a task is unknown at {', '.join(blended)}, because rows per task hardly varied"
+            f"the fixed cost of a task is unknown at {', '.join(blended_stages)}, because rows per task hardly varied"
         )
     return tuple(notes)

@@ -73,14 +73,14 @@ def plan(
     question = Question(model, planned_rate(model, load, goal), goal)
     present = question.judge(model.configuration, "present")
     candidates: dict[_Key, Candidate] = {_key(model.configuration): present}
-    refused: list[Refused] = []
+    refusals: list[Refused] = []
     from_plugins = (_judged_safely(question, proposer, candidates) for proposer in proposers)
     for outcome in chain(*from_plugins, _judge(question, Smallest(), candidates)):
         if isinstance(outcome, Refused):
-            refused.append(outcome)
+            refusals.append(outcome)
         else:
             candidates[_key(outcome.configuration)] = outcome
-    return replace(_choose(question, present, tuple(candidates.values())), refused=tuple(refused))
+    return replace(_choose(question, present, tuple(candidates.values())), refused=tuple(refusals))
 
 
 def _judged_safely(
@@ -129,8 +129,8 @@ def _choose(question: Question, present: Candidate, candidates: Sequence[Candida
         chosen: Candidate | None = best
     else:
         chosen, best = None, max(candidates, key=lambda each: (_reach(question, each), -each.spent))
-    explained = [_with_reason(each, best, longest_s) for each in order]
-    return Plan(question.rate_per_s, question.goal, present, chosen, best, tuple(explained))
+    candidates_with_reason = [_with_reason(each, best, longest_s) for each in order]
+    return Plan(question.rate_per_s, question.goal, present, chosen, best, tuple(candidates_with_reason))
 
 
 def _risk_factor(question: Question, candidate: Candidate) -> float:

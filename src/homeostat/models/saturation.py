@@ -138,11 +138,11 @@ class FlowModel:
     def offered_rates(self, rate_per_s: float) -> dict[str, float]:
         """Return the rate that would reach each component if nothing upstream held rows back."""
         selectivity = {operator.name: operator.selectivity for operator in self.operators}
-        offered: dict[str, float] = {}
+        offered_per_s: dict[str, float] = {}
         for operator in self.operators:
-            above = sum(offered[name] * selectivity[name] for name in operator.inputs)
-            offered[operator.name] = rate_per_s * self.shares.get(operator.name, 0.0) + above
-        return offered
+            above = sum(offered_per_s[name] * selectivity[name] for name in operator.inputs)
+            offered_per_s[operator.name] = rate_per_s * self.shares.get(operator.name, 0.0) + above
+        return offered_per_s
 
     def predict(self, rate_per_s: float, parallelism: Mapping[str, int] | None = None) -> FlowPerformance:
         """Combine the saturation points of all components, mapped back to the sources."""
@@ -150,25 +150,25 @@ class FlowModel:
         limits = self._limits_per_s(counts)
         bottleneck = min(limits, key=lambda name: limits[name], default="")
         saturation = limits.get(bottleneck, math.inf)
-        offered = self.offered_rates(rate_per_s)
+        offered_per_s = self.offered_rates(rate_per_s)
         return FlowPerformance(
             rate_per_s=rate_per_s,
             parallelism=counts,
             throughput_per_s=min(rate_per_s, saturation),
             saturation_per_s=saturation,
             bottleneck=bottleneck,
-            offered_per_s=offered,
+            offered_per_s=offered_per_s,
             utilisation={name: rate_per_s / limit for name, limit in limits.items()},
             unknown=tuple(self.assumptions(counts)),
         )
 
     def assumptions(self, counts: Mapping[str, int]) -> Iterator[str]:
         """Yield what a prediction for these numbers of instances has to assume."""
-        scaled = [o for o in self.operators if counts.get(o.name, o.instances) != o.instances]
-        for operator in scaled:
+        scaled_operators = [o for o in self.operators if counts.get(o.name, o.instances) != o.instances]
+        for operator in scaled_operators:
             if operator.shares is not None and not operator.shares.is_known:
                 yield f"the skew of the keys of {operator.name} is unknown, because it has only one instance"
-        beyond = [o.name for o in scaled if counts[o.name] > max(o.most, o.instances)]
+        beyond = [o.name for o in scaled_operators if counts[o.name] > max(o.most, o.instances)]
         if beyond:
             yield (
                 f"{', '.join(beyond)} never ran with so many instances: "

@@ -64,13 +64,13 @@ def _catching_up(question: Question) -> Question:
 
 
 def _fewest_instances(question: Question, flow: FlowModel) -> Configuration:
-    model, offered = question.model, flow.offered_rates(question.rate_per_s)
+    model, offered_per_s = question.model, flow.offered_rates(question.rate_per_s)
     z = NormalDist().inv_cdf(question.goal.confidence)
     values = dict(model.configuration.values)
     for operator in flow.operators:
         knob = model.topology[operator.name].scaled_by
         if knob in model.capabilities.knobs:
-            sure = offered[operator.name] * math.exp(z * operator.error)
+            sure = offered_per_s[operator.name] * math.exp(z * operator.error)
             values[knob] = int(model.capabilities.knobs[knob].clip(operator.fewest(sure)))
     return Configuration(values, model.configuration.retired)
 
@@ -157,7 +157,7 @@ def _admission(question: Question, batches: BatchModel, trigger: dict[Knob, Valu
     rows: dict[Knob, Value] = {}
     for knob, bound in model.configuration.values.items():
         spec = model.capabilities.knobs.get(knob)
-        needed = ADMISSION_ROOM * question.rate_per_s * max(float(trigger_s), _LEAST_PERIOD_S)
-        if knob.kind == ROWS_PER_TRIGGER and spec is not None and bound < needed / ADMISSION_ROOM:
-            rows[knob] = int(spec.clip(math.ceil(needed)))
+        needed_rows = ADMISSION_ROOM * question.rate_per_s * max(float(trigger_s), _LEAST_PERIOD_S)
+        if knob.kind == ROWS_PER_TRIGGER and spec is not None and bound < needed_rows / ADMISSION_ROOM:
+            rows[knob] = int(spec.clip(math.ceil(needed_rows)))
     return rows

@@ -164,9 +164,9 @@ def _with_rows(samples: Samples) -> bool:
 
 
 def _rows_vary(samples: Samples) -> bool:
-    ordered = np.sort(samples.rows)
+    sorted_rows = np.sort(samples.rows)
     low, high = _ROW_RANGE_QUANTILES
-    return _with_rows(samples) and quantile(ordered, high) >= _LEAST_ROW_RANGE * quantile(ordered, low)
+    return _with_rows(samples) and quantile(sorted_rows, high) >= _LEAST_ROW_RANGE * quantile(sorted_rows, low)
 
 
 def _not_negative(columns: Array, values: Array, weight: Array, rounds: int) -> Array:
@@ -191,10 +191,10 @@ def _best_subset(columns: Array, values: Array) -> Array:
     """
     count = columns.shape[1]
     scale = np.maximum(np.abs(columns).max(axis=0), 1e-300)
-    scaled = columns / scale
+    scaled_columns = columns / scale
     best_solution, least_error = np.zeros(count), math.inf
     for chosen in map(list, chain.from_iterable(combinations(range(count), size) for size in range(count, 0, -1))):
-        part = scaled[:, chosen]
+        part = scaled_columns[:, chosen]
         solution = np.linalg.lstsq(part, values, rcond=None)[0]
         squared_error = float(((part @ solution - values) ** 2).sum())
         if (solution >= 0).all() and squared_error < least_error:

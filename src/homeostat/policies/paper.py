@@ -120,9 +120,9 @@ class PaperJudge:
             return Outcome("unclear", reason="the pressure is unknown")
         if after <= max(before * (1.0 - self.least_fall), self.noise_filter):
             return Outcome("helped", reason=f"pressure fell from {before:.2f} to {after:.2f}")
-        moved = self._movement(trial)
-        if moved:
-            return Outcome("unclear", reason=f"the bottleneck moved to {moved}, which holds {trial.component} back")
+        movement = self._movement(trial)
+        if movement:
+            return Outcome("unclear", reason=f"the bottleneck moved to {movement}, which holds {trial.component} back")
         return Outcome("failed", reason=f"pressure was {before:.2f} and is now {after:.2f}")
 
     def _at(self, trial: Trial, digests: tuple[Digest, ...]) -> float:

@@ -57,18 +57,18 @@ def build(
     name: str, settings: Mapping[str, Mapping[str, Any]] | None = None, scenario_peak_per_s: float | None = None
 ) -> Policy:
     """Return the policy with these settings. `scenario_peak_per_s` is the load that `static` is sized for."""
-    parsed = read(settings or {})
+    parsed_settings = read(settings or {})
     if name in _OURS:
-        policy = _OURS[name][0](parsed)
+        policy = _OURS[name][0](parsed_settings)
     elif name == "static":
         policy = PEERS[name](peak_per_s=scenario_peak_per_s)
     elif name in _PEERS:
         policy = PEERS[name]()
     elif ":" in name:
-        return dotted_paths.extend(dotted_paths.policy(name), parsed.plugins)
+        return dotted_paths.extend(dotted_paths.policy(name), parsed_settings.plugins)
     else:
         raise ConfigError(f"unknown policy {name!r}", fix=nearest(name, names()))
-    return dotted_paths.extend(replace(policy, name=name), parsed.plugins)
+    return dotted_paths.extend(replace(policy, name=name), parsed_settings.plugins)
 
 
 def paper_settings(settings: Settings) -> paper.PaperSettings:

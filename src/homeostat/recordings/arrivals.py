@@ -43,8 +43,8 @@ def arrival_per_s(batch: RecordedBatch, before: RecordedBatch | None, span_s: fl
     if before is None or not (math.isfinite(batch.arrived_rows) and math.isfinite(before.arrived_rows)):
         return batch.rows / span_s
     passed_s = batch.started_s - before.started_s
-    arrived = batch.arrived_rows - before.arrived_rows
-    return arrived / passed_s if passed_s > 0 and arrived >= 0 else NAN
+    arrived_rows = batch.arrived_rows - before.arrived_rows
+    return arrived_rows / passed_s if passed_s > 0 and arrived_rows >= 0 else NAN
 
 
 def _only(batch: RecordedBatch, names: Sequence[str], name: str) -> RecordedBatch:

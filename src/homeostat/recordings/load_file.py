@@ -21,11 +21,11 @@ def parse(text: str, name: str, values: ValueKind = "count") -> Load:
     moments = list(read_leniently(text, name))
     times_s = np.array([moment.time_s for moment in moments])
     numbers = np.array([moment.value for moment in moments])
-    timed = np.isfinite(times_s)
-    if len(np.unique(times_s[timed & np.isfinite(numbers)])) < 2:
+    has_time = np.isfinite(times_s)
+    if len(np.unique(times_s[has_time & np.isfinite(numbers)])) < 2:
         raise too_short(name)
-    skipped = int((~timed).sum())
-    notes = (f"{skipped} of {len(moments)} lines have no time and were skipped",) if skipped else ()
-    times_s, numbers = times_s[timed], numbers[timed]
+    skipped_lines = int((~has_time).sum())
+    notes = (f"{skipped_lines} of {len(moments)} lines have no time and were skipped",) if skipped_lines else ()
+    times_s, numbers = times_s[has_time], numbers[has_time]
     spacing_s = median(np.diff(np.unique(times_s)))
     return Load(name, times_s, numbers / spacing_s if values == "count" else numbers, notes)

@@ -21,8 +21,8 @@ def doubt(view: View, component: str, most_error: float) -> str:
     if not is_doubted(view, component, most_error):
         return ""
     limit = "largest_error" if view.objective.model_error is None else "the objective"
-    off, allowed = math.expm1(view.trust[component].error), math.expm1(_allowed_error(view, most_error))
-    return f"predictions were off by {off:.0%} here, {limit} allows {allowed:.0%}"
+    off, allowed_error = math.expm1(view.trust[component].error), math.expm1(_allowed_error(view, most_error))
+    return f"predictions were off by {off:.0%} here, {limit} allows {allowed_error:.0%}"
 
 
 def _allowed_error(view: View, most_error: float) -> float:

@@ -109,15 +109,15 @@ class SourceScaleUp:
         for diagnosis in _of(diagnoses, SLO_UNMET):
             knob = view.topology[diagnosis.component].scaled_by
             now, most = int(view.parallelism(diagnosis.component)), view.spec(knob).maximum
-            missed = diagnosis.evidence.find(ThroughputMissed)
-            if missed is None:
+            missed_throughput = diagnosis.evidence.find(ThroughputMissed)
+            if missed_throughput is None:
                 continue
-            observed = missed.observed_per_s
+            observed = missed_throughput.observed_per_s
             if now >= most or observed <= 0:
                 why = "no rows are processed at all" if observed <= 0 else f"{knob} is at its bound of {most:g}"
                 yield alert_about(diagnosis, why)
                 continue
-            reachable = min(missed.objective_per_s, missed.arrival_per_s)
+            reachable = min(missed_throughput.objective_per_s, missed_throughput.arrival_per_s)
             ratio = reachable / observed
             target = math.ceil(min(now * ratio, float(most)) - _ROUNDING)
             yield _resize(SCALE_SOURCE, view, diagnosis, now, target, benefit=1.0 - 1.0 / ratio)
@@ -221,8 +221,8 @@ def _gain_of_replacing(view: View, diagnosis: Diagnosis) -> float:
     rows = np.nansum(view.window.tasks(diagnosis.component, "rows"), axis=0)
     run_s = np.nansum(view.window.tasks(diagnosis.component, "run_s"), axis=0)
     rates = np.divide(rows, run_s, out=np.zeros_like(rows), where=run_s > 0)
-    blamed = rates[[i for i in diagnosis.instances if i < len(rates)]]
-    slowest = float(blamed.min(initial=math.inf))
+    blamed_rates = rates[[i for i in diagnosis.instances if i < len(rates)]]
+    slowest = float(blamed_rates.min(initial=math.inf))
     typical = float(np.median(rates)) if rates.size else 0.0
     return max(_LEAST_GAIN, math.log(typical / slowest)) if 0 < slowest < typical else _LEAST_GAIN
 

@@ -60,6 +60,6 @@ class ReplaceSlowResolver:
         """A dataflow waits for its slowest instance. A batch shares its tasks among all slots."""
         slow = len(diagnosis.workers)
         if view.micro_batch and total > slow:
-            healed = total / (total - slow + slow / ratio)
-            return speed_up(view, {diagnosis.component: healed}, by_slots=False)
+            gain = total / (total - slow + slow / ratio)
+            return speed_up(view, {diagnosis.component: gain}, by_slots=False)
         return speed_up(view, {diagnosis.component: ratio})

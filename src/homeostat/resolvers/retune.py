@@ -70,9 +70,9 @@ class RetuneResolver:
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         short = tuple(d for d in diagnoses if d.cause in (UNDER_PROVISIONED, SLO_UNMET))
-        troubled = any(is_trouble(d) for d in diagnoses)
-        rising = () if troubled else tuple(d for d in diagnoses if d.cause == RISE_AHEAD)
-        idle = () if troubled or rising else tuple(d for d in diagnoses if d.cause == OVER_PROVISIONED)
+        is_troubled = any(is_trouble(d) for d in diagnoses)
+        rising = () if is_troubled else tuple(d for d in diagnoses if d.cause == RISE_AHEAD)
+        idle = () if is_troubled or rising else tuple(d for d in diagnoses if d.cause == OVER_PROVISIONED)
         because = short or rising or idle
         if not because:
             return

@@ -54,14 +54,16 @@ class ScaleUpResolver:
         short = tuple(d for d in diagnoses if d.cause in (UNDER_PROVISIONED, SLO_UNMET))
         if not short:
             return
-        skewed = frozenset(d.component for d in diagnoses if _is_mended_elsewhere(d))
-        needs = self.sizing.needs(view, skewed, last=since_onset(short, LONGEST_MEAN))
+        skewed_components = frozenset(d.component for d in diagnoses if _is_mended_elsewhere(d))
+        needs = self.sizing.needs(view, skewed_components, last=since_onset(short, LONGEST_MEAN))
         if _too_early(view, needs, _LEAST_TO_GROW):
             return
         needs = [need for each in needs if (need := self._trusted_need(view, each, short)) is not None]
         growing = [n for n in within_bounds(view, needs) if _grows(view, n)]
         if growing:
-            proposal = scaling(view, SCALE_UP, short, [*growing, *self._too_large(view, needs, growing, skewed)])
+            proposal = scaling(
+                view, SCALE_UP, short, [*growing, *self._too_large(view, needs, growing, skewed_components)]
+            )
             if proposal.prediction is not None and proposal.prediction.gain > _NO_GAIN:
                 yield proposal
         for need in needs:
@@ -80,19 +82,21 @@ class ScaleUpResolver:
         if not why:
             return need
         symptoms = [symptom for diagnosis in short for symptom in diagnosis.symptoms]
-        pressed = [s.severity for s in symptoms if s.kind == PRESSURE and s.component == need.component]
-        missed = [s.severity for s in symptoms if s.kind == SLO_VIOLATION and not s.component]
-        if not pressed and not missed:
+        pressures = [s.severity for s in symptoms if s.kind == PRESSURE and s.component == need.component]
+        violations = [s.severity for s in symptoms if s.kind == SLO_VIOLATION and not s.component]
+        if not pressures and not violations:
             return None
-        share = max(pressed or missed)
-        by = f"the pressure of {share:.0%}" if pressed else f"the {share:.0%} that the objective is missed by"
+        share = max(pressures or violations)
+        by = f"the pressure of {share:.0%}" if pressures else f"the {share:.0%} that the objective is missed by"
         target = max(need.present + 1, scale_up_target(share, need.present))
         return replace(need, exact=float(target), enough=True, partitions={}, note=f"{why}, so it is sized by {by}")
 
     @staticmethod
-    def _too_large(view: View, needs: Sequence[Need], growing: Sequence[Need], skewed: frozenset[str]) -> list[Need]:
+    def _too_large(
+        view: View, needs: Sequence[Need], growing: Sequence[Need], skewed_components: frozenset[str]
+    ) -> list[Need]:
         """What the same load leaves idle elsewhere, to shrink in the same redeployment, if all of it was measured."""
-        if view.micro_batch or any(view.spec(need.knob).live for need in growing) or skewed:
+        if view.micro_batch or any(view.spec(need.knob).live for need in growing) or skewed_components:
             return []
         floor = (view.objective.throughput_per_s or 0.0) > 0
         measured = {load.component for load in loads(view).values() if load.complete}
@@ -121,8 +125,8 @@ class ScaleDownResolver:
             return
         floor = view.objective.throughput_per_s or 0.0
         idle_components = {d.component for d in idle}
-        sized = self.sizing.needs(view, floor_per_s=floor, last=since_onset(idle, LONGEST_MEAN))
-        needs = [need for each in sized if (need := self._trusted_need(view, each, idle_components)) is not None]
+        needs = self.sizing.needs(view, floor_per_s=floor, last=since_onset(idle, LONGEST_MEAN))
+        needs = [need for each in needs if (need := self._trusted_need(view, each, idle_components)) is not None]
         smaller = [need for need in needs if view.spec(need.knob).clip(need.instances) < need.present]
         if _too_early(view, smaller, _LEAST_TO_SHRINK) or not any(n.component in idle_components for n in smaller):
             return
@@ -184,25 +188,27 @@ def _note(need: Need) -> str:
 
 def scaling(view: View, kind: str, because: tuple[Diagnosis, ...], needs: Sequence[Need]) -> Proposal:
     """One proposal for all needs, named after the component that changes most."""
-    ordered = sorted(needs, key=lambda n: abs(math.log(n.instances / n.present)), reverse=True)
+    largest_first = sorted(needs, key=lambda n: abs(math.log(n.instances / n.present)), reverse=True)
     finer = {name: count for need in needs for name, count in need.partitions.items()}
     gain = speed_up(view, {need.component: need.instances / need.present for need in needs}, partitions=finer)
-    first = ordered[0]
+    first = largest_first[0]
     knobs = {knob: count for name, count in finer.items() if (knob := view.topology[name].partitions) is not None}
-    patch = Patch({need.knob: need.instances for need in ordered} | knobs | _admission(view, ordered, bool(knobs)))
+    patch = Patch(
+        {need.knob: need.instances for need in largest_first} | knobs | _admission(view, largest_first, bool(knobs))
+    )
     now, after = view.configuration, view.configuration.patched(patch)
     cost = view.capabilities.cost(now)
     more = (view.capabilities.cost(after) - cost) / cost if cost else 0.0
     pause_s = max(view.spec(knob).apply_s for knob in patch.values)
     severity = max((d.symptoms[0].severity for d in because if d.symptoms), default=USUAL_SEVERITY)
-    sizes = [f"{n.component} needs {n.exact:.2f}, has {n.present}" + _note(n) for n in ordered]
+    sizes = [f"{n.component} needs {n.exact:.2f}, has {n.present}" + _note(n) for n in largest_first]
     doubts = [f"unknown: {note}" for note in size_assumptions(view, {n.component: n.instances for n in needs})]
     return Proposal(
         kind,
         because,
         patch,
         component=first.component,
-        prediction=Prediction(gain, tuple(n.component for n in ordered), ", ".join(sizes + doubts)),
+        prediction=Prediction(gain, tuple(n.component for n in largest_first), ", ".join(sizes + doubts)),
         benefit=max(severity, LEAST_BENEFIT) if kind == SCALE_UP else -more,
         cost=RESOURCE_WEIGHT * max(more, 0.0) + _PAUSE_WEIGHT * pause_s * _PAUSE_SHARE,
     )

@@ -38,8 +38,8 @@ class ScaleAheadResolver:
         if not ahead or any(is_trouble(d) for d in diagnoses):
             return
         needs = within_bounds(view, self.sizing.needs(view, floor_per_s=expected_per_s(ahead)))
-        trusted = [need for need in needs if not is_doubted(view, need.component, self.most_error)]
-        growing = [need for need in trusted if view.spec(need.knob).clip(need.instances) > need.present]
+        trusted_needs = [need for need in needs if not is_doubted(view, need.component, self.most_error)]
+        growing = [need for need in trusted_needs if view.spec(need.knob).clip(need.instances) > need.present]
         if growing:
             yield scaling(view, SCALE_UP, ahead, growing)
 

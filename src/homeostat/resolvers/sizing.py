@@ -87,8 +87,8 @@ class Sizing:
         """
         needs = []
         for load in loads(view).values():
-            offered = floor_per_s or _ALMOST_NOTHING if load.empty else level(load.offered_per_s, last)
-            needed_per_s = offered * self._factor(view, load, floor_per_s, last)
+            offered_per_s = floor_per_s or _ALMOST_NOTHING if load.empty else level(load.offered_per_s, last)
+            needed_per_s = offered_per_s * self._factor(view, load, floor_per_s, last)
             needed_per_s = max(needed_per_s, peak(load.offered_per_s, last))
             if math.isfinite(needed_per_s) and load.instances:
                 even = load.component in skewed

@@ -109,8 +109,8 @@ def _standard_error_in(file: Path) -> Iterator[None]:
     sys.stderr.flush()
     ours = os.dup(STANDARD_ERROR)
     try:
-        with file.open("wb") as opened:
-            os.dup2(opened.fileno(), STANDARD_ERROR)
+        with file.open("wb") as output:
+            os.dup2(output.fileno(), STANDARD_ERROR)
         yield
     finally:
         sys.stderr.flush()

@@ -113,10 +113,10 @@ class LoopKeeper:
 
     def check(self) -> None:
         quiet_s = time.monotonic() - self.loop.beat_s
-        ended = not self.loop.thread.is_alive()
-        if self.loop.stopping or not (ended or quiet_s > self._silent_s):
+        has_ended = not self.loop.thread.is_alive()
+        if self.loop.stopping or not (has_ended or quiet_s > self._silent_s):
             return
-        what = "has ended" if ended else f"has been silent for {quiet_s:.0f} s"
+        what = "has ended" if has_ended else f"has been silent for {quiet_s:.0f} s"
         self.loop.stop()
         if self._lives_left <= 0:
             self._complain(f"the manager {what} again; the queries keep running without it")

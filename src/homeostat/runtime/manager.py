@@ -143,9 +143,9 @@ class Manager:
 
     def _reapply(self, intent: Intent) -> Receipt:
         """Apply an open intent again and wait for the effect. Applying it twice is harmless."""
-        described = self.engine.describe()
-        desired = Configuration(intent.desired.values, described.configuration.retired | intent.desired.retired)
-        steps = diff(described.configuration, desired, described.capabilities)
+        description = self.engine.describe()
+        desired = Configuration(intent.desired.values, description.configuration.retired | intent.desired.retired)
+        steps = diff(description.configuration, desired, description.capabilities)
         now_s = self.engine.now_s
         self.engine.apply(Apply(intent.id, intent.at_s, desired, steps, intent.time_limit_s))
         limit_s = now_s + intent.time_limit_s

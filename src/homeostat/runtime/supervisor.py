@@ -77,7 +77,7 @@ class Supervisor:
 
     def _supervise(self, launch: Launch, each_moment: Callable[[], None]) -> int:
         """Restart the driver when it dies. If it fails before it was ever up, return its exit code instead."""
-        died: list[float] = []
+        deaths_s: list[float] = []
         ever_up = False
         while True:
             code = self._one_life(launch, each_moment)
@@ -85,17 +85,17 @@ class Supervisor:
             ever_up = ever_up or up_s is not None
             if code == 0 or self._stop_reason or (code > 0 and not ever_up):
                 return INTERRUPTED if self._stop_reason == "interrupted" else code
-            died = [at for at in died if time.monotonic() - at < RESTARTS_WITHIN_S] + [time.monotonic()]
-            if len(died) > MOST_RESTARTS:
+            deaths_s = [at for at in deaths_s if time.monotonic() - at < RESTARTS_WITHIN_S] + [time.monotonic()]
+            if len(deaths_s) > MOST_RESTARTS:
                 minutes = RESTARTS_WITHIN_S / 60
                 raise DriverError(
-                    f"the driver died {len(died)} times within {minutes:.0f} minutes, last with code {code}",
+                    f"the driver died {len(deaths_s)} times within {minutes:.0f} minutes, last with code {code}",
                     where=launch.app,
                     fix=f"see the logs in {Path(launch.directory) / 'logs'}",
                 )
             self.restarts += 1
             self._say(f"the driver ended with code {code}; restarting it (restart {self.restarts})")
-            self._pause(FIRST_PAUSE_S * 2 ** (len(died) - 1))
+            self._pause(FIRST_PAUSE_S * 2 ** (len(deaths_s) - 1))
             if launch.for_s is not None and up_s is not None:
                 launch = replace(launch, for_s=max(0.0, launch.for_s - (time.time() - up_s)))
 

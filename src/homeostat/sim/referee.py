@@ -131,8 +131,8 @@ class Referee:
     def _mark_reverted(self, revert: Record) -> None:
         """A growth that was reverted was needless, even if it looked right when it was decided."""
         ids = {self._judged[id] for id in revert.because if id in self._judged}
-        grown = {id for id in ids if id in self._decided and self._decided[id].content.grows}
-        self.trajectory = [replace(each, needless=each.needless or each.id in grown) for each in self.trajectory]
+        growing_ids = {id for id in ids if id in self._decided and self._decided[id].content.grows}
+        self.trajectory = [replace(each, needless=each.needless or each.id in growing_ids) for each in self.trajectory]
 
     def _needless(self, record: Record, action: ActionContent) -> bool:
         """Whether the run would have done as well without it, by what was true and not by what was measured."""
@@ -147,13 +147,13 @@ class Referee:
         if action.action_kind == ADJUST_SKEW:
             return not any(f.kind in ("hot-key", "hash-imbalance") for f in faults) and not self._uneven(record)
         desired = {Knob.parse(name): value for name, value in action.patch.items()}
-        shrunk = [knob for knob, value in desired.items() if value < truth.values.get(knob, value)]
-        if shrunk:
-            return any(desired[knob] < truth.needed.get(knob, 0) for knob in shrunk)
-        grown = [knob for knob, value in desired.items() if value > truth.values.get(knob, value)]
-        needed = self._needed_ahead() if action.cause == RISE_AHEAD else truth.needed
-        short = any(self._short(knob, needed) for knob in grown)
-        return not short and not any(self._weakens(f, grown) for f in faults)
+        shrinking_knobs = [knob for knob, value in desired.items() if value < truth.values.get(knob, value)]
+        if shrinking_knobs:
+            return any(desired[knob] < truth.needed.get(knob, 0) for knob in shrinking_knobs)
+        growing_knobs = [knob for knob, value in desired.items() if value > truth.values.get(knob, value)]
+        needed_counts = self._needed_ahead() if action.cause == RISE_AHEAD else truth.needed
+        short = any(self._short(knob, needed_counts) for knob in growing_knobs)
+        return not short and not any(self._weakens(f, growing_knobs) for f in faults)
 
     def _needed_ahead(self) -> dict[Knob, int]:
         """What the highest load of the next half hour needs."""
@@ -161,24 +161,24 @@ class Referee:
         every = [now_s + number * AHEAD_EVERY_S for number in range(int(AHEAD_S / AHEAD_EVERY_S) + 1)]
         return self._engine.needed_parallelism(max(workload.mean_per_s(at_s) for at_s in every))
 
-    def _short(self, knob: Knob, needed: Mapping[Knob, int]) -> bool:
+    def _short(self, knob: Knob, needed_counts: Mapping[Knob, int]) -> bool:
         """Whether there was too little of it for the load, or for a usual upswing of the noise.
 
         For knobs whose need is unknown (partitions), there was too little if the run was not healthy just before.
         """
         truth = self._engine.truth[-1]
-        if knob not in needed:
+        if knob not in needed_counts:
             return not all(sample.healthy for sample in self._engine.truth[-JUST_BEFORE:])
         upswing = math.exp(UPSWING_SIGMAS * self._scenario.workload.noise.sigma)
-        return truth.values.get(knob, 0) < needed[knob] * upswing
+        return truth.values.get(knob, 0) < needed_counts[knob] * upswing
 
-    def _weakens(self, fault: FaultSpec, grown: Sequence[Knob]) -> bool:
+    def _weakens(self, fault: FaultSpec, growing_knobs: Sequence[Knob]) -> bool:
         """Whether the fault takes capacity from something that the action grows."""
         if fault.kind not in CAPACITY_FAULTS:
             return False
         if fault.kind == "slow-instance" and not self._engine.faulty_workers():
             return False  # healed: its worker was replaced
-        scopes = {knob.scope for knob in grown}
+        scopes = {knob.scope for knob in growing_knobs}
         if APPLICATION in scopes or fault.component in scopes:
             return True
         if fault.kind == "stuck-sink" and not fault.component:

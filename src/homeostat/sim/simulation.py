@@ -120,16 +120,16 @@ def simulate(
     step_s = interval_s(scenario)
     while engine.now_s < scenario.duration_s:
         manager.advance(min(engine.now_s + step_s, scenario.duration_s))
-    described = engine.describe()
+    description = engine.describe()
     engine.close()
-    cost_knobs = {knob: spec.cost for knob, spec in described.capabilities.knobs.items() if spec.cost}
+    cost_knobs = {knob: spec.cost for knob, spec in description.capabilities.knobs.items() if spec.cost}
     return RunResult(
         scenario=scenario.name,
         policy=policy.name,
         seed=scenario.seed if seed is None else seed,
         duration_s=scenario.duration_s,
         trajectory=tuple(referee.trajectory),
-        final_parallelism=parallelism_json(described.configuration),
+        final_parallelism=parallelism_json(description.configuration),
         truth=tuple(engine.truth),
         alerts=tuple(referee.alerts),
         advice=tuple(referee.advice),
@@ -146,6 +146,6 @@ def _oracle_instance_seconds(scenario: Scenario, cost_knobs: Mapping[Knob, float
     for number in range(math.ceil(scenario.duration_s / step_s)):
         start_s = number * step_s
         span_s = min(step_s, scenario.duration_s - start_s)
-        needed = engine.needed_parallelism(workload.mean_per_s(start_s + span_s / 2))
-        total += span_s * sum(cost * needed.get(knob, 0) for knob, cost in cost_knobs.items())
+        needed_counts = engine.needed_parallelism(workload.mean_per_s(start_s + span_s / 2))
+        total += span_s * sum(cost * needed_counts.get(knob, 0) for knob, cost in cost_knobs.items())
     return total

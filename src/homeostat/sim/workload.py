@@ -174,14 +174,14 @@ def _lines(points: Sequence[Point]) -> Pieces:
 
 
 def _check(name: str, points: Iterable[Point]) -> list[Point]:
-    checked = list(points)
-    _require(bool(checked), f"{name} is empty", "write at least one pair of time and rate")
-    for at_s, rate in checked:
+    checked_points = list(points)
+    _require(bool(checked_points), f"{name} is empty", "write at least one pair of time and rate")
+    for at_s, rate in checked_points:
         usable = isfinite(at_s) and isfinite(rate) and at_s >= 0 and rate >= 0
         _require(usable, f"{name} has the point ({at_s:g}, {rate:g})", "times and rates must be 0 or more")
-    for (t0, _), (t1, _) in pairwise(checked):
+    for (t0, _), (t1, _) in pairwise(checked_points):
         _require(t0 < t1, f"{name} goes from {t0:g} s to {t1:g} s", "sort the points by time, each time once")
-    return checked
+    return checked_points
 
 
 def _require(condition: bool, what: str, fix: str = "") -> None:

@@ -181,11 +181,11 @@ class Application:
 
     def apply(self, query: str, command: Apply) -> None:
         """Run a command of one query's manager."""
-        shared = self._shares.request(query, command)
+        shared_command = self._shares.request(query, command)
         if self._executors is not None:
-            retired = self._executors.existed_at(shared.desired.retired, command.at_s)
-            shared = replace(shared, desired=Configuration(shared.desired.values, retired))
-        self._actuator.apply(shared)
+            retired = self._executors.existed_at(shared_command.desired.retired, command.at_s)
+            shared_command = replace(shared_command, desired=Configuration(shared_command.desired.values, retired))
+        self._actuator.apply(shared_command)
 
     def run_name(self, query: str) -> str:
         return f"{self.directory.name}/{query}"
@@ -235,8 +235,8 @@ class Application:
         """Report executors that came or went by themselves. The receipt reports those of a command."""
         if self._executors is not None:
             self._share_out()
-            ended = self._executors.ended
-            lost, new = lost - ended, new - ended - self._executors.started_ids - self._executors.late()
+            ended_ids = self._executors.ended
+            lost, new = lost - ended_ids, new - ended_ids - self._executors.started_ids - self._executors.late()
         if (lost or new) and not self._actuator.busy:
             self._on_change(executor_news(lost, new))
 

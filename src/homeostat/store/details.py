@@ -73,8 +73,8 @@ def prediction(change: ChangeContent) -> str:
     predicted = change.prediction
     if predicted is None:
         return ""
-    touched = f"touches {', '.join(map(one_line, predicted.touched))}" if predicted.touched else ""
-    return SEPARATOR.join(filter(None, (_gain(predicted.gain), one_line(predicted.text), touched)))
+    touch_text = f"touches {', '.join(map(one_line, predicted.touched))}" if predicted.touched else ""
+    return SEPARATOR.join(filter(None, (_gain(predicted.gain), one_line(predicted.text), touch_text)))
 
 
 def judgement(outcome: OutcomeContent) -> list[str]:

@@ -90,13 +90,19 @@ class MemoryStore:
         run_log = self._run_log(run)
         if id not in run_log.by_id:
             return []
-        linked = _reachable(id, run_log.parents) | _reachable(id, lambda linked_id: run_log.children.get(linked_id, ()))
-        entries = sorted((run_log.by_id[linked_id] for linked_id in linked if linked_id in run_log.by_id), key=_moment)
+        linked_ids = _reachable(id, run_log.parents) | _reachable(
+            id, lambda linked_id: run_log.children.get(linked_id, ())
+        )
+        entries = sorted(
+            (run_log.by_id[linked_id] for linked_id in linked_ids if linked_id in run_log.by_id), key=_moment
+        )
         return [entry.record for entry in entries]
 
     def open_intents(self, run: str) -> list[Record]:
-        received = {receipt.action for _, receipt in with_content(self.records(run, kinds=(RECEIPT,)), ReceiptContent)}
-        return [action for action in self.records(run, kinds=(ACTION,)) if action.id not in received]
+        applied_ids = {
+            receipt.action for _, receipt in with_content(self.records(run, kinds=(RECEIPT,)), ReceiptContent)
+        }
+        return [action for action in self.records(run, kinds=(ACTION,)) if action.id not in applied_ids]
 
     def unjudged(self, run: str) -> list[Record]:
         receipts = with_content(self.records(run, kinds=(RECEIPT,)), ReceiptContent)
@@ -139,10 +145,10 @@ def _reachable(start: str, links: Callable[[str], Sequence[str]]) -> set[str]:
     reached_ids = {start}
     open_ids = [start]
     while open_ids:
-        for linked in links(open_ids.pop()):
-            if linked not in reached_ids:
-                reached_ids.add(linked)
-                open_ids.append(linked)
+        for linked_id in links(open_ids.pop()):
+            if linked_id not in reached_ids:
+                reached_ids.add(linked_id)
+                open_ids.append(linked_id)
     return reached_ids
 
 

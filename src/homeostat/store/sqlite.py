@@ -63,8 +63,8 @@ class SqliteStore:
             return
         with self._transaction(durable=any(head.kind == ACTION for head, _ in rows)):
             key = self._run_key(run)
-            added = [head for head, body in rows if self._insert(key, head, body)]
-            self._count(key, added)
+            new_records = [head for head, body in rows if self._insert(key, head, body)]
+            self._count(key, new_records)
 
     def get(self, run: str, id: str) -> Record | None:
         records = self._records(f"SELECT {COLUMNS} FROM records WHERE run = :run AND id = :id", run, id=mend(id))
@@ -96,8 +96,8 @@ class SqliteStore:
             f"ORDER BY at_s {direction}, number {direction} LIMIT :limit)"
             for each in wheres or [where]
         )
-        ordered = f"ORDER BY at_s {direction}, number {direction} LIMIT :limit"
-        return self._records(f"SELECT {COLUMNS} FROM ({selects}) {ordered}", run, **values)
+        order = f"ORDER BY at_s {direction}, number {direction} LIMIT :limit"
+        return self._records(f"SELECT {COLUMNS} FROM ({selects}) {order}", run, **values)
 
     def chain(self, run: str, id: str) -> list[Record]:
         return self._records(CHAIN, run, id=mend(id))
@@ -146,13 +146,13 @@ class SqliteStore:
         return int(newest)
 
     def after(self, position: int, limit: int) -> list[Placed]:
-        joined = f"SELECT number, name, {COLUMNS} FROM records JOIN runs USING (run)"
-        rows = self._rows(f"{joined} WHERE number > ? ORDER BY number LIMIT ?", (position, limit))
-        placed: list[Placed] = []
+        query = f"SELECT number, name, {COLUMNS} FROM records JOIN runs USING (run)"
+        rows = self._rows(f"{query} WHERE number > ? ORDER BY number LIMIT ?", (position, limit))
+        placed_records: list[Placed] = []
         for number, run, *row in rows:
             with suppress(ValueError, RecursionError):  # what cannot be read is no news, and holds up none
-                placed.append(Placed(number, run, _record(row)))
-        return placed
+                placed_records.append(Placed(number, run, _record(row)))
+        return placed_records
 
     def close(self) -> None:
         with self._trouble():
@@ -232,9 +232,9 @@ class SqliteStore:
         )
         return True
 
-    def _count(self, run: int, added: Sequence[Record]) -> None:
+    def _count(self, run: int, new_records: Sequence[Record]) -> None:
         times_s: dict[str, list[float]] = {}
-        for head in added:
+        for head in new_records:
             times_s.setdefault(head.kind, []).append(head.at_s)
         self._connection.executemany(
             "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT (run, kind) DO UPDATE SET "

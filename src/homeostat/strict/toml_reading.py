@@ -93,21 +93,21 @@ class Document:
 
     def error_of(self, problems: Iterable[Problem]) -> ConfigError:
         """One error for all problems, a line each, in the order of the file."""
-        ordered = sorted(problems, key=lambda problem: self._line(problem.path))
-        first, *others = ordered
+        by_line = sorted(problems, key=lambda problem: self._line(problem.path))
+        first, *others = by_line
         where = self.where(first.path)
         if not others:
             return ConfigError(first.what, where=where, fix=first.fix)
-        lines = [ConfigError(p.what, where=self.where(p.path), fix=p.fix).line for p in ordered[:PROBLEMS_SHOWN]]
-        if len(ordered) > PROBLEMS_SHOWN:
-            lines.append(f"{self.name}: and {len(ordered) - PROBLEMS_SHOWN} more")
+        lines = [ConfigError(p.what, where=self.where(p.path), fix=p.fix).line for p in by_line[:PROBLEMS_SHOWN]]
+        if len(by_line) > PROBLEMS_SHOWN:
+            lines.append(f"{self.name}: and {len(by_line) - PROBLEMS_SHOWN} more")
         return ConfigError("\n".join(lines).removeprefix(f"{where}: "), where=where)
 
     def where(self, path: KeyPath = ()) -> str:
         """`file:line` of the key, or of the innermost table around it that the file has."""
         if not self.lines:
-            dotted = ".".join(str(part) for part in path)
-            return f"{self.name}: {dotted}" if dotted else self.name
+            name = ".".join(str(part) for part in path)
+            return f"{self.name}: {name}" if name else self.name
         return f"{self.name}:{self._line(path)}"
 
     def _line(self, path: KeyPath) -> int:

@@ -128,11 +128,11 @@ def period_s(batch: BatchContent) -> float:
 def _standing(records: Sequence[Record]) -> tuple[Record, ...]:
     """The diagnoses that have not ended."""
     endings = [record for record in records if isinstance(record.content, FindingContent) and record.content.over]
-    ended = {id for record in endings for id in record.because}
+    ended_ids = {id for record in endings for id in record.because}
     return tuple(
         record
         for record, diagnosis in with_content(records, DiagnosisContent)
-        if not diagnosis.over and record.id not in ended
+        if not diagnosis.over and record.id not in ended_ids
     )
 
 

@@ -131,10 +131,10 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _refused_json(refused: Refused) -> dict[str, Any]:
-    configuration = refused.configuration
+def _refused_json(refusal: Refused) -> dict[str, Any]:
+    configuration = refusal.configuration
     values = None if configuration is None else dict(configuration.as_json())
-    return {"proposed_by": refused.proposer, "why": refused.why, "configuration": values}
+    return {"proposed_by": refusal.proposer, "why": refusal.why, "configuration": values}
 
 
 def _knob_names(model: ApplicationModel) -> str:

@@ -69,9 +69,9 @@ def apart_json(forecasts: Mapping[str, Forecast]) -> list[dict[str, Any]]:
     ]
 
 
-def as_json(forecast: Forecast, arrived: Sequence[float] = ()) -> dict[str, Any]:
-    """`arrived` holds the rates that really came, as far as they are known."""
-    actual = list(arrived) + [NAN] * (len(forecast.values) - len(arrived))
+def as_json(forecast: Forecast, arrivals: Sequence[float] = ()) -> dict[str, Any]:
+    """`arrivals` holds the rates that really came, as far as they are known."""
+    actual = list(arrivals) + [NAN] * (len(forecast.values) - len(arrivals))
     return {
         "made_at_s": forecast.made_at_s,
         "step_s": forecast.step_s,

@@ -73,8 +73,8 @@ def _allowed_condition(present: Present) -> Condition:
     if present.mode == "regulate":
         return Condition(ALLOWED, YES, "The mode is regulate.")
     if present.mode == "earn":
-        proved = f"{present.earned} of {EARN_AFTER} pieces of advice have proved right"
-        return Condition(ALLOWED, YES if present.earned >= EARN_AFTER else NO, f"The mode is earn: {proved}.")
+        record_of_advice = f"{present.earned} of {EARN_AFTER} pieces of advice have proved right"
+        return Condition(ALLOWED, YES if present.earned >= EARN_AFTER else NO, f"The mode is earn: {record_of_advice}.")
     if present.mode == "advise":
         return Condition(ALLOWED, NO, f"The mode is advise: Homeostat only says what it would do.{_waiting(present)}")
     if present.mode == "observe":

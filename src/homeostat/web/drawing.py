@@ -114,8 +114,8 @@ def state_of(component: PresentComponent) -> str:
     """Idle, busy or pressured, as in Flink's graph. A batch that outlasts its trigger is pressure too."""
     if component.busy is None and component.pressured is None:
         return "unknown"
-    busy, pressured = component.busy or 0.0, component.pressured or 0.0
-    if pressured > PRESSURED or busy > 1.0:
+    busy, pressure = component.busy or 0.0, component.pressured or 0.0
+    if pressure > PRESSURED or busy > 1.0:
         return "pressured"
     return "busy" if busy >= BUSY else "idle"
 

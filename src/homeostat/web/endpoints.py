@@ -159,13 +159,13 @@ def _parameter_json(parameter: Parameter) -> dict[str, Any]:
 
 
 def _get(endpoint: Endpoint) -> dict[str, Any]:
-    answered = {"description": endpoint.summary, "content": {"application/json": {"schema": {"type": "object"}}}}
+    answer = {"description": endpoint.summary, "content": {"application/json": {"schema": {"type": "object"}}}}
     return {
         "get": {
             "summary": endpoint.summary,
             "parameters": [_parameter_json(parameter) for parameter in endpoint.parameters],
             "responses": {
-                "200": answered,
+                "200": answer,
                 "304": {"description": "Nothing has changed."},
                 **_refusals(400, 401, 403, 404, 503),
             },

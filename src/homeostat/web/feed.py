@@ -71,15 +71,15 @@ class Feed:
             position = self._position if after is None else after
             yield b"retry: 1000\n" + _place(position)
             while True:
-                missed = await self._since(position)
-                if len(missed) >= MOST_MISSED or 0 <= self._position < position:
-                    position, missed = self._position, []
+                missed_events = await self._since(position)
+                if len(missed_events) >= MOST_MISSED or 0 <= self._position < position:
+                    position, missed_events = self._position, []
                     yield _encode(position, "reset", b"{}")
-                for event in missed:
+                for event in missed_events:
                     position = event.position
                     if not run or event.run == run:
                         yield event.data
-                if not missed and not await self._wait(position):
+                if not missed_events and not await self._wait(position):
                     yield b": still here\n" + _place(position)
         finally:
             self.viewers -= 1
@@ -90,8 +90,10 @@ class Feed:
         if self._news and self._news[0].position <= position + 1:
             return [event for event in self._news if event.position > position][:MOST_MISSED]
         try:
-            missed = await asyncio.to_thread(self._reader.read, lambda store: store.after(position, MOST_MISSED))
-            return [_event_of(placed) for placed in missed if placed.position <= self._position]
+            missed_records = await asyncio.to_thread(
+                self._reader.read, lambda store: store.after(position, MOST_MISSED)
+            )
+            return [_event_of(placed) for placed in missed_records if placed.position <= self._position]
         except StoreError:
             await asyncio.sleep(POLL_S)
             return []

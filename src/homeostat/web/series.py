@@ -88,8 +88,8 @@ def contents(records: Iterable[Record]) -> list[BatchContent]:
 
 def rates(batches: Sequence[BatchContent]) -> tuple[list[float | None], list[float | None]]:
     """The process rate and the input rate of each batch, for a sparkline."""
-    processed = [_round(processed_per_s(batch)) for batch in batches]
-    return processed, [_round(batch.arrival_per_s) for batch in batches]
+    processed_rates = [_round(processed_per_s(batch)) for batch in batches]
+    return processed_rates, [_round(batch.arrival_per_s) for batch in batches]
 
 
 def latest(at_s: float, batch: BatchContent) -> dict[str, float | None]:

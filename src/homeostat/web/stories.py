@@ -156,8 +156,8 @@ def _action_text(focus: Record) -> str:
     changes = settings(dict(action.patch), dict(action.previous)) if action is not None else []
     if action is None or not changes:
         return _sentence(focus)
-    replaced = [f"replace {worker}" for worker in action.retire]
-    return as_sentence(clip(f"{action.action_kind}: {', '.join([*changes, *replaced])}"))
+    replacements = [f"replace {worker}" for worker in action.retire]
+    return as_sentence(clip(f"{action.action_kind}: {', '.join([*changes, *replacements])}"))
 
 
 def _pending(focus: Record, chain: Sequence[Record]) -> str:

@@ -72,7 +72,7 @@ def summarise(store: Store, info: RunInfo, now_s: float) -> RunSummary:
     except StoreError as error:  # a run that cannot be read must not hide the others
         batches, health, reason = [], UNKNOWN, error.what
     numbers = contents(batches)
-    processed, arrived = rates(numbers)
+    processed_rate, arrival_per_s = rates(numbers)
     return RunSummary(
         run=info.name,
         application=application,
@@ -86,8 +86,8 @@ def summarise(store: Store, info: RunInfo, now_s: float) -> RunSummary:
         last_s=info.last_s,
         counts=dict(info.counts),
         latest=latest(batches[-1].at_s, numbers[-1]) if numbers else {},
-        rates=processed,
-        arrivals=arrived,
+        rates=processed_rate,
+        arrivals=arrival_per_s,
         diagnoses=present.diagnoses,
         advised=present.advised,
         active=present.active,
@@ -99,13 +99,13 @@ def is_simulated(info: RunInfo) -> bool:
 
 
 def _health(batches: Sequence[Record], info: RunInfo, now_s: float) -> tuple[str, str]:
-    ended = is_simulated(info)
+    has_ended = is_simulated(info)
     quiet_s = now_s - info.last_s
-    if not ended and quiet_s > GONE_S:
+    if not has_ended and quiet_s > GONE_S:
         return STOPPED, f"No news for {_span(quiet_s)}."
-    state = query_state(info.name, batches, alive=True, now_s=info.last_s if ended else now_s)
+    state = query_state(info.name, batches, alive=True, now_s=info.last_s if has_ended else now_s)
     reason = "The query keeps up with the load." if state.health == HEALTHY else as_sentence(state.reason)
-    return state.health, f"{reason} (End of a simulated run.)" if ended else reason
+    return state.health, f"{reason} (End of a simulated run.)" if has_ended else reason
 
 
 def _span(seconds: float) -> str:

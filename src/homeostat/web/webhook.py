@@ -104,8 +104,8 @@ class Notifier:
 def _join(before: list[Alert], after: list[Alert]) -> list[Alert]:
     """Keeps ends that could not be sent yet."""
     changed = {alert.key for alert in after}
-    ended = [alert for alert in before if not alert.firing and alert.key not in changed]
-    return [*ended[-MOST_ALERTS:], *after]
+    ended_alerts = [alert for alert in before if not alert.firing and alert.key not in changed]
+    return [*ended_alerts[-MOST_ALERTS:], *after]
 
 
 def _check_url(url: str) -> str:

@@ -61,8 +61,8 @@ def _training_values(history: Series, steps: int) -> int:
 
 def _first_origin(history: Series, steps: int) -> int:
     count = len(history.values)
-    tested = max(_TESTED_HORIZONS * steps, round(_TESTED_SHARE * count))
-    return min(max(_training_values(history, steps), count - tested), count - steps - _LEAST_ORIGINS)
+    tested_values = max(_TESTED_HORIZONS * steps, round(_TESTED_SHARE * count))
+    return min(max(_training_values(history, steps), count - tested_values), count - steps - _LEAST_ORIGINS)
 
 
 def backtest(history: Series, steps: int, candidates: Sequence[Forecaster], most: int = ORIGINS) -> Backtest:
@@ -75,8 +75,8 @@ def backtest(history: Series, steps: int, candidates: Sequence[Forecaster], most
     whole = np.linspace(first, last, round((1 - _NEWEST_SHARE) * most))
     newest = np.linspace(last, count - 1, round(_NEWEST_SHARE * most))
     origins = tuple(int(origin) for origin in np.unique(np.concatenate([whole, newest]).astype(np.int64)))
-    extended = np.concatenate([history.values, np.full(steps, NAN)])
-    actual = np.stack([extended[origin : origin + steps] for origin in origins])
+    extended_values = np.concatenate([history.values, np.full(steps, NAN)])
+    actual = np.stack([extended_values[origin : origin + steps] for origin in origins])
     past, now, failures = {}, {}, []
     for each in candidates:
         try:

@@ -49,11 +49,11 @@ def _newest(levels: Array) -> float:
 
 def _medians(lines: Array) -> Array:
     """Median of the known values of each column; numpy's nanmedian takes ten times as long."""
-    ordered = np.sort(lines, axis=0)  # NaN sorts last
+    sorted_lines = np.sort(lines, axis=0)  # NaN sorts last
     counts = np.isfinite(lines).sum(axis=0)
     columns = np.arange(lines.shape[1])
     below, above = (
-        ordered[np.maximum(counts - 1, 0) // 2, columns],
-        ordered[np.minimum(counts // 2, len(lines) - 1), columns],
+        sorted_lines[np.maximum(counts - 1, 0) // 2, columns],
+        sorted_lines[np.minimum(counts // 2, len(lines) - 1), columns],
     )
     return np.asarray(0.5 * (below + above))

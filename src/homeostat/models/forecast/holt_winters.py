@@ -79,7 +79,7 @@ class _Smoother:
 
     def ahead(self, index: int, steps: int) -> Array:
         best = int(np.argmin(self._error))
-        damped = np.cumsum(_DAMPING ** np.arange(1, steps + 1))
+        damping = np.cumsum(_DAMPING ** np.arange(1, steps + 1))
         places = (index + np.arange(steps)) % len(self._season)
-        path = self._level[best] + self._trend[best] * damped + self._season[places, best]
+        path = self._level[best] + self._trend[best] * damping + self._season[places, best]
         return np.asarray(np.maximum(0.0, path))

@@ -43,8 +43,8 @@ class Errors:
             for number in stretch:
                 bounds = self._around(forecasts[number], offsets)
                 usable = np.isfinite(actual[number]) & np.isfinite(bounds).all(axis=1)
-                covered = (actual[number] >= bounds[:, 0]) & (actual[number] <= bounds[:, 1])
-                inside[number] = np.where(usable, covered, NAN)
+                is_covered = (actual[number] >= bounds[:, 0]) & (actual[number] <= bounds[:, 1])
+                inside[number] = np.where(usable, is_covered, NAN)
         return float(known_mean(inside.reshape(1, -1))[0])
 
     def _around(self, forecast: Array, offsets: Array) -> Array:
@@ -89,5 +89,5 @@ def _quantiles(errors: Array, levels: Sequence[float]) -> Array:
     known_errors = errors[np.isfinite(errors)]
     if not len(known_errors):
         return np.full(len(levels), NAN)
-    widened = [0.5 + (level - 0.5) * (1 + 1 / max(count, 1)) for level in levels]
-    return np.asarray(np.quantile(known_errors, np.clip(widened, 0.0, 1.0)))
+    wider_levels = [0.5 + (level - 0.5) * (1 + 1 / max(count, 1)) for level in levels]
+    return np.asarray(np.quantile(known_errors, np.clip(wider_levels, 0.0, 1.0)))

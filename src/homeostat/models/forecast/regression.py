@@ -79,13 +79,13 @@ def _fit(features: _Features, ahead: int, origins: Sequence[int]) -> Array:
     first = _solve(x[before].T @ x[before], x[before].T @ y[before], int(before.sum()))
     deviations = np.abs(y - x @ first)
     usual = max(float(np.median(deviations[before])) if before.any() else 0.0, 1e-6)
-    weighted = x / np.maximum(1.0, deviations / usual)[:, np.newaxis]
+    weighted_x = x / np.maximum(1.0, deviations / usual)[:, np.newaxis]
     weights = np.empty((len(origins), x.shape[1]))
     squares, products, row = np.zeros((x.shape[1], x.shape[1])), np.zeros(x.shape[1]), 0
     for number in np.argsort(origins, kind="stable"):
         end = int(np.searchsorted(targets, origins[number]))
-        squares += weighted[row:end].T @ x[row:end]
-        products += weighted[row:end].T @ y[row:end]
+        squares += weighted_x[row:end].T @ x[row:end]
+        products += weighted_x[row:end].T @ y[row:end]
         row = end
         weights[number] = _solve(squares, products, end)
     return weights
@@ -107,12 +107,12 @@ class _Features:
         self.highest = np.fmax.accumulate(logs) + np.log(_MOST_OVER_OBSERVED)
         self._day, self._week = day, week
         self._width = int(day * _SMOOTHING_HALF_WIDTH)
-        extended = np.concatenate([logs, np.full(steps, NAN)])
-        self._raw = extended
-        self._daily = _seasonal_mean(_smooth(extended, self._width), day, _DAY_WEIGHT)
-        self._sharp = _seasonal_mean(extended, day, _DAY_WEIGHT)
-        self._weekly = _seasonal_mean(_smooth(extended, self._width), week, _WEEK_WEIGHT) if week else self._daily
-        deviations = extended - self._daily
+        extended_logs = np.concatenate([logs, np.full(steps, NAN)])
+        self._raw = extended_logs
+        self._daily = _seasonal_mean(_smooth(extended_logs, self._width), day, _DAY_WEIGHT)
+        self._sharp = _seasonal_mean(extended_logs, day, _DAY_WEIGHT)
+        self._weekly = _seasonal_mean(_smooth(extended_logs, self._width), week, _WEEK_WEIGHT) if week else self._daily
+        deviations = extended_logs - self._daily
         self._off = _fill([_recent_mean(deviations, max(1, round(day * share))) for share in _WINDOWS])
         hour = max(1, round(day * _HOUR))
         self._course = _recent_mean(self._daily, hour)
@@ -147,10 +147,10 @@ class _Features:
 
 def _fill(windows: list[Array]) -> list[Array]:
     """Where the last minutes are unknown, use the last hours."""
-    filled = [np.nan_to_num(windows[-1])]
+    windows_filled = [np.nan_to_num(windows[-1])]
     for window in reversed(windows[:-1]):
-        filled.append(np.where(np.isfinite(window), window, filled[-1]))
-    return filled[::-1]
+        windows_filled.append(np.where(np.isfinite(window), window, windows_filled[-1]))
+    return windows_filled[::-1]
 
 
 def _seasonal_mean(values: Array, season: int, weight: float) -> Array:
@@ -171,8 +171,8 @@ def _smooth(values: Array, width: int) -> Array:
     """Mean over `width` places on each side."""
     if not width:
         return values
-    padded = np.concatenate([values, np.full(width, NAN)])
-    return _recent_mean(padded, 2 * width + 1)[width:]
+    padded_values = np.concatenate([values, np.full(width, NAN)])
+    return _recent_mean(padded_values, 2 * width + 1)[width:]
 
 
 def _recent_mean(values: Array, count: int) -> Array:

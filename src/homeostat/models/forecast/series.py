@@ -118,10 +118,10 @@ def detected_season(values: Array) -> int:
     is_known = np.isfinite(values)
     if longest <= _SHORTEST_SEASON or is_known.sum() < len(values) / 2:
         return 0
-    centred = np.where(is_known, values, 0.0) - median(values[is_known])
-    centred[~is_known] = 0.0
+    deviations = np.where(is_known, values, 0.0) - median(values[is_known])
+    deviations[~is_known] = 0.0
     size = 1 << (2 * len(values) - 1).bit_length()
-    power = np.abs(np.fft.rfft(centred, size)) ** 2
+    power = np.abs(np.fft.rfft(deviations, size)) ** 2
     sums = np.fft.irfft(power, size)[: longest + 1]
     if sums[0] <= 0:
         return 0
@@ -167,15 +167,15 @@ def knots(steps: int, growth: float) -> list[int]:
 
 def _clean(times_s: Array, per_s: Array) -> tuple[Array, Array, tuple[str, ...]]:
     """Sort by time and leave out values that cannot be a load."""
-    timed = np.isfinite(times_s)
-    wrong = timed & ((per_s < 0) | (per_s > _FASTEST_PER_S))
-    usable = timed & (per_s >= 0) & (per_s <= _FASTEST_PER_S)
+    has_time = np.isfinite(times_s)
+    wrong = has_time & ((per_s < 0) | (per_s > _FASTEST_PER_S))
+    usable = has_time & (per_s >= 0) & (per_s <= _FASTEST_PER_S)
     absurd = usable & _absurd(per_s, usable)
     repairs = [
         f"values left out: {count} {what}"
         for count, what in (
-            (int((~timed).sum()), "without a time"),
-            (int((timed & np.isnan(per_s)).sum()), "missing"),
+            (int((~has_time).sum()), "without a time"),
+            (int((has_time & np.isnan(per_s)).sum()), "missing"),
             (int(wrong.sum()), "negative or infinite"),
             (int(absurd.sum()), f"above {_ABSURD_FACTOR:g} times the usual peak"),
         )

@@ -81,9 +81,9 @@ def size(
         demand = arriving_per_s[unit.component]
         if not math.isfinite(demand) or (demand > 0 and not math.isfinite(load.rate_per_s)):
             return Missing("rows or useful time", unit.component)
-        needed = demand / load.rate_per_s if demand > 0 else 0.0
-        evidence = {"demand_per_s": demand, "true rate_per_s": load.rate_per_s, "optimum": needed}
-        whole = max(1, math.ceil(needed * (1.0 + headroom) - _ROUNDING))
+        needed_instances = demand / load.rate_per_s if demand > 0 else 0.0
+        evidence = {"demand_per_s": demand, "true rate_per_s": load.rate_per_s, "optimum": needed_instances}
+        whole = max(1, math.ceil(needed_instances * (1.0 + headroom) - _ROUNDING))
         minimum = math.ceil(view.spec(unit.knob).minimum)
         targets.append(Target(unit, max(whole, minimum), evidence))
     return targets

@@ -55,11 +55,11 @@ class DynamicAllocationRule:
         need = max((math.ceil(c.instances / slots) for c in stages), default=0)
         waiting = [c.span_s for c in stages if c.instances > unit.now * slots and math.isfinite(c.span_s)]
         seconds = math.floor(max(waiting, default=0.0) / self.settings.backlog_s)
-        added = 2 ** min(seconds, _MOST_DOUBLINGS) - 1
-        grown = max(unit.now, min(need, unit.now + added))
+        extra = 2 ** min(seconds, _MOST_DOUBLINGS) - 1
+        target = max(unit.now, min(need, unit.now + extra))
         evidence = {"executors needed": float(need), "backlog_s": max(waiting, default=0.0)}
-        if grown > unit.now or not recent(view, self.settings.idle_s):
-            return Target(unit, grown, evidence)
+        if target > unit.now or not recent(view, self.settings.idle_s):
+            return Target(unit, target, evidence)
         idle = _idle_workers(view.window.since(view.now_s - self.settings.idle_s))
         return Target(unit, max(1, unit.now - idle), {**evidence, "idle executors": float(idle)})
 

@@ -180,13 +180,16 @@ def _together(view: View, resizes: Sequence[Resize]) -> Proposal:
     most_first = sorted(resizes, key=lambda resize: resize.gain, reverse=True)
     first = most_first[0]
     values: dict[Knob, int] = {view.topology[r.component].scaled_by: int(r.size.wanted) for r in most_first}
-    touched = [first.component, *(c.name for c in view.topology if c.scaled_by in values and c.name != first.component)]
+    touched_components = [
+        first.component,
+        *(c.name for c in view.topology if c.scaled_by in values and c.name != first.component),
+    ]
     text = ", ".join(f"{r.component} can take {math.expm1(r.gain):+.0%}" for r in most_first)
     return Proposal(
         SCALE_UP if first.gain > 0 else SCALE_DOWN,
         tuple(resize.diagnosis for resize in most_first),
         Patch(values),
         first.component,
-        Prediction(first.gain, tuple(touched), text),
+        Prediction(first.gain, tuple(touched_components), text),
         benefit=abs(1.0 - math.exp(-first.gain)),
     )

@@ -170,8 +170,8 @@ class Deployment:
     def _choose_victims(self, t_s: float) -> None:
         """A fault of an instance stays with the process that runs it when the fault begins."""
         for number, fault in enumerate(self.faults.specs):
-            begun = fault.kind in _INSTANCE_FAULTS and fault.at_s <= t_s
-            if begun and number not in self._victims:
+            has_begun = fault.kind in _INSTANCE_FAULTS and fault.at_s <= t_s
+            if has_begun and number not in self._victims:
                 exists = fault.instance < self.processes.count(fault.component)
                 worker = self.processes.id(fault.component, fault.instance) if exists else ""
                 self._victims[number] = worker

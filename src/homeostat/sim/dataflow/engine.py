@@ -94,13 +94,13 @@ class Dataflow:
             self._deployment.refresh(start_s + _ROUNDING_S)
             self._change_s = self._deployment.next_change_s(start_s + _ROUNDING_S)
         self._steps += 1
-        arrived = self._workload.rows_between(start_s, self._time_s)
-        self._arrived_rows += arrived
+        arrived_rows = self._workload.rows_between(start_s, self._time_s)
+        self._arrived_rows += arrived_rows
         if self._deployment.down:
             self._was_down = True
-            self._deployment.fluid.stand_still(arrived / len(self._sources))
+            self._deployment.fluid.stand_still(arrived_rows / len(self._sources))
         else:
-            self._deployment.fluid.step(arrived / len(self._sources))
+            self._deployment.fluid.step(arrived_rows / len(self._sources))
 
     def _end_tick(self) -> Observation:
         deployment, at_s, span_s = self._deployment, self._time_s, self._spec.tick_s

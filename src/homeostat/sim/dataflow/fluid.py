@@ -87,19 +87,19 @@ class Stage:
 
     def admit(self) -> None:
         """Compute the share of the offered rows that fits: the fullest instance holds back all senders."""
-        offered = sum(stage.potential_rows * stage.selectivity for stage in self.upstream)
+        offered_rows = sum(stage.potential_rows * stage.selectivity for stage in self.upstream)
         self.admits = 1.0
-        if offered <= 0:
+        if offered_rows <= 0:
             return
         if self._even:
             room = self._queue_limit - float(np.maximum.reduce(self.queue))
-            admits = room * len(self.queue) / offered
+            admits = room * len(self.queue) / offered_rows
         else:
-            admits = float(np.minimum.reduce(self._fitting())) / offered
+            admits = float(np.minimum.reduce(self._fitting())) / offered_rows
         if admits < 1 - _ROUNDING:
             self.admits = max(0.0, admits)
             refused = self._fitting()
-            refused /= -offered
+            refused /= -offered_rows
             refused += 1.0
             np.clip(refused, 0.0, 1.0, out=refused)
             # An instance that still has room holds nobody back, even if a burst offers more than fits.
@@ -109,11 +109,11 @@ class Stage:
 
     def take(self) -> None:
         """Queue what the upstream stages sent."""
-        arrived = sum(stage.sent_rows * stage.selectivity for stage in self.upstream)
+        arrived_rows = sum(stage.sent_rows * stage.selectivity for stage in self.upstream)
         if self._even:
-            self.queue += arrived / len(self.queue)
+            self.queue += arrived_rows / len(self.queue)
         else:
-            self.queue += np.multiply(self._shares, arrived, out=self._spare)
+            self.queue += np.multiply(self._shares, arrived_rows, out=self._spare)
 
     def _fitting(self) -> Array:
         """For each instance, how many rows offered to the whole stage would fill it."""

@@ -66,11 +66,11 @@ class DataflowCommands:
         return receipts + self._start(now_s)
 
     def _start(self, now_s: float) -> list[Receipt]:
-        receipts = [self._late(queued.command, now_s) for queued in self._queue.overdue(now_s - _ROUNDING_S)]
-        while (queued := self._queue.begin_next()) is not None:
-            seconds = self._plant.begin(queued.command.desired, now_s)
+        receipts = [self._late(command.command, now_s) for command in self._queue.overdue(now_s - _ROUNDING_S)]
+        while (command := self._queue.begin_next()) is not None:
+            seconds = self._plant.begin(command.command.desired, now_s)
             if seconds <= 0:
-                receipts.append(self._answer(queued.command, Answer(True), now_s))
+                receipts.append(self._answer(command.command, Answer(True), now_s))
             else:
                 self._ready_s = now_s + seconds
         return receipts

@@ -50,9 +50,9 @@ def calibrate(fit_components: FitComponents, engine: MicrobatchSpec, batches: Se
     phi = _in_most_runs(_correlation, measured - steady, runs)
 
     def in_their_run(sigma: float) -> float:
-        simulated = np.log(replay(components, engine, Noise(sigma, phi), batches, SEEDS))
-        off = measured - np.median(simulated, axis=0)
-        return _in_most_runs(np.mean, _inside(off - _levels(off, runs), simulated), runs)
+        simulated_logs = np.log(replay(components, engine, Noise(sigma, phi), batches, SEEDS))
+        off = measured - np.median(simulated_logs, axis=0)
+        return _in_most_runs(np.mean, _inside(off - _levels(off, runs), simulated_logs), runs)
 
     noise = Noise(round_digits(_solve(in_their_run, COVERED, 0.0, MOST_SIGMA)), round_digits(phi))
     factor = _what_noise_adds(components, engine, noise, batches)
@@ -103,12 +103,12 @@ def _what_noise_adds(
 ) -> float:
     """A stage waits for its slowest task. With noise, tasks must be faster by this factor to take as long in all."""
     measured, factor = seconds_of(batches), 1.0
-    scaled = components
+    scaled_components = components
     for _ in range(3):
-        simulated = np.median(replay(scaled, engine, noise, batches, SEEDS), axis=0)
-        tasks_s = np.maximum(simulated - engine.driver_s - engine.commit_s, 1e-3)
-        factor *= float(np.clip(1 + np.median((measured - simulated) / tasks_s), 0.5, 2.0))
-        scaled = _scale(components, factor)
+        simulated_s = np.median(replay(scaled_components, engine, noise, batches, SEEDS), axis=0)
+        tasks_s = np.maximum(simulated_s - engine.driver_s - engine.commit_s, 1e-3)
+        factor *= float(np.clip(1 + np.median((measured - simulated_s) / tasks_s), 0.5, 2.0))
+        scaled_components = _scale(components, factor)
     return factor
 
 

@@ -25,15 +25,15 @@ def workload(batches: Sequence[RecordedBatch]) -> WorkloadSpec:
     rows, seconds = 0.0, 0.0
     for before, after in pairwise(batches):
         # A source that never reports what arrived is taken to have received what the later batch took.
-        arrived = after.arrived_rows - before.arrived_rows if arrivals_reported else after.rows
+        arrived_rows = after.arrived_rows - before.arrived_rows if arrivals_reported else after.rows
         passed_s = after.started_s - before.started_s
-        if not np.isfinite(arrived) or arrived < 0 or passed_s <= 0:
+        if not np.isfinite(arrived_rows) or arrived_rows < 0 or passed_s <= 0:
             continue
         at_s = round(before.started_s - origin_s, 1)
-        if not steps or (at_s > steps[-1][0] and _differs(arrived / passed_s, rows / seconds)):
+        if not steps or (at_s > steps[-1][0] and _differs(arrived_rows / passed_s, rows / seconds)):
             steps.append((at_s, 0.0))
             rows, seconds = 0.0, 0.0
-        rows, seconds = rows + arrived, seconds + passed_s
+        rows, seconds = rows + arrived_rows, seconds + passed_s
         steps[-1] = (steps[-1][0], float(f"{rows / seconds:.4g}"))
     if not steps:
         steps = [(0.0, float(f"{batches[0].rows / max(batches[0].seconds, SHORTEST_BATCH_S):.4g}"))]

@@ -88,19 +88,22 @@ class Fitted:
 
 def fit(run: RecordedRun) -> Fitted:
     """Raises ConfigError if the run has too few usable batches."""
-    settled, fresh = _settled_batches(run)
-    recorded = [c for c in run.components if 2 * sum(c.name in b.tasks for b in settled) > len(settled)]
-    costs = {c.name: _cost(c.name, settled) for c in recorded}
-    share, factor = _stragglers(costs, settled)
+    settled_batches, fresh = _settled_batches(run)
+    recorded = [c for c in run.components if 2 * sum(c.name in b.tasks for b in settled_batches) > len(settled_batches)]
+    costs = {c.name: _cost(c.name, settled_batches) for c in recorded}
+    share, factor = _stragglers(costs, settled_batches)
     engine = replace(
-        _engine(run, settled), warm_up=_warm_up(costs, settled, fresh), straggler_share=share, straggler_factor=factor
+        _engine(run, settled_batches),
+        warm_up=_warm_up(costs, settled_batches, fresh),
+        straggler_share=share,
+        straggler_factor=factor,
     )
 
     def fit_components(batches: Sequence[RecordedBatch]) -> tuple[ComponentSpec, ...]:
-        source = {c.name: batches if any(c.name in b.tasks for b in batches) else settled for c in recorded}
+        source = {c.name: batches if any(c.name in b.tasks for b in batches) else settled_batches for c in recorded}
         return tuple(_component(c, _cost(c.name, source[c.name]), run, source[c.name]) for c in recorded)
 
-    components, engine, noise = calibrate(fit_components, engine, settled)
+    components, engine, noise = calibrate(fit_components, engine, settled_batches)
     scenario = Scenario(
         name=re.sub(r"[^A-Za-z0-9_.-]+", "-", run.application).strip("-._") or "fitted",
         title=f"As recorded: {run.query}",
@@ -119,9 +122,9 @@ def agreement(scenario: Scenario, run: RecordedRun) -> Agreement:
     if not isinstance(scenario.engine, MicrobatchSpec):
         raise ConfigError("the scenario is not for the micro-batch engine", where=scenario.name)
     batches, _ = _settled_batches(run)
-    simulated = replay(scenario.components, scenario.engine, scenario.service_noise, batches, MANY_SEEDS)
+    simulated_s = replay(scenario.components, scenario.engine, scenario.service_noise, batches, MANY_SEEDS)
     measured = seconds_of(batches)
-    low, middle, high = percentiles(simulated)
+    low, middle, high = percentiles(simulated_s)
     return Agreement(
         batches=len(batches),
         median_error=float(np.median(np.abs(middle / measured - 1))),
@@ -131,22 +134,22 @@ def agreement(scenario: Scenario, run: RecordedRun) -> Agreement:
 
 def _settled_batches(run: RecordedRun) -> tuple[list[RecordedBatch], list[tuple[RecordedBatch, str]]]:
     """The batches on warm executors, and those in which an executor worked for the first time, with its name."""
-    worked: Counter[str] = Counter()
-    settled: list[RecordedBatch] = []
+    batches_of_worker: Counter[str] = Counter()
+    settled_batches: list[RecordedBatch] = []
     fresh: list[tuple[RecordedBatch, str]] = []
     for batch in run.batches:
         workers = _workers(batch)
-        if batch.tasks and min(worked[name] for name in (batch.run, *workers)) >= WARMING:
-            settled.append(batch)
-        fresh += [(batch, worker) for worker in sorted(workers) if not worked[worker]]
-        worked.update((batch.run, *workers))
-    if len(settled) < LEAST_BATCHES:
+        if batch.tasks and min(batches_of_worker[name] for name in (batch.run, *workers)) >= WARMING:
+            settled_batches.append(batch)
+        fresh += [(batch, worker) for worker in sorted(workers) if not batches_of_worker[worker]]
+        batches_of_worker.update((batch.run, *workers))
+    if len(settled_batches) < LEAST_BATCHES:
         raise ConfigError(
-            f"only {len(settled)} batches with rows ran on warm executors",
+            f"only {len(settled_batches)} batches with rows ran on warm executors",
             where=run.application,
             fix=f"record at least {LEAST_BATCHES}, better 30, with different loads",
         )
-    return settled[-MOST_BATCHES:], fresh
+    return settled_batches[-MOST_BATCHES:], fresh
 
 
 def _workers(batch: RecordedBatch) -> set[str]:
@@ -262,13 +265,15 @@ def _restart_s(batches: Sequence[RecordedBatch], usual_s: float) -> float:
 
 
 def _warm_up(
-    costs: dict[str, Cost], settled: Sequence[RecordedBatch], fresh: Sequence[tuple[RecordedBatch, str]]
+    costs: dict[str, Cost], settled_batches: Sequence[RecordedBatch], fresh: Sequence[tuple[RecordedBatch, str]]
 ) -> float:
     """How many times longer than usual the first batch of an executor takes it.
 
     It loses about the same time whatever its rows, so the time is compared with a usual batch and not with its rows.
     """
-    worked_s = [sum(tasks.seconds.sum() for tasks in batch.tasks.values()) / len(_workers(batch)) for batch in settled]
+    worked_s = [
+        sum(tasks.seconds.sum() for tasks in batch.tasks.values()) / len(_workers(batch)) for batch in settled_batches
+    ]
     lost_s = [
         sum(
             (tasks.seconds - _expected_seconds(costs[name], tasks))[tasks.executor == worker].sum()

@@ -43,37 +43,37 @@ class Stage:
 
     def plan(self, now_s: float, free_slots: FreeSlots, earliest_s: float) -> None:
         """Place all tasks that have not started. Tasks that have started stay where they are."""
-        placed = self.placement
-        open_tasks = np.flatnonzero(placed.start_s >= now_s)
+        placement = self.placement
+        open_tasks = np.flatnonzero(placement.start_s >= now_s)
         if not len(open_tasks):
             return
-        running = (placed.start_s < now_s) & (placed.finish_s > now_s)
+        running = (placement.start_s < now_s) & (placement.finish_s > now_s)
         busy: dict[int, list[float]] = {}
         for executor, finish_s in zip(
-            placed.executor[running].tolist(), placed.finish_s[running].tolist(), strict=True
+            placement.executor[running].tolist(), placement.finish_s[running].tolist(), strict=True
         ):
             busy.setdefault(executor, []).append(finish_s)
         homes = None if self.homes is None else self.homes[open_tasks]
-        planned = schedule(self.work.seconds[open_tasks], free_slots(busy, earliest_s), homes, self.wait_until_s)
-        placed.executor[open_tasks] = planned.executor
-        placed.start_s[open_tasks] = planned.start_s
-        placed.finish_s[open_tasks] = planned.finish_s
+        new_placement = schedule(self.work.seconds[open_tasks], free_slots(busy, earliest_s), homes, self.wait_until_s)
+        placement.executor[open_tasks] = new_placement.executor
+        placement.start_s[open_tasks] = new_placement.start_s
+        placement.finish_s[open_tasks] = new_placement.finish_s
 
     def lose(self, executor: int, now_s: float) -> None:
         """The executor is gone: its running tasks start again, and so do finished ones whose output others need."""
-        placed = self.placement
-        lost = placed.executor == executor
+        placement = self.placement
+        lost = placement.executor == executor
         if self.is_sink:
-            lost &= placed.finish_s > now_s
-        placed.executor[lost] = NOWHERE
-        placed.start_s[lost] = inf
-        placed.finish_s[lost] = inf
+            lost &= placement.finish_s > now_s
+        placement.executor[lost] = NOWHERE
+        placement.start_s[lost] = inf
+        placement.finish_s[lost] = inf
 
     def freeze(self, from_s: float, until_s: float) -> None:
         """Nothing runs between these two moments: running tasks take that much longer, the others start later."""
-        placed, delay_s = self.placement, until_s - from_s
-        placed.finish_s[placed.finish_s > from_s] += delay_s
-        placed.start_s[placed.start_s > from_s] += delay_s
+        placement, delay_s = self.placement, until_s - from_s
+        placement.finish_s[placement.finish_s > from_s] += delay_s
+        placement.start_s[placement.start_s > from_s] += delay_s
 
     @property
     def keys(self) -> KeyLoad:
@@ -81,17 +81,17 @@ class Stage:
         return KeyLoad(rows, round(self.largest_key * rows))
 
     def sample(self, worker_index: Mapping[int, int]) -> TaskSample:
-        placed, rows = self.placement, self.work.rows
-        executors, inverse = np.unique(placed.executor, return_inverse=True)
+        placement, rows = self.placement, self.work.rows
+        executors, inverse = np.unique(placement.executor, return_inverse=True)
         workers = np.array([worker_index.get(int(e), -1) for e in executors], dtype=np.int64)
         unknown = np.full(len(rows), NAN)
         return TaskSample(
             rows=rows,
-            run_s=placed.finish_s - placed.start_s,
+            run_s=placement.finish_s - placement.start_s,
             rows_out=self.spec.rows_out(rows),
             pending_rows=unknown,
             pressured_s=unknown,
-            finish_s=placed.finish_s - self.started_s,
+            finish_s=placement.finish_s - self.started_s,
             worker=workers[inverse],
         )
 

@@ -90,8 +90,8 @@ class MicrobatchCommands:
 
     def _current(self) -> _Progress | None:
         """The running command, or the next one if none is running."""
-        if self._progress is None and (queued := self._queue.begin_next()) is not None:
-            self._progress = _Progress(queued.command, self._engine.steps_to(queued.command.desired))
+        if self._progress is None and (command := self._queue.begin_next()) is not None:
+            self._progress = _Progress(command.command, self._engine.steps_to(command.command.desired))
         return self._progress
 
     def _time_is_up(self, command: Apply) -> None:

@@ -147,7 +147,7 @@ class Microbatch:
         """What sensors show of the batch, and what really was."""
         now_s, executors = self.now_s, self._executors
         latest = self._offsets.latest(now_s)
-        finished = Finished(
+        finished_batch = Finished(
             batch,
             at_s=now_s,
             span_s=now_s - self._reported_s,
@@ -162,18 +162,18 @@ class Microbatch:
             executor.id: executor for executor in [*self._query.lost_executors, *executors.crashed_executors(now_s)]
         }
         run = f"run-{self._query.restarts}"
-        sample = observation(finished, executors.up(now_s), tuple(dead.values()), self._spec.slots, run)
+        sample = observation(finished_batch, executors.up(now_s), tuple(dead.values()), self._spec.slots, run)
         if self._faults.garbles(now_s):
             sample = self._faults.garble(sample, now_s, stream(self._seed, "garble", str(batch.number)))
         self._events.append(Observed(sample))
         self.truth.append(
             TruthSample(
                 now_s,
-                finished.span_s,
-                finished.arrival_per_s,
-                finished.taken_per_s,
-                float(sum(finished.pending_rows.values())),
-                finished.kept_up(self._scenario.objective),
+                finished_batch.span_s,
+                finished_batch.arrival_per_s,
+                finished_batch.taken_per_s,
+                float(sum(finished_batch.pending_rows.values())),
+                finished_batch.kept_up(self._scenario.objective),
                 self._steps.configuration().values,
                 self.needed_parallelism(self._workload.mean_per_s(now_s)),
             )

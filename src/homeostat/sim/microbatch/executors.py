@@ -83,8 +83,8 @@ class Executors:
 
     def crashed_executors(self, now_s: float) -> list[Executor]:
         """The executors that crashed and whose replacement is not up yet."""
-        awaited = {e.stands_in_for for e in self.members if e.up_s > now_s}
-        return [executor for executor in self._dead if executor.id in awaited]
+        awaited_ids = {e.stands_in_for for e in self.members if e.up_s > now_s}
+        return [executor for executor in self._dead if executor.id in awaited_ids]
 
     def retired_ids(self) -> frozenset[str]:
         """The ids asked to go that are gone, or never existed."""
@@ -142,12 +142,12 @@ class Executors:
         return executor.id in self.asked_to_go
 
     def _drain_unwanted(self, now_s: float) -> None:
-        unwanted = [executor for executor in self.members if self._is_unwanted(executor)]
+        unwanted_executors = [executor for executor in self.members if self._is_unwanted(executor)]
         staying = [e for e in self.members if not e.draining and not self._is_unwanted(e)]
-        replaced = sum(executor.up_s <= now_s for executor in staying) >= self.target
+        are_replaced = sum(executor.up_s <= now_s for executor in staying) >= self.target
         # If the cluster grants no more executors, the old ones must leave before the new ones come.
         making_room = self.target - len(staying) if len(self.members) >= self._spec.grant_limit else 0
-        for executor in unwanted if replaced else unwanted[: max(0, making_room)]:
+        for executor in unwanted_executors if are_replaced else unwanted_executors[: max(0, making_room)]:
             self._let_go(executor, now_s)
 
     def _let_go(self, executor: Executor, now_s: float) -> None:
@@ -157,11 +157,11 @@ class Executors:
             executor.draining = True
 
     def _start(self, up_s: float, stands_in_for: str = "") -> None:
-        shunned = {executor.host for executor in self.members if self._is_unwanted(executor)}
+        shunned_hosts = {executor.host for executor in self.members if self._is_unwanted(executor)}
         for _ in range(self._spec.hosts):
             host = f"host-{self._hosts_used % self._spec.hosts}"
             self._hosts_used += 1
-            if host not in shunned:
+            if host not in shunned_hosts:
                 break
         executor = Executor(self._count, host, up_s, stands_in_for=stands_in_for)
         self._count += 1

@@ -146,11 +146,11 @@ class Query:
         stride = self._faults.stride(component.name, now_s)
         routing = replace(self.routing(component), hot_share=hot_share, stride=stride, turn=turn_at(component, now_s))
         busy = busy_executors(len(self._executors.usable(now_s)), routing.partitions, self._spec.slots)
-        planned = work(component, batch.rows[component.name], routing, busy, self._spec.combine_overhead)
+        stage_work = work(component, batch.rows[component.name], routing, busy, self._spec.combine_overhead)
         noise = batch.slowness * self._slowness.tasks(component.name, batch.number, routing.partitions)
         stage = Stage(
             component,
-            replace(planned, seconds=planned.seconds * noise),
+            replace(stage_work, seconds=stage_work.seconds * noise),
             started_s=now_s,
             wait_until_s=now_s + self._spec.locality_wait_s,
             homes=self._home(component, routing.partitions) if has_state(component) else None,
@@ -182,9 +182,9 @@ class Query:
         self._offsets.commit(batch.taken_rows)
         self._on_batch_end(batch)
         for stage in batch.stages:
-            worked = set(np.unique(stage.placement.executor).tolist())
+            executors_used = set(np.unique(stage.placement.executor).tolist())
             for executor in self._executors.members:
-                executor.fresh = executor.fresh and executor.number not in worked
+                executor.fresh = executor.fresh and executor.number not in executors_used
         self._batch = None
         self.lost_executors = []
         self._batch_number += 1

@@ -47,14 +47,14 @@ class Finished:
         pending_rows, taken_rows = sum(self.pending_rows.values()), sum(self.batch.taken_rows.values())
         if self.trigger_s > 0:
             in_time = self.seconds <= LATE_FROM * self.trigger_s
-            followed = in_time and pending_rows <= max(1.0, MOST_PENDING_BATCHES * self.arrival_per_s * self.trigger_s)
+            keeps_up = in_time and pending_rows <= max(1.0, MOST_PENDING_BATCHES * self.arrival_per_s * self.trigger_s)
         else:
-            followed = pending_rows <= MOST_PENDING_BATCHES * max(
+            keeps_up = pending_rows <= MOST_PENDING_BATCHES * max(
                 1, taken_rows, len(self.batch.taken_rows) * self.arrived_rows
             )
         asked_per_s = objective.throughput_per_s
-        if followed or asked_per_s is None:
-            return followed
+        if keeps_up or asked_per_s is None:
+            return keeps_up
         return self.taken_per_s >= REACHED_SHARE * min(asked_per_s, self.arrival_per_s)
 
 

@@ -54,8 +54,8 @@ def schedule(
     start = np.full(len(work_s), inf)
     finish = np.full(len(work_s), inf)
     if slots and len(work_s):
-        placed = _plain(work_s, slots) if homes is None else _at_home(work_s, slots, homes, wait_until_s)
-        executor[:], start[:], finish[:] = placed
+        placement = _plain(work_s, slots) if homes is None else _at_home(work_s, slots, homes, wait_until_s)
+        executor[:], start[:], finish[:] = placement
     return Placement(executor, start, finish)
 
 
@@ -103,8 +103,8 @@ def _at_home(work_s: Array, slots: Sequence[Slot], homes: IntArray, wait_until_s
         if executors[task] != NOWHERE:
             continue
         slot = slots[rank]
-        moved = home[task] not in (NOWHERE, slot.executor)
-        finish_s = free_s + work[task] * slot.factor * (slot.moved_factor if moved else 1.0)
+        is_remote = home[task] not in (NOWHERE, slot.executor)
+        finish_s = free_s + work[task] * slot.factor * (slot.moved_factor if is_remote else 1.0)
         executors[task], starts[task], finishes[task] = slot.executor, free_s, finish_s
         heapreplace(heap, (finish_s, rank))
         tasks_left -= 1

@@ -54,10 +54,10 @@ def loads(text: str, name: str = "scenario", folder: str | Path = ".") -> Scenar
 
 def open_document(name_or_path: str | Path) -> Document:
     """The parsed file with its line numbers, to read [settings] from with `document.read(model, at=…)`."""
-    shipped = _library()
+    library = _library()
     text = str(name_or_path)
-    if text in shipped:
-        return Document.parse(shipped[text].read_text(encoding="utf-8"), f"{text}.toml")
+    if text in library:
+        return Document.parse(library[text].read_text(encoding="utf-8"), f"{text}.toml")
     is_path = isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text or "\\" in text
     if is_path or _is_file(text):
         return Document.open(name_or_path)

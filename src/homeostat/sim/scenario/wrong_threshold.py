@@ -38,11 +38,11 @@ class TrustingResolver:
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         for diagnosis in diagnoses:
             if diagnosis.cause == MISREAD:
-                doubled = 2 * int(view.parallelism(diagnosis.component))
+                twice = 2 * int(view.parallelism(diagnosis.component))
                 yield Proposal(
                     SCALE_UP,
                     (diagnosis,),
-                    Patch({view.topology[diagnosis.component].scaled_by: doubled}),
+                    Patch({view.topology[diagnosis.component].scaled_by: twice}),
                     component=diagnosis.component,
                     prediction=Prediction(math.log(2), (diagnosis.component,), "everything twice as fast"),
                 )

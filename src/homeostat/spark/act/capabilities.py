@@ -145,9 +145,9 @@ def look_around(spark: SparkSession, *, room: int | None = None) -> Surroundings
 
 
 def _executor_infos(inner: Any) -> Iterator[Any]:
-    listed = inner.statusStore().executorList(True).iterator()
-    while listed.hasNext():
-        yield listed.next()
+    executors = inner.statusStore().executorList(True).iterator()
+    while executors.hasNext():
+        yield executors.next()
 
 
 def _sensing(here: Surroundings) -> Iterator[Finding]:
@@ -156,10 +156,10 @@ def _sensing(here: Surroundings) -> Iterator[Finding]:
         for what in (progress, rest):
             yield Finding(what, False, "Spark Connect hides the driver; use `homeostat watch` on its web UI")
         return
-    supported = here.release >= SENSING_SINCE
-    yield Finding(progress, supported, f"Spark {here.version}" if supported else _requires(SENSING_SINCE, here))
+    is_supported = here.release >= SENSING_SINCE
+    yield Finding(progress, is_supported, f"Spark {here.version}" if is_supported else _requires(SENSING_SINCE, here))
     if here.ui:
-        yield Finding(rest, supported, "from the driver's REST API")
+        yield Finding(rest, is_supported, "from the driver's REST API")
     else:
         yield Finding(rest, False, "the driver's REST API is off because spark.ui.enabled is false")
 
@@ -179,8 +179,8 @@ def _executors(here: Surroundings) -> Finding:
     if here.hands_off:
         return Finding(what, False, "Spark's dynamic allocation controls them")
     aside = ", instead of Spark's dynamic allocation" if here.allocates else ""
-    verified = "" if here.manager == "standalone" else ", not verified"
-    return Finding(what, True, f"{here.manager}{verified}{aside}")
+    doubt = "" if here.manager == "standalone" else ", not verified"
+    return Finding(what, True, f"{here.manager}{doubt}{aside}")
 
 
 def _most(here: Surroundings) -> tuple[int, str]:

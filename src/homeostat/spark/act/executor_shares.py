@@ -43,8 +43,8 @@ class ExecutorShares:
         self._requests[id] = _Request(query, command.id, executors)
         values = dict(command.desired.values)
         if EXECUTORS_KNOB in values:
-            requested = {request.query: request.executors for request in list(self._requests.values())}
-            values[EXECUTORS_KNOB] = _total({**self._shares, **requested, query: executors})
+            requested_executors = {request.query: request.executors for request in list(self._requests.values())}
+            values[EXECUTORS_KNOB] = _total({**self._shares, **requested_executors, query: executors})
         return replace(command, id=id, desired=Configuration(values, command.desired.retired))
 
     def answer(self, receipt: Receipt) -> tuple[str, Receipt]:
@@ -77,12 +77,12 @@ def split(count: int, names: Sequence[str]) -> dict[str, int]:
 
 def observed_share(shares: Mapping[str, int], query: str, alive: int) -> int:
     """A query's part of the executors that are alive: its share, or less if there are fewer than all shares."""
-    requested = _total(shares)
+    requested_executors = _total(shares)
     if len(shares) == 1:
         return alive
-    if alive >= requested:
+    if alive >= requested_executors:
         return shares[query]
-    return max(1, alive * shares[query] // requested)
+    return max(1, alive * shares[query] // requested_executors)
 
 
 def _total(shares: Mapping[str, int]) -> int:

@@ -147,12 +147,12 @@ class Executors:
         self.scheduler.decommission(ids)
         return batch_ends()
 
-    def _let_go(self, ids: Collection[str], drained: Callable[[], bool], deadline: Deadline) -> None:
-        self._kill_once(drained, ids, deadline)
+    def _let_go(self, ids: Collection[str], has_drained: Callable[[], bool], deadline: Deadline) -> None:
+        self._kill_once(has_drained, ids, deadline)
         self.see_them_gone()
 
-    def _kill_once(self, drained: Callable[[], bool], ids: Collection[str], deadline: Deadline) -> None:
-        deadline.wait_until(lambda: drained() and not self.scheduler.busy(ids))
+    def _kill_once(self, has_drained: Callable[[], bool], ids: Collection[str], deadline: Deadline) -> None:
+        deadline.wait_until(lambda: has_drained() and not self.scheduler.busy(ids))
         self.kill(ids)
 
     def end(self, ids: Collection[str]) -> None:
@@ -161,9 +161,9 @@ class Executors:
 
     def see_them_gone(self) -> None:
         """Wait until the killed executors are gone from the scheduler and from the REST API."""
-        killed, self._killed = self._killed, frozenset()
-        if not Deadline.after(_KILL_S).wait_until(lambda: not self.scheduler.present() & killed):
-            survivors = ", ".join(sorted(self.scheduler.present() & killed))
+        killed_ids, self._killed = self._killed, frozenset()
+        if not Deadline.after(_KILL_S).wait_until(lambda: not self.scheduler.present() & killed_ids):
+            survivors = ", ".join(sorted(self.scheduler.present() & killed_ids))
             raise ExecutorsError(f"executor {survivors} is still running {_KILL_S:g} s after it was killed")
 
     def replace(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline, *, full: bool) -> str:
@@ -185,14 +185,14 @@ class Executors:
         full = full or (self._ceiling is not None and len(before) >= self._ceiling)
         if not full:
             self.request(count + len(leaving))
-        drained = self._drain(going, batch_ends)
+        has_drained = self._drain(going, batch_ends)
         if not full:
             self._bring_up_elsewhere(count, before, len(leaving), hosts, deadline.at_most(deadline.left_s / 2))
             self._ceiling = None if self._besides(before) else len(before)
         self.request(count)
         fresh = sorted(self._besides(before), key=lambda executor: executor.host not in hosts)
         self._drain_surplus(fresh[: max(0, len(fresh) - len(leaving))], batch_ends)
-        self._kill_once(drained, going, deadline)
+        self._kill_once(has_drained, going, deadline)
         self.retired |= frozenset(ids)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             raise ExecutorsError(f"the old executors are gone, but only {len(self.alive())} of {count} are up")
@@ -231,7 +231,7 @@ class Executors:
         return frozenset(executor.id for executor in executors[self.target :])
 
     def _bring_up_elsewhere(
-        self, target: int, before: Sequence[ExecutorInfo], needed: int, hosts: Collection[str], deadline: Deadline
+        self, target: int, before: Sequence[ExecutorInfo], needed_count: int, hosts: Collection[str], deadline: Deadline
     ) -> None:
         """Request more than needed until enough are on other hosts, because Spark cannot avoid a host.
 
@@ -241,7 +241,7 @@ class Executors:
         likely = len(on_host) > 1 and min(on_host.values()) >= min(on_host[host] for host in hosts)
 
         def elsewhere() -> bool:
-            return sum(executor.host not in hosts for executor in self._besides(before)) >= needed
+            return sum(executor.host not in hosts for executor in self._besides(before)) >= needed_count
 
         def all_up(count: int) -> bool:
             return len(self._besides(before)) >= count
@@ -249,7 +249,7 @@ class Executors:
         def enough(count: int) -> bool:
             return elsewhere() or all_up(count)
 
-        for count in range(needed + int(likely), needed + _REQUESTS_TRIED):
+        for count in range(needed_count + int(likely), needed_count + _REQUESTS_TRIED):
             self.request(target + count)
             if not deadline.wait_until(partial(enough, count)):
                 return

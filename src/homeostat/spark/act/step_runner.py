@@ -68,8 +68,8 @@ class StepRunner:
         if self._executors is not None:
             values[EXECUTORS_KNOB] = self._executors.staying()
             retired = self._executors.retired
-        elif (fixed := self._capabilities().knobs.get(EXECUTORS_KNOB)) is not None:
-            values[EXECUTORS_KNOB] = fixed.minimum
+        elif (spec := self._capabilities().knobs.get(EXECUTORS_KNOB)) is not None:
+            values[EXECUTORS_KNOB] = spec.minimum
         for query in self._queries:
             values |= query.values
         return Configuration(values, retired)
@@ -172,7 +172,7 @@ class StepRunner:
 
     def _batch_ends(self) -> Callable[[], bool]:
         ends = [query.batch_end() for query in self._queries]
-        return lambda: all(ended() for ended in ends)
+        return lambda: all(has_ended() for has_ended in ends)
 
 
 def _join(*sentences: str) -> str:

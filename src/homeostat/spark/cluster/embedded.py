@@ -110,8 +110,8 @@ class EmbeddedCluster:
         for part in ("logs", "work", "local", "conf"):
             (self.directory / part).mkdir(parents=True, exist_ok=True)
         (self.directory / "conf" / "log4j2.properties").write_text(LOGGING)
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-        return inherited | {
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+        return environment | {
             "JAVA_HOME": str(find_java().home),
             "SPARK_HOME": str(spark_home()),
             "SPARK_CONF_DIR": str(self.directory / "conf"),

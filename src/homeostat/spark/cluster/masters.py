@@ -45,8 +45,8 @@ def _judge(answer: bytes) -> str:
     length, kind = _head(answer)
     if not length:
         return "the process that answers there is not a Spark master"
-    denied = kind == _RESPONSE and answer[length - 1 : length] == b"\0"
-    return "a Spark process answers there, but it is not a master" if denied else ""
+    is_denied = kind == _RESPONSE and answer[length - 1 : length] == b"\0"
+    return "a Spark process answers there, but it is not a master" if is_denied else ""
 
 
 def _answer(connection: socket.socket, until_s: float) -> bytes | None:
@@ -85,5 +85,5 @@ def _question(host: str, port: int) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    encoded = text.encode()
-    return struct.pack(">H", len(encoded)) + encoded
+    text_bytes = text.encode()
+    return struct.pack(">H", len(text_bytes)) + text_bytes

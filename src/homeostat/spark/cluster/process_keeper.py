@@ -153,23 +153,23 @@ class _Household:
 
     def end_trees(self, roots: Iterable[int]) -> None:
         """Send SIGTERM, and SIGKILL after a while. A stopped process must be continued to receive SIGTERM."""
-        doomed = _tree(roots)
-        for pid in doomed:
+        pids = _tree(roots)
+        for pid in pids:
             send_signal(pid, signal.SIGTERM)
             send_signal(pid, signal.SIGCONT)
-        doomed = self._wait_for_end(doomed, time.monotonic() + GRACE_S)
-        while doomed:
-            for pid in doomed:
+        pids = self._wait_for_end(pids, time.monotonic() + GRACE_S)
+        while pids:
+            for pid in pids:
                 send_signal(pid, signal.SIGKILL)
-            doomed = self._wait_for_end(doomed, time.monotonic() + LOOK_AGAIN_S)
+            pids = self._wait_for_end(pids, time.monotonic() + LOOK_AGAIN_S)
 
-    def _wait_for_end(self, doomed: set[int], deadline: float) -> set[int]:
-        while doomed and time.monotonic() < deadline:
+    def _wait_for_end(self, pids: set[int], deadline: float) -> set[int]:
+        while pids and time.monotonic() < deadline:
             self.reap()
-            doomed = _tree(doomed)
+            pids = _tree(pids)
             time.sleep(LOOK_AGAIN_S / 5)
         self.reap()  # report those that ended since the last call
-        return doomed
+        return pids
 
     def _start(self, name: str, order: Mapping[str, Any]) -> None:
         log = open(order["log"], "ab") if order["log"] else None  # noqa: SIM115 (the child keeps it open)
@@ -259,7 +259,7 @@ def _keep(reports: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1)
     orders = sys.stdin.fileno()
-    unread = b""
+    rest = b""
     try:
         while True:
             ready, _, _ = select.select([orders, wake], [], [])
@@ -267,10 +267,10 @@ def _keep(reports: int) -> None:
                 os.read(wake, 4096)
                 household.reap()
             if orders in ready:
-                received = os.read(orders, 65536)
-                if not received:
+                data = os.read(orders, 65536)
+                if not data:
                     return
-                *lines, unread = (unread + received).split(b"\n")
+                *lines, rest = (rest + data).split(b"\n")
                 for line in lines:
                     household.obey(json.loads(line))
     finally:

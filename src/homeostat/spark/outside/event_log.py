@@ -92,8 +92,8 @@ def graph_of(stage_info: Mapping[str, Any]) -> StageGraph:
         scope = json.loads(rdd["Scope"]) if "Scope" in rdd else {"id": "", "name": ""}
         scopes.append((int(rdd["RDD ID"]), str(scope["id"]), str(scope["name"])))
     reads = {int(parent) for rdd in rdds for parent in rdd.get("Parent IDs", ())} - own
-    cached = {int(rdd["RDD ID"]) for rdd in rdds if rdd["Storage Level"]["Use Memory"]}
-    return from_scopes(scopes, reads, cached)
+    cached_rdds = {int(rdd["RDD ID"]) for rdd in rdds if rdd["Storage Level"]["Use Memory"]}
+    return from_scopes(scopes, reads, cached_rdds)
 
 
 def _decode(offset: Any) -> Any:
@@ -145,12 +145,14 @@ def _is_log(path: Path) -> bool:
 def _files(path: Path) -> list[Path]:
     """In order of time. A compacted file replaces all files before it."""
     if path.is_dir():
-        numbered = sorted((int(match[1]), entry) for entry in path.iterdir() if (match := _ROLLED.match(entry.name)))
-        compacted = [entry for entry in numbered if entry[1].name.endswith(".compact")][-1:]
-        later = [entry for entry in numbered if not compacted or entry[0] > compacted[0][0]]
-        return [entry for _, entry in compacted + later]
-    finished = path.with_name(path.name.removesuffix(".inprogress"))
-    return [path if path.exists() else finished]
+        numbered_files = sorted(
+            (int(match[1]), entry) for entry in path.iterdir() if (match := _ROLLED.match(entry.name))
+        )
+        compacted_files = [entry for entry in numbered_files if entry[1].name.endswith(".compact")][-1:]
+        later = [entry for entry in numbered_files if not compacted_files or entry[0] > compacted_files[0][0]]
+        return [entry for _, entry in compacted_files + later]
+    finished_path = path.with_name(path.name.removesuffix(".inprogress"))
+    return [path if path.exists() else finished_path]
 
 
 def _open(file: Path) -> IO[bytes]:

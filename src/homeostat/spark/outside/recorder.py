@@ -54,8 +54,8 @@ def record(path: str | Path) -> RecordedRun:
             fix="log an application until some of its batches have ended",
         )
     run = recorder.run()
-    if damaged := log.damaged_lines + recorder.damaged_events:
-        run = replace(run, notes=(*run.notes, f"skipped {damaged} damaged lines of the log"))
+    if damaged_count := log.damaged_lines + recorder.damaged_events:
+        run = replace(run, notes=(*run.notes, f"skipped {damaged_count} damaged lines of the log"))
     return run
 
 
@@ -176,11 +176,11 @@ def _graph(stage_info: Mapping[str, Any]) -> StageGraph | None:
 
 
 def _task(info: Mapping[str, Any], metrics: Mapping[str, Any]) -> _Task:
-    updated = [float(a["Update"]) for a in info.get("Accumulables", ()) if a.get("Name") == UPDATED_KEYS]
+    updated_keys = [float(a["Update"]) for a in info.get("Accumulables", ()) if a.get("Name") == UPDATED_KEYS]
     return _Task(
         rows=metrics["Input Metrics"]["Records Read"] + metrics["Shuffle Read Metrics"]["Total Records Read"],
         rows_out=metrics["Shuffle Write Metrics"]["Shuffle Records Written"],
-        keys=sum(updated) if updated else NAN,
+        keys=sum(updated_keys) if updated_keys else NAN,
         start_s=info["Launch Time"] / 1000,
         finish_s=info["Finish Time"] / 1000,
         executor=str(info["Executor ID"]),
@@ -196,7 +196,7 @@ def _columns(tasks: list[_Task]) -> RecordedTasks:
 
 
 def _batch(progress: Progress, tasks: Mapping[str, RecordedTasks]) -> RecordedBatch:
-    arrived = sum(source.latest for source in progress.sources)
+    arrived_rows = sum(source.latest for source in progress.sources)
     return RecordedBatch(
         run=progress.run,
         number=progress.batch,
@@ -204,8 +204,8 @@ def _batch(progress: Progress, tasks: Mapping[str, RecordedTasks]) -> RecordedBa
         seconds=progress.seconds,
         rows=sum(source.rows for source in progress.sources),
         commit_s=progress.phases_s.get("commitOffsets", NAN),
-        arrived_rows=arrived,
-        pending_rows=arrived - sum(source.end for source in progress.sources),
+        arrived_rows=arrived_rows,
+        pending_rows=arrived_rows - sum(source.end for source in progress.sources),
         state_rows=progress.state_rows,
         tasks=tasks,
         sources=tuple(RecordedSource(source.rows, source.latest) for source in progress.sources),

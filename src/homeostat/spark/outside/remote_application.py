@@ -71,9 +71,9 @@ class RestQueries:
             self._news_s = time.monotonic()
         for jobs in self._runs.values():
             for number in [number for number, job in jobs.items() if job.running]:
-                ended = self._rest.job(number)
-                if ended is not None:
-                    jobs[number] = ended
+                ended_job = self._rest.job(number)
+                if ended_job is not None:
+                    jobs[number] = ended_job
 
     def _note(self, job: Job) -> None:
         self._next = max(self._next, job.id + 1)

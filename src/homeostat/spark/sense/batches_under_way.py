@@ -30,10 +30,12 @@ class BatchesUnderWay:
         self.longest: UnderWay | None = None
 
     def look(self) -> None:
-        grown = [run for run in self._queries.running() if run.last_s is None or self._clock() - run.last_s >= _YOUNG_S]
-        if self._guard.rest_answers and grown:
+        old_runs = [
+            run for run in self._queries.running() if run.last_s is None or self._clock() - run.last_s >= _YOUNG_S
+        ]
+        if self._guard.rest_answers and old_runs:
             self._stages.jobs.follow()
-        running = [batch for run in grown if (batch := self._running(run)) is not None]
+        running = [batch for run in old_runs if (batch := self._running(run)) is not None]
         self.longest = min(running, key=lambda batch: batch.since_s, default=None)
         for batch in running:
             self._emit(batch)
@@ -46,11 +48,11 @@ class BatchesUnderWay:
         run.busy_s = None
         self._queries.learn_plan(run)
         jobs = self._stages.jobs.of_batch(run_id, batch)
-        begun = self._stages.begun_stages(jobs)
-        names = self._queries.name(run, [stage for stage, _ in begun], whole=False)
-        if not begun or batch <= run.last_batch:
+        begun_stages = self._stages.begun_stages(jobs)
+        names = self._queries.name(run, [stage for stage, _ in begun_stages], whole=False)
+        if not begun_stages or batch <= run.last_batch:
             return None  # it has ended in the meantime
-        stage, attempt = begun[-1]
+        stage, attempt = begun_stages[-1]
         return UnderWay(
             run_id,
             batch,
@@ -78,4 +80,4 @@ class BatchesUnderWay:
         if latest is None:
             return NAN
         rows = arrived_rows(run.handle.sources, latest, self._clock())
-        return sum(arrived - source.end for arrived, source in zip(rows, latest.sources, strict=True))
+        return sum(latest_row - source.end for latest_row, source in zip(rows, latest.sources, strict=True))

@@ -24,12 +24,12 @@ class DeclaredSteps:
 
     def with_spread(self, name: str, instances: int) -> DeclaredSteps:
         """A spread over several instances adds a stage, which repartitions its rows."""
-        declared = replace(self, spreads=(*self.spreads, name))
-        return declared.with_repartition(combine_name(name)) if instances > 1 else declared
+        steps = replace(self, spreads=(*self.spreads, name))
+        return steps.with_repartition(combine_name(name)) if instances > 1 else steps
 
     def with_rebalance(self, name: str, instances: int) -> DeclaredSteps:
-        declared = replace(self, rebalances=(*self.rebalances, name))
-        return declared.with_repartition(name) if instances > 1 else declared
+        steps = replace(self, rebalances=(*self.rebalances, name))
+        return steps.with_repartition(name) if instances > 1 else steps
 
     def with_watch(self, name: str) -> DeclaredSteps:
         return replace(self, watches=(*self.watches, name))

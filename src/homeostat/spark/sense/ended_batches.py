@@ -79,27 +79,27 @@ class EndedBatches:
         if run.last_s is None:
             run.last_s = idle.at_s
             return
-        latest, arrived = run.query.latest, run.query.arrived
+        latest, arrivals = run.query.latest, run.query.arrived
         names = self._queries.source_names(run, len(latest.sources) if latest else 1)
-        held_back = any(source.holds_back for source in run.handle.sources)
-        if arrived is not None and not held_back:
-            run.query.arrived = replace(arrived, at_s=idle.at_s)
+        holds_back = any(source.holds_back for source in run.handle.sources)
+        if arrivals is not None and not holds_back:
+            run.query.arrived = replace(arrivals, at_s=idle.at_s)
         run.idle += 1
-        sample = idle_flows(run.handle.name, names, run.handle.trigger_s, NAN if held_back else 0.0)
+        sample = idle_flows(run.handle.name, names, run.handle.trigger_s, NAN if holds_back else 0.0)
         workers = self._executors.workers
         # An idle trigger has no batch number, so it gets its own count.
         self._tell(run, Observation(idle.at_s, 0.0, run.idle, sample, workers=workers, run=f"{idle.run}/idle"))
 
     def _catch_up(self, run: QueryRun, before: int | None = None) -> None:
-        missed: list[Progress] = []
+        missed_batches: list[Progress] = []
         for report in run.handle.recent_progress():
             progress = read_progress(report)
             observed = progress.run != run.handle.run_id or progress.batch <= run.last_batch
             if observed or progress.ended_s < self._since_s:
                 break
             if before is None or progress.batch < before:
-                missed.append(progress)
-        for progress in reversed(missed):
+                missed_batches.append(progress)
+        for progress in reversed(missed_batches):
             if not self.stopped:
                 self._observe(run, progress)
 

@@ -80,7 +80,7 @@ def read_stages(
         for number in job.stages:
             attempts = _settled_attempts(rest, number, deadline)
             if attempts:
-                tasks = {task.index: task for _, succeeded in attempts for task in succeeded}
+                tasks = {task.index: task for _, tasks_done in attempts for task in tasks_done}
                 stage = RanStage(number, job.id, graph_of(number))
                 runs.append(StageRun(stage, attempts[-1][0].tasks, _in_order(tasks)))
     return tuple(runs)

@@ -39,12 +39,12 @@ class StageGraph:
         last = self.operators[-1:]
         return bool(last) and last[0].name == "Exchange" and not (self.reads and len(self.operators) == 1)
 
-    def without_cached(self, computed: frozenset[int]) -> StageGraph:
+    def without_cached(self, computed_rdds: frozenset[int]) -> StageGraph:
         """Without the operators whose result an earlier stage has cached: this stage does not compute them again."""
-        reused = self.cached & computed
-        if not reused:
+        reused_rdds = self.cached & computed_rdds
+        if not reused_rdds:
             return self
-        last = max(reused)
+        last = max(reused_rdds)
         return StageGraph(
             tuple(operator for operator in self.operators if operator.first_rdd > last),
             frozenset(rdd for rdd in self.rdds if rdd > last),
@@ -104,10 +104,10 @@ def _in_order(names: dict[str, str], first: dict[str, int]) -> tuple[PlanOperato
 
 def exchanges(plan: str) -> tuple[Exchange, ...]:
     """The shuffles of a physical plan that `explain` printed, in the order in which rows pass them."""
-    executed = plan.partition("== Initial Plan ==")[0]
+    executed_plan = plan.partition("== Initial Plan ==")[0]
     in_order: list[Exchange] = []
     above: list[tuple[int, Exchange | None]] = []
-    for line in executed.splitlines():
+    for line in executed_plan.splitlines():
         indent, text = _PLAN_LINE.match(line).groups()  # type: ignore[union-attr]
         if not text:
             continue

@@ -85,14 +85,16 @@ class RestClient:
     def application(self) -> str:
         """The id of the application, looked up once."""
         if not self._application:
-            listed = self.applications()
-            if not listed:
+            applications = self.applications()
+            if not applications:
                 raise SensorError("this address has no running application", where=self.base_url)
-            if len(listed) > 1:
+            if len(applications) > 1:
                 raise SensorError(
-                    f"this address has {len(listed)} applications", where=self.base_url, fix="name the application"
+                    f"this address has {len(applications)} applications",
+                    where=self.base_url,
+                    fix="name the application",
                 )
-            self._application = listed[0].id
+            self._application = applications[0].id
         return self._application
 
     def _get_mine(self, path: str, read: Callable[[Any], _T], **missing: _T) -> _T:
@@ -157,5 +159,5 @@ def _as_list(answer: Any) -> list[Any]:
 
 def _attempt_with_tasks(answer: Any) -> tuple[StageAttempt, list[Task]]:
     tasks = answer.get("tasks", {}).values()
-    succeeded = [Task.read(task) for task in tasks if task["status"] == "SUCCESS" and "taskMetrics" in task]
-    return StageAttempt.read(answer), succeeded
+    tasks_done = [Task.read(task) for task in tasks if task["status"] == "SUCCESS" and "taskMetrics" in task]
+    return StageAttempt.read(answer), tasks_done

@@ -112,15 +112,15 @@ class NameBook:
     @property
     def curious(self) -> bool:
         """Whether a plan could still name a stage. Exchanges in the sink's own jobs are in no plan, so this ends."""
-        understood = all(not part.inputs or part.signature in self._understood for part in self.parts.values())
-        return not (self.parts and understood) and self._batches < _CURIOUS_BATCHES
+        is_understood = all(not part.inputs or part.signature in self._understood for part in self.parts.values())
+        return not (self.parts and is_understood) and self._batches < _CURIOUS_BATCHES
 
     def learn(self, exchanges: Sequence[Exchange]) -> None:
         """Learn from the plan of any batch. Spark never uses a scope twice, so it need not be the current one."""
-        numbered = [exchange for exchange in exchanges if exchange.by_number]
+        numbered_exchanges = [exchange for exchange in exchanges if exchange.by_number]
         self._exchanges |= {exchange.scope: exchange for exchange in exchanges}
         names = self.steps.repartitions
-        self._repartitions |= {exchange.scope: name for exchange, name in zip(numbered, names, strict=False)}
+        self._repartitions |= {exchange.scope: name for exchange, name in zip(numbered_exchanges, names, strict=False)}
         for scope in list(self._exchanges)[:-_SCOPES_KEPT]:
             del self._exchanges[scope]
             self._repartitions.pop(scope, None)
@@ -137,13 +137,13 @@ class NameBook:
     def _resolve(self, stages: Sequence[RanStage], *, new: bool) -> dict[int, NamedStage]:
         graphs = _own_graphs(stages)
         by_position = self._by_position(graphs)
-        resolved: dict[int, NamedStage] = {}
+        named_stages: dict[int, NamedStage] = {}
         jobs: dict[int, list[NamedStage]] = {}
         for position, stage in enumerate(sorted(stages, key=lambda stage: stage.id), start=1):
             graph = graphs.get(stage.id)
             work = f"stage {position}" if graph is None else _hash(_operators(graph))
-            feeding = list(resolved)[-1:] if graph is None else _feeding(graph, graphs)
-            inputs = tuple(dict.fromkeys(resolved[other].signature for other in feeding if other in resolved))
+            feeding = list(named_stages)[-1:] if graph is None else _feeding(graph, graphs)
+            inputs = tuple(dict.fromkeys(named_stages[other].signature for other in feeding if other in named_stages))
             earlier = jobs.setdefault(stage.job, [])
             part = self._recognise(work, inputs, earlier)
             if new:
@@ -154,17 +154,17 @@ class NameBook:
                 )
                 self.parts[part.signature] = part
             if part is not None:
-                resolved[stage.id] = part
+                named_stages[stage.id] = part
                 earlier.append(part)
-        return resolved
+        return named_stages
 
     def _recognise(self, work: str, inputs: tuple[str, ...], earlier: Sequence[NamedStage]) -> NamedStage | None:
         """By its work and its inputs. Inputs can be missing from a batch in which a source had no new rows."""
         exact = self.parts.get(_signature(work, inputs, earlier))
         if exact is not None:
             return exact
-        used = {part.signature for part in earlier}
-        alike = [part for part in self.parts.values() if part.work == work and part.signature not in used]
+        used_signatures = {part.signature for part in earlier}
+        alike = [part for part in self.parts.values() if part.work == work and part.signature not in used_signatures]
         if len(alike) != 1:
             return None
         old_inputs, new_inputs = set(alike[0].inputs), set(inputs)
@@ -245,10 +245,10 @@ class NameBook:
         if part.name and repartition == part.repartition:
             return part if exchange is None else replace(part, keyed=part.stateful or exchange.hashed)
         state = "" if graph is None else _state_word(graph)
-        used = {other.name for other in self.parts.values() if other.signature != part.signature}
+        used_names = {other.name for other in self.parts.values() if other.signature != part.signature}
         return replace(
             part,
-            name=_unique(repartition or _word(graph, part.inputs), used),
+            name=_unique(repartition or _word(graph, part.inputs), used_names),
             state=state,
             keyed=bool(state) or (exchange is not None and exchange.hashed),
             scans=_operators(graph).count("MicroBatchScan") if graph is not None else 0,
@@ -256,11 +256,11 @@ class NameBook:
         )
 
     def _from_sources_on(self) -> list[NamedStage]:
-        ordered: dict[str, NamedStage] = {}
+        in_order: dict[str, NamedStage] = {}
         remaining = dict(self.parts)
-        while ready := [signature for signature, part in remaining.items() if ordered.keys() >= set(part.inputs)]:
-            ordered |= {signature: remaining.pop(signature) for signature in ready}
-        return list(ordered.values())
+        while ready := [signature for signature, part in remaining.items() if in_order.keys() >= set(part.inputs)]:
+            in_order |= {signature: remaining.pop(signature) for signature in ready}
+        return list(in_order.values())
 
     def _exchange_before(self, graph: StageGraph | None) -> Exchange | None:
         """The exchange that a stage reads from: it is the first of its operators."""
@@ -269,19 +269,19 @@ class NameBook:
         return self._exchanges.get(graph.operators[0].scope)
 
     def _by_position(self, graphs: Mapping[int, StageGraph]) -> dict[int, str]:
-        fed = [stage for stage, graph in sorted(graphs.items()) if graph.reads and not _state_word(graph)]
+        reading_stages = [stage for stage, graph in sorted(graphs.items()) if graph.reads and not _state_word(graph)]
         names = self.steps.repartitions
-        return dict(zip(fed, names, strict=True)) if names and len(fed) == len(names) else {}
+        return dict(zip(reading_stages, names, strict=True)) if names and len(reading_stages) == len(names) else {}
 
 
 def _own_graphs(stages: Sequence[RanStage]) -> dict[int, StageGraph]:
     """The work of each stage, without what an earlier stage of the batch has cached."""
     graphs: dict[int, StageGraph] = {}
-    cached: frozenset[int] = frozenset()
+    cached_rdds: frozenset[int] = frozenset()
     for stage in sorted(stages, key=lambda stage: stage.id):
         if stage.graph is not None:
-            graphs[stage.id] = stage.graph.without_cached(cached)
-            cached |= stage.graph.cached
+            graphs[stage.id] = stage.graph.without_cached(cached_rdds)
+            cached_rdds |= stage.graph.cached
     return graphs
 
 
@@ -330,10 +330,10 @@ def _word(graph: StageGraph | None, inputs: tuple[str, ...]) -> str:
     return "sink"
 
 
-def _unique(word: str, used: set[str]) -> str:
-    if word not in used:
+def _unique(word: str, used_names: set[str]) -> str:
+    if word not in used_names:
         return word
     number = 2
-    while f"{word}-{number}" in used:
+    while f"{word}-{number}" in used_names:
         number += 1
     return f"{word}-{number}"

@@ -43,16 +43,16 @@ def _state(name: str, operator: Json, metrics: Json, batch: int) -> StateSample:
         value = custom(*names)
         return NAN if value == 0 and operator.get("operatorName") in _LOADED_BEFORE else value
 
-    uploaded = [float(value) for metric, value in metrics.items() if metric.startswith(_UPLOADED)]
-    rows, updated, removed = number("numRowsTotal"), number("numRowsUpdated"), number("numRowsRemoved")
+    uploads = [float(value) for metric, value in metrics.items() if metric.startswith(_UPLOADED)]
+    rows, updated_rows, removed_rows = number("numRowsTotal"), number("numRowsUpdated"), number("numRowsRemoved")
     return StateSample(
         operator=name,
         backend=_backend(metrics),
         partitions=number("numShufflePartitions"),
         # A store with row counting turned off reports 0.
-        rows=NAN if rows == 0 and updated > max(0.0, removed) else rows,
-        updated_rows=updated,
-        removed_rows=removed,
+        rows=NAN if rows == 0 and updated_rows > max(0.0, removed_rows) else rows,
+        updated_rows=updated_rows,
+        removed_rows=removed_rows,
         memory_bytes=number("memoryUsedBytes"),
         disk_bytes=custom("rocksdbSstFileSize"),
         pinned_bytes=custom("rocksdbPinnedBlocksMemoryUsage"),
@@ -64,7 +64,7 @@ def _state(name: str, operator: Json, metrics: Json, batch: int) -> StateSample:
         replay_s=of_load("rocksdbReplayChangeLogLatencyMs") / 1000,
         repaired=of_load("rocksdbNumSnapshotsAutoRepaired", "numSnapshotsAutoRepaired"),
         version=batch + 1.0,
-        snapshot_version=min(uploaded, default=NAN),
+        snapshot_version=min(uploads, default=NAN),
     )
 
 
@@ -100,15 +100,15 @@ def store_settings(get: Callable[[str, str], str], master: str) -> StoreSettings
     """`get` returns a setting of Spark, or the default that is passed with its name."""
     local = master.startswith("local")
     heap = _mib(get("spark.driver.memory" if local else "spark.executor.memory", "1g"))
-    bounded = get(f"{_STORE}.rocksdb.boundedMemoryUsage", "false") == "true"
-    contained = master.startswith(("yarn", "k8s://"))
-    overhead = _mib(get("spark.executor.memoryOverhead", "")) if contained else NAN
-    if contained and math.isnan(overhead):
+    is_bounded = get(f"{_STORE}.rocksdb.boundedMemoryUsage", "false") == "true"
+    has_container_limit = master.startswith(("yarn", "k8s://"))
+    overhead = _mib(get("spark.executor.memoryOverhead", "")) if has_container_limit else NAN
+    if has_container_limit and math.isnan(overhead):
         overhead = max(_LEAST_OVERHEAD_MIB, heap * float(get("spark.executor.memoryOverheadFactor", "0.1")))
     return StoreSettings(
         heap_mib=heap,
-        native_mib=float(get(f"{_STORE}.rocksdb.maxMemoryUsageMB", "500")) if bounded else overhead,
-        bounded=bounded,
+        native_mib=float(get(f"{_STORE}.rocksdb.maxMemoryUsageMB", "500")) if is_bounded else overhead,
+        bounded=is_bounded,
         versions_per_snapshot=float(get(f"{_STORE}.minDeltasForSnapshot", "10")),
         maintenance_s=_seconds(get(f"{_STORE}.maintenanceInterval", "60000")),
     )

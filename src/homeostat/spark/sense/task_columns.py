@@ -83,5 +83,5 @@ def _sum(columns: Sequence[Array], size: int) -> Array:
     for line, column in zip(table, columns, strict=True):
         line[: len(column)] = column
     finite = np.isfinite(table)
-    summed: Array = np.where(finite.any(axis=0), np.where(finite, table, 0.0).sum(axis=0), NAN)
-    return summed
+    sums: Array = np.where(finite.any(axis=0), np.where(finite, table, 0.0).sum(axis=0), NAN)
+    return sums
