@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ _SIDES = ("spark", "simulator")
 
 
 def register(app: typer.Typer) -> None:
-    for command in (overhead, heal, twin, state):
+    for command in (overhead, heal, twin, state, chaos):
         app.command(command.__name__)(command)
 
 
@@ -136,6 +137,43 @@ def state(
         for what, seconds in _flat(measured)
     ]
     print_table(("keys", "what", "seconds"), rows, right=("keys", "seconds"))
+
+
+def chaos(
+    minutes: Annotated[float, typer.Option("--minutes", min=0.0, help="Inject faults for this long.")] = 30.0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed that draws the faults.")] = 1,
+    only: Annotated[
+        str, typer.Option("--only", metavar="NAME,NAME,…", help="Kinds of fault to draw from. Default: all.")
+    ] = "",
+    faults: Annotated[int | None, typer.Option("--faults", min=1, help="Stop after this many faults.")] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--directory", metavar="DIR", help="Empty directory in which all files are kept.")
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Do harm at random to a real application under `homeostat run`, and check that it recovers each time."""
+    from homeostat.lab.bench import chaos as bench
+
+    kinds = bench.kinds_named([name.strip() for name in only.split(",") if name.strip()])
+    result = bench.measure(minutes=minutes, seed=seed, kinds=kinds, most=faults, directory=directory, tell=say)
+    if json:
+        print_json(result)
+        return
+    columns = ("fault", "injected", "survived", "median s", "longest s")
+    rows = [
+        (
+            name,
+            str(measured["injected"]),
+            str(measured["survived"]),
+            *(format_figure(measured["recover_s"][key]) for key in ("median", "max")),
+        )
+        for name, measured in result["kinds"].items()
+    ]
+    print_table(columns, rows, right=columns[1:])
+    print(f"survived            {result['survived']} of {result['injected']} (seed {seed})")
+    print(f"rows lost, doubled  {result['lost']}, {result['doubled']} of {result['rows']:,}")
+    print(f"unasked actions     {len(result['unasked_actions'])}")
+    print(f"leftover processes  {len(result['leftover_processes'])}")
 
 
 def _flat(measured: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:

@@ -70,17 +70,17 @@ def check_rows(directory: str | Path, profile: Profile, rows: int) -> list[str]:
 
 def recorded_rows(directory: str | Path, checkpoint: str | Path) -> int:
     """The rows of the experiment source up to the last batch in the ledger, committed or not."""
-    return _row_after(Path(checkpoint), _last(Path(directory)))
+    return _row_after(Path(checkpoint), last_batch(Path(directory)))
 
 
 def committed_rows(checkpoint: str | Path) -> int:
     """The rows of the experiment source up to the last batch that the query has committed."""
-    return _row_after(Path(checkpoint), _last(Path(checkpoint) / "commits"))
+    return _row_after(Path(checkpoint), last_batch(Path(checkpoint) / "commits"))
 
 
 def source_started_s(checkpoint: str | Path) -> float:
     """When the profile of the experiment source began. The query must have started a batch."""
-    batch_id = _last(Path(checkpoint) / "offsets")
+    batch_id = last_batch(Path(checkpoint) / "offsets")
     if batch_id is None:
         raise HomeostatError(
             "the query has not started a batch", where=str(checkpoint), fix="wait until its first batch has started"
@@ -134,7 +134,8 @@ def _rows(directory: Path) -> tuple[IntArray, np.typing.NDArray[np.object_]]:
     return np.concatenate(numbers), np.concatenate(words)
 
 
-def _last(directory: Path) -> int | None:
+def last_batch(directory: Path) -> int | None:
+    """The largest number among the files of a ledger, or of `commits` or `offsets` of a checkpoint."""
     return max(_numbers(directory), default=None)
 
 
@@ -142,6 +143,13 @@ def _numbers(directory: Path) -> list[int]:
     if not directory.is_dir():
         return []
     return [int(path.stem) for path in directory.iterdir() if path.stem.isdecimal()]
+
+
+def count_differences(directory: str | Path, profile: Profile, rows: int) -> tuple[int, int]:
+    """How many of the first `rows` rows were lost, and how many counted more than once, by the counts of the words."""
+    counts, expected = read_counts(directory), profile.expected_counts(rows)
+    surplus = [counts.get(word, 0) - expected.get(word, 0) for word in counts.keys() | expected.keys()]
+    return sum(-number for number in surplus if number < 0), sum(number for number in surplus if number > 0)
 
 
 def _shorten(differences: Iterator[str]) -> list[str]:

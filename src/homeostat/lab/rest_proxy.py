@@ -26,12 +26,12 @@ class Behaviour(Enum):
 
 
 class Proxy:
-    """Listens on a free loopback port and forwards requests to `target`, depending on its behaviour.
+    """Listens on a loopback address, by default on a free port, and forwards requests to `target` as it should behave.
 
     A request that waits when the behaviour changes is answered with the new one, so that none hangs after SILENT.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, *, host: str = "127.0.0.1", port: int = 0) -> None:
         address = urlsplit(target)
         self._host, self._port = address.hostname or "", address.port or 80
         self._changed = Condition()
@@ -39,13 +39,13 @@ class Proxy:
         self._delay_s = 0.0
         self._closed = False
         self.requests = 0
-        self._server = _Server(self)
+        self._server = _Server(self, host, port)
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="rest-proxy")
         self._thread.daemon = True
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"http://{self._server.server_name}:{self._server.server_port}"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -92,8 +92,8 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, proxy: Proxy) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, proxy: Proxy, host: str, port: int) -> None:
+        super().__init__((host, port), _Handler)
         self.proxy = proxy
 
 

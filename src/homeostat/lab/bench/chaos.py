@@ -1,0 +1,191 @@
+"""Does harm at random to an application that `homeostat run` has started, and checks that it recovers each time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from homeostat.core.errors import ConfigError, HomeostatError
+from homeostat.lab.bench.ground import machine
+from homeostat.lab.chaos import deployment as setup
+from homeostat.lab.chaos.deployment import PROFILE, Deployment
+from homeostat.lab.chaos.fault import FaultKind, Injection, InjectionError, draw
+from homeostat.lab.chaos.manager_faults import manager_faults
+from homeostat.lab.chaos.process_faults import process_faults
+from homeostat.lab.chaos.processes import describe
+from homeostat.lab.chaos.small_disk import SmallDisk
+from homeostat.lab.chaos.tally import Trial, summary
+from homeostat.lab.ledger import committed_rows, count_differences, recorded_rows
+from homeostat.strict.toml_reading import nearest
+
+FAULTS: tuple[FaultKind, ...] = (*process_faults(), *manager_faults())
+MINUTES = 30.0
+NEW_BATCHES = 2
+START_LIMIT_S = 600.0
+GONE_LIMIT_S = 60.0
+CALM_S = 5.0  # the longest quiet time between two faults: the next may strike a loop that has hardly settled
+
+
+@dataclass
+class Course:
+    """Injects one fault after the other, and waits each time until the application is whole again."""
+
+    deployment: Deployment
+    chance: Random
+    tell: Callable[[str], None]
+    trials: list[Trial] = field(default_factory=list)
+    injection_errors: list[str] = field(default_factory=list)
+
+    def begin(self) -> None:
+        self.deployment.start()
+        if not self._recovers(Injection(""), START_LIMIT_S):
+            lines = " / ".join(self.deployment.last_lines())
+            raise HomeostatError(f"the application did not start: {self._lack()}; {lines}", where="bench chaos")
+
+    def strike(self, kind: FaultKind) -> None:
+        deployment, began_s = self.deployment, time.monotonic()
+        exits = len(deployment.exits)
+        try:
+            injection = kind.inject(deployment, self.chance)
+        except (InjectionError, OSError) as error:
+            self.injection_errors.append(f"{kind.name}: {error}")
+            self.tell(f"{kind.name} could not be injected: {error}")
+            return
+        ended_s = deployment.clock()
+        recovered = self._recovers(injection, kind.limit_s)
+        recover_s = deployment.clock() - ended_s if recovered else None
+        seen = injection.failure
+        if not recovered:
+            lack = self._lack() or ("" if injection.holds() else "what was ordered does not hold")
+            seen = "; ".join(filter(None, (seen, lack or "no new batches or records", *deployment.last_lines())))
+        trial = Trial(kind.name, began_s, injection.detail, recover_s, seen, len(deployment.exits) - exits)
+        self.trials.append(trial)
+        self.tell(f"{len(self.trials)}. {kind.name} ({trial.detail}): {_outcome(trial)}")
+        if recovered:
+            deployment.hold(self.chance.uniform(0.0, CALM_S))
+        else:
+            deployment.kill()
+            self.begin()
+
+    def _recovers(self, injection: Injection, limit_s: float) -> bool:
+        """Whole again, then new batches committed and seen by the manager, all by what it left in its files."""
+        deployment = self.deployment
+        until_s = deployment.clock() + limit_s
+
+        def left_s() -> float:
+            return max(0.0, until_s - deployment.clock())
+
+        if not deployment.wait(lambda: not deployment.missing() and injection.holds(), left_s()):
+            return False
+        deployment.log.look()
+        commits, logged = deployment.commits(), deployment.log.batches
+
+        def goes_on() -> bool:
+            return deployment.commits() >= commits + NEW_BATCHES and deployment.log.batches > logged
+
+        return deployment.wait(goes_on, left_s()) and deployment.wait(
+            lambda: not deployment.missing() and injection.holds(), left_s()
+        )
+
+    def _lack(self) -> str:
+        return self.deployment.missing()
+
+
+def measure(
+    *,
+    minutes: float = MINUTES,
+    seed: int = 1,
+    kinds: Sequence[FaultKind] = FAULTS,
+    most: int | None = None,
+    directory: Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """The numbers of `homeostat bench chaos`. With a directory, all files are kept there."""
+    before = machine()
+    tell(f"seed {seed}: {len(kinds)} kinds of fault for {minutes:g} minutes; the first comes when Spark is up")
+    with _home(directory) as home, SmallDisk(home / "log") as disk:
+        deployment = Deployment(home, disk)
+        course = Course(deployment, Random(seed), tell)
+        with deployment.proxy:
+            try:
+                _take_course(course, kinds, minutes, most)
+                code = deployment.stop()
+                leftovers = _leftovers(deployment)
+            finally:
+                deployment.kill()
+        rows, lost, doubled = _ledger(deployment)
+        causes = {kind.name: kind.causes for kind in kinds}
+        return {
+            "seed": seed,
+            **summary(course.trials, deployment.log.actions, causes, lost=lost, doubled=doubled, leftovers=leftovers),
+            "not_injected": course.injection_errors,
+            "rows": rows,
+            "exit_code": code,
+            "full_disk": disk.how,
+            "setup": _setup_json(minutes),
+            "machine": {"before": before, "after": machine()},
+        }
+
+
+def kinds_named(names: Sequence[str]) -> tuple[FaultKind, ...]:
+    """The kinds of fault with these names, or all if there is no name."""
+    by_name = {kind.name: kind for kind in FAULTS}
+    for name in names:
+        if name not in by_name:
+            raise ConfigError(f"unknown fault {name!r}", where="--only", fix=nearest(name, list(by_name)))
+    return tuple(by_name[name] for name in names) or FAULTS
+
+
+def _take_course(course: Course, kinds: Sequence[FaultKind], minutes: float, most: int | None) -> None:
+    course.begin()
+    clock = course.deployment.clock
+    until_s = clock() + minutes * 60.0
+    for kind in draw(kinds, course.chance):
+        if clock() > until_s or len(course.trials) == most:
+            return
+        course.strike(kind)
+
+
+def _leftovers(deployment: Deployment) -> list[str]:
+    """Processes that are still there a while after the command has ended."""
+    deployment.wait(lambda: not deployment.family().processes, GONE_LIMIT_S)
+    return [describe(process) for process in deployment.family().processes]
+
+
+def _ledger(deployment: Deployment) -> tuple[int, int, int]:
+    """The rows that were read, those that were lost, and those that counted twice."""
+    rows = max(committed_rows(deployment.checkpoint), recorded_rows(deployment.ledger, deployment.checkpoint))
+    return rows, *count_differences(deployment.ledger, PROFILE, rows)
+
+
+@contextmanager
+def _home(directory: Path | None) -> Iterator[Path]:
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise ConfigError("this directory is not empty", where=str(directory), fix="name one that is new or empty")
+        yield directory.resolve()
+        return
+    with TemporaryDirectory(prefix="homeostat-chaos-", ignore_cleanup_errors=True) as path:
+        yield Path(path)
+
+
+def _setup_json(minutes: float) -> dict[str, Any]:
+    return {
+        "minutes": minutes,
+        "executors": setup.EXECUTORS,
+        "workers": setup.WORKERS,
+        "trigger_s": setup.TRIGGER_S,
+        "wait_ms_a_row": setup.WAIT_MS,
+        "new_batches": NEW_BATCHES,
+    }
+
+
+def _outcome(trial: Trial) -> str:
+    return f"whole again after {trial.recover_s:.0f} s" if trial.survived else f"NOT SURVIVED: {trial.seen}"

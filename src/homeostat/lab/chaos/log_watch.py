@@ -1,0 +1,72 @@
+"""Follows a log that may be removed, damaged or locked at any time, and keeps what the bench counts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeostat.core.errors import HomeostatError
+from homeostat.core.records import ACTION, BATCH, ORDER, ActionContent, ReceiptContent, Record
+from homeostat.store.sqlite import SqliteStore
+
+_MOST_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedAction:
+    """An action, when the bench saw it (on its monotonic clock), and whether a person's order led to it."""
+
+    seen_s: float
+    id: str
+    action_kind: str
+    cause: str
+    text: str
+    ordered: bool
+
+
+class LogWatch:
+    """Call `look` often: what is in a log that is then removed is otherwise never seen."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.batches = 0
+        self.actions: list[LoggedAction] = []
+        self.receipts: set[str] = set()
+        self._inode, self._position = 0, 0
+
+    def look(self) -> None:
+        try:
+            inode = self.path.stat().st_ino
+            store = SqliteStore(self.path, read_only=True)
+        except (OSError, HomeostatError):
+            return
+        try:
+            newest = store.position()
+            if inode != self._inode or newest < self._position:
+                self._inode, self._position = inode, 0
+                self.receipts = set()  # a new log counts its actions from the start
+            for placed in store.after(self._position, _MOST_AT_ONCE):
+                self._position = placed.position
+                self._note(store, placed.run, placed.record)
+        except HomeostatError:
+            return
+        finally:
+            store.close()
+
+    def open_actions(self, since: int) -> list[LoggedAction]:
+        """Actions without a receipt, among those after the first `since`."""
+        return [action for action in self.actions[since:] if action.id not in self.receipts]
+
+    def _note(self, store: SqliteStore, run: str, record: Record) -> None:
+        if record.kind == BATCH:
+            self.batches += 1
+        elif record.kind == ACTION:
+            action = record.content_as(ActionContent)
+            assert action is not None
+            ordered = any(each.kind == ORDER for each in store.chain(run, record.id))
+            self.actions.append(
+                LoggedAction(time.monotonic(), record.id, action.action_kind, action.cause, record.text, ordered)
+            )
+        elif (receipt := record.content_as(ReceiptContent)) is not None:
+            self.receipts.add(receipt.action)

@@ -1,0 +1,56 @@
+"""`homeostat bench chaos`: which faults there are, and a short run on real Spark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeostat.lab.bench.chaos import FAULTS
+
+SHORT = "executor-killed,store-removed,second-run"
+
+
+def test_there_are_many_kinds_each_with_a_name_of_its_own() -> None:
+    assert len({kind.name for kind in FAULTS}) == len(FAULTS) >= 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--only", "driver-kiled"), "--only: unknown fault 'driver-kiled' (did you mean 'driver-killed'?)"),
+        (("--directory", "."), "this directory is not empty"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_starts(
+    homeostat: Callable[..., Any], tmp_path: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
+    (tmp_path / "file").touch()
+    ran = homeostat("bench", "chaos", *arguments)
+    assert ran.code == 2
+    assert complaint in ran.err
+
+
+def measured(*arguments: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "homeostat.cli.main", "bench", "chaos", *arguments, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+def test_every_kind_of_fault_is_survived_without_harm() -> None:
+    figures = measured("--minutes", "60", "--seed", "29", "--faults", str(len(FAULTS)))
+    assert figures["failures"] == []
+    assert figures["not_injected"] == []
+    assert (figures["lost"], figures["doubled"]) == (0, 0)
+    assert figures["unasked_actions"] == []
+    assert figures["leftover_processes"] == []
+    assert figures["accepted"]

@@ -1,0 +1,28 @@
+"""A deployment that runs a program that only waits, instead of Spark."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from homeostat.lab.chaos.deployment import Deployment
+from homeostat.lab.chaos.small_disk import SmallDisk
+
+
+class WaitingProgram(Deployment):
+    def command(self, directory: Path | None = None) -> list[str]:
+        return [sys.executable, "-c", "import signal; signal.sigwait([signal.SIGTERM])", str(directory or "")]
+
+
+@pytest.fixture
+def waiting_program(tmp_path: Path) -> Iterator[Deployment]:
+    """With a directory for the log that is not a file system of its own."""
+    (tmp_path / "log").mkdir()
+    deployment = WaitingProgram(tmp_path, SmallDisk(tmp_path / "log"))
+    with deployment.proxy:
+        deployment.start()
+        yield deployment
+        deployment.kill()
