@@ -197,19 +197,47 @@ def test_a_worker_that_turns_slow_while_an_action_is_judged_confounds_though_it_
     assert reason == "a new cause came up: slow-instance at split, where split-0 had been as fast as others"
 
 
-@pytest.mark.parametrize(
-    ("slow_since", "found", "verdict"),
-    [
-        pytest.param(
-            APPLIED_AT, "split-7", "harmful", id="a worker that came with the action may be slow because of it"
-        ),
-        pytest.param(0, "split-0", "failed", id="what was slow before and found late is what the action did not mend"),
-    ],
-)
-def test_the_action_itself_is_blamed_when(slow_since: int, found: str, verdict: str) -> None:
-    played = run(slow_from(slow_since), FindsSlow(slow=(found,)))
-    assert played.texts("outcome")[0].startswith(verdict_sentence("a-1", verdict) + ": ")
+def renamed_from(first: int, observed: Sequence[Observation]) -> list[Observation]:
+    """From the measurement `first` on, split-7 is there instead of split-0."""
+
+    def ids(number: int, observation: Observation) -> tuple[str, ...]:
+        before = observation.workers.ids
+        return tuple("split-7" if id == "split-0" and number >= first else id for id in before)
+
+    return [replace(o, workers=replace(o.workers, ids=ids(number, o))) for number, o in enumerate(observed)]
+
+
+def blamed(observed: Sequence[Observation], slow: str) -> str:
+    played = run(observed, FindsSlow(slow=(slow,)))
     assert "revert: parallelism.split = 2" in played.texts("action")
+    return played.texts("outcome")[0]
+
+
+def test_a_worker_that_came_with_the_action_may_be_slow_because_of_it() -> None:
+    observed = renamed_from(APPLIED_AT, slow_from(APPLIED_AT))
+    assert blamed(observed, "split-7").startswith(verdict_sentence("a-1", "harmful"))
+
+
+def test_what_was_slow_before_and_is_found_late_is_what_the_action_did_not_mend() -> None:
+    assert blamed(slow_from(0), "split-0").startswith(verdict_sentence("a-1", "failed"))
+
+
+@dataclass(frozen=True)
+class FindsSlowWhenJudged(FindsSlow):
+    """The slow worker is found in the very cycle in which the judge would find the action harmful."""
+
+    found_at_s: float = 10.0 * (APPLIED_AT + 6)
+
+
+def test_the_judge_hears_what_the_detectors_see_in_the_same_cycle() -> None:
+    reason = confounded_by(run(slow_from(APPLIED_AT + 1), FindsSlowWhenJudged()))
+    assert reason == "a new cause came up: slow-instance at split, where split-0 had been as fast as others"
+
+
+def test_no_action_is_blamed_while_a_worker_may_have_turned_slow_though_no_detector_is_sure() -> None:
+    played = run(slow_from(APPLIED_AT + 1))
+    assert confounded_by(played) == "split-0 may have turned slow"
+    assert "revert: parallelism.split = 2" not in played.texts("action")
 
 
 def test_a_stage_that_was_not_touched_confounds() -> None:

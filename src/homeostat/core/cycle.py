@@ -39,9 +39,10 @@ def step(
     state = silence.notice(state, effects)
     state = judging.expire(state, effects)
     view = look(policy, state, now_s)
-    state = judging.judge(policy, state, view, effects)
     reason = _resting(policy, state, now_s)
     if reason:
+        # The detectors have not looked at what is new. So nothing new speaks against an action yet.
+        state = judging.judge(policy, state, view, effects, may_blame=not state.fresh)
         trace = Trace(effects.records, conditions=(reason,))
         return replace(state, numbers=effects.numbers), effects.commands, trace
     runner = Runner(effects, view.topology)
@@ -50,6 +51,7 @@ def step(
     diagnoses = runner.run(policy.diagnosers, Diagnosis, lambda plug_in: plug_in.diagnose(view, symptoms))
     diagnoses, standing_diagnoses = effects.diagnoses(state.diagnoses, diagnoses)
     state = replace(state, symptoms=standing, diagnoses=standing_diagnoses, fresh=False, last_cycle_s=now_s)
+    state = judging.judge(policy, state, view, effects)
     proposals = runner.run(policy.resolvers, Proposal, lambda plug_in: plug_in.resolve(view, diagnoses))
     state, conditions = act(policy, state, view, proposals, effects)
     trace = Trace(effects.records, tuple(symptoms), tuple(diagnoses), tuple(proposals), conditions)

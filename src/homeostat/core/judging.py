@@ -16,10 +16,10 @@ from homeostat.core.memory import MemoryEntry
 from homeostat.core.policy import Policy
 from homeostat.core.records import OutcomeContent, ReceiptContent, RejectionContent
 from homeostat.core.symptoms import UNHEALTHY_SYMPTOMS
-from homeostat.core.trial import LONGEST_SETTLINGS, Trial
+from homeostat.core.trial import LONGEST_SETTLINGS, TAKEN_BACK, Trial
 from homeostat.core.trust import Trusts, with_outcome
 from homeostat.core.view import View
-from homeostat.core.worker_pace import NOTICED
+from homeostat.core.worker_pace import NOTICED, paces
 
 # How long after its time limit a command may still be acknowledged: the engine keeps the limit too, and its answer
 # takes a while to arrive. A choice.
@@ -45,13 +45,14 @@ def expire(state: State, effects: Effects) -> State:
     return replace(state, active=tuple(a for a in state.active if a not in late), desired=state.observed)
 
 
-def judge(policy: Policy, state: State, view: View, effects: Effects) -> State:
+def judge(policy: Policy, state: State, view: View, effects: Effects, *, may_blame: bool = True) -> State:
+    """Close the trials that have an outcome. `may_blame` says whether an action may be found to have done no good."""
     for action in state.active:
         if action.applied_s is None:
             continue
         trial = _trial(policy, state, view, action, effects.now_s)
         outcome = _outcome(policy, trial, effects) if trial is not None else None
-        if outcome is not None:
+        if outcome is not None and (may_blame or outcome.verdict not in TAKEN_BACK):
             state = _close(policy, state, action, outcome, effects)
     return score_advice(state, effects)
 
@@ -75,6 +76,7 @@ def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s
         shrinking=_cheaper(state, action),
         disturbed=action.disturbed or _new_fault(state, action),
         unhealthy=unhealthy,
+        suspect=_suspect(state, action),
     )
 
 
@@ -101,6 +103,16 @@ def _new_fault(state: State, action: ActiveAction) -> str:
             workers = ", ".join(slow_workers)
             return f"a new cause came up: {cause} at {component}, where {workers} had been as fast as others"
     return ""
+
+
+def _suspect(state: State, action: ActiveAction) -> str:
+    """Name the workers that were as fast as others when the action was decided and are slower now.
+
+    The detectors need a few batches more to be sure of it. Until then the action gets no blame.
+    """
+    now = paces(state.window)
+    slow = [worker for worker, pace in action.paces.items() if pace < NOTICED <= now.get(worker, 0.0)]
+    return f"{', '.join(slow)} may have turned slow" if slow else ""
 
 
 def _turned_slow(finding: Symptom | Diagnosis, action: ActiveAction) -> tuple[str, ...]:
@@ -140,7 +152,7 @@ def _close(
         trust=trust,
         active=tuple(a for a in state.active if a is not action),
     )
-    if outcome.verdict in ("harmful", "failed") and action.proposal.reversible:
+    if outcome.verdict in TAKEN_BACK and action.proposal.reversible:
         return _take_back(state, action, record_id, effects)
     return state
 

@@ -20,6 +20,8 @@ from homeostat.core.stats import median, spread
 
 # Settling times after which a trial ends, whatever the verdict: longer is clearer and blocks other actions. A choice.
 LONGEST_SETTLINGS = 3.0
+# The verdicts after which an action is taken back.
+TAKEN_BACK: tuple[Verdict, ...] = ("harmful", "failed")
 # Rows must vary by more than this share of their median to tell the fixed time of a batch from the time per row: less
 # would fit noise. A choice.
 _ROWS_VARY = 0.2
@@ -37,8 +39,8 @@ _LEAST_FOR_CORRELATION = 3
 class Trial:
     """An applied action and what was measured before and after it.
 
-    `disturbed` names anything else that changed meanwhile, `unhealthy` a problem that stands now. `shrinking` says that
-    the action was meant to save resources, not time.
+    `disturbed` names anything else that changed meanwhile, `suspect` what may have changed, `unhealthy` a problem that
+    stands now. `shrinking` says that the action was meant to save resources, not time.
     """
 
     component: str
@@ -51,6 +53,7 @@ class Trial:
     shrinking: bool = False
     disturbed: str = ""
     unhealthy: str = ""
+    suspect: str = ""
 
 
 class Judge(Protocol):
@@ -96,7 +99,10 @@ class LoadNormalisedJudge:
         shift = _untouched_shift(trial, measured.standard_error)
         if shift:
             return _with(measured, "confounded", shift)
-        return self._judge_shrinking(trial, measured, late) if trial.shrinking else self._judge_gain(measured, late)
+        outcome = self._judge_shrinking(trial, measured, late) if trial.shrinking else self._judge_gain(measured, late)
+        if outcome is not None and outcome.verdict in TAKEN_BACK and trial.suspect:
+            return _with(measured, "confounded", trial.suspect) if late else None
+        return outcome
 
     def _incomparable(self, trial: Trial) -> Outcome:
         reason = "the load changed while it was being judged"
