@@ -25,6 +25,14 @@ SAMPLES = {
     "objective.latency": '"2 s"',
     "objective.cost_limit": "12.5",
     "objective.model_error": '"150 %"',
+    "log.detail": '"1 d"',
+    "log.minutes": '"20 d"',
+    "log.hours": '"200 d"',
+    "log.findings": '"30 d"',
+    "log.decisions": '"300 d"',
+    "log.largest": '"1 GB"',
+    "files.event_logs": '"100 MB"',
+    "files.driver_log": '"10 MB"',
     "guards.largest_change": "3",
     "guards.largest_shrink": "1.5",
     "guards.cooldown": '"90 s"',
@@ -58,6 +66,8 @@ SAMPLES = {
     "paper.shrink_factor": "0.5",
     "paper.idle_pending": '"500 ms"',
     "paper.blacklist_ratio": '"40 %"',
+    "space.least_free": '"5 GB"',
+    "space.full_within": '"2 d"',
     "plugins.detectors": '["mine.parts:Hot", "mine.parts:Cold"]',
     "plugins.diagnosers": '["mine.parts:Why"]',
     "plugins.resolvers": '["mine.parts:Do"]',
@@ -118,6 +128,7 @@ def test_every_setting_can_stand_in_the_environment(folder: Path) -> None:
     in_environment = config.load(None, variables)
     assert in_environment.settings == in_file.settings
     assert in_environment.objective == in_file.objective
+    assert (in_environment.log, in_environment.files) == (in_file.log, in_file.files)
     assert (in_environment.policy, in_environment.mode) == (in_file.policy, in_file.mode)
     assert {value.origin for value in in_environment.values.values()} == set(variables)
 

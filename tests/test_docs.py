@@ -40,6 +40,8 @@ def commands(command: Any = None, path: str = "homeostat") -> Iterator[tuple[str
     if inner is None:
         yield path, command
         return
+    if command.invoke_without_command and path != "homeostat":
+        yield path, command
     for name, each in inner.items():
         yield from commands(each, f"{path} {name}")
 
@@ -207,8 +209,9 @@ def test_every_key_of_a_record_is_documented(kind: str) -> None:
     page = (ROOT / "docs" / "reference" / "log.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith(f"| `{kind}` |"))
     documented = set(re.findall(r"`(\w+)`", row))
-    if "as for a proposal" in row:
-        documented |= set(re.findall(r"`(\w+)`", next(x for x in page.splitlines() if x.startswith("| `proposal` |"))))
+    for other in re.findall(r"as for a (\w+)", row):
+        line = next(line for line in page.splitlines() if line.startswith(f"| `{other}` |"))
+        documented |= set(re.findall(r"`(\w+)`", line))
     keys = {each.metadata.get("key", each.name) for each in fields(CONTENTS[kind])}
     assert keys - {"extra"} - documented == set()
 

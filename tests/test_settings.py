@@ -197,6 +197,7 @@ def complete_file() -> Iterator[str]:
 LINES = tuple(complete_file())
 NUMBERS = dict(zip(ENTRIES, (n for n, line in enumerate(LINES, 1) if not line.startswith("[")), strict=True))
 WRONG_UNITS = {
+    "parse_size": ['"60"', "60", '"60 mb"', '"60 s"', '"6 stones"', '"-6 MB"', "true", "[]"],
     "parse_duration": [
         '"60"',
         "60",
@@ -302,5 +303,8 @@ def test_a_default_is_shown_as_it_would_be_written(entry: Entry) -> None:
         read = settings.read({section: {key: entry.default}})
         expected = default if isinstance(default, str) else pytest.approx(default, rel=1e-12)
         assert getattr(getattr(read, section), key) == expected
+    elif section in ("log", "files"):
+        loaded = config.load(None, {}, {section: {key: entry.default}})
+        assert getattr(getattr(loaded, section), key) == default
     else:
         assert entry.default is default is None

@@ -15,12 +15,18 @@ from homeostat.core.errors import ConfigError
 from homeostat.policies import registry
 from homeostat.policies.peers import PEERS
 from homeostat.settings import Settings
-from homeostat.strict.units import parse_duration, parse_error, parse_rate, parse_share
+from homeostat.strict.units import parse_duration, parse_error, parse_rate, parse_share, parse_size
 from support.paths import DOCS
 
 PAGE = DOCS / "reference" / "settings.md"
 HEAD = "| Key | Type | Default | Meaning | Variable |\n|---|---|---|---|---|\n"
-DIMENSIONS = {parse_duration: "duration", parse_rate: "rate", parse_share: "share", parse_error: "share"}
+DIMENSIONS = {
+    parse_duration: "duration",
+    parse_rate: "rate",
+    parse_share: "share",
+    parse_error: "share",
+    parse_size: "size",
+}
 
 
 def documentation() -> str:

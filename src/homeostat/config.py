@@ -23,7 +23,7 @@ from homeostat.core.guards import CostLimit
 from homeostat.core.loop_state import Mode
 from homeostat.core.objective import Objective
 from homeostat.policies import dotted_paths, registry
-from homeostat.settings import PluginSettings, Settings
+from homeostat.settings import FileLimits, LogSettings, PluginSettings, Settings
 from homeostat.strict import toml_problems, units
 from homeostat.strict.toml_lines import KeyPath
 from homeostat.strict.toml_reading import (
@@ -80,6 +80,8 @@ class FileSettings(Settings):
         "homeostat.sqlite", description="SQLite file of the log; a relative path starts at the working directory"
     )
     objective: ObjectiveSettings = ObjectiveSettings()
+    log: LogSettings = LogSettings()
+    files: FileLimits = FileLimits()
 
     @field_validator("policy")
     @classmethod
@@ -125,6 +127,7 @@ _FORMATS: dict[object, Callable[[float], str]] = {
     units.parse_duration: units.format_duration,
     units.parse_rate: units.format_rate,
     units.parse_share: units.format_share,
+    units.parse_size: units.format_size,
 }
 
 
@@ -158,6 +161,8 @@ class Config:
     objective: Objective
     settings: Settings
     values: Mapping[str, Value]
+    log: LogSettings = LogSettings()
+    files: FileLimits = FileLimits()
 
     @property
     def sections(self) -> dict[str, dict[str, object]]:
@@ -322,6 +327,8 @@ def _read(sources: _Sources) -> Config:
         objective=objective,
         settings=Settings(**{name: getattr(table, name) for name in Settings.model_fields}),
         values={entry.key: sources.value(entry) for entry in entries()},
+        log=table.log,
+        files=table.files,
     )
 
 

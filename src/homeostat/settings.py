@@ -8,10 +8,19 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from homeostat.core.objective import GivesWay
-from homeostat.strict.toml_reading import ContradictionError, Document, Duration, PositiveDuration, Share, Table
+from homeostat.strict.toml_reading import (
+    ContradictionError,
+    Document,
+    Duration,
+    PositiveDuration,
+    PositiveSize,
+    Share,
+    Table,
+)
 
 STATSFORECAST = "statsforecast"
 
+_DAY_S = 86_400.0
 Factor = Annotated[float, Field(gt=1)]
 
 
@@ -134,6 +143,57 @@ class PaperSettings(Table):
         return self
 
 
+class SpaceSettings(Table):
+    """When a disk counts as nearly full."""
+
+    least_free: PositiveSize = Field(
+        default=2_000_000_000, description="report a disk with less free space than this, or than 5 % of its size"
+    )
+    full_within: PositiveDuration = Field(
+        default=86_400.0, description="report a disk that will be full within this time at the present rate"
+    )
+
+
+class LogSettings(Table):
+    """How long the log keeps what. Batches are summarised before they are deleted."""
+
+    detail: PositiveDuration = Field(default=3 * _DAY_S, description="how long every batch is kept")
+    minutes: PositiveDuration = Field(default=30 * _DAY_S, description="how long the summary of each minute is kept")
+    hours: PositiveDuration = Field(default=365 * _DAY_S, description="how long the summary of each hour is kept")
+    findings: PositiveDuration = Field(
+        default=90 * _DAY_S,
+        description="how long symptoms, diagnoses, proposals, rejections and failures are kept that led to no action "
+        "or alert",
+    )
+    decisions: PositiveDuration = Field(
+        default=730 * _DAY_S,
+        description="how long actions, outcomes, alerts, advice and orders are kept, and what led to them",
+    )
+    largest: PositiveSize = Field(
+        default=2_000_000_000, description="above this size, batches and findings are kept for a shorter time"
+    )
+
+    @model_validator(mode="after")
+    def _coarser_stays_longer(self) -> LogSettings:
+        for finer, coarser in (("detail", "minutes"), ("minutes", "hours"), ("findings", "decisions")):
+            if getattr(self, coarser) < getattr(self, finer):
+                raise ContradictionError(
+                    f"'{coarser}' must not be shorter than '{finer}'", coarser, fix=f"raise {coarser}, or lower {finer}"
+                )
+        return self
+
+
+class FileLimits(Table):
+    """How much space other files of an application may use."""
+
+    event_logs: Annotated[PositiveSize, Field(ge=50_000_000)] = Field(
+        default=512_000_000, description="Spark's event logs of this and earlier runs together; the oldest are deleted"
+    )
+    driver_log: Annotated[PositiveSize, Field(ge=1_000_000)] = Field(
+        default=64_000_000, description="each log of the driver and the embedded cluster; the oldest part is deleted"
+    )
+
+
 class PluginSettings(Table):
     """Your own parts, each named by its dotted path: `package.module:name`."""
 
@@ -164,6 +224,7 @@ class Settings(Table):
     planning: PlanningSettings = PlanningSettings()
     sensitivity: SensitivitySettings = SensitivitySettings()
     paper: PaperSettings = PaperSettings()
+    space: SpaceSettings = SpaceSettings()
     plugins: PluginSettings = PluginSettings()
 
 

@@ -10,22 +10,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from homeostat.cli import log_upkeep as upkeep
 from homeostat.cli.applications import store_path
+from homeostat.cli.log_upkeep import StoreOption as StoreOption
 from homeostat.cli.output import KIND_STYLES, JsonFlag, print_json, print_table, say
 from homeostat.core.errors import ConfigError, HomeostatError, StoreError
 
 if TYPE_CHECKING:
     from homeostat.store.protocol import Store
 
-StoreOption = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="SQLite file that holds the log."),
-]
 RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Run to read. Default: the newest run.")]
 MOST_RUNS_NAMED = 3
+# Records in which the names of components are looked for, for a message.
+MOST_SEARCHED = 10_000
 
 
+app = typer.Typer(name="log", no_args_is_help=False)
+
+
+@app.callback(invoke_without_command=True)
 def log(
+    context: typer.Context,
     store: StoreOption = None,
     run: RunOption = None,
     kind: Annotated[
@@ -42,14 +47,17 @@ def log(
 ) -> None:
     """Print the log of a run: symptoms, diagnoses, proposals, actions and their outcomes.
 
-    Batches are hidden because there is one every few seconds. Show them with --kind batch.
+    Batches are hidden because there is one every few seconds. Show them with --kind batch, or their summaries with
+    --kind minute and --kind hour.
     """
+    if context.invoked_subcommand is not None:
+        return
     from homeostat.store.explain import log_lines
 
     path = store_path(store)
     with open_log(path) as log:
         name = run_name(log, run, path)
-        kinds = _checked_kinds(kind or _all_but_batches())
+        kinds = _checked_kinds(kind or _listed_kinds())
         records = log.records(name, kinds=kinds, component=component, limit=last, newest_first=True)[::-1]
         if not records and component:
             _check_component(log, name, component)
@@ -117,6 +125,10 @@ def run_name(store: Store, name: str | None, path: Path) -> str:
     return name
 
 
+app.command("prune")(upkeep.prune)
+app.command("compact")(upkeep.compact)
+
+
 def _name_other_runs(chosen: str, others: Sequence[str]) -> None:
     if not others:
         return
@@ -125,10 +137,10 @@ def _name_other_runs(chosen: str, others: Sequence[str]) -> None:
     say(f"homeostat: showing run {chosen}; --run chooses another: {', '.join(others[:MOST_RUNS_NAMED])}{rest}")
 
 
-def _all_but_batches() -> list[str]:
-    from homeostat.core.records import BATCH, KINDS
+def _listed_kinds() -> list[str]:
+    from homeostat.core.records import LISTED_KINDS
 
-    return [kind for kind in KINDS if kind != BATCH]
+    return list(LISTED_KINDS)
 
 
 def _checked_kinds(kinds: list[str]) -> list[str]:
@@ -144,7 +156,8 @@ def _checked_kinds(kinds: list[str]) -> list[str]:
 def _check_component(store: Store, run: str, component: str) -> None:
     from homeostat.strict.toml_reading import nearest
 
-    components = sorted({record.component for record in store.records(run) if record.component})
+    records = store.records(run, kinds=_listed_kinds(), limit=MOST_SEARCHED, newest_first=True)
+    components = sorted({record.component for record in records if record.component})
     if component not in components:
         raise ConfigError(
             f"run {run} has no records about {component!r}", where="--component", fix=nearest(component, components)

@@ -31,6 +31,10 @@ OPERATOR = "operator"
 FAILURE = "failure"
 ENGINE = "engine"
 BATCH = "batch"
+MINUTE = "minute"
+HOUR = "hour"
+# One for each batch, minute or hour: too many for a list that people read.
+FLOW_KINDS = (BATCH, MINUTE, HOUR)
 
 # Where a query finds in a stored receipt whether the action took effect.
 APPLIED_PATH = "$.applied"
@@ -241,10 +245,9 @@ class EngineContent(Content):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchContent(Content):
-    """One batch, or one interval of a dataflow. NaN is unknown."""
+class FlowContent(Content):
+    """What flowed in a batch, or in all batches of a minute or an hour together. NaN is unknown."""
 
-    KIND: ClassVar[str] = BATCH
     rows: float
     seconds: float
     trigger_s: float
@@ -259,7 +262,29 @@ class BatchContent(Content):
     state_bytes: float = math.nan
     phases_s: Mapping[str, float] = field(default_factory=dict)
     arrivals_per_s: Mapping[str, float] = field(default_factory=dict)
+    batches: int = 1
     extra: Figures = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchContent(FlowContent):
+    """One batch, or one interval of a dataflow."""
+
+    KIND: ClassVar[str] = BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class MinuteContent(FlowContent):
+    """The batches that ended within one minute."""
+
+    KIND: ClassVar[str] = MINUTE
+
+
+@dataclass(frozen=True, slots=True)
+class HourContent(FlowContent):
+    """The batches that ended within one hour."""
+
+    KIND: ClassVar[str] = HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +319,12 @@ CONTENTS: dict[str, type[Content]] = {
         FailureContent,
         EngineContent,
         BatchContent,
+        MinuteContent,
+        HourContent,
     )
 }
 KINDS = tuple(CONTENTS)
+LISTED_KINDS = tuple(kind for kind in KINDS if kind not in FLOW_KINDS)
 
 
 def content_of(kind: str, body: Mapping[str, JSON]) -> Content:

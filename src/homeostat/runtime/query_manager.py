@@ -11,8 +11,8 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.events import Notify
 from homeostat.core.objective import Objective
 from homeostat.core.record_json import JSON
-from homeostat.core.records import BATCH, BatchContent, Record, with_content
-from homeostat.core.traffic import Traffic, traffic_of
+from homeostat.core.records import BatchContent, Record, with_content
+from homeostat.core.traffic import KEPT, MINUTE_S, Traffic, traffic_of
 from homeostat.models.partition_sizes import UnevenPartitions
 from homeostat.policies import registry
 from homeostat.runtime.diary import Diary
@@ -22,6 +22,8 @@ from homeostat.settings import read
 from homeostat.spark.application import Application
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
+from homeostat.store.retention import Housekeeper, Retention
+from homeostat.store.rollups import history
 from homeostat.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -73,8 +75,14 @@ def uneven_partitions(config: Config) -> UnevenPartitions:
 
 
 def manager(
-    pipeline: Pipeline, config: Config, application: Application, store: Store, say: Callable[[str], None]
+    pipeline: Pipeline,
+    config: Config,
+    application: Application,
+    store: Store,
+    say: Callable[[str], None],
+    keep_small: Callable[[], None] = lambda: None,
 ) -> Manager:
+    """`keep_small` is called after every step, to do a little of the work that keeps the log small."""
     objective = objective_of(config, pipeline.objective)
     run = application.run_name(pipeline.name)
     engine = application.engine(pipeline.name)
@@ -85,6 +93,7 @@ def manager(
     def after_step(trace: Trace, state: State) -> None:
         diary.note(trace, state)
         keeper.look(policy, state, engine.now_s)
+        keep_small()
 
     def alert(message: Notify) -> None:
         say(f"{message.title}: {message.message}")
@@ -109,7 +118,8 @@ def manager_maker(
 
     def make() -> Sequence[Manager]:
         store = SqliteStore(config.store)
-        return [manager(pipeline, config, application, store, say) for pipeline in application.pipelines]
+        keep_small = Housekeeper(Retention(store, config.log), say).look
+        return [manager(pipeline, config, application, store, say, keep_small) for pipeline in application.pipelines]
 
     return make
 
@@ -125,8 +135,8 @@ def policy_name(config: Config, objective: Objective) -> str:
 
 def logged_traffic(store: Store, run: str) -> Traffic:
     """The arrival history that earlier runs of the query left in the log."""
-    batches = store.records(run, kinds=(BATCH,), limit=_MOST_BATCHES, newest_first=True)
+    batches = history(store, run, KEPT * MINUTE_S, _MOST_BATCHES)
     return traffic_of(
         (record.at_s, batch.span_s, batch.arrival_per_s, batch.arrivals_per_s)
-        for record, batch in with_content(reversed(batches), BatchContent)
+        for record, batch in with_content(batches, BatchContent)
     )

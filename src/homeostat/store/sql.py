@@ -56,6 +56,8 @@ PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 
+# Free pages can be given back to the disk. For a log that has tables it takes effect with the next VACUUM.
+GIVES_SPACE_BACK = "PRAGMA auto_vacuum = INCREMENTAL"
 COLUMNS = "id, kind, at_s, text, component, because, body"
 
 # UNION instead of UNION ALL drops what was reached before, so that even a cycle comes to an end.
@@ -90,3 +92,40 @@ AND EXISTS ({_ANSWER} AND answer.kind = '{RECEIPT}' AND json_type(answer.body, '
 AND NOT EXISTS ({_ANSWER} AND answer.kind = '{OUTCOME}')
 ORDER BY at_s, number
 """
+
+# The newest record of all stays: its number is never used again, so that a reader who follows the log misses none.
+DELETE_OLDEST = """
+DELETE FROM records WHERE number IN (
+  SELECT number FROM records
+  WHERE run = (SELECT run FROM runs WHERE name = :run) AND kind = :kind AND at_s <= :until_s
+  AND number < (SELECT max(number) FROM records)
+  ORDER BY at_s, number LIMIT :limit
+)
+RETURNING run, id
+"""
+OLDEST = """
+SELECT run, id, at_s FROM records
+WHERE run = (SELECT run FROM runs WHERE name = :run) AND kind = :kind AND at_s >= :since_s AND at_s <= :until_s
+AND number < (SELECT max(number) FROM records)
+ORDER BY at_s, number LIMIT :limit
+"""
+# Whether a record is linked to one of another kind than these: as what came of it, or as what it answers.
+HAS_OTHER_KIND = """
+WITH RECURSIVE downward(known) AS (
+  SELECT :id
+  UNION
+  SELECT links.child FROM downward JOIN links ON links.run = :run AND links.parent = downward.known
+)
+SELECT 1 FROM (
+  SELECT known FROM downward UNION ALL SELECT parent FROM links WHERE run = :run AND child = :id
+) AS linked
+CROSS JOIN records ON run = :run AND id = linked.known
+WHERE kind NOT IN ({kinds}) LIMIT 1
+"""
+DELETE_RECORD = "DELETE FROM records WHERE run = :run AND id = :id"
+DELETE_LINKS = "DELETE FROM links WHERE run = :run AND (child = :id OR parent = :id)"
+_THE_RUN = "(SELECT run FROM runs WHERE name = :run)"
+DELETE_RUN = (
+    *(f"DELETE FROM {table} WHERE run = {_THE_RUN}" for table in ("records", "links", "counts", "state")),
+    "DELETE FROM runs WHERE name = :run",
+)

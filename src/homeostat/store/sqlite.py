@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, TypeVar
 
 from homeostat.core.errors import NoLogError, StoreError
 from homeostat.core.record_json import JSON
@@ -18,6 +18,7 @@ from homeostat.store.sql import (
     APPLICATION_ID,
     CHAIN,
     COLUMNS,
+    GIVES_SPACE_BACK,
     OPEN_INTENTS,
     SCHEMA,
     SCHEMA_VERSION,
@@ -25,6 +26,9 @@ from homeostat.store.sql import (
 )
 
 BUSY_TIMEOUT_S = 10.0
+# A long read lets the write-ahead log grow; afterwards it is cut back to this. A choice.
+_WAL_BYTES = 16_000_000
+_Result = TypeVar("_Result")
 
 _TROUBLE = {
     "NOTADB": ("this is not a log", "name another file, or move this one away to start a new log"),
@@ -154,6 +158,11 @@ class SqliteStore:
                 placed_records.append(Placed(number, run, _record(row)))
         return placed_records
 
+    def maintain(self, work: Callable[[sqlite3.Connection], _Result], *, in_transaction: bool = True) -> _Result:
+        """Do some work on the tables. Errors become a StoreError, as for any other call."""
+        with self._transaction() if in_transaction else self._trouble():
+            return work(self._connection)
+
     def close(self) -> None:
         with self._trouble():
             self._connection.close()
@@ -165,6 +174,7 @@ class SqliteStore:
             return
         if self._read_only:
             raise NoLogError("there is no log in this file yet", where=str(self.path), fix="start a run first")
+        self._connection.execute(GIVES_SPACE_BACK)  # possible only before anything is written
         self._write_ahead()
         with self._transaction(durable=True):
             if not self._is_log():  # another process may have been quicker
@@ -195,6 +205,7 @@ class SqliteStore:
         return False
 
     def _write_ahead(self) -> None:
+        self._connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         if self._journal_mode() != "wal":
             raise StoreError(
                 "the log cannot be read while it is written here (no write-ahead log)",

@@ -25,6 +25,7 @@ __all__ = [
     "PositiveDuration",
     "PositiveError",
     "PositiveRate",
+    "PositiveSize",
     "Problem",
     "Rate",
     "Share",
@@ -44,6 +45,7 @@ Count = Annotated[int, BeforeValidator(units.parse_count)]
 PositiveDuration = Annotated[float, Field(gt=0), BeforeValidator(units.parse_duration)]
 PositiveRate = Annotated[float, Field(gt=0), BeforeValidator(units.parse_rate)]
 PositiveError = Annotated[float, Field(gt=0), BeforeValidator(units.parse_error)]
+PositiveSize = Annotated[int, Field(gt=0), BeforeValidator(units.parse_size)]
 PositiveCount = Annotated[int, Field(gt=0), BeforeValidator(units.parse_count)]
 
 

@@ -21,6 +21,7 @@ SECONDS = {
     "day": 86_400.0,
     "days": 86_400.0,
 }
+BYTES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 MULTIPLES = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _DATES_S = 1e8  # above it, seconds since 1970; below, since the start of a run
 ROWS = ("row", "tuple", "record", "event", "sentence", "word", "bid")
@@ -112,6 +113,30 @@ def parse_count(value: object) -> int:
     if number < 0:
         raise UnitError(f"must not be negative, but is {format_value(value)}")
     return int(number)
+
+
+def parse_size(value: object) -> int:
+    """Bytes.
+
+    >>> parse_size("512 MB")
+    512000000
+    """
+    text = _needs_unit(value, "a size", "'512 MB'")
+    match = _DURATION.fullmatch(text)
+    if match is None or match["unit"] not in BYTES:
+        raise UnitError(f"must be a size in kB, MB, GB or TB, such as '512 MB', not {text!r}")
+    return int(_not_negative(_number(match["number"]) * BYTES[match["unit"]], text))
+
+
+def format_size(size: float) -> str:
+    """
+    >>> format_size(512_000_000), format_size(1_234_567_890), format_size(0)
+    ('512 MB', '1.23 GB', '0 B')
+    """
+    for unit in ("TB", "GB", "MB", "kB"):
+        if abs(size) >= BYTES[unit]:
+            return f"{size / BYTES[unit]:.3g} {unit}"
+    return f"{size:.0f} B"
 
 
 def format_duration(seconds: float) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from homeostat.core.observation import NAN, Array
-from homeostat.core.records import BATCH, BatchContent, with_content
+from homeostat.core.records import BatchContent, with_content
 from homeostat.store.protocol import Store
+from homeostat.store.rollups import history
 
 if TYPE_CHECKING:
     from homeostat.models.forecast import Forecast
@@ -28,8 +29,8 @@ class ArrivalHistory(NamedTuple):
 
 
 def arrival_history(store: Store, run: str, most: int = MOST_BATCHES) -> ArrivalHistory:
-    """Of the newest batches, if there are more."""
-    batches = list(with_content(store.records(run, kinds=[BATCH], limit=most, newest_first=True), BatchContent))
+    """Of the newest batches, if there are more, and of the summaries of those that are no longer kept."""
+    batches = list(with_content(reversed(history(store, run, most=most, finest=True)), BatchContent))
     by_source = [arrivals_by_source(batch) for _, batch in batches]
     names = next((list(rates) for rates in by_source if rates), [])
     return ArrivalHistory(

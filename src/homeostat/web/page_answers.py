@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from homeostat.core.errors import HomeostatError, StoreError
-from homeostat.core.records import BATCH, KINDS, Record
+from homeostat.core.records import KINDS, LISTED_KINDS, Record
 from homeostat.store import explain
 from homeostat.store.present import load_matrices, load_present
 from homeostat.store.protocol import RunInfo, Store
@@ -97,7 +97,7 @@ def decisions(store: Store, parameters: Parameters) -> StoriesContext:
 
 def log(store: Store, parameters: Parameters) -> LogContext:
     info = known_run(store, parameters["run"])
-    kinds = [parameters["kind"]] if parameters["kind"] else [kind for kind in KINDS if kind != BATCH]
+    kinds = [parameters["kind"]] if parameters["kind"] else LISTED_KINDS
     after = parameters["offset"] + parameters["limit"]
     records = store.records(
         info.name, kinds=kinds, component=parameters["component"], limit=after + 1, newest_first=True

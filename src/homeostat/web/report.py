@@ -9,10 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from homeostat.core.records import ACTION, BATCH, OUTCOME, BatchContent, OutcomeContent, Record, with_content
+from homeostat.core.records import ACTION, OUTCOME, BatchContent, OutcomeContent, Record, with_content
 from homeostat.core.wording import number, span
 from homeostat.store.present import load_present
 from homeostat.store.protocol import Store
+from homeostat.store.rollups import history
 from homeostat.views.overview import period_s
 from homeostat.views.timeline import behind, processed_per_s
 from homeostat.web import page_answers, stories, summary
@@ -35,7 +36,7 @@ def report(store: Store, run: str) -> bytes:
     info = page_answers.known_run(store, run)
     about = summary.summarise(store, info, time.time())
     series = page_answers.charts(store, {"run": run, "last": "all", "points": MOST_POINTS})
-    batches = store.records(run, kinds=(BATCH,), limit=MOST_BATCHES, newest_first=True)[::-1]
+    batches = history(store, run, most=MOST_BATCHES)
     styles = [_file("uPlot.min.css"), _file("style.css")]
     scripts = [_file("uPlot.iife.min.js"), _file("app.js")]
     sources = ("default-src 'none'", f"script-src {_hashes(scripts)}", f"style-src {_hashes(styles)}")
@@ -63,7 +64,7 @@ def facts(
     workers_s = sum(_finite(batch.workers) * _finite(batch.span_s) for batch in batches)
     shares = {f"Objective: {name}": _share(batches, holds, total_s) for name, holds in _objectives(objective).items()}
     return {
-        "Time covered": f"{span(total_s)} in {len(batches):,} batches",
+        "Time covered": f"{span(total_s)} in {sum(batch.batches for batch in batches):,} batches",
         "Rows processed": number(round(rows) if math.isfinite(rows) else rows),
         "Kept up with the load": _share(batches, _keeps_up, total_s),
         **shares,

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from homeostat.core.records import ACTION, BATCH, BatchContent, Record, with_content
+from homeostat.core.records import ACTION, BatchContent, Record, with_content
 from homeostat.detectors.slo_violation import lag_of, latency_of
 from homeostat.store.protocol import Store
+from homeostat.store.rollups import history
 from homeostat.views.timeline import processed_per_s
 
 MOST_POINTS = 600
-# A week of batches every ten seconds is more than a picture shows; the newest are read.
+# More batches, minutes or hours than this are not read: a picture shows fewer.
 MOST_BATCHES = 25_000
 MOST_ACTIONS = 500
 PHASES = ("latestOffset", "walCommit", "queryPlanning", "getBatch", "addBatch", "commitOffsets", "commitBatch")
@@ -59,9 +60,8 @@ def series(
     store: Store, run: str, last_s: float = math.inf, points: int = MOST_POINTS, extra: Sequence[str] = ()
 ) -> Series:
     """The last `last_s` seconds of the run in at most `points` points, with the `extra` columns."""
-    newest = store.records(run, kinds=(BATCH,), limit=1, newest_first=True)
-    since_s = (newest[0].at_s if newest else 0.0) - last_s
-    batches = store.records(run, kinds=(BATCH,), since_s=since_s, limit=MOST_BATCHES, newest_first=True)[::-1]
+    batches = history(store, run, last_s, MOST_BATCHES)
+    since_s = (batches[-1].at_s if batches else 0.0) - last_s
     actions = store.records(run, kinds=(ACTION,), since_s=since_s, limit=MOST_ACTIONS, newest_first=True)[::-1]
     marks = tuple(ActionMark(action.id, action.at_s, action.text[:200]) for action in actions)
     return Series(run, columns(batches, points, extra), marks)

@@ -1,0 +1,90 @@
+"""`homeostat log prune` and `homeostat log compact`: keep a log small by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from homeostat.cli.applications import store_path
+from homeostat.cli.output import JsonFlag, print_json
+from homeostat.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from homeostat.store.sqlite import SqliteStore
+
+StoreOption = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="SQLite file that holds the log."),
+]
+SettingsOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="Settings file. Default: homeostat.toml in the working directory."),
+]
+AgeOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="log.KEY=VALUE", help="Setting of the log, such as 'log.detail=1 d'. Repeatable."),
+]
+
+
+def prune(
+    store: StoreOption = None, config: SettingsOption = None, settings: AgeOption = None, json: JsonFlag = False
+) -> None:
+    """Summarise old batches and delete old records now, as the settings of the log say.
+
+    A running manager does the same all the time, a little in every cycle.
+    """
+    from homeostat import config as configuration
+    from homeostat.cli.scenario_arguments import parse_settings
+    from homeostat.store.retention import Retention, usage
+
+    ages = configuration.load(config, flags=parse_settings(settings or [])).log
+    with _writable(store) as opened:
+        before = usage(opened)
+        done = Retention(opened, ages).finish()
+        after = usage(opened)
+    _tell(json, store, {"summaries": done.summaries, "deleted": done.deleted}, before.file_bytes, after.file_bytes)
+
+
+def compact(store: StoreOption = None, json: JsonFlag = False) -> None:
+    """Rewrite the log without free space. Nothing is deleted.
+
+    A log of an earlier version becomes smaller by itself only after this. It needs free space of the size of the log.
+    """
+    from homeostat.store import retention
+
+    with _writable(store) as opened:
+        before = retention.usage(opened)
+        retention.compact(opened)
+        after = retention.usage(opened)
+    _tell(json, store, {}, before.file_bytes, after.file_bytes)
+
+
+@contextmanager
+def _writable(store: Path | None) -> Iterator[SqliteStore]:
+    from homeostat.store.sqlite import SqliteStore
+
+    path = store_path(store)
+    if not path.exists():
+        raise ConfigError("no log found", where=str(path), fix="name a log with --store or HOMEOSTAT_STORE")
+    SqliteStore(path, read_only=True).close()  # an empty file must not become a log
+    opened = SqliteStore(path)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def _tell(json: bool, store: Path | None, figures: dict[str, int], before_bytes: int, after_bytes: int) -> None:
+    from homeostat.strict.units import format_size
+
+    path = store_path(store)
+    if json:
+        print_json({"store": str(path), **figures, "bytes_before": before_bytes, "bytes": after_bytes})
+        return
+    for name, number in figures.items():
+        print(f"{name:<12}{number:,}")
+    print(f"{'size':<12}{format_size(before_bytes)} before, {format_size(after_bytes)} now ({path})")
