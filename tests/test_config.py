@@ -35,6 +35,7 @@ SAMPLES = {
     "files.driver_log": '"10 MB"',
     "guards.largest_change": "3",
     "guards.largest_shrink": "1.5",
+    "guards.most_replaced": '"25 %"',
     "guards.cooldown": '"90 s"',
     "guards.cooldown_shrink": '"11 min"',
     "guards.confirm": '"1 h"',

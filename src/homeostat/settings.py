@@ -33,6 +33,10 @@ class GuardSettings(Table):
     largest_shrink: Factor = Field(
         default=2.0, description="largest factor by which a knob shrinks in one step, except tasks and spreads"
     )
+    most_replaced: Share = Field(
+        default=0.5,
+        description="largest share of the workers that one action replaces; one is always allowed, all never",
+    )
     cooldown: Duration = Field(default=60.0, description="shortest time between two actions on one query")
     cooldown_shrink: Duration = Field(default=300.0, description="shortest time between an action and a shrinking one")
     confirm: Duration = Field(

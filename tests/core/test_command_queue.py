@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homeostat.core.command_queue import Answer, CommandQueue
+from homeostat.core.command_queue import ANSWERS_KEPT, Answer, CommandQueue
 from homeostat.core.configuration import EXECUTORS_KNOB, Configuration
 from homeostat.core.events import Apply
 
@@ -151,3 +151,13 @@ def test_whatever_happens_each_command_begins_at_most_once_and_keeps_its_answer(
     assert len(set(begun)) == len(begun)
     assert begun == [name for name in arrivals if name in begun]
     assert queue.idle == all(name in answers for name in arrivals)
+
+
+def test_only_the_newest_answers_are_remembered() -> None:
+    queue = CommandQueue(refusal)
+    for number in range(3 * ANSWERS_KEPT):
+        queue.submit(command(f"c-{number}", executors=MOST_EXECUTORS + number % 2), 0.0)
+        if queue.begin_next() is not None:
+            queue.answer(f"c-{number}", Answer(True))
+    assert len(queue._answers) == ANSWERS_KEPT
+    assert queue.submit(command(f"c-{3 * ANSWERS_KEPT - 1}"), 0.0) == Answer(False, "too many")

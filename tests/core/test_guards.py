@@ -29,6 +29,7 @@ from homeostat.core.guards import (
     GuardContext,
     KillSwitch,
     LargestChange,
+    MostReplaced,
     OneInFlight,
     Wish,
 )
@@ -120,6 +121,40 @@ def test_what_is_beyond_its_bounds_is_trimmed_and_what_cannot_be_is_refused() ->
     retire = replace(wish({}), patch=Patch(retire=frozenset({"split-1"})))
     assert Bounds().check(retire, at_bound) == "this engine cannot replace workers"
     assert Bounds().check(retire, context) == retire
+
+
+def replacing(*workers: str) -> Proposal:
+    slow = Diagnosis("a cause", "split", workers=workers)
+    return Proposal("replace", (slow,), Patch(retire=frozenset(workers)), "split", Prediction(1.0, ("split",)))
+
+
+def retired(checked: Proposal | str) -> frozenset[str]:
+    assert isinstance(checked, Proposal), checked
+    return checked.patch.retire
+
+
+def test_an_action_replaces_at_most_a_share_of_the_workers_and_first_those_that_are_named_first() -> None:
+    context = GuardContext(view())
+    workers = context.view.window.latest.workers.ids  # type: ignore[union-attr]
+    few, all_of_them = replacing(*workers[:2]), replacing(*reversed(workers))
+    assert MostReplaced().check(few, context) == few
+    trimmed = MostReplaced(share=0.25).check(all_of_them, context)
+    assert retired(trimmed) == frozenset(workers[-(len(workers) // 4) :])
+    assert isinstance(trimmed, Proposal)
+    assert trimmed.prediction is not None
+    assert trimmed.prediction.gain == pytest.approx((len(workers) // 4) / len(workers))
+    assert retired(MostReplaced(share=0.0).check(few, context)) == {workers[0]}
+    assert MostReplaced().check(wish({SPLIT: 5}), context) == wish({SPLIT: 5})
+
+
+def test_all_workers_are_never_replaced_at_once() -> None:
+    context = GuardContext(view())
+    workers = context.view.window.latest.workers.ids  # type: ignore[union-attr]
+    assert retired(MostReplaced(share=1.0).check(replacing(*workers), context)) == frozenset(workers[:-1])
+    alone = view_of(observations(3, {"lines": instances([100.0], 5.0)}))
+    (worker,) = alone.window.latest.workers.ids  # type: ignore[union-attr]
+    assert MostReplaced().check(replacing(worker), GuardContext(alone)) == f"{worker}: the only worker"
+    assert MostReplaced().check(replacing("7"), GuardContext(view_of(()))) == "the workers are not known"
 
 
 def test_the_predicted_gain_of_a_trimmed_proposal_is_smaller() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from homeostat.core.cycle import step
 from homeostat.core.events import EngineChanged, Observed, Receipt, UnderWay
-from homeostat.core.loop_state import State
+from homeostat.core.loop_state import RUNS_KEPT, State
 from homeostat.core.objective import Objective
 from homeostat.testing import play
 from support.growing_loop import ENGINE, OBSERVED, SPLIT, policy
@@ -36,6 +36,21 @@ def test_an_observation_that_comes_twice_counts_once() -> None:
     state, _, trace = step(policy(), state, [Observed(OBSERVED[0])], 20.0)
     assert len(state.history) == 1
     assert trace.conditions == ("no new observation",)
+
+
+def test_only_the_newest_runs_are_remembered() -> None:
+    steady, restarting = replace(OBSERVED[0], run="steady"), OBSERVED[1]
+    state = State(mode="observe")
+    for number in range(3 * RUNS_KEPT):
+        events = [
+            Observed(replace(steady, batch=number, at_s=10.0 * number + 5.0)),
+            Observed(replace(restarting, run=f"run-{number}", at_s=10.0 * number + 9.0)),
+        ]
+        state, _, _ = step(policy(), state, events, 10.0 * number + 10.0)
+    assert len(state.last_batches) == RUNS_KEPT
+    assert state.last_batches["steady"] == 3 * RUNS_KEPT - 1
+    assert state.warm <= state.last_batches.keys()
+    assert state.warm >= {"steady", f"run-{3 * RUNS_KEPT - 1}"}
 
 
 def test_a_batch_under_way_is_forgotten_when_it_ends_or_had_ended_before() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from homeostat.models.saturation import FlowModel, KeyShares, Operator, flow_model
 from homeostat.testing import instances, observations, view_of
@@ -86,6 +89,44 @@ def test_having_seen_a_number_beats_the_formula() -> None:
     seen = Operator("count", (), 4, 100.0, 1.0, KeyShares(4, 1.1), {5: 380.0})
     assert seen.saturation_per_s(5) == 380.0
     assert seen.fewest(390.0) == 6
+
+
+class Lookups(dict[int, float]):
+    """Measured capacities that count how many numbers of instances are tried."""
+
+    count = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.count += 1
+        return super().__contains__(key)
+
+
+def one_by_one(operator: Operator, offered_per_s: float) -> int:
+    """The plain search, as a reference."""
+    count = max(1, math.ceil(offered_per_s / operator.rate_per_s - 1e-6))
+    while operator.saturation_per_s(count) < offered_per_s * (1 - 1e-6):
+        count += 1
+    return count
+
+
+@given(
+    rate_per_s=st.floats(0.5, 500.0),
+    offered_per_s=st.floats(0.0, 20_000.0),
+    shares=st.builds(KeyShares, st.integers(1, 40), st.floats(1.0, 1.5), st.floats(0.0, 0.3)),
+    measured=st.dictionaries(st.integers(1, 60), st.floats(0.0, 20_000.0), max_size=5),
+)
+def test_the_fewest_instances_are_those_of_a_search_one_by_one(
+    rate_per_s: float, offered_per_s: float, shares: KeyShares, measured: dict[int, float]
+) -> None:
+    keyed = Operator("count", (), 4, rate_per_s, 1.0, shares, measured)
+    assert keyed.fewest(offered_per_s) == one_by_one(keyed, offered_per_s)
+
+
+def test_any_load_needs_few_steps_to_find_the_fewest_instances() -> None:
+    lookups = Lookups({9: 700.0})
+    keyed = Operator("count", (), 8, 100.0, 1.0, KeyShares(8, 1.4), lookups)
+    assert keyed.fewest(1e12) == pytest.approx(1.5e10, rel=1e-3)
+    assert lookups.count < 100
 
 
 def test_how_uneven_keys_are_is_unknown_from_one_instance() -> None:

@@ -81,6 +81,15 @@ def test_an_application_that_has_ended_or_runs_on_another_host_is_not_found(tmp_
     assert directories_elsewhere() == []
 
 
+@pytest.mark.parametrize("step_s", [-3600.0, 3600.0])
+def test_setting_the_clock_ends_no_application(tmp_path: Path, step_s: float) -> None:
+    """The system tells the start of a process by the clock of now, and so by another one than the announcement."""
+    facts = read_announcement(announced(tmp_path / "clicks"))
+    assert facts is not None
+    assert is_running({**facts, "started_s": facts["started_s"] + step_s})
+    assert not is_running({**facts, "process_start": facts["process_start"] - 1})
+
+
 def test_a_damaged_list_or_announcement_is_ignored(tmp_path: Path, own_list: Path) -> None:
     directory = announced(tmp_path / "clicks")
     (own_list / "broken.json").write_text("{")

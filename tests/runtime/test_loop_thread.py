@@ -93,23 +93,64 @@ def test_a_loop_that_stops_while_it_tries_to_begin_ends() -> None:
     assert not loop.thread.is_alive()
 
 
-def test_a_thread_that_has_ended_is_replaced_but_not_for_ever() -> None:
+def test_a_thread_that_ends_too_often_within_an_hour_is_told_to_a_person_and_replaced_later() -> None:
     told: list[str] = []
-    keeper = LoopKeeper(lambda: loop_of(Worker(end)), told.append, most_lives=3)
+    alerts: list[str] = []
+    hours = [0.0]
+    keeper = LoopKeeper(
+        lambda: loop_of(Worker(end)), told.append, alerts.append, most_lives=3, clock=lambda: 3600.0 * hours[0]
+    )
     keeper.start()
 
-    def given_up() -> bool:
-        keeper.check()
-        return len(told) == 3
+    def ended() -> bool:
+        return not keeper.loop.thread.is_alive()
 
-    until(given_up)
-    assert told == [
-        "the manager has ended; a new one takes over",
-        "the manager has ended; a new one takes over",
-        "the manager has ended again; the queries keep running without it",
-    ]
+    for _ in range(4):
+        until(ended)
+        keeper.check()
+    assert told == ["the manager has ended; a new one takes over"] * 2
+    assert alerts == ["the manager has ended again, after 3 starts within 60 min; the queries keep running without it"]
+    hours[0] = 1.1
     keeper.check()
     assert len(told) == 3
+    assert len(alerts) == 1
+
+
+def test_hangs_that_are_weeks_apart_never_use_up_the_starts() -> None:
+    told: list[str] = []
+    alerts: list[str] = []
+    days = [0.0]
+    keeper = LoopKeeper(lambda: loop_of(Worker(end)), told.append, alerts.append, clock=lambda: 86_400.0 * days[0])
+    keeper.start()
+    for _ in range(20):
+        until(lambda: not keeper.loop.thread.is_alive())
+        keeper.check()
+        days[0] += 7.0
+    assert (len(told), alerts) == (20, [])
+
+
+def test_no_more_threads_are_left_hanging_than_may_start_however_long_that_takes() -> None:
+    wake, hours, alerts = threading.Event(), [0.0], list[str]()
+    keeper = LoopKeeper(
+        lambda: loop_of(Worker(lambda _: assert_true(wake.wait(LIMIT_S)))),
+        lambda _: None,
+        alerts.append,
+        silent_s=-1.0,
+        most_lives=2,
+        clock=lambda: 3600.0 * hours[0],
+    )
+    keeper.start()
+    loops = []
+    for _ in range(5):
+        keeper.check()
+        loops.append(keeper.loop)
+        hours[0] += 2.0
+    assert len(set(loops)) == 2
+    assert len(alerts) == 1
+    wake.set()
+    for loop in loops:
+        loop.thread.join(LIMIT_S)
+    keeper.stop()
 
 
 def test_a_thread_that_hangs_is_replaced_and_does_no_more_rounds_when_it_wakes_up() -> None:

@@ -17,6 +17,7 @@ from homeostat.runtime import supervisor
 from homeostat.runtime.launch import STARTED, SUPERVISOR, Launch, read_json
 from homeostat.runtime.lease import Lease, LeaseTakenError
 from homeostat.runtime.supervisor import DriverError, Supervisor
+from homeostat.store.sqlite import SqliteStore
 
 STAND_IN = '''
 """Each life does the next line of the script; the last one is done again and again."""
@@ -26,13 +27,14 @@ from homeostat.runtime.launch import STARTED, Launch, write_json
 
 launch = Launch.from_json(sys.argv[1])
 directory = Path(launch.directory)
+announced = {"store": str(directory / "log.sqlite"), "queries": {"words": "app/words"}}
 with open(directory / "lives", "a") as lives:
     print(launch.for_s, file=lives)
 number = len((directory / "lives").read_text().splitlines())
 script = (directory / "script").read_text().splitlines()
 for order in script[min(number, len(script)) - 1].split():
     if order == "up":
-        write_json(directory / STARTED, {"process": os.getpid(), "started_s": time.time() - 4.0})
+        write_json(directory / STARTED, {"process": os.getpid(), "up_s": time.monotonic() - 4.0, **announced})
     elif order == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     elif order in ("child", "deaf"):
@@ -130,6 +132,8 @@ def test_one_that_dies_too_often_is_given_up(stage: Stage) -> None:
     with pytest.raises(DriverError, match="the driver died 6 times within 10 minutes, last with code -9"):
         stage.supervisor("up killed").run()
     assert len(stage.lives) == supervisor.MOST_RESTARTS + 1
+    (alert,) = SqliteStore(stage.directory / "log.sqlite").records("app/words", kinds=("alert",))
+    assert alert.text.startswith("The driver died too often (the driver died 6 times within 10 minutes")
 
 
 @pytest.mark.slow

@@ -267,3 +267,33 @@ UNSCALABLE_STATE = declare(
     )
 )
 STATE_RISKS = frozenset(cause.name for cause in declared_causes() if cause.state_risk)
+NO_MANAGER = declare(
+    Cause(
+        "no-manager",
+        "{where} runs without a manager, because the manager failed too often",
+        title="The manager failed too often",
+        advice="see the output of the driver for the errors, and restart the application",
+        fault=True,
+        alerts=True,
+    )
+)
+QUERY_STOPPED = declare(
+    Cause(
+        "query-stopped",
+        "{where} failed too often and is not restarted",
+        title="A query failed too often",
+        advice="fix what the error says, and start the application again",
+        fault=True,
+        alerts=True,
+    )
+)
+DRIVER_STOPPED = declare(
+    Cause(
+        "driver-stopped",
+        "the driver of {where} died too often and is not restarted",
+        title="The driver died too often",
+        advice="see the logs in the directory of the application, and start it again",
+        fault=True,
+        alerts=True,
+    )
+)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from homeostat.core.configuration import Configuration
 from homeostat.core.events import Apply, Receipt
 
+# Answers that are remembered for commands that come again, which they do soon or never. A choice.
+ANSWERS_KEPT = 1_000
 Refusal = Callable[[Configuration], str]
 """Why the engine cannot run a configuration; empty if it can."""
 
@@ -70,7 +72,7 @@ class CommandQueue:
             if not reason:
                 self._waiting.append(QueuedCommand(command, now_s + command.time_limit_s))
                 return None
-            self._answers[command.id] = Answer(False, reason)
+            self._remember(command.id, Answer(False, reason))
         return self._answers[command.id]
 
     def is_pending(self, command_id: str) -> bool:
@@ -97,4 +99,9 @@ class CommandQueue:
             self._running = None
         else:
             self._waiting = deque(command for command in self._waiting if command.id != command_id)
+        self._remember(command_id, answer)
+
+    def _remember(self, command_id: str, answer: Answer) -> None:
         self._answers[command_id] = answer
+        while len(self._answers) > ANSWERS_KEPT:
+            del self._answers[next(iter(self._answers))]

@@ -204,6 +204,37 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class MostReplaced:
+    """Lets an action replace at most this share of the workers, one at least, and never all of them.
+
+    If there are too many, those that the diagnoses name first remain.
+    """
+
+    # Larger mends more slow workers at once; smaller limits the work that is lost if the diagnosis is wrong. A choice:
+    # above what the built-in resolvers propose (a third), and if most workers are slow, the workers are not the cause.
+    share: float = 0.5
+    name: str = "most replaced"
+
+    def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
+        retire = proposal.patch.retire
+        if not retire:
+            return proposal
+        latest = context.view.window.latest
+        total = len(latest.workers.ids) if latest is not None else 0
+        most = min(max(1, math.floor(self.share * total)), total - 1)
+        if most < 1:
+            return f"{', '.join(sorted(retire))}: the only worker" if total else "the workers are not known"
+        if len(retire) <= most:
+            return proposal
+        in_order = [worker for diagnosis in proposal.because for worker in diagnosis.workers if worker in retire]
+        first = list(dict.fromkeys([*in_order, *sorted(retire)]))[:most]
+        prediction = proposal.prediction
+        if prediction is not None:
+            prediction = replace(prediction, gain=prediction.gain * most / len(retire))
+        return replace(proposal, patch=Patch(proposal.patch.values, frozenset(first)), prediction=prediction)
+
+
+@dataclass(frozen=True, slots=True)
 class CostLimit:
     """Lets a proposal grow as far as the cost limit allows."""
 
@@ -271,7 +302,7 @@ def _distance(now: Mapping[Knob, Value], values: Mapping[Knob, Value]) -> float:
 
 
 # A shrink is confirmed as proposed, before other guards trim it. The cool-down judges what is left.
-_ORDER = (KillSwitch, OneInFlight, Bounds, ConfirmShrink, LargestChange, CostLimit, CoolDown)
+_ORDER = (KillSwitch, OneInFlight, Bounds, MostReplaced, ConfirmShrink, LargestChange, CostLimit, CoolDown)
 
 
 def guard_chain(*guards: Guard) -> tuple[Guard, ...]:
@@ -281,5 +312,5 @@ def guard_chain(*guards: Guard) -> tuple[Guard, ...]:
 
 
 DEFAULT_GUARDS = guard_chain(
-    KillSwitch(), OneInFlight(), Bounds(), ConfirmShrink(), LargestChange(), CostLimit(), CoolDown()
+    KillSwitch(), OneInFlight(), Bounds(), MostReplaced(), ConfirmShrink(), LargestChange(), CostLimit(), CoolDown()
 )

@@ -120,5 +120,7 @@ def since(standing: Mapping[tuple[str, str], Standing]) -> dict[tuple[str, str],
 HISTORY_KEPT = 2_000
 # Whole observations that the state holds, which are larger: twenty minutes, more than any policy looks back. A choice.
 WINDOW_KEPT = 120
+# Runs of which the state holds the last batch, so that none counts twice. Older runs report no more. A choice.
+RUNS_KEPT = 200
 # Pieces of advice that must have been right before the mode `earn` acts: more is safer and slower. A choice.
 EARN_AFTER = 3

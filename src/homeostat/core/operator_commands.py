@@ -11,14 +11,14 @@ from homeostat.core.deciding import apply, guard_context, revert
 from homeostat.core.effects import Effects
 from homeostat.core.events import Operator
 from homeostat.core.findings import Diagnosis, Proposal
-from homeostat.core.guards import Bounds, CostLimit, Guard, GuardContext, KillSwitch, OneInFlight
+from homeostat.core.guards import Bounds, CostLimit, Guard, GuardContext, KillSwitch, MostReplaced, OneInFlight
 from homeostat.core.loop_state import ActiveAction, State
 from homeostat.core.plugins import Runner, look
 from homeostat.core.policy import Policy
 from homeostat.core.records import OperatorContent, OutcomeContent, RejectionContent
 
-# People may skip the guards that only wait, but not those that prevent harm.
-_ALWAYS: tuple[Guard, ...] = (KillSwitch(), OneInFlight(), Bounds(), CostLimit())
+# People may skip the guards that only wait, but not those that prevent harm. They may replace any workers but all.
+_ALWAYS: tuple[Guard, ...] = (KillSwitch(), OneInFlight(), Bounds(), MostReplaced(share=1.0), CostLimit())
 
 
 def obey(policy: Policy, state: State, event: Operator, effects: Effects) -> State:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 
 from homeostat.core import sentences
 from homeostat.core.actions import REVERT
@@ -11,7 +13,7 @@ from homeostat.core.configuration import SPREAD, Configuration
 from homeostat.core.digest import clean, digest
 from homeostat.core.effects import Effects
 from homeostat.core.events import EngineChanged, Event, Failure, Observed, Operator, Receipt, UnderWay
-from homeostat.core.loop_state import HISTORY_KEPT, WINDOW_KEPT, ActiveAction, State
+from homeostat.core.loop_state import HISTORY_KEPT, RUNS_KEPT, WINDOW_KEPT, ActiveAction, State
 from homeostat.core.observation import Observation
 from homeostat.core.operator_commands import obey
 from homeostat.core.policy import Policy
@@ -70,10 +72,12 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
     if not (between and policy.fresh_window):
         window = (*state.window, observation)[-WINDOW_KEPT:]
     has_ended = state.under_way is not None and state.under_way.run == observation.run
+    last_batches = _newest_runs(state.last_batches, observation)
+    empty = all(flow.rows == 0 for flow in observation.flows)
     return replace(
         state,
-        last_batches={**state.last_batches, observation.run: observation.batch},
-        warm=state.warm if all(flow.rows == 0 for flow in observation.flows) else state.warm | {observation.run},
+        last_batches=last_batches,
+        warm=state.warm if empty else (state.warm | {observation.run}) & last_batches.keys(),
         under_way=None if has_ended else state.under_way,
         window=window,
         history=(*state.history, entry)[-HISTORY_KEPT:],
@@ -85,6 +89,13 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
             for a in state.active
         ),
     )
+
+
+def _newest_runs(before: Mapping[str, int], observation: Observation) -> dict[str, int]:
+    """The last batch of each run, without the oldest runs: a query that restarts often has a new one each time."""
+    last_batches = {run: batch for run, batch in before.items() if run != observation.run}
+    last_batches[observation.run] = observation.batch
+    return dict(islice(last_batches.items(), max(0, len(last_batches) - RUNS_KEPT), None))
 
 
 def _receipt(state: State, receipt: Receipt, effects: Effects) -> State:

@@ -102,9 +102,26 @@ class Operator:
         count = max(1, math.ceil(offered_per_s / self.rate_per_s - _ROUNDING))
         if self.shares is not None and self.shares.hot:
             return count
-        while self.saturation_per_s(count) < offered_per_s * (1 - _ROUNDING):
-            count += 1
-        return count
+        enough_per_s = offered_per_s * (1 - _ROUNDING)
+        # The formula grows with every instance. What was measured need not: it cuts the numbers into stretches.
+        measured_counts = {*self.measured, *([self.shares.instances] if self.shares is not None else [])}
+        for measured_count in sorted(each for each in measured_counts if each >= count):
+            if measured_count > count and self.saturation_per_s(measured_count - 1) >= enough_per_s:
+                return self._first_enough(count, measured_count - 1, enough_per_s)
+            if self.saturation_per_s(measured_count) >= enough_per_s:
+                return measured_count
+            count = measured_count + 1
+        most = count
+        while self.saturation_per_s(most) < enough_per_s:
+            most *= 2
+        return self._first_enough(count, most, enough_per_s)
+
+    def _first_enough(self, low: int, high: int, enough_per_s: float) -> int:
+        """By bisection; `high` is enough."""
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.saturation_per_s(middle) >= enough_per_s else (middle + 1, high)
+        return low
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from homeostat.core.guards import (
     Guard,
     KillSwitch,
     LargestChange,
+    MostReplaced,
     OneInFlight,
     guard_chain,
 )
@@ -98,6 +99,7 @@ def guards(settings: GuardSettings) -> tuple[Guard, ...]:
         KillSwitch(),
         OneInFlight(),
         Bounds(),
+        MostReplaced(settings.most_replaced),
         ConfirmShrink(settings.confirm),
         LargestChange(settings.largest_change, settings.largest_shrink),
         CostLimit(),

@@ -12,7 +12,7 @@ from homeostat.core.arbiter import InOrderArbiter
 from homeostat.core.causes import INCONCLUSIVE, SOURCE_LIMITED
 from homeostat.core.digest import Digest
 from homeostat.core.findings import Outcome
-from homeostat.core.guards import Bounds, CoolDown, CostLimit, KillSwitch, OneInFlight, guard_chain
+from homeostat.core.guards import Bounds, CoolDown, CostLimit, KillSwitch, MostReplaced, OneInFlight, guard_chain
 from homeostat.core.memory import Blacklist
 from homeostat.core.observation import NAN
 from homeostat.core.policy import Detector, Policy, Resolver
@@ -192,6 +192,7 @@ def _invasive(name: str, settings: PaperSettings, detector: Detector, resolver: 
             KillSwitch(),
             OneInFlight(),
             Bounds(),
+            MostReplaced(),
             CostLimit(),
             CoolDown(grow_s=settings.settle_s, shrink_s=settings.settle_s),
         ),

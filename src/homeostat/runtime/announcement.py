@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from homeostat.spark.application import Application
 
 HOME = Path(".homeostat")
-# A process id may be reused. The clock may have been set by this much since the process wrote its start time.
+# Where the system only tells the clock time of a start, the clock may have been set by this much since.
 _CLOCK_STEP_S = 2.0
+_START_TICKS = 19  # the field of /proc/<process>/stat after the name of the process
 
 
 def announce(directory: Path, application: Application, config: Config) -> None:
@@ -42,6 +43,8 @@ def announce_driver(directory: Path, spark: SparkSession, config: Config, querie
         "application": context.applicationId,
         "ui": str(context.uiWebUrl),
         "started_s": time.time(),
+        "up_s": time.monotonic(),
+        "process_start": process_start(os.getpid()),
         "queries": dict(queries),
         "mode": config.mode,
         "store": str(config.store.resolve()),
@@ -78,10 +81,26 @@ def is_running(facts: Mapping[str, Any]) -> bool:
     import psutil
 
     try:
-        created_s = psutil.Process(int(facts["process"])).create_time()
+        process = int(facts["process"])
+        start = process_start(process)
+        if start is not None and facts.get("process_start") is not None:
+            return bool(start == facts["process_start"])
+        created_s = psutil.Process(process).create_time()
     except (psutil.Error, KeyError, ValueError):
         return False
     return bool(created_s <= float(facts["started_s"]) + _CLOCK_STEP_S)
+
+
+def process_start(process: int) -> int | None:
+    """When a process started, in ticks since the system did; None if that is not known here.
+
+    With the id it tells processes apart, and no change of the clock can change it.
+    """
+    try:
+        stat = Path(f"/proc/{process}/stat").read_bytes()
+    except OSError:
+        return None
+    return int(stat.rpartition(b")")[2].split()[_START_TICKS])
 
 
 def user_state() -> Path:

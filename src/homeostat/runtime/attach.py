@@ -8,11 +8,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeostat import config as configuration
+from homeostat.core.causes import NO_MANAGER
 from homeostat.objectives import ObjectiveArgument, combine
+from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.announcement import HOME, announce, announce_driver, withdraw
 from homeostat.runtime.launch import CAPABILITIES, LEASE, write_json
 from homeostat.runtime.lease import Claim, Lease, LeaseTakenError
@@ -123,7 +126,8 @@ class Attachment:
         application.start()
         announce(self._directory, application, self._config)
         make_managers = manager_maker(self._config, application, say)
-        self._keeper = LoopKeeper(lambda: Loop(make_managers, say), say)
+        alarm = Alarm(self._config.store, (application.run_name(each.name) for each in application.pipelines), say)
+        self._keeper = LoopKeeper(lambda: Loop(make_managers, say), say, partial(alarm.ring, NO_MANAGER))
         self._keeper.start()
 
     def _let_go(self) -> None:

@@ -9,12 +9,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeostat.config import Config
+from homeostat.core.causes import NO_MANAGER, QUERY_STOPPED
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.runtime import pipeline_files, preflight
+from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.announcement import announce
 from homeostat.runtime.launch import KNOBS, LEASE, Launch, read_json, write_json
 from homeostat.runtime.lease import Claim, Lease
@@ -124,7 +127,10 @@ def _regulate(launch: Launch, config: Config, application: Application, director
         signal.signal(number, lambda *_: stopping.set())
     announce(directory, application, config)
     make_managers = manager_maker(config, application, say)
-    keeper = LoopKeeper(lambda: Loop(make_managers, say), say, silent_s=launch.silent_s)
+    alarm = Alarm(config.store, (application.run_name(pipeline.name) for pipeline in application.pipelines), say)
+    keeper = LoopKeeper(
+        lambda: Loop(make_managers, say), say, partial(alarm.ring, NO_MANAGER), silent_s=launch.silent_s
+    )
     keeper.start()
     until_s = time.monotonic() + launch.for_s if launch.for_s is not None else float("inf")
     try:
@@ -134,7 +140,7 @@ def _regulate(launch: Launch, config: Config, application: Application, director
     finally:
         keeper.stop()
     if application.failure:
-        say(application.failure)
+        alarm.ring(QUERY_STOPPED, application.failure)
         return QUERY_FAILED
     return 0
 

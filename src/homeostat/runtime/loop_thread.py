@@ -13,6 +13,10 @@ INTERVAL_S = 1.0
 LONGEST_BACK_OFF_S = 60.0
 # Longer than any action that a new loop repeats when it starts.
 SILENT_S = 300.0
+# Loops that may start within the time below. More ride out a longer trouble, fewer tell a person sooner. Choices: five
+# silences of SILENT_S fit in half of the time, so a loop that always hangs is told within it.
+MOST_LIVES = 5
+LIVES_WITHIN_S = 3600.0
 
 
 class Loop:
@@ -93,39 +97,61 @@ class Loop:
 
 
 class LoopKeeper:
-    """Replaces the loop when its thread has ended or has been silent for too long, at most `most_lives` times."""
+    """Replaces the loop when its thread has ended or has been silent for too long.
+
+    At most `most_lives` loops start within `within_s`. A thread that hangs cannot be ended, so no more than that many
+    are left hanging. When no further loop may start, `alert` gets one line, and the next loop starts once it may.
+    """
 
     def __init__(
         self,
         make: Callable[[], Loop],
         complain: Callable[[str], None],
+        alert: Callable[[str], None] | None = None,
         *,
         silent_s: float = SILENT_S,
-        most_lives: int = 5,
+        most_lives: int = MOST_LIVES,
+        within_s: float = LIVES_WITHIN_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._make, self._complain = make, complain
-        self._silent_s, self._lives_left = silent_s, most_lives
+        self._make, self._complain, self._alert = make, complain, alert or complain
+        self._silent_s, self._most_lives, self._within_s, self._clock = silent_s, most_lives, within_s, clock
+        self._starts_s: list[float] = []
+        self._hanging: list[Loop] = []
+        self._stopped = self._exhausted = False
         self.loop = make()
 
     def start(self) -> None:
-        self._lives_left -= 1
+        self._starts_s.append(self._clock())
         self.loop.start()
 
     def check(self) -> None:
         quiet_s = time.monotonic() - self.loop.beat_s
         has_ended = not self.loop.thread.is_alive()
-        if self.loop.stopping or not (has_ended or quiet_s > self._silent_s):
+        if self._stopped or not (has_ended or quiet_s > self._silent_s):
             return
         what = "has ended" if has_ended else f"has been silent for {quiet_s:.0f} s"
         self.loop.stop()
-        if self._lives_left <= 0:
-            self._complain(f"the manager {what} again; the queries keep running without it")
+        if not self._may_start():
+            if not self._exhausted:
+                starts = f"{len(self._starts_s)} starts within {self._within_s / 60:.0f} min"
+                self._alert(f"the manager {what} again, after {starts}; the queries keep running without it")
+            self._exhausted = True
             return
+        self._exhausted = False
         self._complain(f"the manager {what}; a new one takes over")
+        self._hanging.append(self.loop)
         self.loop = self._make()
         self.start()
 
     def stop(self, wait_s: float = 10.0) -> None:
+        self._stopped = True
         self.loop.stop()
         if self.loop.thread.is_alive():
             self.loop.thread.join(wait_s)
+
+    def _may_start(self) -> bool:
+        now_s = self._clock()
+        self._starts_s = [at_s for at_s in self._starts_s if now_s - at_s < self._within_s]
+        self._hanging = [loop for loop in self._hanging if loop.thread.is_alive()]
+        return max(len(self._starts_s), len(self._hanging)) < self._most_lives

@@ -12,7 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from homeostat.core.causes import DRIVER_STOPPED
 from homeostat.core.errors import HomeostatError
+from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.announcement import read_announcement
 from homeostat.runtime.launch import SUPERVISOR, Launch, require_master
 from homeostat.runtime.lease import Lease
@@ -88,23 +90,28 @@ class Supervisor:
             deaths_s = [at for at in deaths_s if time.monotonic() - at < RESTARTS_WITHIN_S] + [time.monotonic()]
             if len(deaths_s) > MOST_RESTARTS:
                 minutes = RESTARTS_WITHIN_S / 60
-                raise DriverError(
-                    f"the driver died {len(deaths_s)} times within {minutes:.0f} minutes, last with code {code}",
-                    where=launch.app,
-                    fix=f"see the logs in {Path(launch.directory) / 'logs'}",
-                )
+                what = f"the driver died {len(deaths_s)} times within {minutes:.0f} minutes, last with code {code}"
+                self._alert(what)
+                raise DriverError(what, where=launch.app, fix=f"see the logs in {Path(launch.directory) / 'logs'}")
             self.restarts += 1
             self._say(f"the driver ended with code {code}; restarting it (restart {self.restarts})")
             self._pause(FIRST_PAUSE_S * 2 ** (len(deaths_s) - 1))
             if launch.for_s is not None and up_s is not None:
-                launch = replace(launch, for_s=max(0.0, launch.for_s - (time.time() - up_s)))
+                launch = replace(launch, for_s=max(0.0, launch.for_s - (time.monotonic() - up_s)))
+
+    def _alert(self, what: str) -> None:
+        """Into the logs of the queries that the last driver announced; the terminal gets the error itself."""
+        announcement = read_announcement(Path(self._launch.directory))
+        if announcement is not None:
+            runs = map(str, dict(announcement.get("queries", {})).values())
+            Alarm(Path(str(announcement["store"])), runs, lambda _: None).ring(DRIVER_STOPPED, what)
 
     def _up_since(self) -> float | None:
-        """When the current driver came up; None if it has not."""
+        """When the current driver came up, by the clock that nobody sets; None if it has not."""
         announcement = read_announcement(Path(self._launch.directory))
         if announcement is None or announcement.get("process") != self.driver_pid:
             return None
-        return float(announcement["started_s"])
+        return float(announcement.get("up_s", time.monotonic()))
 
     def _one_life(self, launch: Launch, each_moment: Callable[[], None]) -> int:
         """Run one driver under its own process keeper, so that everything it started is gone before the next one."""

@@ -116,6 +116,22 @@ def test_a_killed_parent_or_keeper_takes_everything_along(victim: str, wait_unti
         parent.kill()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
+@pytest.mark.parametrize("victim", ["outer", "inner", "group"])
+def test_a_killed_keeper_leaves_no_descendants(victim: str, tmp_path: Path, wait_until: WaitUntil) -> None:
+    kept, log = Keeper(), tmp_path / "family"
+    family = kept.start("family", ["sh", "-c", "sleep 600 & echo $!; setsid sleep 600 & echo $!; wait"], log=log)
+    wait_until(lambda: log.exists() and len(log.read_text().split()) == 2, "the grandchildren have started")
+    (inner,) = psutil.Process(kept.pid).children()
+    pids = [kept.pid, inner.pid, family, *map(int, log.read_text().split())]
+    if victim == "group":
+        os.killpg(kept.pid, signal.SIGKILL)
+    else:
+        os.kill(inner.pid if victim == "inner" else kept.pid, signal.SIGKILL)
+    wait_until(lambda: all(gone(pid) for pid in pids), "nothing is left")
+    kept.close()
+
+
 def test_a_keeper_that_is_asked_to_stop_ends_what_it_keeps(kept: Keeper) -> None:
     sleeper = kept.start("sleeper", SLEEP)
     os.kill(kept.pid, signal.SIGTERM)

@@ -48,3 +48,14 @@ def test_with_several_queries_names_have_the_query_in_front() -> None:
     assert book.topology is not None
     assert set(book.topology.names) == {"words/stage", "words/stage-2", "lines/stage", "lines/stage-2"}
     assert book.source_names(first, 1) == ("words/stage",)
+
+
+def test_the_runs_of_a_query_that_restarts_for_ever_are_forgotten_but_not_the_present_ones() -> None:
+    handles = [QueryHandle("steady", "steady-run"), QueryHandle("words", "run-0")]
+    book = QueryBook(lambda: handles, lambda reason: None)
+    for number in range(1_000):
+        handles[1] = QueryHandle("words", f"run-{number}")
+        book.running()
+    runs = [number for number in range(1_000) if book.run(f"run-{number}") is not None]
+    assert runs == list(range(899, 1_000))
+    assert book.run("steady-run") is not None

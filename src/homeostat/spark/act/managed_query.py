@@ -204,7 +204,7 @@ class ManagedQuery:
             return ""
         if self.active:
             if self.batches() >= 0:
-                self._retries.note_batch()
+                self._retries.note_batch(now_s)
             return ""
         if not self._retries.is_planned:
             return self._retries.plan(self._run.why_ended(), now_s)

@@ -1,21 +1,32 @@
-"""When to restart a query that failed: after pauses that double, and not for ever."""
+"""When to restart a query that failed: after pauses that double, and not too often."""
 
 from __future__ import annotations
 
-# A choice. The pauses before ten restarts add up to 303 s: a query that fails for longer than five minutes needs a
-# person.
+from collections import deque
+
+# Failures that a query may have within the time below. A choice. The pauses before ten restarts add up to 303 s: one
+# that fails at once for longer than five minutes needs a person, and so does one that fails every few minutes.
 MOST_FAILURES = 10
+WITHIN_S = 3600.0
 # A choice: long enough to spare a broken system, short enough to be back soon after it recovers.
 LONGEST_PAUSE_S = 60.0
+# How long a query must finish batches before its next failure counts as the first one. A choice, far longer than the
+# longest pause: a query that does one batch after each restart is not healthy.
+HEALTHY_S = 600.0
 
 
 class Retries:
-    """Failures in a row. `gave_up` is why the query will not be restarted; empty while it may be."""
+    """Failures of a query. `gave_up` is why the query will not be restarted; empty while it may be.
+
+    All times are those of a clock that nobody sets.
+    """
 
     def __init__(self) -> None:
         self.gave_up = ""
-        self._failures = 0
+        self._failures_s: deque[float] = deque(maxlen=MOST_FAILURES + 1)
+        self._in_a_row = 0
         self._next_s: float | None = None
+        self._works_since_s: float | None = None
 
     @property
     def is_planned(self) -> bool:
@@ -23,11 +34,16 @@ class Retries:
 
     def plan(self, reason: str, now_s: float) -> str:
         """Plan the next restart after a failure. Returns a sentence for the log."""
-        self._failures += 1
-        if self._failures > MOST_FAILURES:
+        self._works_since_s = None
+        self._failures_s.append(now_s)
+        self._in_a_row += 1
+        if len(self._failures_s) > MOST_FAILURES and now_s - self._failures_s[0] < WITHIN_S:
             self.gave_up = reason
-            return f"the query failed {MOST_FAILURES} times in a row and will not be restarted: {reason}"
-        pause_s = min(LONGEST_PAUSE_S, 2.0 ** (self._failures - 1))
+            minutes = WITHIN_S / 60
+            return (
+                f"the query failed {MOST_FAILURES} times within {minutes:.0f} min and will not be restarted: {reason}"
+            )
+        pause_s = min(LONGEST_PAUSE_S, 2.0 ** min(self._in_a_row - 1, MOST_FAILURES))
         self._next_s = now_s + pause_s
         return f"the query failed and restarts in {pause_s:g} s: {reason}"
 
@@ -38,6 +54,9 @@ class Retries:
         """The query was started; nothing is planned any more."""
         self._next_s = None
 
-    def note_batch(self) -> None:
-        """The query finished a batch: earlier failures no longer count."""
-        self._failures = 0
+    def note_batch(self, now_s: float) -> None:
+        """The query runs and has finished a batch. After a while of this, the pauses begin anew."""
+        if self._works_since_s is None:
+            self._works_since_s = now_s
+        elif now_s - self._works_since_s >= HEALTHY_S:
+            self._in_a_row = 0

@@ -2,7 +2,8 @@
 
 It runs as a script with the standard library only, so that it starts fast. Its parent writes one JSON order per line.
 When that input ends, also because the parent was killed, the keeper ends all processes. On Linux it adopts the
-descendants of its processes, whatever their parent or process group, and its processes die if the keeper is killed.
+descendants of its processes, whatever their parent or process group. There it is two processes, so that one of them can
+be killed: the inner one follows the orders, and the outer one adopts what the inner one leaves behind.
 """
 
 from __future__ import annotations
@@ -243,8 +244,31 @@ def send_signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+def _die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
+    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, number)
+
+
+def _adopt_orphans() -> None:
+    ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1)
+
+
+def _keep_in_two(reports: int) -> None:
+    """Follow the orders in a child process; when it is gone, however that came, end all that it left behind."""
+    _adopt_orphans()
+    outer = os.getpid()
+    inner = os.fork()
+    if not inner:
+        os.setsid()  # a signal to the group of the outer process must not reach both
+        _die_with_parent(signal.SIGTERM)
+        if os.getppid() == outer:
+            _keep(reports)
+        return
+    os.close(sys.stdin.fileno())  # the inner process reads it
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: send_signal(inner, signal.SIGTERM))
+    while os.wait()[0] != inner:
+        pass  # an orphan that the inner process had not adopted
+    _Household(reports).end_all()
 
 
 def _keep(reports: int) -> None:
@@ -257,7 +281,7 @@ def _keep(reports: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(0))
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(ADOPT_ORPHANS, 1)
+        _adopt_orphans()
     orders = sys.stdin.fileno()
     rest = b""
     try:
@@ -278,4 +302,4 @@ def _keep(reports: int) -> None:
 
 
 if __name__ == "__main__":
-    _keep(int(sys.argv[1]))
+    (_keep_in_two if sys.platform == "linux" else _keep)(int(sys.argv[1]))

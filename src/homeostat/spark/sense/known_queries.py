@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from homeostat.core.topology import Topology
@@ -11,6 +11,10 @@ from homeostat.spark.sense.plan_graph import exchanges
 from homeostat.spark.sense.progress import Arrivals, Progress
 from homeostat.spark.sense.query_handle import QueryHandle
 from homeostat.spark.sense.stage_names import NameBook, RanStage, plan_version, qualify
+
+# Runs that are over, of all queries together: their last reports may still arrive. A choice, and a bound on the memory
+# of an application whose queries restart for years.
+_ENDED_RUNS_KEPT = 100
 
 
 @dataclass
@@ -66,6 +70,7 @@ class QueryBook:
                         query.names = NameBook(handle.name)
                     query.names.steps = handle.steps
                     self._runs[handle.run_id] = QueryRun(handle, query)
+                    self._forget_old_runs({each.run_id for each in handles})
             return [self._runs[handle.run_id] for handle in handles]
 
     def run(self, run_id: str) -> QueryRun | None:
@@ -94,6 +99,11 @@ class QueryBook:
     def source_names(self, run: QueryRun, count: int) -> tuple[str, ...]:
         with self._lock:
             return tuple(self._qualify(run, name) for name in run.query.names.source_names(count))
+
+    def _forget_old_runs(self, running: Collection[str]) -> None:
+        over = [run_id for run_id in self._runs if run_id not in running]
+        for run_id in over[:-_ENDED_RUNS_KEPT]:
+            del self._runs[run_id]
 
     @property
     def _several(self) -> bool:

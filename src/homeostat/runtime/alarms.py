@@ -1,0 +1,40 @@
+"""Alerts that no cycle of the loop can send, because the loop, the query or the driver has ended.
+
+Each goes to the terminal, and into the log of every query that it concerns. From there it reaches `homeostat log`, the
+dashboard and the webhook, like every other alert. It ends when a manager starts again.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from homeostat.core.causes import cause_of
+from homeostat.core.records import AlertContent, Record
+from homeostat.store.sqlite import SqliteStore
+
+
+class Alarm:
+    """`runs` are the queries in whose logs the alerts appear."""
+
+    def __init__(self, store: Path, runs: Iterable[str], say: Callable[[str], None]) -> None:
+        self._store, self._runs, self._say = store, tuple(runs), say
+
+    def ring(self, cause: str, details: str) -> None:
+        """Tell a person. An error of the log is told too, and never raised."""
+        entry = cause_of(cause)
+        text = f"{entry.title} ({details}). What to do: {entry.advice}."
+        self._say(text)
+        # No counter of the loop numbers these: two processes must not give the same id.
+        record = Record.of(f"t-{uuid.uuid4().hex[:12]}", time.time(), AlertContent(cause), text)
+        try:
+            store = SqliteStore(self._store)
+            try:
+                for run in self._runs:
+                    store.append(run, [record])
+            finally:
+                store.close()
+        except Exception as error:
+            self._say(f"the alert is not in the log: {type(error).__name__}: {error}")
