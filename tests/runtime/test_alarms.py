@@ -34,7 +34,7 @@ def test_the_webhook_hears_an_alarm(tmp_path: Path) -> None:
     Alarm(tmp_path / "log.sqlite", ("app/clicks",), lambda _: None).ring(NO_MANAGER, "it has ended again")
     alerts = Alerts()
     alerts.take(SqliteStore(tmp_path / "log.sqlite").after(0, 10))
-    ((alert,),) = alerts.changed().values()
+    ((alert,),) = alerts.take_changes().values()
     assert (alert.run, alert.cause, alert.firing) == ("app/clicks", NO_MANAGER, True)
 
 

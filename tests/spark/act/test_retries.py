@@ -35,7 +35,7 @@ def restarts_in(seconds: float, lifetime_s: float) -> tuple[int, Retries]:
         while retries.is_planned and not retries.due(now_s):
             now_s += 1.0
         if not retries.gave_up:
-            retries.started()
+            retries.note_start()
             restarts += 1
     return restarts, retries
 
