@@ -24,6 +24,7 @@ from homeostat.runtime.lease import Claim, Lease
 from homeostat.runtime.loop_thread import Loop, LoopKeeper
 from homeostat.runtime.messages import say
 from homeostat.runtime.query_manager import manager_maker, uneven_partitions
+from homeostat.runtime.start_watch import StartWatch
 from homeostat.spark.application import Application
 from homeostat.spark_errors import first_line, given_up, java_reason
 
@@ -69,11 +70,15 @@ def drive(launch: Launch) -> int:
             steer=launch.allocation != SPARKS_OWN,
             uneven=uneven_partitions(config),
         )
+        stopping = _stop_signals()
         application.open(_session(launch, application, directory))
         try:
-            with Claim(application.spark.sparkContext.applicationId):
-                application.start()
-                return _regulate(launch, config, application, directory)
+            with (
+                Claim(application.spark.sparkContext.applicationId),
+                StartWatch(application.waiting, say),
+            ):
+                application.start(stopping)
+                return _regulate(launch, config, application, directory, stopping)
         finally:
             application.stop()
 
@@ -121,10 +126,17 @@ def _standard_error_in(file: Path) -> Iterator[None]:
         os.close(ours)
 
 
-def _regulate(launch: Launch, config: Config, application: Application, directory: Path) -> int:
+def _stop_signals() -> threading.Event:
+    """An event that is set when somebody asks this process to stop, also before its queries run."""
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
+    return stopping
+
+
+def _regulate(
+    launch: Launch, config: Config, application: Application, directory: Path, stopping: threading.Event
+) -> int:
     announce(directory, application, config)
     make_managers = manager_maker(config, application, say)
     alarm = Alarm(config.store, (application.run_name(pipeline.name) for pipeline in application.pipelines), say)

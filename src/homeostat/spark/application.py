@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -134,17 +135,21 @@ class Application:
             self._route,
         )
 
-    def start(self) -> None:
-        """Returns when every query has finished a batch or has nothing to do."""
+    def start(self, cancelled: threading.Event | None = None) -> None:
+        """Returns when every query has finished a batch or has nothing to do, or when it is `cancelled`."""
         if self._executors is not None and any(query.restartable for query in self.queries.values()):
             self._executors.take_over(self.wanted_executors)
             if len(self._executors.alive()) > self.wanted_executors:
                 self._executors.shrink(self.wanted_executors, at_once, Deadline.after(START_LIMIT_S))
         self.sensors.start()
         for query in self._queries.values():
-            query.start(Deadline.after(START_LIMIT_S))
+            query.start(Deadline.after(START_LIMIT_S, cancelled))
         self._actuator.start()
         self._undone.do(KEEPING, self._keep)
+
+    def waiting(self) -> dict[str, str]:
+        """The queries that have not finished a batch in their current run, and what Spark says that they do."""
+        return {name: activity for name, query in self.queries.items() if (activity := query.waits_for)}
 
     def stop(self, *, session: bool = True) -> None:
         """Cancel the current batch; Spark repeats it on the next start. `session` stops the session as well."""

@@ -44,6 +44,24 @@ with EmbeddedCluster(directory / "cluster", workers=1) as cluster:
     spark.sparkContext.parallelize([1], 1).foreach(linger)
 """
 
+# Another user of the machine: the same settings without the secret.
+STRANGER = """
+import os, sys
+from pathlib import Path
+os.environ.pop("SPARK_CONF_DIR", None)
+from homeostat.spark.cluster.session import build_session, spark_conf
+conf = spark_conf(master=sys.argv[1], app_name="stranger", executors=1, directory=Path(sys.argv[2]))
+conf["spark.authenticate"] = sys.argv[3]
+if sys.argv[3] == "true":
+    conf["spark.authenticate.secret"] = "a guess"
+try:
+    build_session(conf)
+except Exception as error:
+    print("refused")
+else:
+    print("registered")
+"""
+
 IN_ONE_PROCESS = """
 import sys
 from pathlib import Path
@@ -69,6 +87,32 @@ def test_executors_run_on_the_workers_hosts_in_this_python(spark: SparkSession, 
     seen = set(spark.sparkContext.parallelize(range(8), 8).map(whereabouts).collect())
     assert {host for host, _ in seen} <= set(cluster.worker_hosts)
     assert {python for _, python in seen} == {sys.executable}
+
+
+@pytest.mark.parametrize("guesses", ["false", "true"])
+def test_who_does_not_have_the_secret_cannot_use_the_cluster(
+    guesses: str, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    stranger = [sys.executable, "-c", STRANGER, cluster.master_url, str(tmp_path), guesses]
+    done = subprocess.run(stranger, capture_output=True, text=True, check=False)
+    assert done.stdout.split()[-1:] == ["refused"], done.stderr
+    state = cluster.state()
+    assert "stranger" not in {each["name"] for each in [*state["activeapps"], *state["completedapps"]]}
+
+
+def test_the_secret_is_in_private_files_only(spark: SparkSession, cluster: EmbeddedCluster) -> None:
+    secret = spark.sparkContext.getConf().get("spark.authenticate.secret")
+    assert secret is not None
+    files = [path for path in cluster.directory.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert sorted(path.relative_to(cluster.directory).as_posix() for path in files) == [
+        "client/spark-defaults.conf",
+        "conf/spark-defaults.conf",
+    ]
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert {path.parent.stat().st_mode & 0o777 for path in files} == {0o700}
+    processes = psutil.Process().children(recursive=True)
+    assert len(processes) > 5
+    assert not [process for process in processes if secret in " ".join(process.cmdline())]
 
 
 def test_all_listens_on_loopback_only(spark: SparkSession, cluster: EmbeddedCluster) -> None:

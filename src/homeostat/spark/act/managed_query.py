@@ -82,6 +82,11 @@ class ManagedQuery:
         return self._run.active
 
     @property
+    def waits_for(self) -> str:
+        """What Spark says that the current run does; empty once it has finished a batch or has nothing to do."""
+        return self._run.waits_for
+
+    @property
     def given_up(self) -> str:
         """Why the query stays stopped; empty while it runs or will be restarted."""
         return self._retries.gave_up

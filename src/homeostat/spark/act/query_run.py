@@ -36,6 +36,13 @@ class QueryRun:
         """Spark's report on the latest batch; None if no batch has ended in this run."""
         return None if self.query is None else self.query.lastProgress
 
+    @property
+    def waits_for(self) -> str:
+        """What Spark says that it does; empty once it has finished a batch or has nothing to do."""
+        if self.query is None:
+            return "not started yet"
+        return "" if self._works() else str(self.query.status["message"])
+
     def why_ended(self) -> str:
         """Why the run is over, in one line."""
         error = None if self.query is None else self.query.exception()

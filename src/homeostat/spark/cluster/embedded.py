@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import secrets
 import socket
 import time
 import urllib.request
@@ -32,6 +33,11 @@ TAIL_LINES = 3
 INSTALL = "pip install 'homeostat[spark]'"
 # The daemons only pass messages. Without compiler and collector threads they do not compete with the executors.
 LIGHT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+# Of the key of an HMAC with SHA-256: more adds nothing.
+SECRET_BYTES = 32
+CONF_DIR = "SPARK_CONF_DIR"
+# The pages of the master have no sign-in, so they must not end or drain anything.
+ONLY_TO_LOOK = {"spark.ui.killEnabled": "false", "spark.master.ui.decommission.allow.mode": "DENY"}
 LOGGING = """\
 rootLogger.level = info
 logger.jetty.name = org.sparkproject.jetty
@@ -54,6 +60,9 @@ class EmbeddedCluster:
 
     A worker may declare more cores and memory than the machine has. All processes end with `stop`, at the end of the
     `with` block, and with the process that started them, even if that is killed.
+
+    Only who has the secret of the cluster can use it. While it runs, SPARK_CONF_DIR of this process names a directory
+    that only this user can read, with the secret in it. Sessions of this process and of its children find it there.
     """
 
     def __init__(self, directory: Path, *, workers: int = 4, cores: int = 4, memory_mb: int = 8192) -> None:
@@ -64,6 +73,7 @@ class EmbeddedCluster:
         self.master_url = ""
         self.ui_url = ""
         self._keeper: Keeper | None = None
+        self._conf_dir_before: str | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -77,6 +87,8 @@ class EmbeddedCluster:
     def start(self) -> None:
         """Start everything and wait until every worker is registered."""
         environment = self._environment()
+        self._conf_dir_before = os.environ.get(CONF_DIR)
+        os.environ[CONF_DIR] = str(self.client_conf)
         self._keeper = Keeper()
         try:
             self._start_master(environment)
@@ -92,6 +104,15 @@ class EmbeddedCluster:
         if self._keeper:
             self._keeper.close()
             self._keeper = None
+            if os.environ.get(CONF_DIR) == str(self.client_conf):
+                os.environ.pop(CONF_DIR)
+                if self._conf_dir_before is not None:
+                    os.environ[CONF_DIR] = self._conf_dir_before
+
+    @property
+    def client_conf(self) -> Path:
+        """The directory with the settings that a session on this cluster needs."""
+        return self.directory / "client"
 
     def log(self, name: str) -> Path:
         """The log of the master, or of the worker on a host."""
@@ -107,14 +128,19 @@ class EmbeddedCluster:
         """Without the user's own Spark settings, which are for another cluster."""
         for host in (MASTER_HOST, *self.worker_hosts):
             _require_address(host)
-        for part in ("logs", "work", "local", "conf"):
+        for part in ("logs", "work", "local"):
             (self.directory / part).mkdir(parents=True, exist_ok=True)
-        (self.directory / "conf" / "log4j2.properties").write_text(LOGGING)
+        conf = self.directory / "conf"
+        # Spark reads a secret from a file of settings, a command line or the environment. Only a file can be private.
+        secret = {"spark.authenticate": "true", "spark.authenticate.secret": secrets.token_hex(SECRET_BYTES)}
+        _write_settings(conf, {**secret, **ONLY_TO_LOOK})
+        _write_settings(self.client_conf, secret)
+        (conf / "log4j2.properties").write_text(LOGGING)
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
         return environment | {
             "JAVA_HOME": str(find_java().home),
             "SPARK_HOME": str(spark_home()),
-            "SPARK_CONF_DIR": str(self.directory / "conf"),
+            CONF_DIR: str(conf),
             "SPARK_LOCAL_DIRS": str(self.directory / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": f"{LIGHT} -Dspark.master.rest.enabled=false",
@@ -196,6 +222,16 @@ def spark_home() -> Path:
         if (home / "jars").is_dir():
             return home
     raise ConfigError("the installed PySpark is a client without Spark", where=str(package), fix=INSTALL)
+
+
+def _write_settings(directory: Path, settings: Mapping[str, str]) -> None:
+    """Settings for Spark, in a directory and a file that only this user can read."""
+    directory.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o700)
+    file = directory / "spark-defaults.conf"
+    file.unlink(missing_ok=True)
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        opened.writelines(f"{name} {value}\n" for name, value in settings.items())
 
 
 def _require_address(host: str) -> None:

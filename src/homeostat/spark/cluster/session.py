@@ -135,6 +135,8 @@ def _loopback(directory: Path) -> dict[str, str]:
     return {
         "spark.driver.host": MASTER_HOST,
         "spark.driver.bindAddress": MASTER_HOST,
+        # Everybody on this machine can open the pages of the driver.
+        "spark.ui.killEnabled": "false",
         "spark.local.dir": str(directory / "local"),
     }
 
