@@ -1,7 +1,8 @@
 """What a policy does in a scenario, to the bit: actions, times, outcomes, costs, and a digest of every finding.
 
-`tests/recorded/trajectories.jsonl.gz` holds what version 0.1.0 did. A change that is meant to leave decisions alone
-must reproduce it.
+`tests/recorded/trajectories.jsonl.gz` holds what the loop did when it was last recorded. A change that is meant to
+leave decisions alone must reproduce it. After a change that is meant to alter them, look at what differs, then record
+again: `PYTHONPATH=tests python -m support.reference_runs`, which takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -174,3 +175,15 @@ def _truth(result: RunResult) -> str:
         for sample in result.truth
     ]
     return hashlib.sha256(repr(samples).encode()).hexdigest()
+
+
+def record_again() -> None:
+    """Play every run of the reference again and keep what the loop does now."""
+    lines = [trajectory(line["scenario"], line["policy"], line["seed"]) for line in reference_lines()]
+    with gzip.GzipFile(REFERENCE, "wb", mtime=0) as file:
+        for line in lines:
+            file.write(json.dumps(line, sort_keys=True).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    record_again()
