@@ -17,6 +17,7 @@ from homeostat.runtime import supervisor
 from homeostat.runtime.launch import STARTED, SUPERVISOR, Launch, read_json
 from homeostat.runtime.lease import Lease, LeaseTakenError
 from homeostat.runtime.supervisor import DriverError, Supervisor
+from homeostat.spark.cluster.embedded import ClusterError
 from homeostat.store.sqlite import SqliteStore
 
 STAND_IN = '''
@@ -220,3 +221,51 @@ def test_a_supervisor_that_is_killed_takes_all_with_it(stage: Stage, until: Unti
         os.kill(running.pid, signal.SIGKILL)
     pids = [read_json(stage.directory / STARTED)["process"], int((stage.directory / "child").read_text())]
     until(lambda: not any(runs(pid) for pid in pids))
+
+
+class StandInCluster:
+    """Its first life loses a worker, then its master, once the driver is up; the second one is healthy."""
+
+    def __init__(self, directory: Path, *, workers: int, cores: int) -> None:
+        self._announcement = directory.parent / STARTED
+        self._worker_is_lost = False
+        self.lives = 0
+
+    @property
+    def master_url(self) -> str:
+        return f"local[{self.lives}]"
+
+    def __enter__(self) -> StandInCluster:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        self.lives += 1
+
+    def stop(self) -> None:
+        self._announcement.unlink(missing_ok=True)
+
+    def mend(self) -> list[str]:
+        if self.lives > 1 or not self._announcement.exists():
+            return []
+        if not self._worker_is_lost:
+            self._worker_is_lost = True
+            return ["127.0.0.2"]
+        raise ClusterError("the master exited with code -9")
+
+
+def test_a_lost_worker_is_told_and_a_lost_master_starts_cluster_and_driver_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "EmbeddedCluster", StandInCluster)
+    (stage.directory / "script").write_text("up waits\nup 0")
+    running = Supervisor(Launch("app.py", "", str(stage.directory)), workers=1, cores=1, say=stage.said.append)
+    assert running.run() == 0
+    assert stage.said[1:] == [
+        "the Spark worker on 127.0.0.2 ended; it was started again",
+        "the master exited with code -9; restarting everything (restart 1)",
+    ]
+    assert len(stage.lives) == 2

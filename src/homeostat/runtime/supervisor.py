@@ -18,7 +18,7 @@ from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.announcement import read_announcement
 from homeostat.runtime.launch import SUPERVISOR, Launch, require_master
 from homeostat.runtime.lease import Lease
-from homeostat.spark.cluster.embedded import EmbeddedCluster
+from homeostat.spark.cluster.embedded import ClusterError, EmbeddedCluster
 from homeostat.spark.cluster.process_keeper import Keeper, send_signal
 
 DRIVER = "driver"
@@ -45,6 +45,7 @@ class Supervisor:
     ) -> None:
         self._launch, self._say, self._log = launch, say, log
         self._workers, self._cores = workers, cores
+        self._cluster: EmbeddedCluster | None = None
         self._stop_reason: str = ""
         self.restarts = 0
         self.driver_pid = 0
@@ -71,8 +72,8 @@ class Supervisor:
                 require_master(launch.master)
             else:
                 self._say(f"starting a local cluster: {self._workers} workers with {self._cores} cores each")
-                cluster = EmbeddedCluster(directory / "cluster", workers=self._workers, cores=self._cores)
-                master = stack.enter_context(cluster).master_url
+                self._cluster = EmbeddedCluster(directory / "cluster", workers=self._workers, cores=self._cores)
+                master = stack.enter_context(self._cluster).master_url
                 launch = replace(launch, master=master, room=self._workers * self._cores)
             stack.enter_context(self._signals())
             return self._supervise(launch, each_moment)
@@ -82,7 +83,11 @@ class Supervisor:
         deaths_s: list[float] = []
         ever_up = False
         while True:
-            code = self._one_life(launch, each_moment)
+            cluster_end = ""
+            try:
+                code = self._one_life(launch, each_moment)
+            except ClusterError as error:
+                code, cluster_end = -signal.SIGKILL, error.what
             up_s = self._up_since()
             ever_up = ever_up or up_s is not None
             if code == 0 or self._stop_reason or (code > 0 and not ever_up):
@@ -94,8 +99,11 @@ class Supervisor:
                 self._alert(what)
                 raise DriverError(what, where=launch.app, fix=f"see the logs in {Path(launch.directory) / 'logs'}")
             self.restarts += 1
-            self._say(f"the driver ended with code {code}; restarting it (restart {self.restarts})")
+            what = cluster_end or f"the driver ended with code {code}"
+            self._say(f"{what}; restarting {'everything' if cluster_end else 'it'} (restart {self.restarts})")
             self._pause(FIRST_PAUSE_S * 2 ** (len(deaths_s) - 1))
+            if cluster_end:
+                launch = self._on_new_cluster(launch)
             if launch.for_s is not None and up_s is not None:
                 launch = replace(launch, for_s=max(0.0, launch.for_s - (time.monotonic() - up_s)))
 
@@ -105,6 +113,12 @@ class Supervisor:
         if announcement is not None:
             runs = map(str, dict(announcement.get("queries", {})).values())
             Alarm(Path(str(announcement["store"])), runs, lambda _: None).ring(DRIVER_STOPPED, what)
+
+    def _on_new_cluster(self, launch: Launch) -> Launch:
+        assert self._cluster is not None
+        self._cluster.stop()
+        self._cluster.start()
+        return replace(launch, master=self._cluster.master_url)
 
     def _up_since(self) -> float | None:
         """When the current driver came up, by the clock that nobody sets; None if it has not."""
@@ -130,6 +144,8 @@ class Supervisor:
         asked_s = 0.0
         while (code := keeper.code(DRIVER)) is None:
             each_moment()
+            for host in self._cluster.mend() if self._cluster is not None else ():
+                self._say(f"the Spark worker on {host} ended; it was started again")
             if self._stop_reason and not asked_s:
                 asked_s = time.monotonic()
                 send_signal(self.driver_pid, signal.SIGTERM)

@@ -174,6 +174,38 @@ def test_a_worker_that_dies_is_told_in_one_line(tmp_path: Path) -> None:
     ]
 
 
+def test_a_killed_worker_is_started_again_and_a_killed_master_is_told(tmp_path: Path, wait_until: WaitUntil) -> None:
+    with EmbeddedCluster(tmp_path, workers=1) as cluster:
+        assert cluster.mend() == []
+        kill_below(tmp_path, "deploy.worker.Worker")
+        wait_until(lambda: cluster.mend() == ["127.0.0.2"], "the worker is started again")
+        wait_until(lambda: living_workers(cluster) == 1, "it is registered")
+        kill_below(tmp_path, "deploy.master.Master")
+
+        wait_until(
+            lambda: "the master exited with code -9; last lines of" in complaint(cluster), "the master is missed"
+        )
+
+
+def complaint(cluster: EmbeddedCluster) -> str:
+    try:
+        cluster.mend()
+    except ClusterError as error:
+        return error.what
+    return ""
+
+
+def kill_below(directory: Path, sign: str) -> None:
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        ours = (process.info["environ"] or {}).get("SPARK_CONF_DIR") == str(directory / "conf")
+        if ours and sign in " ".join(process.info["cmdline"] or []):
+            process.kill()
+
+
+def living_workers(cluster: EmbeddedCluster) -> int:
+    return sum(worker["state"] == "ALIVE" for worker in cluster.state()["workers"])
+
+
 def test_an_address_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, workers=1)
     cluster.worker_hosts = ("192.0.2.1",)

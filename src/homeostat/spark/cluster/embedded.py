@@ -28,6 +28,9 @@ MASTER_HOST = "127.0.0.1"
 # process that dies is reported at once, without waiting for this.
 START_LIMIT_S = 120.0
 LOOK_AGAIN_S = 0.1
+WORKER_PAUSE_S = (
+    5.0  # a choice: a worker that dies at once again costs little CPU, and one that was killed is back soon
+)
 ANSWER_LIMIT_S = 15.0  # the first request to a Spark UI can take seconds
 TAIL_LINES = 3
 INSTALL = "pip install 'homeostat[spark]'"
@@ -74,6 +77,8 @@ class EmbeddedCluster:
         self.ui_url = ""
         self._keeper: Keeper | None = None
         self._conf_dir_before: str | None = None
+        self._daemon_environment: dict[str, str] = {}
+        self._worker_started_s: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         self.start()
@@ -86,14 +91,14 @@ class EmbeddedCluster:
 
     def start(self) -> None:
         """Start everything and wait until every worker is registered."""
-        environment = self._environment()
+        self._daemon_environment = self._new_environment()
         self._conf_dir_before = os.environ.get(CONF_DIR)
         os.environ[CONF_DIR] = str(self.client_conf)
         self._keeper = Keeper()
         try:
-            self._start_master(environment)
+            self._start_master()
             for host in self.worker_hosts:
-                self._start_worker(host, environment)
+                self._start_worker(host)
             self._until(self._all_registered, "the workers did not register")
         except BaseException:
             self.stop()
@@ -114,6 +119,21 @@ class EmbeddedCluster:
         """The directory with the settings that a session on this cluster needs."""
         return self.directory / "client"
 
+    def mend(self) -> list[str]:
+        """Start workers that have died again, and say which. A ClusterError if the master or its keeper is gone."""
+        assert self._keeper is not None
+        code = self._keeper.code(MASTER)
+        if code is not None:
+            raise ClusterError(
+                f"the master exited with code {code}; {self._last_words(MASTER)}", where="embedded cluster"
+            )
+        now_s = time.monotonic()
+        dead = [host for host in self.worker_hosts if self._keeper.code(host) is not None]
+        overdue = [host for host in dead if now_s - self._worker_started_s[host] > WORKER_PAUSE_S]
+        for host in overdue:
+            self._start_worker(host)
+        return overdue
+
     def log(self, name: str) -> Path:
         """The log of the master, or of the worker on a host."""
         return self.directory / "logs" / f"{name}.log"
@@ -124,8 +144,8 @@ class EmbeddedCluster:
             state: Mapping[str, Any] = json.load(answer)
         return state
 
-    def _environment(self) -> dict[str, str]:
-        """Without the user's own Spark settings, which are for another cluster."""
+    def _new_environment(self) -> dict[str, str]:
+        """Without the user's own Spark settings, which are for another cluster. Each has a new secret."""
         for host in (MASTER_HOST, *self.worker_hosts):
             _require_address(host)
         for part in ("logs", "work", "local"):
@@ -147,35 +167,40 @@ class EmbeddedCluster:
             "SPARK_LAUNCHER_OPTS": LIGHT,
         }
 
-    def _start_master(self, environment: Mapping[str, str]) -> None:
+    def _start_master(self) -> None:
         # With port 0 the system chooses a free port, and the log says which.
         self._start(
             MASTER,
             "org.apache.spark.deploy.master.Master",
             ["--host", MASTER_HOST, "--port", "0", "--webui-port", "0"],
-            {**environment, "SPARK_LOCAL_IP": MASTER_HOST, "SPARK_PUBLIC_DNS": MASTER_HOST},
+            {"SPARK_LOCAL_IP": MASTER_HOST, "SPARK_PUBLIC_DNS": MASTER_HOST},
         )
         self.master_url = self._until(lambda: self._find_in_log(r"master at (spark://\S+)"), "the master did not start")
         self.ui_url = self._until(
             lambda: self._find_in_log(r"MasterWebUI.* (http://\S+)"), "the master's web UI did not start"
         )
 
-    def _start_worker(self, host: str, environment: Mapping[str, str]) -> None:
+    def _start_worker(self, host: str) -> None:
+        self._worker_started_s[host] = time.monotonic()
         memory = f"{self.memory_mb}m"
         arguments = ["--host", host, "--port", "0", "--webui-port", "0", "--cores", str(self.cores), "--memory", memory]
         self._start(
             host,
             "org.apache.spark.deploy.worker.Worker",
             [*arguments, "--work-dir", str(self.directory / "work" / host), self.master_url],
-            {**environment, "SPARK_LOCAL_IP": host},
+            {"SPARK_LOCAL_IP": host},
         )
 
-    def _start(self, name: str, spark_class: str, arguments: list[str], environment: Mapping[str, str]) -> None:
+    def _start(self, name: str, spark_class: str, arguments: list[str], own_settings: Mapping[str, str]) -> None:
         assert self._keeper is not None
         log = self.log(name)
         log.unlink(missing_ok=True)
         command = [str(spark_home() / "bin" / "spark-class"), spark_class, *arguments]
-        self._keeper.start(name, command, environment=environment, directory=self.directory, log=log)
+        environment = {**self._daemon_environment, **own_settings}
+        try:
+            self._keeper.start(name, command, environment=environment, directory=self.directory, log=log)
+        except OSError as error:
+            raise ClusterError(f"{name} did not start: {error}", where="embedded cluster") from error
 
     def _find_in_log(self, pattern: str) -> str:
         match = re.search(pattern, _text(self.log(MASTER)))
