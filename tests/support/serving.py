@@ -18,7 +18,7 @@ from homeostat.store.sqlite import SqliteStore
 from homeostat.web.app import Dashboard
 from homeostat.web.connections import IdleClosingProtocol
 from homeostat.web.reader import Reader
-from homeostat.web.security import Person, Tokens
+from homeostat.web.tokens import Person, Tokens
 
 OPERATE, READ = "operate-token-of-alice", "read-only-token-of-bob"
 TOKENS = Tokens({OPERATE: Person("alice", "operate"), READ: Person("bob", "read")})
@@ -29,6 +29,11 @@ LONG = "very long " * 20_000
 class Served(NamedTuple):
     url: str
     dashboard: Dashboard
+    server: uvicorn.Server
+
+    @property
+    def connections(self) -> int:
+        return len(self.server.server_state.connections)
 
     def client(self, token: str = "") -> httpx.Client:
         headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -36,8 +41,11 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def serving(log: Path, *, local: bool = True) -> Iterator[Served]:
-    dashboard = Dashboard(Reader(log), TOKENS, local=local)
+def serving(
+    log: Path, *, local: bool = True, secure: bool = False, tokens: Tokens = TOKENS, limit: int | None = None
+) -> Iterator[Served]:
+    """`limit`: connections at which the server answers everyone with 503."""
+    dashboard = Dashboard(Reader(log), tokens, local=local, secure=secure)
     config = uvicorn.Config(
         dashboard.application(),
         port=0,
@@ -45,6 +53,7 @@ def serving(log: Path, *, local: bool = True) -> Iterator[Served]:
         http=IdleClosingProtocol,
         ws="none",
         timeout_graceful_shutdown=1,
+        limit_concurrency=limit,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -54,7 +63,7 @@ def serving(log: Path, *, local: bool = True) -> Iterator[Served]:
         time.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        yield Served(f"http://127.0.0.1:{port}", dashboard)
+        yield Served(f"http://127.0.0.1:{port}", dashboard, server)
     finally:
         server.should_exit = True
         thread.join()

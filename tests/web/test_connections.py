@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import socket
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import httpx
 import pytest
 
-from support.serving import Served
+from homeostat.web.pages import STATIC
+from support.serving import READ, Served, serving
+
+REQUEST = b"GET /static/uPlot.iife.min.js HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+# More than the system keeps in its buffers between two processes of one machine (some 4 MB).
+MANY = 400
+FILE_BYTES = (STATIC / "uPlot.iife.min.js").stat().st_size
 
 
 @pytest.mark.parametrize(
@@ -23,6 +31,7 @@ from support.serving import Served
 def test_who_never_finishes_asking_is_let_go(
     served: Served, monkeypatch: pytest.MonkeyPatch, sent: str, answered: bytes
 ) -> None:
+    monkeypatch.setattr("homeostat.web.connections.LOOK_S", 0.05)
     monkeypatch.setattr("homeostat.web.connections.IDLE_LIMIT_S", 0.2)
     monkeypatch.setattr("homeostat.web.app.BODY_WITHIN_S", 0.2)
     where = ("127.0.0.1", int(served.url.rpartition(":")[2]))
@@ -39,3 +48,69 @@ def test_silent_connections_shut_nobody_out(served: Served, client: httpx.Client
         for _ in range(300):
             open_.enter_context(socket.create_connection(where))
         assert client.get("/index.json").status_code == 200
+
+
+def slow_reader(url: str) -> socket.socket:
+    """Asks for much and reads nothing."""
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1_024)
+    reader.settimeout(30.0)
+    reader.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+    reader.sendall(REQUEST * MANY)
+    return reader
+
+
+def received_bytes(reader: socket.socket) -> int:
+    received = 0
+    with suppress(ConnectionResetError):
+        while chunk := reader.recv(1 << 20):
+            received += len(chunk)
+    return received
+
+
+def test_who_does_not_read_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeostat.web.connections.LOOK_S", 0.05)
+    monkeypatch.setattr("homeostat.web.connections.SLOW_LIMIT_S", 0.3)
+    with serving(tmp_path / "log.sqlite", local=False) as served, slow_reader(served.url) as reader:
+        while not served.connections:
+            time.sleep(0.01)
+        while served.connections:
+            time.sleep(0.01)
+        assert received_bytes(reader) < MANY * FILE_BYTES
+
+
+def test_slow_readers_shut_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeostat.web.connections.LOOK_S", 0.05)
+    monkeypatch.setattr("homeostat.web.connections.MOST_CONNECTIONS", 8)
+    with serving(tmp_path / "log.sqlite", local=False, limit=12) as served, ExitStack() as open_:
+        for _ in range(16):
+            open_.enter_context(slow_reader(served.url))
+        with served.client(READ) as client:
+            assert client.get("/openapi.json").status_code == 200
+
+
+def test_who_reads_and_waits_for_news_is_not_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeostat.web.connections.LOOK_S", 0.05)
+    monkeypatch.setattr("homeostat.web.connections.SLOW_LIMIT_S", 0.1)
+    monkeypatch.setattr("homeostat.web.connections.IDLE_LIMIT_S", 0.1)
+    monkeypatch.setattr("homeostat.web.feed.KEEP_ALIVE_S", 0.5)
+    with (
+        serving(tmp_path / "log.sqlite") as served,
+        served.client() as client,
+        client.stream("GET", "/events") as stream,
+    ):
+        lines = stream.iter_lines()
+        assert sum(1 for _, line in zip(range(12), lines, strict=False) if "still here" in line) >= 2
+
+
+def test_a_client_has_its_share_of_the_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeostat.web.connections.MOST_PER_CLIENT", 2)
+    monkeypatch.setattr("homeostat.web.connections.IdleClosingProtocol._shared", lambda self, host: False)
+    with serving(tmp_path / "log.sqlite") as served, ExitStack() as open_:
+        where = ("127.0.0.1", int(served.url.rpartition(":")[2]))
+        for _ in range(5):
+            open_.enter_context(socket.create_connection(where, timeout=30.0))
+        with served.client() as client:
+            assert client.get("/index.json").status_code == 200
+            while served.connections > 2:
+                time.sleep(0.01)

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.datastructures import URL
+from starlette.requests import HTTPConnection
 
+from homeostat.web.gate import OPEN
 from support.living import Living
 from support.serving import OPERATE, READ, Served, serving
 
@@ -88,3 +91,48 @@ def test_no_page_and_no_answer_holds_a_token(served: Served) -> None:
     with served.client(OPERATE) as client:
         for path in ("/", "/query?run=app/words", "/query.json?run=app/words", "/openapi.json", "/metrics"):
             assert OPERATE not in client.get(path).text
+
+
+@pytest.mark.parametrize("host", ["x/static/", "x/sign-in?", "x/session#", "x:1/static/..", "[::1]/static/"])
+def test_a_host_that_holds_a_path_opens_nothing(log: Path, host: str) -> None:
+    with serving(log, local=False) as served, served.client() as client:
+        assert client.get("/index.json", headers={"host": host}).status_code == 401
+
+
+def test_what_is_open_is_decided_by_the_path_that_is_routed(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a starlette that makes the path of `request.url` from the Host header (CVE-2026-48710)."""
+    monkeypatch.setattr(HTTPConnection, "url", property(lambda request: URL("http://x/static/")))
+    with serving(log, local=False) as served, served.client() as client:
+        for path in ("/index.json", "/metrics", "/orders.json", "/static", *(f"{path}x" for path in OPEN)):
+            assert client.get(path).status_code == 401, path
+        assert client.get("/static/style.css").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2f..%2fapp.py", "/static//etc/passwd"]
+)
+def test_nothing_outside_the_static_files_is_served(log: Path, path: str) -> None:
+    with serving(log, local=False) as served, served.client() as client:
+        assert client.get(path).status_code in (401, 404)
+
+
+@pytest.mark.parametrize("place", ["//evil.example", "/\\evil.example", "https://evil.example", "/x\r\ny: z", ""])
+def test_signing_in_leads_nowhere_else(served: Served, place: str) -> None:
+    with served.client() as client:
+        answer = client.post("/session", data={"token": OPERATE, "next": place}, headers={"origin": served.url})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+
+@pytest.mark.parametrize(("secure", "expected"), [(True, True), (False, False)])
+def test_the_cookie_is_for_https_alone_where_people_come_by_https(log: Path, secure: bool, expected: bool) -> None:
+    with serving(log, local=False, secure=secure) as served, served.client() as client:
+        answer = client.post("/session", data={"token": OPERATE}, headers={"origin": served.url})
+        assert ("; secure" in answer.headers["set-cookie"].lower()) is expected
+
+
+def test_a_client_cannot_have_too_many_requests_under_way(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeostat.web.gate.MOST_PER_CLIENT", 0)
+    with serving(log, local=False) as served, served.client(READ) as client:
+        assert client.get("/index.json").status_code == 200, "this machine has many people"
+        monkeypatch.setattr("homeostat.web.gate.client_of", lambda request: "192.0.2.7")
+        assert client.get("/index.json").status_code == 503

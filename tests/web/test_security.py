@@ -1,61 +1,26 @@
-"""Tokens, names of this machine, and the origin of a request."""
+"""Sessions, names of this machine, and the origin of a request."""
 
 from __future__ import annotations
 
-import stat
-from pathlib import Path
-
 import pytest
 
-from homeostat.core.errors import ConfigError
-from homeostat.web.security import Person, Tokens, own_host, own_tokens, same_origin
+from homeostat.web.security import MOST_SESSIONS, Sessions, own_host, same_origin
 
 
-def tokens_file(folder: Path, text: str, mode: int = 0o600) -> Path:
-    path = folder / "tokens"
-    path.write_text(text)
-    path.chmod(mode)
-    return path
+def test_a_session_holds_the_hash_of_its_token_until_it_ends() -> None:
+    sessions = Sessions()
+    key = sessions.begin("digest")
+    assert sessions.digest(key) == "digest"
+    sessions.end(key)
+    assert sessions.digest(key) is None
+    assert sessions.digest("") is None
 
 
-def test_tokens_name_people_and_roles(tmp_path: Path) -> None:
-    text = "# who may do what\noperate alice 0123456789abcdef\n\nread bob fedcba9876543210\n"
-    found = Tokens.load(tokens_file(tmp_path, text))
-    assert found.person("0123456789abcdef") == Person("alice", "operate")
-    assert found.person("fedcba9876543210") == Person("bob", "read")
-    assert found.person("") is None
-    assert found.person("0123456789abcdeg") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "mode", "what"),
-    [
-        ("operate alice 0123456789abcdef\n", 0o644, "other users can read the tokens"),
-        ("operate alice short\n", 0o600, "tokens:1: the token is too short"),
-        ("admin alice 0123456789abcdef\n", 0o600, "not a token"),
-        ("operate alice\n", 0o600, "not a token"),
-        ("\n", 0o600, "the file has no tokens"),
-    ],
-)
-def test_tokens_that_protect_nothing_are_refused(tmp_path: Path, text: str, mode: int, what: str) -> None:
-    with pytest.raises(ConfigError, match=what) as refused:
-        Tokens.load(tokens_file(tmp_path, text, mode))
-    assert "0123456789abcdef" not in refused.value.line
-
-
-def test_the_own_token_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
-    path = tmp_path / "state" / "tokens"
-    own_tokens(path, "alice")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    role, name, token = path.read_text().split()
-    assert own_tokens(path, "alice").person(token) == Person(name, "operate")
-    assert (role, name) == ("operate", "alice")
-
-
-def test_where_no_token_can_be_kept_nobody_operates(tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    assert own_tokens(blocked / "tokens", "alice").person("") is None
+def test_the_number_of_sessions_is_bounded() -> None:
+    sessions = Sessions()
+    keys = [sessions.begin("digest") for _ in range(MOST_SESSIONS + 1)]
+    assert sessions.digest(keys[0]) is None
+    assert sessions.digest(keys[-1]) == "digest"
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:80", "[::1]:80", "localhost:8088"])

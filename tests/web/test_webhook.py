@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from homeostat.core.errors import ConfigError
-from homeostat.core.records import Record
+from homeostat.core.records import DELIVERY, DeliveryContent, Record
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web.alerts import Shape
 from homeostat.web.reader import Reader
-from homeostat.web.webhook import Notifier
+from homeostat.web.responses import as_json
+from homeostat.web.signatures import own_secret, read_secrets, signature
+from homeostat.web.webhook import Notifier, Webhook
 
 AT_S = 1.7e9
 DIAGNOSIS = Record("d-1", "diagnosis", AT_S, "count is under-provisioned", "count", (), {"cause": "under-provisioned"})
@@ -38,11 +40,27 @@ class Receiver:
         self.failures = 0
         self.nonsense = 0
         self.refused = ""
+        self.redirect = ""
+        self.signatures: list[str] = []
+        self.methods: list[str] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.methods.append("GET")
+                self.send_response(200)
+                self.end_headers()
+
             def do_POST(self) -> None:
+                outer.methods.append("POST")
                 body = self.rfile.read(int(self.headers["content-length"]))
+                outer.signatures.append(self.headers["homeostat-signature"])
+                if outer.redirect:
+                    self.send_response(302)
+                    self.send_header("location", outer.redirect)
+                    self.end_headers()
+                    outer.redirect = ""
+                    return
                 if outer.nonsense:
                     outer.nonsense -= 1
                     self.wfile.write(b"what?\r\n\r\n")
@@ -93,9 +111,14 @@ def said() -> list[str]:
 
 
 def notifier(store: SqliteStore, receiver: Receiver, said: list[str], shape: Shape = "plain") -> Notifier:
-    made = Notifier(Reader(store.path), receiver.url, shape, "http://127.0.0.1:8088/", said.append, pause_s=0.05)
-    made.start()
-    return made
+    webhook = Webhook(receiver.url, shape, secret_file(store.path.parent))
+    sending = Notifier(Reader(store.path), webhook, "http://127.0.0.1:8088/", said.append, pause_s=0.05)
+    sending.start()
+    return sending
+
+
+def secret_file(folder: Path) -> Path:
+    return own_secret(folder / "secret")
 
 
 def told(message: dict[str, Any]) -> list[tuple[str, str]]:
@@ -151,7 +174,7 @@ def test_a_receiver_that_fails_is_tried_again_and_nothing_is_lost(
         statuses = told(receiver.next())
     assert statuses == [("under-provisioned", "resolved")]
     sending.stop()
-    assert said[0] == "the webhook at 127.0.0.1 failed with HTTP 500 (HTTPError); will retry"
+    assert said[0] == "the webhook at 127.0.0.1 failed with HTTP 500; will retry"
     assert "secret" not in "".join(said)
 
 
@@ -219,4 +242,100 @@ def test_nobody_is_woken_by_a_simulation(store: SqliteStore, receiver: Receiver,
 @pytest.mark.parametrize("url", ["", "file:///etc/passwd", "http://", "ftp://host/x"])
 def test_what_is_no_address_is_refused(store: SqliteStore, url: str) -> None:
     with pytest.raises(ConfigError, match="not an http or https address"):
-        Notifier(Reader(store.path), url, "plain", "", print)
+        Webhook(url, "plain", secret_file(store.path.parent)).check()
+
+
+def deliveries(store: SqliteStore, run: str = "app/words") -> list[DeliveryContent]:
+    contents = [record.content_as(DeliveryContent) for record in store.records(run, kinds=(DELIVERY,))]
+    return [content for content in contents if content is not None]
+
+
+@pytest.mark.parametrize("place", ["/elsewhere", f"http://{'x' * 70}.example/hook", "http://[", "ftp://host/"])
+def test_a_redirect_is_a_failure_that_is_tried_again_and_ends_nothing(
+    store: SqliteStore, receiver: Receiver, said: list[str], place: str
+) -> None:
+    receiver.redirect = place
+    store.append("app/words", [DIAGNOSIS, ALERT])
+    sending = notifier(store, receiver, said)
+    assert told(receiver.next()) == [("under-provisioned", "firing")]
+    store.append("app/words", [OVER])
+    assert told(receiver.next()) == [("under-provisioned", "resolved")]
+    sending.stop()
+    assert set(receiver.methods) == {"POST"}, "nothing is fetched from the place that it names"
+    assert said == ["the webhook at 127.0.0.1 failed with a redirect (HTTP 302), which is not followed; will retry"]
+
+
+def test_what_could_not_be_sent_is_in_the_log_until_it_is_sent(
+    store: SqliteStore, receiver: Receiver, said: list[str]
+) -> None:
+    receiver.failures = 2
+    store.append("app/words", [DIAGNOSIS, ALERT])
+    sending = notifier(store, receiver, said)
+    receiver.next()
+    while [each.state for each in deliveries(store)] != ["retrying", "sent"]:
+        threading.Event().wait(0.01)
+    sending.stop()
+    first, last = deliveries(store)
+    assert (first.host, first.alerts, first.attempts, first.error) == ("127.0.0.1", 1, 1, "with HTTP 500")
+    assert last.attempts == 3
+    assert "secret" not in "".join(record.text for record in store.records("app/words"))
+
+
+def test_what_cannot_be_sent_for_too_long_is_given_up(
+    store: SqliteStore, receiver: Receiver, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("homeostat.web.webhook.GIVE_UP_S", 0.0)
+    receiver.refused = "app/words"
+    store.append("app/words", [DIAGNOSIS, ALERT])
+    sending = notifier(store, receiver, said)
+    while "given up" not in [each.state for each in deliveries(store)]:
+        threading.Event().wait(0.01)
+    store.append("app/b", [DIAGNOSIS, ALERT])
+    assert receiver.next()["run"] == "app/b"
+    sending.stop()
+
+
+def test_only_so_many_messages_wait(
+    store: SqliteStore, receiver: Receiver, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("homeostat.web.webhook.MOST_WAITING", 2)
+    receiver.refused = "app/"
+    for name in ("app/a", "app/b", "app/c"):
+        store.append(name, [DIAGNOSIS, ALERT])
+    sending = notifier(store, receiver, said)
+    while "dropped" not in [each.state for each in deliveries(store, "app/a")]:
+        threading.Event().wait(0.01)
+    sending.stop()
+
+
+def test_what_was_waiting_when_the_server_ended_is_sent_or_told(
+    store: SqliteStore, receiver: Receiver, said: list[str]
+) -> None:
+    waiting = DeliveryContent("retrying", "127.0.0.1", 1, 1, "with HTTP 500")
+    for name in ("app/words", "app/b"):
+        store.append(name, [DIAGNOSIS, ALERT, Record.of("delivery-1", AT_S, waiting, "not accepted")])
+    store.append("app/b", [STARTED])
+    sending = notifier(store, receiver, said)
+    assert receiver.next()["run"] == "app/words"
+    while [each.state for each in deliveries(store)] != ["retrying", "sent"]:
+        threading.Event().wait(0.01)
+    while [each.state for each in deliveries(store, "app/b")] != ["retrying", "dropped"]:
+        threading.Event().wait(0.01)
+    sending.stop()
+
+
+def test_every_message_is_signed_with_the_secrets_of_the_moment(
+    store: SqliteStore, receiver: Receiver, said: list[str]
+) -> None:
+    store.append("app/words", [DIAGNOSIS, ALERT])
+    sending = notifier(store, receiver, said, "plain")
+    body = as_json(receiver.next())
+    file = secret_file(store.path.parent)
+    (old,) = read_secrets(file)
+    file.write_text(f"{old}\na-new-secret-for-it\n")
+    store.append("app/words", [OVER])
+    receiver.next()
+    sending.stop()
+    first, second = receiver.signatures
+    assert first == signature([old], int(first.partition(",")[0].removeprefix("t=")), body)
+    assert second.count("v1=") == 2

@@ -11,6 +11,7 @@ import typer
 
 from homeostat._version import __version__
 from homeostat.cli import (
+    audit,
     bench,
     config,
     demo,
@@ -25,6 +26,7 @@ from homeostat.cli import (
     sim,
     state,
     status,
+    token,
     watch,
     whatif,
 )
@@ -54,6 +56,7 @@ app.command("watch", rich_help_panel=START)(watch.watch)
 app.command("status", rich_help_panel=LOOK)(status.status)
 app.add_typer(log.app, rich_help_panel=LOOK)
 app.command("explain", rich_help_panel=LOOK)(log.explain)
+app.command("audit", rich_help_panel=LOOK)(audit.audit)
 app.command("serve", rich_help_panel=LOOK)(serve.serve)
 app.command("report", rich_help_panel=LOOK)(report.report)
 app.command("pause", rich_help_panel=OPERATE)(operator.pause)
@@ -69,6 +72,7 @@ app.add_typer(sim.app, rich_help_panel=PLAN)
 app.command("policies", rich_help_panel=TOOLS)(policies.policies)
 app.add_typer(config.app, rich_help_panel=TOOLS)
 app.command("doctor", rich_help_panel=TOOLS)(doctor.doctor)
+app.add_typer(token.app, rich_help_panel=TOOLS)
 app.add_typer(bench.app, rich_help_panel=TOOLS)
 
 

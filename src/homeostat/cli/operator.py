@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import socket
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -144,7 +145,16 @@ def _send(
     store = SqliteStore(path, read_only=dry_run)
     try:
         name = _running(store, run, path)
-        request = order(command, by=getpass.getuser(), now_s=time.time(), why=why, target=target, values=values)
+        request = order(
+            command,
+            by=getpass.getuser(),
+            now_s=time.time(),
+            why=why,
+            target=target,
+            values=values,
+            role="operate",
+            origin=f"command line on {socket.gethostname()}",
+        )
         changes = _changes(store, name, values or {})
         if dry_run:
             _require_knobs(store, name, values or {})

@@ -27,7 +27,7 @@ HostOption = Annotated[
 PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 picks a free one.")]
 TokensOption = Annotated[
     Path | None,
-    typer.Option("--tokens", metavar="FILE", help="File with one 'ROLE NAME TOKEN' per line. ROLE is read or operate."),
+    typer.Option("--tokens", metavar="FILE", help="Tokens of the people who may sign in, from `homeostat token`."),
 ]
 CertificateOption = Annotated[
     Path | None, typer.Option("--tls-cert", metavar="FILE", help="TLS certificate, for HTTPS.")
@@ -38,11 +38,25 @@ KeyOption = Annotated[
 ProxyOption = Annotated[
     bool, typer.Option("--behind-proxy", help="Trust a reverse proxy in front of this server to do TLS.")
 ]
+TrustedProxyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trusted-proxy",
+        metavar="ADDRESS",
+        help="Address or network of the proxy, if it is not on this machine. Repeat for several proxies.",
+    ),
+]
 WebhookOption = Annotated[
     str, typer.Option("--webhook", metavar="URL", envvar="HOMEOSTAT_WEBHOOK", help="Send alerts to this URL.")
 ]
 ShapeOption = Annotated[
     str, typer.Option("--webhook-shape", metavar="SHAPE", help="Format of the alerts: alertmanager or plain.")
+]
+SecretOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--webhook-secret", metavar="FILE", help="Secrets that sign the alerts, one per line. Default: the user's own."
+    ),
 ]
 
 
@@ -54,16 +68,30 @@ def serve(
     tls_cert: CertificateOption = None,
     tls_key: KeyOption = None,
     behind_proxy: ProxyOption = False,
+    trusted_proxy: TrustedProxyOption = None,
     webhook: WebhookOption = "",
     webhook_shape: ShapeOption = "alertmanager",
+    webhook_secret: SecretOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Serve the dashboard and the HTTP API. They update while the application runs; stop with Ctrl-C."""
-    from homeostat.web.server import Serving
+    from homeostat.web.server import THIS_MACHINE, Serving
     from homeostat.web.server import serve as run_server
 
+    if trusted_proxy and not behind_proxy:
+        raise ConfigError("there is no proxy to trust", where="--trusted-proxy", fix="add --behind-proxy")
     serving = Serving(
-        store_path(store), host, port, tokens, tls_cert, tls_key, behind_proxy, webhook, _shape(webhook_shape)
+        store=store_path(store),
+        host=host,
+        port=port,
+        tokens=tokens,
+        certificate=tls_cert,
+        key=tls_key,
+        proxied=behind_proxy,
+        webhook=webhook,
+        shape=_shape(webhook_shape),
+        trusted_proxies=tuple(trusted_proxy or THIS_MACHINE),
+        webhook_secret=webhook_secret,
     )
 
     def announce(line: str) -> None:

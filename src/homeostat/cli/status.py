@@ -72,6 +72,7 @@ def _query_json(query: QueryState, now_s: float) -> dict[str, Any]:
         "diagnoses": [{"id": record.id, "text": record.text, **record.body} for record in query.diagnoses],
         "action": [{"id": record.id, "kind": record.kind, "text": record.text} for record in query.last_action],
         "model_errors": dict(query.errors),
+        "undelivered": query.undelivered or None,
     }
 
 
@@ -109,12 +110,14 @@ def _query_lines(query: QueryState, now_s: float) -> dict[str, str]:
     batch = query.batch.content_as(BatchContent) if query.batch is not None else None
     last_report = "never" if query.newest_s is None else f"{now_s - query.newest_s:.0f} s ago"
     off = ", ".join(f"{name} {math.expm1(error):.0%}" for name, error in sorted(query.errors.items()))
+    alerts = {"alerts": query.undelivered} if query.undelivered else {}
     return {
         "last batch": batch_line(batch) if batch is not None else "-",
         "diagnoses": "; ".join(f"{record.text} ({record.id})" for record in query.diagnoses) or "none",
         "last action": "; ".join(f"{record.text} ({record.id})" for record in query.last_action) or "none",
         "predictions": f"off by {off}" if off else "none checked yet",
         "last record": last_report,
+        **alerts,
     }
 
 

@@ -35,6 +35,7 @@ MINUTE = "minute"
 HOUR = "hour"
 # One for each batch, minute or hour: too many for a list that people read.
 FLOW_KINDS = (BATCH, MINUTE, HOUR)
+DELIVERY = "delivery"
 
 # Where a query finds in a stored receipt whether the action took effect.
 APPLIED_PATH = "$.applied"
@@ -198,7 +199,7 @@ class AlertContent(Content):
 
 @dataclass(frozen=True, slots=True)
 class OrderContent(Content):
-    """What a person asked a running manager to do."""
+    """What a person asked a running manager to do. `role` is the person's role, `origin` where the order came from."""
 
     KIND: ClassVar[str] = ORDER
     command: str
@@ -206,6 +207,8 @@ class OrderContent(Content):
     why: str = ""
     target: str = ""
     values: Values = field(default_factory=dict)
+    role: str = ""
+    origin: str = ""
     extra: Figures = field(default_factory=dict)
 
     @property
@@ -288,6 +291,20 @@ class HourContent(FlowContent):
 
 
 @dataclass(frozen=True, slots=True)
+class DeliveryContent(Content):
+    """How the sending of alerts to a webhook went, where it did not succeed at once. `state` is `retrying`, `sent`,
+    `given up` or `dropped`."""
+
+    KIND: ClassVar[str] = DELIVERY
+    state: str
+    host: str = ""
+    alerts: int = 0
+    attempts: int = 0
+    error: str = ""
+    extra: Figures = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class OtherContent(Content):
     """A record of a kind that this version does not know: all of it is kept and shown."""
 
@@ -321,6 +338,7 @@ CONTENTS: dict[str, type[Content]] = {
         BatchContent,
         MinuteContent,
         HourContent,
+        DeliveryContent,
     )
 }
 KINDS = tuple(CONTENTS)

@@ -30,6 +30,8 @@ def order(
     why: str = "",
     target: str = "",
     values: Mapping[str, Value] | None = None,
+    role: str = "",
+    origin: str = "",
 ) -> Record:
     """The record of a command, to append to the log of its run. A ConfigError if the command is not valid."""
     if command not in COMMANDS:
@@ -45,7 +47,7 @@ def order(
     for name, text in (("by", by), ("why", why), ("target", target)):
         if len(text) > LONGEST:
             raise ConfigError(f"{name!r} has {len(text)} characters", where="order", fix=f"use at most {LONGEST}")
-    content = OrderContent(command, by, why, target, dict(values or {}))
+    content = OrderContent(command, by, why, target, dict(values or {}), role, origin)
     assignments = [f"{name}={value:g}" for name, value in (values or {}).items()]
     text = " ".join(filter(None, (f"{by} asks: {command}", target, *assignments)))
     return Record.of(f"order-{uuid.uuid4().hex[:12]}", now_s, content, text)

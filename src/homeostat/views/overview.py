@@ -11,7 +11,9 @@ from typing import Any
 from homeostat.core.errors import ConfigError, StoreError
 from homeostat.core.records import (
     ACTION,
+    DELIVERY,
     BatchContent,
+    DeliveryContent,
     DiagnosisContent,
     FindingContent,
     OutcomeContent,
@@ -38,7 +40,8 @@ STOPPED = "not running"
 @dataclass(frozen=True, slots=True)
 class QueryState:
     """One query. `diagnoses` are those that still hold; `last_action` is the last action followed by its receipt and
-    its outcome, as far as there are any; `errors` is the mean error of predictions per component, in ln of the time."""
+    its outcome, as far as there are any; `errors` is the mean error of predictions per component, in ln of the time;
+    `undelivered` says which alerts did not reach the webhook."""
 
     name: str
     health: str
@@ -48,6 +51,7 @@ class QueryState:
     diagnoses: tuple[Record, ...] = ()
     last_action: tuple[Record, ...] = ()
     errors: Mapping[str, float] = field(default_factory=dict)
+    undelivered: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,15 @@ def query_state(name: str, records: Sequence[Record], alive: bool, now_s: float)
     record, batch = batches[-1] if batches else (None, None)
     health, reason = (STOPPED, "") if not alive else _health(batch, newest_s, now_s)
     return QueryState(
-        name, health, reason, record, newest_s, _standing(records), _last_action(records), _errors(records)
+        name,
+        health,
+        reason,
+        record,
+        newest_s,
+        _standing(records),
+        _last_action(records),
+        _errors(records),
+        undelivered([each for each in records if each.kind == DELIVERY][-1:]),
     )
 
 
@@ -123,6 +135,11 @@ def period_s(batch: BatchContent) -> float:
     """The time that a batch may take. A dataflow has neither trigger nor batches: there it is the interval between two
     measurements."""
     return next((each for each in (batch.trigger_s, batch.seconds, batch.span_s) if each > 0), 0.0)
+
+
+def undelivered(newest: Sequence[Record]) -> str:
+    """What the newest record about the sending of alerts says, unless they were sent in the end."""
+    return "; ".join(each.text for each, delivery in with_content(newest, DeliveryContent) if delivery.state != "sent")
 
 
 def _standing(records: Sequence[Record]) -> tuple[Record, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -22,6 +22,7 @@ from homeostat.core.errors import HomeostatError, NoLogError
 from homeostat.runtime.orders import order
 from homeostat.store.sqlite import SqliteStore
 from homeostat.web import page_answers
+from homeostat.web.access import AccessTrail, Entrance, client_of
 from homeostat.web.answer_cache import AnswerCache, Question
 from homeostat.web.endpoints import ENDPOINTS, Endpoint, OrderBody, description
 from homeostat.web.feed import MOST_VIEWERS, Feed
@@ -32,8 +33,9 @@ from homeostat.web.pages import STATIC, page
 from homeostat.web.parameters import read
 from homeostat.web.reader import Reader
 from homeostat.web.responses import HTML_TYPE, JSON_TYPE, Body, RefusalError, as_json, refusal_response, with_etag
-from homeostat.web.security import SESSION_S, Person, Sessions, Tokens, cookie
+from homeostat.web.security import SESSION_S, cookie
 from homeostat.web.summary import is_simulated
+from homeostat.web.tokens import Person, Role, Tokens
 
 # A page names the last event that it received: any answer made since is new enough for it.
 SEEN = "homeostat-seen"
@@ -44,11 +46,20 @@ Show = Callable[[Request], Awaitable[Response]]
 
 
 class Dashboard:
-    """`local`: only this machine is served, and everyone on it may read without a token."""
+    """`local`: only this machine is served, and everyone on it may read without a token. `secure`: people reach it by
+    https, even where this server itself speaks http to a proxy."""
 
-    def __init__(self, reader: Reader, tokens: Tokens, *, local: bool = True) -> None:
-        self._reader, self._tokens, self._local = reader, tokens, local
-        self._sessions = Sessions()
+    def __init__(
+        self,
+        reader: Reader,
+        tokens: Tokens,
+        *,
+        local: bool = True,
+        secure: bool = False,
+        trail: AccessTrail | None = None,
+    ) -> None:
+        self._reader, self._local, self._secure = reader, local, secure
+        self._entrance = Entrance(tokens, trail or AccessTrail(reader.path))
         self._cache = AnswerCache()
         self._costly = asyncio.Semaphore(MOST_COSTLY)
         self.feed: Feed | None = None
@@ -74,7 +85,7 @@ class Dashboard:
             lifespan=self._lifespan,
             exception_handlers={HomeostatError: _refusal, HTTPException: _http, Exception: _report_unexpected},
         )
-        return Gate(app, self._tokens, self._sessions, local=self._local)
+        return Gate(app, self._entrance, local=self._local)
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -98,6 +109,8 @@ class Dashboard:
 
     def _twin(self, endpoint: Endpoint) -> Show:
         async def show(request: Request) -> Response:
+            _require_role(request, endpoint.role)
+
             def body() -> bytes:
                 return as_json(self._answer(endpoint, request))
 
@@ -107,8 +120,9 @@ class Dashboard:
 
     def _page(self, endpoint: Endpoint) -> Show:
         async def show(request: Request) -> Response:
+            _require_role(request, endpoint.role)
             person, here = _person(request), _here(request)
-            twin = f"{endpoint.path}.json" + (f"?{request.url.query}" if request.url.query else "")
+            twin = f"{endpoint.path}.json{_question(request)}"
 
             def body() -> bytes:
                 return page(endpoint.template, self._answer(endpoint, request), PageFrame(person, here, twin))
@@ -119,6 +133,8 @@ class Dashboard:
 
     async def _from_cache(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> Body:
         """From the cache while nothing new is in the log, or nothing that the client has heard of."""
+        if endpoint.role != "read":  # not from the log alone, and seldom parameters
+            return Body.of(await asyncio.to_thread(make))
         client_position = _whole(request.headers.get(SEEN, ""))
         question = Question(key, self._position, make, client_position, endpoint.keep_s)
         if not endpoint.keep_s:
@@ -148,7 +164,16 @@ class Dashboard:
         kind, headers = "text/event-stream", {"cache-control": "no-store", "x-accel-buffering": "no"}
         if request.method == "HEAD":  # there is no body to stream
             return Response(media_type=kind, headers=headers)
-        return StreamingResponse(self.feed.stream(parameters["run"], after), media_type=kind, headers=headers)
+        events = self._while_allowed(request, self.feed.stream(parameters["run"], after))
+        return StreamingResponse(events, media_type=kind, headers=headers)
+
+    async def _while_allowed(self, request: Request, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+        """A stream ends with the token that opened it. While nothing happens, this is checked with every keep-alive."""
+        async with aclosing(events):
+            async for event in events:
+                if not self._local and self._entrance.person(request) is None:
+                    return
+                yield event
 
     async def _order(self, request: Request) -> Response:
         person = _operator(request)
@@ -160,7 +185,7 @@ class Dashboard:
             raise RefusalError(400, first["msg"], "see /openapi.json", where=where[:100]) from None
         except (ValueError, RecursionError):
             raise RefusalError(400, "the body is not valid JSON", "see /openapi.json") from None
-        id = await asyncio.to_thread(self._give, body, person)
+        id = await asyncio.to_thread(self._give, body, person, f"API from {client_of(request)}")
         return Response(as_json({"id": id, "run": body.run}), 202, media_type=JSON_TYPE)
 
     async def _order_form(self, request: Request) -> Response:
@@ -181,10 +206,10 @@ class Dashboard:
             )
         except ValidationError as error:
             raise RefusalError(400, error.errors()[0]["msg"]) from None
-        await asyncio.to_thread(self._give, body, person)
+        await asyncio.to_thread(self._give, body, person, f"dashboard from {client_of(request)}")
         return RedirectResponse(_within(form.get("next", "/")), 303)
 
-    def _give(self, body: OrderBody, person: Person) -> str:
+    def _give(self, body: OrderBody, person: Person, origin: str) -> str:
         """Writes the order into the log, where the run's manager finds it within a second."""
         info = self._reader.read(lambda store: page_answers.known_run(store, body.run))
         if is_simulated(info):
@@ -196,6 +221,8 @@ class Dashboard:
             why=body.why,
             target=body.target,
             values=body.values,
+            role=person.role,
+            origin=origin,
         )
         store = SqliteStore(self._reader.path)
         try:
@@ -210,27 +237,26 @@ class Dashboard:
 
     async def _sign_in(self, request: Request) -> Response:
         form = await _form(request)
-        person = self._tokens.person(form.get("token", "").strip())
         place = _within(form.get("next", "/"))
-        if person is None:
+        session = self._entrance.sign_in(request, form.get("token", "").strip())
+        if session is None:
             body = page("sign-in.html", SignInContext(place, wrong=True))
             return Response(body, 403, media_type=HTML_TYPE)
         answer = RedirectResponse(place, 303)
         answer.set_cookie(
             cookie(request.headers.get("host", "")),
-            self._sessions.begin(person),
+            session[0],
             max_age=int(SESSION_S),
             httponly=True,
             samesite="strict",
-            secure=request.url.scheme == "https",
+            secure=self._secure or request.scope["scheme"] == "https",
         )
         return answer
 
     async def _sign_out(self, request: Request) -> Response:
-        name = cookie(request.headers.get("host", ""))
-        self._sessions.end(request.cookies.get(name, ""))
+        self._entrance.sign_out(request)
         answer = RedirectResponse("/", 303)
-        answer.delete_cookie(name)
+        answer.delete_cookie(cookie(request.headers.get("host", "")))
         return answer
 
 
@@ -238,10 +264,16 @@ def _person(request: Request) -> Person | None:
     return getattr(request.state, "person", None)
 
 
-def _operator(request: Request) -> Person:
+def _require_role(request: Request, role: Role) -> Person | None:
     person = _person(request)
-    if person is None or not person.may("operate"):
-        raise RefusalError(403, "you need the role 'operate'", "sign in with a token that has this role")
+    if role != "read" and (person is None or not person.may(role)):
+        raise RefusalError(403, f"you need the role {role!r}", "sign in with a token that has this role")
+    return person
+
+
+def _operator(request: Request) -> Person:
+    person = _require_role(request, "operate")
+    assert person is not None
     return person
 
 
@@ -262,7 +294,12 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _here(request: Request) -> str:
-    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return str(request.scope["path"]) + _question(request)
+
+
+def _question(request: Request) -> str:
+    query = request.scope["query_string"].decode("latin-1")
+    return f"?{query}" if query else ""
 
 
 def _whole(text: str) -> int | None:

@@ -13,6 +13,7 @@ from homeostat.runtime.orders import COMMANDS, LONGEST
 from homeostat.store.protocol import Store
 from homeostat.web import page_answers, whatif
 from homeostat.web.parameters import Parameter
+from homeostat.web.tokens import Role
 
 # An answer is a context of `page_contexts`, or a mapping where there is no page.
 Answer = Callable[[Store, Mapping[str, Any]], object]
@@ -30,6 +31,7 @@ class Endpoint:
     template: str = ""
     empty: bool = False
     keep_s: float = 0.0
+    role: Role = "read"
 
 
 ENDPOINTS = (
@@ -57,6 +59,14 @@ ENDPOINTS = (
         "stories.html",
     ),
     Endpoint("/log", "List the records of a run, the newest first", page_answers.LOG, page_answers.log, "log.html"),
+    Endpoint(
+        "/audit",
+        "List who did what, the newest first (requires the role operate)",
+        page_answers.AUDIT,
+        page_answers.audit,
+        "audit.html",
+        role="operate",
+    ),
     Endpoint(
         "/record",
         "Explain one record, with the records behind it",

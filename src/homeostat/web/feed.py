@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import asdict
 from typing import NamedTuple
@@ -63,7 +63,7 @@ class Feed:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def stream(self, run: str, after: int | None) -> AsyncIterator[bytes]:
+    async def stream(self, run: str, after: int | None) -> AsyncGenerator[bytes]:
         """Events of one run, or of all if `run` is empty; `after` is the last event that the viewer received. A viewer
         that missed too many, or knows a position that this log does not have, gets `reset`."""
         self.viewers += 1

@@ -9,14 +9,24 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from homeostat.core.errors import HomeostatError, StoreError
-from homeostat.core.records import KINDS, LISTED_KINDS, Record
+from homeostat.core.records import DELIVERY, KINDS, LISTED_KINDS, Record
 from homeostat.store import explain
 from homeostat.store.present import load_matrices, load_present
 from homeostat.store.protocol import RunInfo, Store
+from homeostat.store.sqlite import SqliteStore
+from homeostat.views.audit import MOST_LINES, audit_trail
+from homeostat.views.overview import undelivered
 from homeostat.views.traffic_history import apart_json, arrival_history, as_json, forecast_apart
 from homeostat.web import stories, summary
 from homeostat.web.conditions import answer, conditions
-from homeostat.web.page_contexts import IndexContext, LogContext, QueryContext, RecordContext, StoriesContext
+from homeostat.web.page_contexts import (
+    AuditContext,
+    IndexContext,
+    LogContext,
+    QueryContext,
+    RecordContext,
+    StoriesContext,
+)
 from homeostat.web.parameters import choice, text, whole
 from homeostat.web.responses import RefusalError
 from homeostat.web.series import MOST_BATCHES, MOST_POINTS, OBJECTIVE_COLUMNS, series
@@ -47,6 +57,10 @@ LOG = (
     whole("offset", "how many records to skip", 0, 100_000, 0),
     whole("limit", "most records to return", 1, 500, 100),
 )
+AUDIT = (
+    whole("offset", "how many entries to skip", 0, MOST_LINES, 0),
+    whole("limit", "most entries to return", 1, 500, 100),
+)
 RECORD = (RUN, text("id", "the record's id", required=True, least=1))
 TRAFFIC = (RUN, choice("horizon", "how far ahead to forecast", tuple(HORIZONS_S), "1 h"))
 EVENTS = (
@@ -76,6 +90,7 @@ def query(store: Store, parameters: Parameters) -> QueryContext:
         answer=answer(about, checks),
         conditions=checks,
         unanswered=stories.unanswered_orders(store, info.name),
+        undelivered=undelivered(store.records(info.name, kinds=(DELIVERY,), limit=1, newest_first=True)),
         stories=page.stories,
         next=page.next,
     )
@@ -104,6 +119,13 @@ def log(store: Store, parameters: Parameters) -> LogContext:
     )
     lines = tuple(stories.line(each) for each in records[parameters["offset"] : after])
     return LogContext(info.name, parameters["kind"], lines, after if len(records) > after else None)
+
+
+def audit(store: Store, parameters: Parameters) -> AuditContext:
+    assert isinstance(store, SqliteStore)  # the file of accesses stands beside that of the log
+    after = parameters["offset"] + parameters["limit"]
+    lines = audit_trail(store, store.path, after + 1)
+    return AuditContext(tuple(lines[parameters["offset"] : after]), after if len(lines) > after else None)
 
 
 def record(store: Store, parameters: Parameters) -> RecordContext:

@@ -12,10 +12,11 @@ from typing import Any
 
 from homeostat.core.errors import HomeostatError
 from homeostat.store.present import Present, TimeMatrix
+from homeostat.views.audit import AuditLine
 from homeostat.web.conditions import Condition
-from homeostat.web.security import Person
 from homeostat.web.stories import RecordLine, Story
 from homeostat.web.summary import ApplicationRuns, RunSummary
+from homeostat.web.tokens import Person
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class IndexContext:
 @dataclass(frozen=True, slots=True)
 class QueryContext:
     """query.html: one run. `answer` says why nothing is happening, `span` how much history the charts show at first;
-    `unanswered` are orders that no manager has taken up."""
+    `unanswered` are orders that no manager has taken up; `undelivered` says which alerts did not reach the webhook."""
 
     summary: RunSummary
     present: Present
@@ -48,6 +49,7 @@ class QueryContext:
     answer: str
     conditions: tuple[Condition, ...]
     unanswered: tuple[RecordLine, ...]
+    undelivered: str
     stories: tuple[Story, ...]
     next: int | None
 
@@ -68,6 +70,14 @@ class LogContext:
     run: str
     kind: str
     records: tuple[RecordLine, ...]
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditContext:
+    """audit.html: one page of who did what, the newest first."""
+
+    lines: tuple[AuditLine, ...]
     next: int | None
 
 
@@ -176,6 +186,7 @@ TEMPLATES: Mapping[str, type] = {
     "query.html": QueryContext,
     "stories.html": StoriesContext,
     "log.html": LogContext,
+    "audit.html": AuditContext,
     "record.html": RecordContext,
     "performance.html": PerformanceContext,
     "plans.html": PlansContext,

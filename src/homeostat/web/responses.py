@@ -24,10 +24,10 @@ _LEVELS = 60
 
 
 class RefusalError(HomeostatError):
-    """A request that cannot be answered, with its HTTP status."""
+    """A request that cannot be answered, with its HTTP status and, where it helps, when to try again."""
 
-    def __init__(self, status: int, what: str, fix: str = "", where: str = "") -> None:
-        self.status = status
+    def __init__(self, status: int, what: str, fix: str = "", where: str = "", retry_s: float = 0.0) -> None:
+        self.status, self.retry_s = status, retry_s
         super().__init__(what, where=where, fix=fix)
 
 
@@ -92,12 +92,14 @@ def status_of(error: HomeostatError) -> int:
 
 
 def wants_page(request: HTTPConnection) -> bool:
-    return "text/html" in request.headers.get("accept", "") and not request.url.path.endswith(".json")
+    return "text/html" in request.headers.get("accept", "") and not request.scope["path"].endswith(".json")
 
 
 def refusal_response(request: HTTPConnection, error: HomeostatError) -> Response:
     status = status_of(error)
     headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+    if isinstance(error, RefusalError) and error.retry_s:
+        headers["retry-after"] = str(math.ceil(error.retry_s))
     if wants_page(request):
         from homeostat.web.page_contexts import ErrorContext
         from homeostat.web.pages import page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
+import ipaddress
 import os
 import socket
 import ssl
@@ -13,19 +13,26 @@ from typing import TYPE_CHECKING
 
 from homeostat.core.errors import ConfigError
 from homeostat.runtime.announcement import user_state
-from homeostat.web.security import Tokens, loopback, own_tokens
+from homeostat.web.security import loopback
+from homeostat.web.signatures import own_secret
+from homeostat.web.tokens import TokenFile, read_entries, require_tokens
 
 if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
     from homeostat.web.alerts import Shape
 
 LOOPBACK = "127.0.0.1"
+THIS_MACHINE = (LOOPBACK, "::1")
 PORT = 8088
 NICE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """`tokens` is a file; without one, only this machine is served. `proxied`: a proxy does TLS."""
+    """`tokens` is a file; without one, only this machine is served. `proxied`: a proxy does TLS; the addresses in
+    `trusted_proxies` may say for whom they ask. `webhook_secret` is a file too."""
 
     store: Path
     host: str = LOOPBACK
@@ -36,6 +43,8 @@ class Serving:
     proxied: bool = False
     webhook: str = ""
     shape: Shape = "alertmanager"
+    trusted_proxies: tuple[str, ...] = THIS_MACHINE
+    webhook_secret: Path | None = None
 
     @property
     def local(self) -> bool:
@@ -52,6 +61,11 @@ class Serving:
             )
         if self.certificate is not None and self.key is not None:
             _require_pair(self.certificate, self.key)
+        _require_networks(self.trusted_proxies)
+        if self.proxied and self.tokens is None:
+            raise ConfigError(
+                "everyone who reaches the proxy could read the log", where="--behind-proxy", fix="add --tokens FILE"
+            )
         if loopback(self.host):
             return
         if self.tokens is None:
@@ -69,29 +83,50 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
     try:
         import uvicorn
 
+        from homeostat.web.access import AccessTrail
         from homeostat.web.app import Dashboard
-        from homeostat.web.connections import IdleClosingProtocol
         from homeostat.web.pages import warm
         from homeostat.web.reader import Reader
-        from homeostat.web.webhook import Notifier
+        from homeostat.web.webhook import Notifier, Webhook
     except ImportError as error:
         raise ConfigError(
             f"{error.name} is not installed", where="serve", fix="pip install 'homeostat[serve]'"
         ) from error
-    own = own_file()
-    tokens = Tokens.load(serving.tokens) if serving.tokens is not None else own_tokens(own, _user())
+    advice = _token_advice(serving)
+    trail = AccessTrail(serving.store, say)
+    tokens = TokenFile(serving.tokens or own_file(), trail.tokens_changed)
     warm()
     reader = Reader(serving.store)
-    dashboard = Dashboard(reader, tokens, local=serving.local)
+    secure = serving.proxied or serving.certificate is not None
+    dashboard = Dashboard(reader, tokens, local=serving.local, secure=secure, trail=trail)
     listening = _listen(serving)
     name = f"[{serving.host}]" if ":" in serving.host else serving.host
     address = f"{serving.scheme}://{name}:{listening.getsockname()[1]}/"
-    config = uvicorn.Config(
-        dashboard.application(),
+    config = _configuration(serving, dashboard.application())
+    config.load()  # load everything before the address is printed, so that the first request is answered
+    say(f"dashboard at {address}")
+    for line in advice:
+        say(line)
+    with listening:
+        if serving.webhook:
+            secrets = serving.webhook_secret or own_secret(user_state() / "webhook-secret")
+            Notifier(reader, Webhook(serving.webhook, serving.shape, secrets), address, say).start()
+        os.nice(NICE)
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _configuration(serving: Serving, application: ASGIApp) -> uvicorn.Config:
+    import uvicorn
+
+    from homeostat.web.connections import IdleClosingProtocol
+
+    return uvicorn.Config(
+        application,
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=serving.proxied,
+        forwarded_allow_ips=list(serving.trusted_proxies),
         limit_concurrency=500,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=1,
@@ -100,15 +135,6 @@ def serve(serving: Serving, say: Callable[[str], None]) -> None:
         http=IdleClosingProtocol,
         ws="none",
     )
-    config.load()  # load everything before the address is printed, so that the first request is answered
-    say(f"dashboard at {address}")
-    if serving.tokens is None:
-        say(f"to operate, sign in with the token in {own}")
-    with listening:
-        if serving.webhook:
-            Notifier(reader, serving.webhook, serving.shape, address, say).start()
-        os.nice(NICE)
-        uvicorn.Server(config).run(sockets=[listening])
 
 
 def _require_pair(certificate: Path, key: Path) -> None:
@@ -140,8 +166,24 @@ def _listen(serving: Serving) -> socket.socket:
     return listening
 
 
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "operator"
+def _require_networks(proxies: tuple[str, ...]) -> None:
+    for proxy in proxies:
+        try:
+            ipaddress.ip_network(proxy)
+        except ValueError:
+            raise ConfigError(
+                f"{proxy!r} is not an address", where="--trusted-proxy", fix="write 10.0.0.7 or 10.0.0.0/24"
+            ) from None
+
+
+def _token_advice(serving: Serving) -> list[str]:
+    path = serving.tokens or own_file()
+    entries = require_tokens(path) if serving.tokens is not None else read_entries(path) if path.exists() else []
+    advice = []
+    if not entries:
+        advice.append("to operate, make a token and sign in with it: homeostat token create NAME")
+    elif serving.tokens is None:
+        advice.append(f"to operate, sign in with a token of {path}")
+    if any(entry.plain for entry in entries):
+        advice.append(f"{path} has tokens in plain text; replace them by hashes: homeostat token hash --tokens {path}")
+    return advice
