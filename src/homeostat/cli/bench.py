@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from homeostat.cli import bench_spark
+from homeostat.cli import bench_endurance, bench_spark
 from homeostat.cli.figures import format_figure, numbers
 from homeostat.cli.output import JsonFlag, print_json, print_table, say
 from homeostat.cli.plugin_options import WithOption, load_plugins
@@ -393,4 +393,5 @@ def _print_forecasts(result: Mapping[str, Any]) -> None:
         print(f"champion ÷ {name:<16} {ratio:.2f}{at_worst}")
 
 
+app.command("endurance")(bench_endurance.endurance)
 bench_spark.register(app)

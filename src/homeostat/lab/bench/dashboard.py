@@ -54,7 +54,7 @@ def measure(
         tell(f"writing {days:g} days of {queries} queries")
         records = write_history(log, queries, days, batch_s)
         loop = _Loop(log, instances)
-        with _server(log) as (host, port):
+        with server(log) as (host, port, _):
             tell("asking for the views")
             views = _views(host, port, log)
             tell(f"{rounds} rounds of {cycles} cycles of the loop without and with {viewers} dashboards")
@@ -157,14 +157,15 @@ class _Loop:
 
 
 @contextmanager
-def _server(log: Path) -> Iterator[tuple[str, int]]:
+def server(log: Path) -> Iterator[tuple[str, int, int]]:
+    """`homeostat serve` in a process of its own: its host, its port and the id of the process."""
     command = [sys.executable, "-m", "homeostat.cli.main", "serve", "--store", str(log), "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         announcement = "".join(iter(server.stdout.readline, "}\n"))
         address = urlsplit(json.loads(announcement + "}")["told"].split()[-1])
         try:
-            yield str(address.hostname), int(address.port or 0)
+            yield str(address.hostname), int(address.port or 0), server.pid
         finally:
             server.terminate()
 

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from homeostat.lab.bench.endurance import Sample, measure, trend, trends
+
+
+def sample(day: float, memory_mb: float) -> Sample:
+    return Sample(day, memory_mb, 50.0, 10.0, 12.0, 100, 2, 9, 0.1)
+
+
+def test_a_line_in_noise_is_told_from_noise_alone() -> None:
+    dice = random.Random(1)
+    days = [number / 4 for number in range(4, 120)]
+    flat = trend(days, [100 + dice.gauss(0, 1) for _ in days])
+    assert flat.within_noise
+    rising = trend(days, [100 + 0.3 * day + dice.gauss(0, 1) for day in days])
+    assert not rising.within_noise
+    assert rising.low < 0.3 < rising.high
+
+
+def test_values_that_follow_each_other_closely_count_as_fewer() -> None:
+    dice = random.Random(2)
+    days, value, walk = [number / 4 for number in range(100)], 0.0, []
+    for _ in days:
+        value = 0.9 * value + dice.gauss(0, 1)
+        walk.append(value)
+    independent = [dice.gauss(0, 2.3) for _ in days]
+    width = [slope.high - slope.low for slope in (trend(days, walk), trend(days, independent))]
+    assert width[0] > 2 * width[1]
+
+
+def test_without_enough_values_nothing_is_said_to_grow() -> None:
+    assert math.isnan(trend([1.0, 2.0], [1.0, 9.0]).per_day)
+    assert trend([1.0, 2.0], [1.0, 9.0]).within_noise
+
+
+def test_the_first_day_does_not_count() -> None:
+    samples = [sample(0.25, 10.0), sample(0.5, 50.0), *(sample(1 + number, 80.0) for number in range(5))]
+    assert trends(samples)["resident_mb"]["growth_a_day"] == pytest.approx(0.0)
+
+
+def test_a_short_life_through_the_real_store_and_the_real_service() -> None:
+    result = measure(days=0.5, queries=2, batch_s=300.0, warm_up_s=3_600.0, tell=lambda line: None)
+    assert [each["day"] for each in result["samples"]] == [0.25, 0.5]
+    assert result["batches"] == 2 * (144 + 90)
+    last = result["samples"][-1]
+    assert last["store_mb"] > 0
+    assert result["threads"][1] < 20
+    assert result["files"][1] < 50
