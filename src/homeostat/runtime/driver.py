@@ -19,6 +19,7 @@ from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.runtime import pipeline_files, preflight
 from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.announcement import announce
+from homeostat.runtime.java_watch import watch_java
 from homeostat.runtime.launch import KNOBS, LEASE, Launch, read_json, write_json
 from homeostat.runtime.lease import Claim, Lease
 from homeostat.runtime.loop_thread import Loop, LoopKeeper
@@ -72,6 +73,7 @@ def drive(launch: Launch) -> int:
         )
         stopping = _stop_signals()
         application.open(_session(launch, application, directory))
+        watch_java(stopping, say)
         try:
             with (
                 Claim(application.spark.sparkContext.applicationId),

@@ -216,11 +216,12 @@ class Deployment:
             process.wait()
 
     def last_lines(self) -> list[str]:
-        """The end of what the command and its driver wrote."""
+        """The end of what the command and its driver wrote, without the lines of tracebacks."""
         if not self.output.exists():
             return []
         with self.output.open(errors="replace") as lines:
-            return [line.strip() for line in deque(lines, maxlen=TAIL_LINES)]
+            telling = (line.strip() for line in lines if line[0] not in " \n-")
+            return list(deque(telling, maxlen=TAIL_LINES))
 
 
 def _free_port() -> int:
