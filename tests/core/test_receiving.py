@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from homeostat.core.cycle import step
 from homeostat.core.events import EngineChanged, Observed, Receipt, UnderWay
-from homeostat.core.loop_state import RUNS_KEPT, State
+from homeostat.core.loop_state import RUNS_KEPT, WINDOW_TASKS_KEPT, State
 from homeostat.core.objective import Objective
-from homeostat.testing import play
+from homeostat.testing import instances, observations, play
 from support.growing_loop import ENGINE, OBSERVED, SPLIT, policy
 
 
@@ -51,6 +51,15 @@ def test_only_the_newest_runs_are_remembered() -> None:
     assert state.last_batches["steady"] == 3 * RUNS_KEPT - 1
     assert state.warm <= state.last_batches.keys()
     assert state.warm >= {"steady", f"run-{3 * RUNS_KEPT - 1}"}
+
+
+def test_the_window_holds_fewer_observations_of_huge_stages() -> None:
+    tasks = {"split": instances([1.0] * (WINDOW_TASKS_KEPT // 20), 0.1)}
+    state = State(mode="observe", epoch=1)
+    for observation in observations(40, tasks):
+        state, _, _ = step(policy(), state, [Observed(observation)], observation.at_s)
+    assert len(state.window) == 21
+    assert len(state.history) == 40
 
 
 def test_a_batch_under_way_is_forgotten_when_it_ends_or_had_ended_before() -> None:

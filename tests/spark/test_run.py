@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -199,6 +200,33 @@ def test_what_ends_every_connection_is_tried_as_a_master_and_given_up(command: C
     reason = "All masters are unresponsive! Giving up."
     fix = f"see the files in {command.directory / 'logs'}"
     assert said == [f"homeostat: Spark did not start on {master}: {reason} ({fix})"]
+    assert command.family_is_gone()
+
+
+NEVER_ENDS = """\
+import time
+import homeostat as hs
+
+@hs.pipeline(trigger="1 s")
+def words(ctx):
+    rows = ctx.spark.readStream.format("rate").option("rowsPerSecond", 10).load()
+    return rows.writeStream.foreachBatch(lambda batch, number: time.sleep(600))
+"""
+
+
+def test_a_query_whose_first_batch_does_not_end_is_told_and_can_be_interrupted(
+    command: Command, wait_until: WaitUntil
+) -> None:
+    command.app.write_text(NEVER_ENDS)
+    running = command.start("--master", "local[1]", "--mode", "observe", "--no-dashboard")
+    line = re.compile(r"homeostat: query words has not finished a batch after \d+ s; Spark says: .+")
+    wait_until(
+        lambda: running.poll() is not None or len(line.findall(command.output.read_text())) >= 2, "it was told twice"
+    )
+    assert running.poll() is None, command.output.read_text()
+    running.send_signal(signal.SIGINT)
+    assert running.wait(END_LIMIT_S) == 130
+    assert "Traceback" not in command.output.read_text()
     assert command.family_is_gone()
 
 

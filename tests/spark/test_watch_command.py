@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from homeostat.spark.clocks import DriverClock
 from homeostat.spark.outside import remote_application
 from homeostat.spark.outside.remote_application import RestQueries
 from homeostat.spark.sense.rest_answers import Job
@@ -54,7 +55,7 @@ def test_a_job_that_spark_has_forgotten_does_not_end_the_watch(
     query = ticks.writeStream.queryName("ticks").format("noop").start()
     try:
         with closing(Forgetful(str(spark.sparkContext.uiWebUrl))) as rest:
-            queries = RestQueries(rest)
+            queries = RestQueries(rest, DriverClock())
 
             def newest_batch() -> int:
                 mine = [each for each in queries.handles() if each.run_id == str(query.runId)]

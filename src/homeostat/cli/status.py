@@ -126,12 +126,15 @@ def batch_line(batch: BatchContent) -> str:
     >>> from homeostat.core.records import BatchContent
     >>> batch_line(BatchContent(2000, 1.25, 2.0, 1000, math.nan, span_s=2.0, workers=2))
     '1,000 rows/s, 1,000 rows/s arrive, unknown rows wait, took 1.2 s of 2 s, 2 executors'
+    >>> batch_line(BatchContent(2000, 1.25, 2.0, 1000, math.nan, span_s=2.0, workers=2, tasks_left_out=80_000))[-36:]
+    ' 2 executors, 80,000 tasks not read'
     """
     rate = batch.rows / batch.span_s if batch.span_s > 0 else math.nan
+    left_out = f", {batch.tasks_left_out:,} tasks not read" if batch.tasks_left_out else ""
     return (
         f"{_count_text(rate)} rows/s, {_count_text(batch.arrival_per_s)} rows/s arrive, "
         f"{_count_text(batch.pending_rows)} rows wait, took {batch.seconds:.1f} s of "
-        f"{batch.trigger_s:g} s, {batch.workers} executors"
+        f"{batch.trigger_s:g} s, {batch.workers} executors{left_out}"
     )
 
 

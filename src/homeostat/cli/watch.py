@@ -19,6 +19,7 @@ import typer
 from homeostat.cli.live_display import MOST_EVENTS, event_line, event_lines, is_shown
 from homeostat.cli.output import JsonFlag, clock, console, plain
 from homeostat.core.errors import ConfigError
+from homeostat.spark.clocks import STEADY
 from homeostat.strict.units import format_count
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def watch(
         remote.start()
         try:
             with _view(title, json=json) as view:
-                _follow(remote, view, time.time() + for_s)
+                _follow(remote, view, STEADY.now_s() + for_s)
         finally:
             remote.stop()
 
@@ -145,8 +146,8 @@ def _follow(remote: WatchedApplication, view: View, until_s: float) -> None:
     from homeostat.store.in_memory import MemoryStore
 
     managers: dict[str, Manager] = {}
-    while time.time() < until_s:
-        now_s = time.time()
+    while STEADY.now_s() < until_s:
+        now_s = STEADY.now_s()
         if remote.sensors.silent_s > GONE_S:
             what = f"no answer for {GONE_S:.0f} s: the application has ended or cannot be reached"
             raise SensorError(what, where=remote.address)
@@ -160,7 +161,7 @@ def _follow(remote: WatchedApplication, view: View, until_s: float) -> None:
                 managers[query.query] = manager
             managers[query.query].advance(now_s)
         view.draw(remote, managers)
-        time.sleep(max(0.0, min(now_s + STEP_S, until_s) - time.time()))
+        time.sleep(max(0.0, min(now_s + STEP_S, until_s) - STEADY.now_s()))
 
 
 class View:
@@ -238,9 +239,8 @@ class Picture(View):
         if under_way is not None:
             where = f" in {under_way.component}" if under_way.component else ""
             progress = f", {under_way.tasks_done} of {under_way.tasks} tasks" if under_way.tasks else ""
-            lines.append(
-                f"batch {under_way.batch} has been running for {time.time() - under_way.since_s:.0f} s{where}{progress}"
-            )
+            running_s = STEADY.now_s() - under_way.since_s
+            lines.append(f"batch {under_way.batch} has been running for {running_s:.0f} s{where}{progress}")
         if not managers:
             lines.append(NO_QUERY)
         tables = [_stages(query, observation) for query, observation in self._latest.items()]

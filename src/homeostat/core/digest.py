@@ -87,6 +87,7 @@ class Digest:
     watermark_gap_s: float = NAN
     phases_s: Mapping[str, float] = field(default_factory=dict)
     keys: Mapping[str, KeyLoad] = field(default_factory=dict)
+    tasks_left_out: int = 0
 
 
 def clean(observation: Observation) -> Observation:
@@ -176,6 +177,7 @@ def digest(observation: Observation, epoch: int, before: Observation | None = No
         watermark_gap_s=_largest([flow.watermark_gap_s for flow in flows]),
         phases_s=flows[0].phases_s if flows else {},
         keys=observation.keys,
+        tasks_left_out=sum(observation.left_out.values()),
     )
 
 

@@ -50,11 +50,15 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A part of Homeostat failed, such as a sensor. The failure is logged and the loop goes on."""
+    """A part of Homeostat failed, such as a sensor. The failure is logged and the loop goes on.
+
+    A `harmless` one is a remark: the part did its work, but people should know about it.
+    """
 
     where: str
     error: str
     at_s: float
+    harmless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

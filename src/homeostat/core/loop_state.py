@@ -120,6 +120,11 @@ def since(standing: Mapping[tuple[str, str], Standing]) -> dict[tuple[str, str],
 HISTORY_KEPT = 2_000
 # Whole observations that the state holds, which are larger: twenty minutes, more than any policy looks back. A choice.
 WINDOW_KEPT = 120
+# Tasks of the whole observations that the state holds, beyond the newest few: 56 bytes each, so about 30 MB. A choice:
+# 120 observations of 4,000 tasks.
+WINDOW_TASKS_KEPT = 500_000
+# The newest observations are held however many tasks they have: no detector can do with fewer. A choice.
+WINDOW_LEAST = 5
 # Runs of which the state holds the last batch, so that none counts twice. Older runs report no more. A choice.
 RUNS_KEPT = 200
 # Pieces of advice that must have been right before the mode `earn` acts: more is safer and slower. A choice.

@@ -151,7 +151,8 @@ class Observation:
 
     (`run`, `batch`) is its key: an observation that is delivered twice counts once. `states` is by operator, empty for
     a query without state. `balance` says how its keys would fall on other partitions, if that was measured. `keys` says
-    how uneven its rows were, by the scope of the knob that can spread them.
+    how uneven its rows were, by the scope of the knob that can spread them. `left_out` counts the tasks of a component
+    that were not read, because there are too many; their columns hold NaN.
     """
 
     at_s: float
@@ -164,3 +165,4 @@ class Observation:
     states: Mapping[str, StateSample] = field(default_factory=dict)
     balance: Balance | None = None
     keys: Mapping[str, KeyLoad] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)

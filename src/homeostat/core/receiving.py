@@ -13,7 +13,15 @@ from homeostat.core.configuration import SPREAD, Configuration
 from homeostat.core.digest import clean, digest
 from homeostat.core.effects import Effects
 from homeostat.core.events import EngineChanged, Event, Failure, Observed, Operator, Receipt, UnderWay
-from homeostat.core.loop_state import HISTORY_KEPT, RUNS_KEPT, WINDOW_KEPT, ActiveAction, State
+from homeostat.core.loop_state import (
+    HISTORY_KEPT,
+    RUNS_KEPT,
+    WINDOW_KEPT,
+    WINDOW_LEAST,
+    WINDOW_TASKS_KEPT,
+    ActiveAction,
+    State,
+)
 from homeostat.core.observation import Observation
 from homeostat.core.operator_commands import obey
 from homeostat.core.policy import Policy
@@ -38,8 +46,8 @@ def receive(policy: Policy, state: State, event: Event, effects: Effects) -> Sta
             return _engine(state, event, effects)
         case Operator():
             return obey(policy, state, event, effects)
-        case Failure(where, error, _):
-            effects.failure(where, error)
+        case Failure(where, error, harmless=harmless):
+            effects.failure(where, error, harmless=harmless)
             return state
 
 
@@ -70,7 +78,7 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
             disturbance = "a worker was lost"
     window = state.window
     if not (between and policy.fresh_window):
-        window = (*state.window, observation)[-WINDOW_KEPT:]
+        window = _bounded((*state.window, observation)[-WINDOW_KEPT:])
     has_ended = state.under_way is not None and state.under_way.run == observation.run
     last_batches = _newest_runs(state.last_batches, observation)
     empty = all(flow.rows == 0 for flow in observation.flows)
@@ -89,6 +97,16 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
             for a in state.active
         ),
     )
+
+
+def _bounded(window: tuple[Observation, ...]) -> tuple[Observation, ...]:
+    """The newest observations, as many as their tasks leave room for."""
+    tasks = 0
+    for count, observation in enumerate(reversed(window), 1):
+        tasks += sum(sample.instances for sample in observation.tasks.values())
+        if tasks > WINDOW_TASKS_KEPT and count >= WINDOW_LEAST:
+            return window[-count:]
+    return window
 
 
 def _newest_runs(before: Mapping[str, int], observation: Observation) -> dict[str, int]:

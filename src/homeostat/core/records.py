@@ -265,6 +265,7 @@ class FlowContent(Content):
     state_bytes: float = math.nan
     phases_s: Mapping[str, float] = field(default_factory=dict)
     arrivals_per_s: Mapping[str, float] = field(default_factory=dict)
+    tasks_left_out: int = 0
     batches: int = 1
     extra: Figures = field(default_factory=dict)
 

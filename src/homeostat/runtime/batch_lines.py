@@ -47,6 +47,7 @@ def _record(digest: Digest, executors: Sequence[int]) -> Record:
         state_bytes=_round(sum(state.memory_bytes for state in states)) if states else math.nan,
         phases_s={name: _round(seconds) for name, seconds in digest.phases_s.items()},
         arrivals_per_s={name: _round(rate) for name, rate in sources.items()},
+        tasks_left_out=digest.tasks_left_out,
     )
     text = f"batch {digest.batch}: {digest.rows:.0f} rows in {digest.seconds:.1f} s"
     return Record.of(f"b-{digest.at_s:.3f}-{digest.batch}", digest.at_s, content, text)

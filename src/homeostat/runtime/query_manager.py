@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from homeostat import config as configuration
@@ -20,6 +21,7 @@ from homeostat.runtime.manager import Manager
 from homeostat.runtime.model_keeper import ModelKeeper
 from homeostat.settings import read
 from homeostat.spark.application import Application
+from homeostat.spark.clocks import STEADY
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
 from homeostat.store.retention import Housekeeper, Retention
@@ -36,14 +38,20 @@ _MOST_BATCHES = 200_000
 
 
 class FencedStore:
-    """A log that rejects writes once another manager has taken over. Two writers would assign the same ids."""
+    """A log that rejects writes once another manager has taken over. Two writers would assign the same ids.
+
+    The log holds the time of day, for people and other processes. The manager runs on the steady clock.
+    """
 
     def __init__(self, store: Store, engine: QueryEngine) -> None:
         self._store, self._engine = store, engine
 
     def append(self, run: str, records: Sequence[Record]) -> None:
         self._engine.require_ours()
-        self._store.append(run, records)
+        self._store.append(run, [_at(record, STEADY.to_time_of_day(record.at_s)) for record in records])
+
+    def records(self, run: str, **options: Any) -> list[Record]:
+        return [_at(record, STEADY.from_time_of_day(record.at_s)) for record in self._store.records(run, **options)]
 
     def save_state(self, run: str, key: str, value: JSON) -> None:
         self._engine.require_ours()
@@ -51,6 +59,10 @@ class FencedStore:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
+
+
+def _at(record: Record, at_s: float) -> Record:
+    return record if at_s == record.at_s else replace(record, at_s=at_s)
 
 
 def objective_of(config: Config, of_application: Objective) -> Objective:
@@ -105,7 +117,7 @@ def manager(
         run,
         objective=objective,
         mode=config.mode,
-        traffic=logged_traffic(store, run),
+        traffic=logged_traffic(ours, run),
         on_step=after_step,
         on_alert=alert,
     )

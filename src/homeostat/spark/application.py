@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -24,6 +23,7 @@ from homeostat.spark.act.executors import Executors, at_once
 from homeostat.spark.act.locality import Locality, ran_slowest_stage
 from homeostat.spark.act.managed_query import ManagedQuery
 from homeostat.spark.application_query import ApplicationQuery, attached_pipeline
+from homeostat.spark.clocks import STEADY
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
 from homeostat.spark.sense.executor_watch import executor_news
@@ -181,14 +181,14 @@ class Application:
         managed = self._queries[query].managed
         configuration = self._shares.configuration(query, managed.values, self._actuator.configuration())
         return EngineChanged(
-            self._topology(query), configuration, self._findings(managed).capabilities, time.time(), reason
+            self._topology(query), configuration, self._findings(managed).capabilities, STEADY.now_s(), reason
         )
 
     def apply(self, query: str, command: Apply) -> None:
         """Run a command of one query's manager."""
         shared_command = self._shares.request(query, command)
         if self._executors is not None:
-            retired = self._executors.existed_at(shared_command.desired.retired, command.at_s)
+            retired = self._executors.existed_at(shared_command.desired.retired, STEADY.to_time_of_day(command.at_s))
             shared_command = replace(shared_command, desired=Configuration(shared_command.desired.values, retired))
         self._actuator.apply(shared_command)
 

@@ -1,13 +1,13 @@
-"""One query of a running application as an engine for the loop. It runs on the wall clock."""
+"""One query of a running application as an engine for the loop. It runs on a clock that nobody sets."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Protocol
 
 from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Apply, EngineChanged, Event
+from homeostat.spark.clocks import STEADY
 from homeostat.spark.event_inbox import Inbox
 
 
@@ -31,7 +31,7 @@ class QueryEngine:
 
     @property
     def now_s(self) -> float:
-        return time.time()
+        return STEADY.now_s()
 
     def describe(self) -> EngineChanged:
         return self._host.describe(self.query)

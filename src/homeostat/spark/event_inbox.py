@@ -1,4 +1,4 @@
-"""Collects events from other threads for a loop that waits by the wall clock."""
+"""Collects events from other threads for a loop that waits for a moment of the steady clock."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 
 from homeostat.core.events import Event
-
-_POLL_S = 0.2  # a choice: short enough that a clock set forward does not delay the loop
+from homeostat.spark.clocks import STEADY
 
 
 class Inbox:
@@ -20,8 +19,8 @@ class Inbox:
 
     def wait(self, until_s: float) -> Sequence[Event]:
         """Wait until that time, then return all events that have come."""
-        while (left_s := until_s - time.time()) > 0:
-            time.sleep(min(left_s, _POLL_S))
+        while (left_s := until_s - STEADY.now_s()) > 0:
+            time.sleep(left_s)
         events: list[Event] = []
         while True:
             try:

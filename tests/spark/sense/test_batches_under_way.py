@@ -22,7 +22,12 @@ def looked(rest: RestClient, events: list[Event], *, busy: bool, answers: bool) 
     guard.rest_answers = answers
     executors = ExecutorWatch(rest, lambda: NOW_S, lambda gone, new: None, tuple)
     under_way = BatchesUnderWay(
-        book, StageReader(rest, book, executors, guard, None), guard, events.append, lambda: NOW_S
+        book,
+        StageReader(rest, book, executors, guard, None),
+        guard,
+        events.append,
+        lambda: NOW_S,
+        lambda moment_s: moment_s,
     )
     under_way.look()
     return under_way
@@ -49,3 +54,20 @@ def test_a_batch_without_jobs_is_seen_if_the_query_is_busy() -> None:
     busy = looked(rest, events, busy=True, answers=False).longest
     assert busy is not None
     assert (busy.batch, busy.since_s) == (0, NOW_S)
+
+
+def test_of_many_queries_each_has_its_turn() -> None:
+    handles = [QueryHandle(f"q{number}", f"run-{number}", busy=lambda: True) for number in range(25)]
+    events: list[Event] = []
+    rest = RestClient("http://127.0.0.1:1")
+    book = QueryBook(lambda: handles, lambda reason: None)
+    guard = GuardedWork(events.append, lambda: NOW_S)
+    executors = ExecutorWatch(rest, lambda: NOW_S, lambda gone, new: None, tuple)
+    stages = StageReader(rest, book, executors, guard, None)
+    under_way = BatchesUnderWay(book, stages, guard, events.append, lambda: NOW_S, lambda moment_s: moment_s)
+    looks = []
+    for _ in range(3):
+        under_way.look()
+        looks.append(len(events))
+    assert looks == [10, 20, 30]
+    assert {event.run for event in events if isinstance(event, UnderWay)} == {handle.run_id for handle in handles}

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from typing import Any
 
-from homeostat.core.events import Event, Observed
+import pytest
+
+from homeostat.core.events import Event, Failure, Observed
 from homeostat.core.observation import Observation
+from homeostat.spark.clocks import SteadyClock
 from homeostat.spark.sense.ended_batches import EndedBatches, IdleTrigger
 from homeostat.spark.sense.executor_watch import ExecutorWatch
 from homeostat.spark.sense.guarded_work import GuardedWork
@@ -19,6 +23,7 @@ from homeostat.spark.sense.stage_reader import StageReader
 from support.rest_server import progress
 
 BEFORE_S = moment_s("2026-11-15T05:00:00Z")
+AFTER_S = moment_s("2026-11-15T05:30:00Z")
 NOBODY = "http://127.0.0.1:1"  # the REST API is never asked: it is not known to answer
 
 
@@ -26,6 +31,7 @@ class Batches:
     """One query, with what Spark remembers of it."""
 
     def __init__(self, *sources: SourceOptions, since_s: float = BEFORE_S) -> None:
+        self.now_s, self.step_s = since_s, 0.0
         self.remembered: list[Any] = []
         self.events: list[Event] = []
         handle = QueryHandle("words", "run-1", 5.0, lambda: self.remembered[::-1], sources=sources)
@@ -34,9 +40,18 @@ class Batches:
         guard = GuardedWork(self.events.append, lambda: 0.0)
         executors = ExecutorWatch(rest, lambda: 0.0, lambda gone, new: None, tuple)
         stages = StageReader(rest, book, executors, guard, None)
+        self.clock = SteadyClock(lambda: self.now_s + self.step_s, lambda: self.now_s)
         self.ended = EndedBatches(
-            book, stages, executors, guard, lambda query, topology, tasks: None, self.events.append, since_s
+            book,
+            stages,
+            executors,
+            guard,
+            lambda query, topology, tasks: None,
+            self.events.append,
+            self.clock.now_s,
+            self.clock.from_time_of_day,
         )
+        self.now_s = AFTER_S
 
     @property
     def observations(self) -> list[Observation]:
@@ -72,3 +87,55 @@ def test_an_idle_trigger_means_that_nothing_arrived_unless_rows_are_held_back() 
         assert (idle.run, idle.span_s, idle.flows[0].rows) == ("run-1/idle", 8.0, 0.0)
         arrival = idle.flows[0].arrival_per_s
         assert math.isnan(arrival) if rate is None else arrival == rate
+
+
+def stamped(batch: int, ended_s: float) -> Any:
+    """The report of a batch that ended at this time of day, after two seconds."""
+    return progress(batch, at=f"{datetime.fromtimestamp(ended_s - 2.0, UTC):%H:%M:%S}")
+
+
+@pytest.mark.parametrize("step_s", [-3600.0, 3600.0])
+def test_a_clock_that_is_set_does_not_blind_the_sensor(step_s: float) -> None:
+    """Batches every ten seconds. After the third, the clock of the machine is set, and Spark's clock is the same."""
+    batches = Batches(since_s=moment_s("2026-11-15T12:00:00Z"))
+    batches.now_s = moment_s("2026-11-15T12:01:00Z")
+    for number in range(6):
+        batches.now_s += 10.0
+        batches.step_s = step_s if number >= 3 else 0.0
+        batches.ended.on_progress(stamped(number, batches.now_s + batches.step_s))
+    assert [each.batch for each in batches.observations] == list(range(6))
+    assert [each.span_s for each in batches.observations] == pytest.approx([2.0] + [10.0] * 5)
+    assert [each.at_s for each in batches.observations][-1] == pytest.approx(batches.now_s)
+    assert batches.ended.clipped == 0
+
+
+@pytest.mark.parametrize("step_s", [-3600.0, 3600.0])
+def test_a_report_from_before_the_clock_was_set_still_counts(step_s: float) -> None:
+    batches = Batches(since_s=moment_s("2026-11-15T12:00:00Z"))
+    batches.now_s = moment_s("2026-11-15T12:01:00Z")
+    batches.ended.on_progress(stamped(0, batches.now_s))
+    report = stamped(1, batches.now_s + 10.0)
+    batches.now_s += 11.0
+    batches.step_s = step_s
+    batches.ended.on_progress(report)
+    batches.now_s += 9.0
+    batches.ended.on_progress(stamped(2, batches.now_s + step_s))
+    first, second, third = batches.observations
+    assert first.at_s < second.at_s < third.at_s <= batches.now_s
+    assert all(each.span_s > 0 for each in batches.observations)
+    assert batches.ended.clipped == 1
+
+
+def test_a_batch_that_seems_to_end_before_the_last_observation_is_clipped_counted_and_told_once() -> None:
+    batches = Batches()
+    batches.ended.on_progress(progress(0, at="05:01:30"))
+    last_s = moment_s("2026-11-15T05:01:42.003Z")
+    batches.ended.on_idle(IdleTrigger("run-1", last_s))
+    for number in (1, 2):
+        batches.ended.on_progress(progress(number, at="05:01:40"))
+    assert [each.at_s > last_s for each in batches.observations] == [False, False, True, True]
+    assert [each.span_s for each in batches.observations[2:]] == [2.0, 2.0]
+    assert batches.ended.clipped == 2
+    (remark,) = [event for event in batches.events if isinstance(event, Failure) and event.harmless]
+    assert remark.where == "sensor of the clock"
+    assert remark.error == "0.004 s off, 1 times so far: it was set, or clocks differ"

@@ -16,6 +16,7 @@ from homeostat.spark.act.executors import Executors
 from homeostat.spark.act.locality import Locality, Worked
 from homeostat.spark.act.managed_query import ManagedQuery
 from homeostat.spark.act.step_runner import StepRunner
+from homeostat.spark.clocks import STEADY
 from homeostat.spark.undone_work import UndoneWork
 from homeostat.spark_errors import first_line
 
@@ -101,7 +102,7 @@ class Actuator:
         self._receipts.do(f"receipt of {command_id}", partial(self._send_receipt, command_id, answer))
 
     def _send_receipt(self, command_id: str, answer: Answer) -> None:
-        self._emit(answer.receipt(command_id, time.time(), self.configuration()))
+        self._emit(answer.receipt(command_id, STEADY.now_s(), self.configuration()))
 
     def _tend_queries(self) -> None:
         while not self._stopped.wait(_LOOK_S):
@@ -110,11 +111,11 @@ class Actuator:
 
     def _tend(self, query: ManagedQuery) -> None:
         if report := query.tend():
-            self._emit(Failure(f"query {query.name}", report, time.time()))
+            self._emit(Failure(f"query {query.name}", report, STEADY.now_s()))
 
     def _guard(self, where: str, do: Callable[[], None]) -> None:
         """Turn an exception into a Failure event, so that the thread goes on."""
         try:
             do()
         except Exception as error:
-            self._emit(Failure(where, first_line(error), time.time()))
+            self._emit(Failure(where, first_line(error), STEADY.now_s()))

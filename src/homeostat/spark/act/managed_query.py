@@ -172,8 +172,7 @@ class ManagedQuery:
         assert self._admit is not None
         before = self.values.get(self._rows_knob)
         self._admit(rows)
-        changed_s = time.time()
-        if not deadline.wait_until(lambda: self._run.began_since(changed_s)):
+        if not deadline.wait_until(self._run.next_start()):
             if before is not None:
                 self._admit(int(before))
             raise QueryError("no batch started with the new limit on rows", where=self.name)

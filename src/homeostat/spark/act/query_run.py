@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -62,10 +63,20 @@ class QueryRun:
         if not self.works_within(deadline):
             raise QueryError("no batch finished in time" if self.active else self.why_ended())
 
-    def began_since(self, moment_s: float) -> bool:
-        """Whether a batch began after this time, or none will because there is nothing to do."""
-        began = self.last_batch()[1]
-        return self.idle or (bool(began) and datetime.fromisoformat(began).timestamp() >= moment_s)
+    def next_start(self) -> Callable[[], bool]:
+        """A function that tells whether a batch began after now, or none will because there is nothing to do.
+
+        It does not wait for a clock that is set back meanwhile: of two batches that end, the second began after now.
+        """
+        before, moment_s = self.last_batch()[0], time.time()
+
+        def has_begun() -> bool:
+            batch, began = self.last_batch()
+            if self.idle or batch > before + 1:
+                return True
+            return bool(began) and datetime.fromisoformat(began).timestamp() >= moment_s
+
+        return has_begun
 
     def batch_end(self) -> Callable[[], bool]:
         """A function that tells whether the batch that runs now has ended."""

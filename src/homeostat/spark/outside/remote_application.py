@@ -19,6 +19,7 @@ from homeostat.core.configuration import EXECUTORS_KNOB, Capabilities, Configura
 from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt, UnderWay
 from homeostat.core.observation import NAN, Observation
 from homeostat.core.topology import Topology
+from homeostat.spark.clocks import STEADY, DriverClock
 from homeostat.spark.event_inbox import Inbox
 from homeostat.spark.outside.event_log import QUERY_PROGRESS, STAGE_SUBMITTED, EventLog, graph_of, progress_of
 from homeostat.spark.sense.executor_watch import executor_news
@@ -46,8 +47,8 @@ class Queries(Protocol):
 class RestQueries:
     """Batches from REST: each lasts from the start of its first job to the end of its last."""
 
-    def __init__(self, rest: RestClient) -> None:
-        self._rest = rest
+    def __init__(self, rest: RestClient, clock: DriverClock) -> None:
+        self._rest, self._clock = rest, clock
         self._next, self._news_s = 0, -math.inf
         self._runs: dict[str, dict[int, Job]] = {}
 
@@ -92,7 +93,7 @@ class RestQueries:
         for batch, jobs in sorted(batches.items(), reverse=True):
             ended_s = max(job.ended_s for job in jobs)
             all_ended = not any(job.running for job in jobs)
-            if all_ended and (batch < newest or time.time() - ended_s > _ENDED_AFTER_S):
+            if all_ended and (batch < newest or STEADY.now_s() - self._clock.steady_s(ended_s) > _ENDED_AFTER_S):
                 yield _as_progress(run, batch, min(job.submitted_s for job in jobs), ended_s)
 
 
@@ -156,7 +157,7 @@ class WatchedQuery:
 
     @property
     def now_s(self) -> float:
-        return time.time()
+        return STEADY.now_s()
 
     def describe(self) -> EngineChanged:
         return self._application.describe(self.query, "start")
@@ -179,7 +180,9 @@ class WatchedApplication:
     """Sensors of an application that is not changed. Each query gets its own events."""
 
     def __init__(self, rest: RestClient, log: EventLog | None = None) -> None:
-        self._queries: Queries = RestQueries(rest) if log is None else LogQueries(log)
+        clock = DriverClock()
+        rest.on_date = clock.hear
+        self._queries: Queries = RestQueries(rest, clock) if log is None else LogQueries(log)
         self._rest, self.address = rest, rest.base_url
         self._engines: dict[str, WatchedQuery] = {}
         self._runs: dict[str, str] = {}
@@ -188,6 +191,7 @@ class WatchedApplication:
             self._handles,
             self._route,
             graph_of=self._queries.graph,
+            steady_s=clock.steady_s,
             on_change=self._on_change,
             on_executors=lambda lost, new: self._on_change(executor_news(lost, new)),
         )
@@ -207,7 +211,7 @@ class WatchedApplication:
         whole = self.sensors.topology()
         mine = Topology(tuple(part for part in whole if part.query == query), whole.plan) if whole else Topology(())
         configuration = Configuration({EXECUTORS_KNOB: len(self.sensors.workers().ids)})
-        return EngineChanged(mine, configuration, Capabilities(notes={"all": ONLY_WATCHED}), time.time(), reason)
+        return EngineChanged(mine, configuration, Capabilities(notes={"all": ONLY_WATCHED}), STEADY.now_s(), reason)
 
     def _handles(self) -> Sequence[QueryHandle]:
         handles = self._queries.handles()

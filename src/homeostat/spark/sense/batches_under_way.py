@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from homeostat.core.events import Event, UnderWay
 from homeostat.core.observation import NAN
@@ -12,6 +12,10 @@ from homeostat.spark.sense.progress import arrived_rows
 from homeostat.spark.sense.stage_reader import StageReader
 
 _YOUNG_S = 2.0  # a choice: most younger batches are about to end, and looking at one costs the driver requests
+
+# Runs that one look reads. With more, each has its turn later. A choice: with a look every second, that of 50 queries
+# comes within 5 s, and a look costs the driver a few dozen requests at most.
+_LOOKED_AT = 10
 
 
 class BatchesUnderWay:
@@ -24,9 +28,12 @@ class BatchesUnderWay:
         guard: GuardedWork,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
+        steady_s: Callable[[float], float],
     ) -> None:
         self._queries, self._stages, self._guard = queries, stages, guard
-        self._emit, self._clock = emit, clock
+        self._emit, self._clock, self._steady_s = emit, clock, steady_s
+        self._latest: dict[str, UnderWay] = {}
+        self._next = 0
         self.longest: UnderWay | None = None
 
     def look(self) -> None:
@@ -35,10 +42,20 @@ class BatchesUnderWay:
         ]
         if self._guard.rest_answers and old_runs:
             self._stages.jobs.follow()
-        running = [batch for run in old_runs if (batch := self._running(run)) is not None]
-        self.longest = min(running, key=lambda batch: batch.since_s, default=None)
-        for batch in running:
+        turn = self._in_turn(old_runs)
+        running = {run.handle.run_id: batch for run in turn if (batch := self._running(run)) is not None}
+        others = {run.handle.run_id for run in old_runs} - {run.handle.run_id for run in turn}
+        self._latest = {run_id: batch for run_id, batch in self._latest.items() if run_id in others} | running
+        self.longest = min(self._latest.values(), key=lambda batch: batch.since_s, default=None)
+        for batch in running.values():
             self._emit(batch)
+
+    def _in_turn(self, runs: Sequence[QueryRun]) -> list[QueryRun]:
+        """All of them, or the next ones if there are too many for one look."""
+        first = self._next % max(1, len(runs))
+        turn = [*runs[first:], *runs[:first]][:_LOOKED_AT]
+        self._next = first + len(turn)
+        return turn
 
     def _running(self, run: QueryRun) -> UnderWay | None:
         run_id = run.handle.run_id
@@ -53,11 +70,12 @@ class BatchesUnderWay:
         if not begun_stages or batch <= run.last_batch:
             return None  # it has ended in the meantime
         stage, attempt = begun_stages[-1]
+        now_s = self._clock()
         return UnderWay(
             run_id,
             batch,
-            since_s=min(job.submitted_s for job in jobs),
-            at_s=self._clock(),
+            since_s=min(now_s, self._steady_s(min(job.submitted_s for job in jobs))),
+            at_s=now_s,
             component=names.get(stage.id, ""),
             tasks_done=attempt.tasks_done,
             tasks=attempt.tasks,

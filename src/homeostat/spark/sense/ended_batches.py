@@ -26,6 +26,9 @@ from homeostat.spark.sense.state_stores import StoreSettings
 
 BalanceReader = Callable[[str, Topology | None, Mapping[str, TaskSample]], Balance | None]
 
+# The shortest span of an observation. Spark's clock has a resolution of a millisecond.
+_LEAST_SPAN_S = 0.001
+
 
 @dataclass(frozen=True, slots=True)
 class IdleTrigger:
@@ -38,7 +41,8 @@ class IdleTrigger:
 class EndedBatches:
     """Emits one observation per batch, in order, also for batches that the listener missed.
 
-    Batches that ended before `since_s` are left out. `stores` holds the settings of the state stores.
+    Batches that ended before it was made are left out. `stores` holds the settings of the state stores. `clipped`
+    counts observations whose end, by Spark's clock, was not after that of the one before, or was in the future.
     """
 
     def __init__(
@@ -49,16 +53,19 @@ class EndedBatches:
         guard: GuardedWork,
         balance_of: BalanceReader,
         emit: Callable[[Event], None],
-        since_s: float,
+        clock: Callable[[], float],
+        steady_s: Callable[[float], float],
     ) -> None:
         self._queries, self._stages, self._executors, self._guard = queries, stages, executors, guard
-        self._balance_of, self._emit, self._since_s = balance_of, emit, since_s
+        self._balance_of, self._emit, self._clock, self._steady_s = balance_of, emit, clock, steady_s
+        self._since_s = clock()
+        self.clipped = 0
         self.stores = StoreSettings()
         self.stopped = False
 
     def on_progress(self, report: Json) -> None:
         """Take a progress report, and first the batches between the last one and this one."""
-        progress = read_progress(report)
+        progress = self._read(report)
         run = self._queries.run(progress.run)
         if run is None or progress.batch <= run.last_batch:
             return
@@ -93,7 +100,7 @@ class EndedBatches:
     def _catch_up(self, run: QueryRun, before: int | None = None) -> None:
         missed_batches: list[Progress] = []
         for report in run.handle.recent_progress():
-            progress = read_progress(report)
+            progress = self._read(report)
             observed = progress.run != run.handle.run_id or progress.batch <= run.last_batch
             if observed or progress.ended_s < self._since_s:
                 break
@@ -104,8 +111,7 @@ class EndedBatches:
                 self._observe(run, progress)
 
     def _observe(self, run: QueryRun, progress: Progress) -> None:
-        tasks: dict[str, TaskSample] = {}
-        self._guard.run("tasks", lambda: tasks.update(self._stages.tasks(run, progress)))
+        tasks, left_out = self._tasks(run, progress)
         workers = self._executors.workers
         now = _arrivals(run, progress)
         sample = flows(
@@ -129,16 +135,46 @@ class EndedBatches:
             states=self._states(progress, len(workers.ids)),
             balance=self._balance_of(run.handle.name, self._queries.topology, tasks),
             keys={f"{run.handle.name}/{name}": load for name, load in progress.keys.items()},
+            left_out=left_out,
         )
         self._tell(run, observation)
         self._stages.jobs.forget(progress.run, progress.batch)
 
+    def _tasks(self, run: QueryRun, progress: Progress) -> tuple[dict[str, TaskSample], dict[str, int]]:
+        tasks: dict[str, TaskSample] = {}
+        left_out: dict[str, int] = {}
+
+        def read() -> None:
+            read_tasks = self._stages.tasks(run, progress)
+            tasks.update(read_tasks.samples)
+            left_out.update(read_tasks.left_out)
+
+        self._guard.run("tasks", read)
+        for component, count in left_out.items():
+            total = tasks[component].instances
+            self._guard.note("tasks", f"{component} has {total:,} tasks, of which {count:,} were not read")
+        return tasks, left_out
+
+    def _read(self, report: Json) -> Progress:
+        progress = read_progress(report)
+        return replace(progress, started_s=self._steady_s(progress.started_s))
+
     def _tell(self, run: QueryRun, observation: Observation) -> None:
-        """An observation spans the time since the one before. The first spans its own duration."""
-        at_s = observation.at_s
-        span_s = observation.span_s if run.last_s is None else at_s - run.last_s
-        run.last_s = at_s if run.last_s is None else max(at_s, run.last_s)
-        self._emit(Observed(replace(observation, span_s=span_s)))
+        """An observation spans the time since the one before. The first spans its own duration.
+
+        Clocks of several processes differ a little, and may be set. An observation still ends after the one before.
+        """
+        at_s, span_s = min(observation.at_s, self._clock()), observation.span_s
+        if run.last_s is not None and at_s - run.last_s >= _LEAST_SPAN_S:
+            span_s = at_s - run.last_s
+        elif run.last_s is not None:
+            at_s = run.last_s + _LEAST_SPAN_S
+        if at_s != observation.at_s:
+            self.clipped += 1
+            off = f"{abs(at_s - observation.at_s):.3f} s off"
+            self._guard.note("the clock", f"{off}, {self.clipped} times so far: it was set, or clocks differ")
+        run.last_s = at_s
+        self._emit(Observed(replace(observation, at_s=at_s, span_s=max(span_s, _LEAST_SPAN_S))))
 
     def _states(self, progress: Progress, workers: int) -> dict[str, StateSample]:
         return {

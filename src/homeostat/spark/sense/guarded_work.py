@@ -31,9 +31,13 @@ class GuardedWork:
             return True
         return False
 
-    def _report(self, where: str, kind: str, error: str) -> None:
+    def note(self, where: str, remark: str) -> None:
+        """Report something that people should know, although nothing failed. Again only after a minute without it."""
+        self._report(where, "", remark, harmless=True)
+
+    def _report(self, where: str, kind: str, error: str, *, harmless: bool = False) -> None:
         now_s = self._clock()
         last_s = self._failed_s.get((where, kind))
         self._failed_s[where, kind] = now_s
         if last_s is None or now_s - last_s > _REPEAT_AFTER_S:
-            self._emit(Failure(f"sensor of {where}", error.partition("\n")[0], now_s))
+            self._emit(Failure(f"sensor of {where}", error.partition("\n")[0], now_s, harmless))

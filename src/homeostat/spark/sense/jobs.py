@@ -11,12 +11,13 @@ from homeostat.spark.sense.rest_answers import Job, StageAttempt, Task
 from homeostat.spark.sense.rest_client import RestClient
 from homeostat.spark.sense.stage_names import RanStage
 from homeostat.spark.sense.task_columns import StageRun
+from homeostat.spark.sense.task_pages import MOST_TASKS, WHOLE_TASKS, read_attempt
 
 # Spark reports progress a moment before it has recorded the end of the last task. A choice: this is far longer than
 # that moment, and still short enough that a lost task does not delay the observation much.
 _SETTLE_S = 2.0
 _SETTLE_POLL_S = 0.05
-_JOBS_KEPT = 500  # a choice: more than the batches under way can have; older ones were read or missed
+_JOBS_KEPT = 2_000  # a choice: more than the batches of 50 queries under way have; older ones were read or missed
 
 
 class JobBook:
@@ -78,11 +79,13 @@ def read_stages(
     runs = []
     for job in jobs:
         for number in job.stages:
-            attempts = _settled_attempts(rest, number, deadline)
+            attempts = _settled_attempts(rest, number, deadline, whole=job.tasks <= WHOLE_TASKS)
             if attempts:
                 tasks = {task.index: task for _, tasks_done in attempts for task in tasks_done}
                 stage = RanStage(number, job.id, graph_of(number))
-                runs.append(StageRun(stage, attempts[-1][0].tasks, _in_order(tasks)))
+                partitions = attempts[-1][0].tasks
+                left_out = 0 if partitions <= MOST_TASKS else partitions - len(tasks)
+                runs.append(StageRun(stage, partitions, _in_order(tasks), left_out))
     return tuple(runs)
 
 
@@ -90,10 +93,13 @@ def _in_order(tasks: dict[int, Task]) -> tuple[Task, ...]:
     return tuple(tasks[index] for index in sorted(tasks))
 
 
-def _settled_attempts(rest: RestClient, number: int, deadline: float) -> list[tuple[StageAttempt, list[Task]]]:
-    """The attempts that ran, once none is open any more."""
+def _settled_attempts(
+    rest: RestClient, number: int, deadline: float, *, whole: bool
+) -> list[tuple[StageAttempt, list[Task]]]:
+    """The attempts that ran, once none is open any more. Without `whole` their tasks are read in pages."""
     while True:
-        attempts = rest.stage_with_tasks(number)
+        attempts = rest.stage_with_tasks(number) if whole else [(attempt, []) for attempt in rest.stage(number)]
         if not any(attempt.open for attempt, _ in attempts) or time.monotonic() > deadline:
-            return [(attempt, tasks) for attempt, tasks in attempts if attempt.ran]
+            ran = [(attempt, tasks) for attempt, tasks in attempts if attempt.ran]
+            return ran if whole else [(attempt, read_attempt(rest, attempt)) for attempt, _ in ran]
         time.sleep(_SETTLE_POLL_S)

@@ -13,6 +13,7 @@ from homeostat.core.events import Event, Failure
 from homeostat.core.observation import Balance, TaskSample
 from homeostat.core.topology import Topology
 from homeostat.models.partition_sizes import UnevenPartitions
+from homeostat.spark.clocks import STEADY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +73,7 @@ class Balances:
             balance = self._read(query)
         except Exception as error:  # Spark has removed the batch, or has changed a private interface
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-            self._emit(Failure(f"sensor of the keys of {query}", reason, time.time()))
+            self._emit(Failure(f"sensor of the keys of {query}", reason, STEADY.now_s()))
         keys.balance = balance
 
 

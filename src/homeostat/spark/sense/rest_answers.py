@@ -43,6 +43,7 @@ class Job:
     running: bool
     submitted_s: float
     ended_s: float = NAN
+    tasks: int = 0
 
     @classmethod
     def read(cls, answer: Json) -> Self:
@@ -57,6 +58,7 @@ class Job:
             running=answer["status"] == "RUNNING",
             submitted_s=moment_s(answer["submissionTime"]),
             ended_s=moment_s(answer["completionTime"]) if answer.get("completionTime") else NAN,
+            tasks=int(answer.get("numTasks", 0)),
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from homeostat.core.errors import HomeostatError
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 FIRST_TIMEOUT_S = 15.0  # measured: Spark's UI can take over 4 s for its first answer
 TIMEOUT_S = 3.0  # a choice: a slow answer is as good as none, since the next batch comes soon
-_LARGEST_BYTES = 256_000_000  # a choice: far above a stage with thousands of tasks, and it still fits into memory
+# A choice: several times the answer about a stage with as many tasks as are read at once, or about 10,000 executors.
+_LARGEST_BYTES = 32_000_000
 _NOT_FOUND = 404
 _T = TypeVar("_T")
 
@@ -47,6 +49,7 @@ class RestClient:
         self._first_timeout_s, self._timeout_s = first_timeout_s, timeout_s
         self._has_answered = False
         self._client: httpx.Client | None = None
+        self.on_date: Callable[[float], None] = _ignore_date  # gets the time of the driver with every answer
 
     def close(self) -> None:
         if self._client is not None:
@@ -81,6 +84,12 @@ class RestClient:
         none: list[tuple[StageAttempt, list[Task]]] = []
         attempts = self._get_mine(f"stages/{number}?details=true", _each(_attempt_with_tasks), missing=none)
         return sorted(attempts, key=lambda entry: entry[0].attempt)
+
+    def tasks(self, number: int, attempt: int, offset: int, length: int) -> tuple[int, list[Task]]:
+        """How many tasks an attempt has from `offset` on, at most `length`, and the successful ones of them."""
+        page = f"stages/{number}/{attempt}/taskList?offset={offset}&length={length}"
+        none: tuple[int, list[Task]] = (0, [])
+        return self._get_mine(page, lambda answer: (len(_as_list(answer)), _successful(answer)), missing=none)
 
     def application(self) -> str:
         """The id of the application, looked up once."""
@@ -130,11 +139,18 @@ class RestClient:
                     if time.monotonic() > deadline or len(body) > _LARGEST_BYTES:
                         raise httpx.ReadTimeout("the answer does not end")
                 self._has_answered = True
+                self._hear_date(response.headers.get("date", ""))
                 return response.status_code, bytes(body)
         except httpx.TimeoutException as error:
             raise SensorError(f"no answer within {limit_s:g} s", where=url, kind="late") from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RuntimeError) as error:
             raise SensorError(f"the request failed: {error}", where=url, kind=type(error).__name__) from error
+
+    def _hear_date(self, date: str) -> None:
+        try:
+            self.on_date(parsedate_to_datetime(date).timestamp())
+        except (ValueError, TypeError):
+            return  # Spark sends the header; a proxy may drop it
 
     def _open_client(self) -> httpx.Client:
         import httpx
@@ -145,6 +161,10 @@ class RestClient:
             headers = {"Accept-Encoding": "identity"}
             self._client = httpx.Client(trust_env=False, follow_redirects=True, headers=headers)
         return self._client
+
+
+def _ignore_date(moment_s: float) -> None:
+    """The default for `on_date`."""
 
 
 def _each(read: Callable[[Any], _T]) -> Callable[[Any], list[_T]]:
@@ -158,6 +178,8 @@ def _as_list(answer: Any) -> list[Any]:
 
 
 def _attempt_with_tasks(answer: Any) -> tuple[StageAttempt, list[Task]]:
-    tasks = answer.get("tasks", {}).values()
-    tasks_done = [Task.read(task) for task in tasks if task["status"] == "SUCCESS" and "taskMetrics" in task]
-    return StageAttempt.read(answer), tasks_done
+    return StageAttempt.read(answer), _successful(answer.get("tasks", {}).values())
+
+
+def _successful(tasks: Iterable[Any]) -> list[Task]:
+    return [Task.read(task) for task in tasks if task["status"] == "SUCCESS" and "taskMetrics" in task]

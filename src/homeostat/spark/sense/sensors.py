@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from homeostat.core.events import Event, UnderWay
 from homeostat.core.observation import Balance, TaskSample, WorkerSample
 from homeostat.core.topology import Topology
+from homeostat.spark.clocks import STEADY
 from homeostat.spark.sense.batches_under_way import BatchesUnderWay
 from homeostat.spark.sense.ended_batches import BalanceReader, EndedBatches, IdleTrigger
 from homeostat.spark.sense.executor_watch import ExecutorWatch
@@ -54,7 +55,8 @@ class Sensors:
 
     `on_change` gets a reason when the plan is first known and when it changes. `on_executors` gets the executors that
     are gone and those that are new; executors that are `leaving` count as gone. `balance_of` is called after every
-    batch and returns what is known about how evenly the keys of the query are spread.
+    batch and returns what is known about how evenly the keys of the query are spread. `clock` is the time for all
+    events, and `steady_s` translates moments of Spark's clock into it.
     """
 
     def __init__(
@@ -69,7 +71,8 @@ class Sensors:
         on_executors: Callable[[frozenset[str], frozenset[str]], None] = _ignore_executors,
         leaving: Callable[[], Collection[str]] = tuple,
         balance_of: BalanceReader = _no_balance,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = STEADY.now_s,
+        steady_s: Callable[[float], float] = STEADY.from_time_of_day,
     ) -> None:
         self._spark, self._clock = spark, clock
         self._listener = Listener(spark, self._put, self._hear_idle) if spark is not None else None
@@ -79,8 +82,10 @@ class Sensors:
         self._guard = GuardedWork(emit, clock)
         self._executors = ExecutorWatch(rest, clock, on_executors, leaving)
         self._stages = StageReader(rest, self._book, self._executors, self._guard, graph_of)
-        self._ended = EndedBatches(self._book, self._stages, self._executors, self._guard, balance_of, emit, clock())
-        self._under_way = BatchesUnderWay(self._book, self._stages, self._guard, emit, clock)
+        self._ended = EndedBatches(
+            self._book, self._stages, self._executors, self._guard, balance_of, emit, clock, steady_s
+        )
+        self._under_way = BatchesUnderWay(self._book, self._stages, self._guard, emit, clock, steady_s)
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=target, name=f"homeostat {name}", daemon=True)

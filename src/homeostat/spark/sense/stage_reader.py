@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from homeostat.core.observation import TaskSample
 from homeostat.spark.sense.executor_watch import ExecutorWatch
@@ -18,6 +19,14 @@ from homeostat.spark.sense.task_columns import StageRun, task_sample
 
 _GRAPHS_KEPT = 500  # more stages than the batches of a poll have: a graph is read once per stage
 GraphReader = Callable[[int], StageGraph | None]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTasks:
+    """The tasks of a batch by component, and how many of each were not read."""
+
+    samples: Mapping[str, TaskSample]
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 class StageReader:
@@ -36,10 +45,10 @@ class StageReader:
         self.graph_of = graph_of
         self._graphs: dict[int, StageGraph] = {}
 
-    def tasks(self, run: QueryRun, progress: Progress) -> dict[str, TaskSample]:
+    def tasks(self, run: QueryRun, progress: Progress) -> BatchTasks:
         """By component. Empty while the REST API does not answer, so that a batch does not wait for it."""
         if not self._guard.rest_answers:
-            return {}
+            return BatchTasks({})
         stages = self._stages(run, progress)
         if {task.executor for stage in stages for task in stage.tasks} - set(self._executors.workers.ids):
             self._executors.read()
@@ -48,7 +57,9 @@ class StageReader:
         for stage in stages:
             if stage.stage.id in names:
                 by_component.setdefault(names[stage.stage.id], []).append(stage)
-        return {component: task_sample(runs, self._executors.workers) for component, runs in by_component.items()}
+        samples = {component: task_sample(runs, self._executors.workers) for component, runs in by_component.items()}
+        left_out = {component: sum(each.left_out for each in runs) for component, runs in by_component.items()}
+        return BatchTasks(samples, {component: count for component, count in left_out.items() if count})
 
     def begun_stages(self, jobs: list[Job]) -> list[tuple[RanStage, StageAttempt]]:
         """The stages of a running batch that have begun, each with its latest attempt."""

@@ -14,11 +14,15 @@ from homeostat.spark.sense.stage_names import RanStage
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """A stage that ran in a batch, and its successful tasks (the last attempt at each partition)."""
+    """A stage that ran in a batch, and its successful tasks (the last attempt at each partition).
+
+    `left_out` tasks were not read, because there are too many.
+    """
 
     stage: RanStage
     partitions: int
     tasks: tuple[Task, ...]
+    left_out: int = 0
 
     @property
     def feeds(self) -> bool:

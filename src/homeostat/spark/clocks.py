@@ -1,0 +1,69 @@
+"""Clocks. Durations come from one that nobody sets; the time of day is for people and other processes.
+
+The clock of a machine can be set back or forth while an application runs, and Spark's driver may run on a machine with
+another clock. The loop must neither become blind nor lose an alert because of that. It therefore runs on a steady
+clock, which starts with the time of day. Moments of Spark's clock are translated when they come in, and the log gets
+the time of day.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+# A driver whose time differs by more than this has another clock; less is the delay of its answer. A choice: far longer
+# than the delays, and shorter than a silence that is alerted.
+_OTHER_CLOCK_S = 30.0
+# Differences to the time of day below this are not worth correcting in the log.
+_SAME_CLOCK_S = 1.0
+
+
+class SteadyClock:
+    """Starts with the time of day and goes at the pace of the monotonic clock, which is corrected but never set.
+
+    A machine that was asleep, or a clock that was set, leaves a difference to the time of day.
+    """
+
+    def __init__(
+        self, time_of_day: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._time_of_day, self._monotonic = time_of_day, monotonic
+        self._start_s = time_of_day() - monotonic()
+
+    def now_s(self) -> float:
+        return self._start_s + self._monotonic()
+
+    def to_time_of_day(self, steady_s: float) -> float:
+        return steady_s + self._behind_s()
+
+    def from_time_of_day(self, moment_s: float) -> float:
+        return moment_s - self._behind_s()
+
+    def _behind_s(self) -> float:
+        """How far the time of day is ahead; 0 while nobody set it."""
+        behind_s = self._time_of_day() - self.now_s()
+        return behind_s if abs(behind_s) > _SAME_CLOCK_S else 0.0
+
+
+# All parts of a process must agree on the time.
+STEADY = SteadyClock()
+
+
+class DriverClock:
+    """Translates moments of a driver on another machine into those of the steady clock.
+
+    As long as the two agree but for short delays, a moment stays as it is.
+    """
+
+    def __init__(self, now_s: Callable[[], float] = STEADY.now_s) -> None:
+        self._now_s = now_s
+        self._behind_s = 0.0
+
+    def hear(self, moment_s: float) -> None:
+        """The driver says that it is this late now."""
+        behind_s = self._now_s() - moment_s
+        if abs(behind_s - self._behind_s) > _OTHER_CLOCK_S:
+            self._behind_s = behind_s if abs(behind_s) > _OTHER_CLOCK_S else 0.0
+
+    def steady_s(self, moment_s: float) -> float:
+        return moment_s + self._behind_s
