@@ -26,7 +26,7 @@ from homeostat.runtime.loop_thread import Loop, LoopKeeper
 from homeostat.runtime.messages import say
 from homeostat.runtime.query_manager import manager_maker, uneven_partitions
 from homeostat.runtime.start_watch import StartWatch
-from homeostat.spark.application import Application
+from homeostat.spark.application import Application, waiting_queries
 from homeostat.spark_errors import first_line, given_up, java_reason
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def drive(launch: Launch) -> int:
         try:
             with (
                 Claim(application.spark.sparkContext.applicationId),
-                StartWatch(application.waiting, say),
+                StartWatch(partial(waiting_queries, application), say),
             ):
                 application.start(stopping)
                 return _regulate(launch, config, application, directory, stopping)

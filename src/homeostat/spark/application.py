@@ -147,10 +147,6 @@ class Application:
         self._actuator.start()
         self._undone.do(KEEPING, self._keep)
 
-    def waiting(self) -> dict[str, str]:
-        """The queries that have not finished a batch in their current run, and what Spark says that they do."""
-        return {name: activity for name, query in self.queries.items() if (activity := query.waits_for)}
-
     def stop(self, *, session: bool = True) -> None:
         """Cancel the current batch; Spark repeats it on the next start. `session` stops the session as well."""
         restartable = [query.stop for query in self.queries.values() if query.restartable]
@@ -265,3 +261,8 @@ class Application:
     def _keep(self) -> None:
         values = {str(knob): value for query in self.queries.values() for knob, value in query.chosen.items()}
         self._remember({"executors": self._shares.as_dict(), "values": values})
+
+
+def waiting_queries(application: Application) -> dict[str, str]:
+    """The queries that have not finished a batch in their current run, and what Spark says that they do."""
+    return {name: activity for name, query in application.queries.items() if (activity := query.waits_for)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -23,6 +23,9 @@ from homeostat.spark.sense.rest_client import RestClient
 from homeostat.spark.sense.stage_reader import StageReader
 from homeostat.spark.sense.task_pages import MOST_TASKS, PAGE_TASKS
 from support.rest_server import executor, job, progress, stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 BELOW = "/api/v1/applications/app-1/"
 
@@ -114,3 +117,16 @@ def test_a_hundred_thousand_tasks_on_two_thousand_executors_stay_within_a_bound_
     assert len(executors.workers.ids) == 2_000
     # All tasks in one answer took 719 MB. The server of this test is part of what is measured.
     assert peak_bytes < 60_000_000
+
+
+def test_spark_gives_every_task_of_a_large_stage_in_pages(spark: SparkSession) -> None:
+    spark.range(0, 3_500, 1, 3_500).write.format("noop").mode("overwrite").save()
+    dates_s: list[float] = []
+    with closing(RestClient(str(spark.sparkContext.uiWebUrl), spark.sparkContext.applicationId)) as rest:
+        rest.on_date = dates_s.append
+        job_of_all = max(rest.jobs(), key=lambda each: each.id)
+        (run,) = read_stages(rest, [job_of_all], lambda number: None)
+    assert job_of_all.tasks == run.partitions == 3_500
+    assert [task.index for task in run.tasks] == list(range(3_500))
+    assert run.left_out == 0
+    assert dates_s, "Spark says what time it is"
