@@ -101,3 +101,17 @@ def test_other_schemes_need_spark() -> None:
 def test_a_place_that_cannot_be_reached_is_one_line(spark: SparkSession) -> None:
     with pytest.raises(HomeostatError, match=r"^nowhere://host/x: Spark cannot reach this location: [^\n]*nowhere"):
         HadoopFiles(spark).exists("nowhere://host/x")
+
+
+def test_a_local_disk_renames_at_once_and_a_system_that_copies_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert LocalFiles().renames_at_once(str(tmp_path / "ckpt"))
+
+    def copy_and_delete(before: Path, after: Path) -> None:
+        shutil.copytree(before, after)
+        shutil.rmtree(before)
+
+    monkeypatch.setattr(Path, "rename", copy_and_delete)
+    assert not LocalFiles().renames_at_once(str(tmp_path / "ckpt"))
+    assert list(tmp_path.iterdir()) == []

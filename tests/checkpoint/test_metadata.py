@@ -12,7 +12,9 @@ from homeostat.checkpoint.damage import find_damage
 from homeostat.checkpoint.files import LocalFiles
 from homeostat.checkpoint.metadata import CODEC, Batches, Checkpoint, Variable, open_checkpoint
 from homeostat.checkpoint.rescale import refusal
+from homeostat.checkpoint.state_reader import outline
 from homeostat.core.errors import ConfigError
+from support.small_checkpoint import checkpoint, put
 
 CheckpointOf = Callable[[str], Path]
 
@@ -90,3 +92,27 @@ def test_a_fresh_checkpoint_has_nothing(tmp_path: Path) -> None:
     assert checkpoint.state_partitions() is None
     assert not checkpoint.has_state()
     assert checkpoint.query_id() is None
+
+
+def test_state_that_spark_wrote_before_version_4_is_not_called_damaged(root: Path) -> None:
+    for partition in range(3):
+        for version in (1, 2):
+            put(root / "state" / "0" / str(partition) / f"{version}.delta", "")
+    (root / "state" / "0" / "0" / "_metadata").mkdir()
+    damage = [each.path for each in find_damage(checkpoint(root))]
+    assert [path for path in damage if "_metadata" in path] == []
+    put(root / "state" / "0" / "_metadata" / "metadata", "")
+    assert [each.path for each in find_damage(checkpoint(root)) if "_metadata" in each.path] == [
+        "state/0/_metadata/metadata"
+    ]
+
+
+def test_the_outline_of_such_a_checkpoint_says_why_it_shows_no_tables(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(root / "state" / "0" / "0" / "1.delta", "four")
+    monkeypatch.setattr("homeostat.checkpoint.state_reader.find_damage", lambda checkpoint, batch: [])
+    description = outline(checkpoint(root))
+    assert "before version 4.0" in description.note
+    assert not description.readable
+    assert [(each.name, each.partitions, each.bytes) for each in description.operators] == [("unknown", 3, 4)]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from homeostat.checkpoint import restore, savepoints
+from homeostat.checkpoint.files import LocalFiles
 from homeostat.checkpoint.savepoints import SavepointError
 from support.small_checkpoint import checkpoint, crashes, put, tree, write_batch
 
@@ -90,3 +91,30 @@ def test_a_crash_while_putting_back_leaves_the_old_or_the_new_but_nothing_betwee
     assert tree(root) == new
     assert seen == sorted(seen)  # from some step on it goes forward
     assert {*seen} == {False, True}
+
+
+def test_through_a_link_the_real_checkpoint_is_restored(root: Path) -> None:
+    savepoints.make(checkpoint(root), "good")
+    expected = tree(root)
+    write_batch(root, 2)
+    link = root.parent / "link"
+    link.symlink_to(root)
+    restore.restore(checkpoint(link), "good", force=True)
+    assert link.is_symlink()
+    assert tree(root) == tree(link) == expected
+
+
+class CopyingFiles(LocalFiles):
+    """Renames a directory as an object store does: file by file."""
+
+    def renames_at_once(self, path: str) -> bool:
+        return False
+
+
+def test_where_a_rename_takes_many_steps_nothing_is_touched(root: Path) -> None:
+    savepoints.make(checkpoint(root), "good")
+    write_batch(root, 2)
+    before = tree(root.parent)
+    with pytest.raises(SavepointError, match="renames a directory file by file"):
+        restore.restore(checkpoint(root, CopyingFiles()), "good", force=True)
+    assert tree(root.parent) == before

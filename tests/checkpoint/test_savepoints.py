@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -75,3 +76,26 @@ def test_a_crash_while_saving_leaves_no_savepoint(root: Path) -> None:
         count += 1
     assert count > 5
     savepoints.verify(checkpoint(root), savepoints.read(checkpoint(root), "good"))
+
+
+@pytest.mark.parametrize("name", ["../../outside", "a/../../../outside", "/etc/passwd", "a//b", ".", ""])
+def test_a_manifest_that_names_files_outside_is_refused(root: Path, name: str) -> None:
+    savepoints.make(checkpoint(root), "good")
+    manifest = root.parent / "ckpt.savepoints" / "good" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    content["files"][0]["name"] = name
+    manifest.write_text(json.dumps(content))
+    before = tree(root.parent)
+    with pytest.raises(SavepointError, match="the manifest of this savepoint is damaged"):
+        restore.restore(checkpoint(root), "good", force=True)
+    assert tree(root.parent) == before
+
+
+def test_a_manifest_of_another_savepoint_is_refused(root: Path) -> None:
+    savepoints.make(checkpoint(root), "good")
+    manifest = root.parent / "ckpt.savepoints" / "good" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"good"', '"../../elsewhere"'))
+    with pytest.raises(SavepointError, match="the savepoint is called"):
+        restore.restore(checkpoint(root), "good", force=True)
+    with pytest.raises(ConfigError, match="there is no savepoint"):
+        restore.restore(checkpoint(root), "../ckpt.savepoints/good", force=True)

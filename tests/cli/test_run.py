@@ -172,3 +172,17 @@ def test_a_directory_that_cannot_be_made_is_one_line(homeostat: Homeostat, app: 
     ran = homeostat("run", app, "--master", "local[1]", "--directory", inside, "--no-dashboard")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == f"homeostat: {inside}: not a directory\n"
+
+
+@pytest.mark.parametrize("option", ["--directory", "--store", "--config"])
+@pytest.mark.parametrize("place", ["hdfs://name/dir", "s3a://bucket/dir", "file:///tmp/x"])
+def test_a_uri_is_refused_before_anything_is_made(
+    homeostat: Homeostat, app: Path, monkeypatch: pytest.MonkeyPatch, option: str, place: str
+) -> None:
+    monkeypatch.chdir(app.parent)
+    before = list(app.parent.iterdir())
+    ran = homeostat("run", str(app), option, place)
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert "is a URI, and only local paths are supported" in ran.err
+    assert list(app.parent.iterdir()) == before

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +137,39 @@ def test_an_unknown_time_is_refused(homeostat: Homeostat) -> None:
 
 def test_a_directory_without_an_event_log_is_refused(homeostat: Homeostat, tmp_path: Path) -> None:
     one_line(homeostat("watch", "http://127.0.0.1:1", "--event-log", tmp_path / "none"), 2, "none")
+
+
+def test_what_another_machine_says_reaches_no_terminal_raw(
+    homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("homeostat.cli.watch._follow", lambda *_: None)
+    names = {"id": "app\x1b[2J-1", "name": "words", "spark": "4.0\x1b]0;taken over\x07"}
+    with json_server({"applications": [names], "version": names}) as url:
+        ran = homeostat("watch", url, "--for", "1s")
+    assert ran.code == 0
+    assert r"4.0\x1b]0;taken over\x07" in ran.out
+    assert not {"\x1b", "\x07"} & {*ran.out, *ran.err}
+
+
+@contextmanager
+def json_server(answers: dict[str, Any]) -> Iterator[str]:
+    """Answers by the last part of the path."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            name = self.path.partition("?")[0].rpartition("/")[2]
+            self.send_response(200 if name in answers else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps(answers.get(name)).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: it would be on the standard error of the command."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -180,7 +180,7 @@ def _operator_metadata(checkpoint: Checkpoint, id: int) -> Iterator[Damage]:
     folder = f"state/{id}/_metadata"
     names = [f"{folder}/v2/{entry.name}" for entry in _plain_files(checkpoint, f"{folder}/v2")]
     names = names or [f"{folder}/{entry.name}" for entry in _plain_files(checkpoint, folder)]
-    if not names:
+    if not names and not checkpoint.lacks_operator_metadata():
         yield Damage(folder, "is empty", _NO_OPERATOR, _RECOVER)
     problem = partial(log_problem, newest=NEWEST_OPERATOR, lines_needed=2)
     for name in names:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Made = Literal["linked", "copied"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+# Object stores copy and delete file by file; of those that may do either, it cannot be told.
+_RENAMING_SCHEMES = ("file", "hdfs", "webhdfs", "swebhdfs")
 _CHUNK_BYTES = 1 << 20
 _CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS)
 
@@ -63,6 +65,9 @@ class Files(Protocol):
     def rename(self, source: str, target: str) -> None:
         """Move a file or directory. Raise FileExistsError if the target exists."""
 
+    def renames_at_once(self, path: str) -> bool:
+        """Return whether a directory beside this path is renamed in one step, instead of file by file."""
+
     def delete(self, path: str) -> None:
         """Remove a file or a whole directory. Do nothing if it is missing."""
 
@@ -101,6 +106,14 @@ def local_path(location: str) -> Path:
     ('/data/my ckpt', '/data', 'a')
     """
     return Path("/" + location[len("file:") :].lstrip("/") if location.startswith("file:") else location)
+
+
+def real_location(location: str) -> str:
+    """Return the location without links, `.` and `..`, so that a place has one name whatever leads to it."""
+    if not is_local(location):
+        return location.rstrip("/") or location
+    path = os.path.realpath(local_path(location))
+    return f"file:{path}" if location.startswith("file:") else path
 
 
 class LocalFiles:
@@ -165,6 +178,22 @@ class LocalFiles:
         old.rename(new)
         for parent in {old.parent, new.parent}:
             _sync_directory(parent)
+
+    def renames_at_once(self, path: str) -> bool:
+        """Tries it: a file system over an object store copies the files, which then are others."""
+        before = local_path(path).parent / f".probe-{uuid4().hex}"
+        after = before.with_name(f"{before.name}-renamed")
+        before.mkdir(parents=True)
+        try:
+            (before / "file").touch()
+            number = (before / "file").stat().st_ino
+            before.rename(after)
+            return (after / "file").stat().st_ino == number and not before.exists()
+        except OSError:
+            return False
+        finally:
+            for left_over in (before, after):
+                shutil.rmtree(left_over, ignore_errors=True)
 
     def delete(self, path: str) -> None:
         target = local_path(path)
@@ -258,6 +287,9 @@ class HadoopFiles:
         system.mkdirs(new.getParent())
         if not system.rename(self._path(source), new):
             raise OSError(f"cannot rename {source} to {target}")
+
+    def renames_at_once(self, path: str) -> bool:
+        return str(self._system(path).getUri().getScheme()) in _RENAMING_SCHEMES
 
     def delete(self, path: str) -> None:
         self._system(path).delete(self._path(path), True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from homeostat.checkpoint.files import is_local, local_path
+from homeostat.checkpoint.files import is_local, local_path, real_location
 from homeostat.core.errors import HomeostatError
 
 
@@ -65,4 +65,5 @@ def hold_lock(location: str) -> Iterator[None]:
 
 
 def _path(location: str) -> Path:
-    return local_path(f"{location.rstrip('/')}.lock")
+    """One lock for each place, whatever link or spelling leads to it."""
+    return local_path(f"{real_location(location)}.lock")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from homeostat.checkpoint.files import Files, files_of
+from homeostat.checkpoint.files import Files, files_of, real_location
 from homeostat.checkpoint.store_files import DEFAULT_STORE, StoreFile, store_file, store_path
 from homeostat.core.errors import ConfigError
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PARTITIONS = "spark.sql.shuffle.partitions"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 CODEC = "spark.sql.streaming.stateStore.compression.codec"
+BEFORE_4 = "3.x"
 _LIMIT = "globalLimit"
 _SCHEMA, _NO_FIELDS = b'{"type":"struct"', b'{"type":"struct","fields":[]}'
 # Settings that each version of Spark was the first to log with every batch, newest first.
@@ -88,10 +89,15 @@ def require_there(checkpoint: Checkpoint) -> None:
 
 
 class Checkpoint:
-    """The checkpoint of a query: the logs of its batches and, if it has state, the files of its state stores."""
+    """The checkpoint of a query: the logs of its batches and, if it has state, the files of its state stores.
+
+    `location` is where it really is. Spark's state reader cannot open every path, so it is given `spark_location`,
+    which may be a link.
+    """
 
     def __init__(self, location: str, files: Files) -> None:
-        self.location = location.rstrip("/") or location
+        self.location = real_location(location)
+        self.spark_location = location.rstrip("/") or location
         self.files = files
 
     def path(self, *parts: object) -> str:
@@ -145,10 +151,20 @@ class Checkpoint:
         settings = self.settings()
         if not settings:
             return None
-        return next((version for name, version in _FIRST_WRITTEN_BY.items() if name in settings), "3.x")
+        return next((version for name, version in _FIRST_WRITTEN_BY.items() if name in settings), BEFORE_4)
 
     def has_state(self) -> bool:
         return bool(self.operators())
+
+    def lacks_operator_metadata(self) -> bool:
+        """Return whether Spark wrote the state before version 4.0, the first to keep metadata of its operators."""
+        try:
+            if self.written_by() not in (None, BEFORE_4):
+                return False
+        except (ValueError, OSError):  # a damaged log, which is found elsewhere
+            return False
+        operators = self.operators()
+        return bool(operators) and not any(self.files.exists(self.path("state", id, "_metadata")) for id in operators)
 
     def operators(self) -> list[int]:
         return self._numbers("state")

@@ -118,7 +118,7 @@ def _digest(
 
 def _rows(spark: SparkSession, checkpoint: Checkpoint, batch: int, operator: int, store: str) -> DataFrame:
     read = spark.read.format("statestore").option("batchId", batch).option("operatorId", operator)
-    frame = read.option("storeName", store).option(_ALL_FAMILIES, "true").load(spark_path(checkpoint.location))
+    frame = read.option("storeName", store).option(_ALL_FAMILIES, "true").load(spark_path(checkpoint.spark_location))
     return frame.selectExpr(
         "column_family_name AS family",
         "spark_partition_id() AS partition",  # the reader has one partition per state partition

@@ -106,7 +106,7 @@ def refusal(checkpoint: Checkpoint, spark_version: str) -> str:
     operators = [checkpoint.operator(id, batch) for id in checkpoint.operators()]
     for operator in operators:
         if operator.name == "unknown":
-            return f"operator {operator.id} has no metadata, because Spark wrote it before version 3.5"
+            return f"operator {operator.id} has no metadata, because Spark wrote it before version 4.0"
         if not _OPERATORS.fullmatch(operator.name):
             return f"operator {operator.id} is {operator.name}, which Spark cannot repartition"
         if operator.single:  # Spark would move its one row to a partition where it is never looked up
@@ -262,7 +262,7 @@ def refuse_difference(old: Mapping[Part, Digest], new: Mapping[Part, Digest]) ->
 
 def _repartition(spark: SparkSession, checkpoint: Checkpoint, count: int) -> None:
     with in_the_format_of(spark, checkpoint, checkpoint.batches().finished):
-        spark._streamingCheckpointManager.repartition(spark_path(checkpoint.location), count)
+        spark._streamingCheckpointManager.repartition(spark_path(checkpoint.spark_location), count)
     actual, batches = checkpoint.state_partitions(), checkpoint.batches()
     if actual != count or batches.one_is_open:
         raise RescaleError(f"Spark repartitioned the state to {count} partitions, but it has {actual}")

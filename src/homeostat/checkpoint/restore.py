@@ -21,6 +21,7 @@ def restore(
     The present checkpoint is kept as another savepoint, whose name is returned. If it is damaged, it is kept in a
     directory of its own instead.
     """
+    require_renaming(checkpoint)
     finish(checkpoint)
     savepoint = savepoints.read(checkpoint, name)
     savepoints.verify(checkpoint, savepoint, track)
@@ -35,6 +36,16 @@ def restore(
     checkpoint.files.write(_journal(checkpoint), json.dumps({"savepoint": name, "batch": savepoint.batch}).encode())
     finish(checkpoint)
     return kept_as
+
+
+def require_renaming(checkpoint: Checkpoint) -> None:
+    """Raise SavepointError where a crash in the middle of a rename could leave half of a checkpoint."""
+    if not checkpoint.files.renames_at_once(checkpoint.location):
+        raise SavepointError(
+            "this file system renames a directory file by file, so a crash could leave half of a checkpoint",
+            where=checkpoint.location,
+            fix="keep the checkpoint on a local disk or on HDFS",
+        )
 
 
 def received_since(checkpoint: Checkpoint, savepoint: Savepoint) -> str:

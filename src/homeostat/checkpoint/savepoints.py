@@ -66,6 +66,9 @@ class Savepoint:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Savepoint:
         files = tuple(SavedFile(**file) for file in value["files"])
+        outside = [file.name for file in files if not _is_inside(file.name)]
+        if outside:
+            raise ValueError(f"{outside[0]!r} is not the name of a file in a checkpoint")
         return cls(**{key: value[key] for key in cls.__dataclass_fields__ if key != "files"}, files=files)
 
 
@@ -125,10 +128,13 @@ def read(checkpoint: Checkpoint, name: str) -> Savepoint:
                 where=path,
                 fix="use the version of Homeostat that made the savepoint",
             )
-        return Savepoint.from_json(value)
+        savepoint = Savepoint.from_json(value)
+        if savepoint.name != name:
+            raise ValueError(f"the savepoint is called {savepoint.name!r}")
+        return savepoint
     except (ValueError, KeyError, TypeError) as error:
         raise SavepointError(
-            "the manifest of this savepoint is damaged", where=path, fix="use another savepoint"
+            f"the manifest of this savepoint is damaged: {error}", where=path, fix="use another savepoint"
         ) from error
 
 
@@ -240,12 +246,20 @@ def _damage_error(path: str, what: str) -> SavepointError:
     return SavepointError(f"a file of the savepoint {what}", where=path, fix="use another savepoint")
 
 
+def _is_inside(name: str) -> bool:
+    """
+    >>> [_is_inside(name) for name in ("offsets/7", "../other", "a/../../b", "/etc/passwd", "a//b", "")]
+    [True, False, False, False, False, False]
+    """
+    return all(part not in ("", ".", "..") for part in name.split("/")) and "\0" not in name
+
+
 def has_any(checkpoint: Checkpoint) -> bool:
     return any(exists(checkpoint, entry.name) for entry in checkpoint.files.entries(_root(checkpoint)))
 
 
 def exists(checkpoint: Checkpoint, name: str) -> bool:
-    return checkpoint.files.exists(f"{place(checkpoint, name)}/{MANIFEST}")
+    return bool(_NAME.fullmatch(name)) and checkpoint.files.exists(f"{place(checkpoint, name)}/{MANIFEST}")
 
 
 def _root(checkpoint: Checkpoint) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from homeostat.checkpoint.damage import Damage, find_damage, require_sound
 from homeostat.checkpoint.files import is_local, local_path
 from homeostat.checkpoint.metadata import CODEC, PROVIDER, Batches, Checkpoint
+from homeostat.checkpoint.read_only_sql import require_query
 from homeostat.checkpoint.state_tables import ONLY, Table, pick, tables
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.spark_errors import first_line
@@ -23,6 +24,10 @@ _FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 TRIES = 4
 # Spark escapes these characters in a path and does not turn them back.
 ESCAPED = frozenset(' "%<>[]\\^`{|}#?')
+WITHOUT_METADATA = (
+    "Spark wrote this state before version 4.0, "
+    "the first to write the metadata of operators, which Spark's state reader needs"
+)
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
@@ -69,7 +74,7 @@ class OperatorDescription:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What `homeostat state ls` shows."""
+    """What `homeostat state ls` shows. `note` says why the tables of a sound checkpoint are not shown."""
 
     location: str
     query_id: str | None
@@ -83,11 +88,12 @@ class Description:
     state_bytes: int
     damage: tuple[Damage, ...]
     operators: tuple[OperatorDescription, ...] = ()
+    note: str = ""
 
     @property
     def readable(self) -> bool:
         """Whether there is state that Spark can read."""
-        return not self.damage and self.state_bytes > 0 and self.batch >= 0
+        return not self.damage and not self.note and self.state_bytes > 0 and self.batch >= 0
 
 
 class ReadError(HomeostatError):
@@ -111,7 +117,7 @@ def load(
 ) -> DataFrame:
     reader = spark.read.format("statestore").options(operatorId=of.operator, **of.options, **options)
     with in_the_format_of(spark, checkpoint, batch):
-        return reader.load(spark_path(checkpoint.location))
+        return reader.load(spark_path(checkpoint.spark_location))
 
 
 @contextmanager
@@ -163,6 +169,8 @@ def at_one_batch(checkpoint: Checkpoint, batch: int | None, read: Callable[[int]
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    if checkpoint.lacks_operator_metadata():
+        raise ConfigError(WITHOUT_METADATA, where=checkpoint.location, fix="run the query on Spark 4.0 or later first")
     for tries_left in reversed(range(TRIES if batch is None else 1)):
         chosen = committed_batch(checkpoint, batch)
         require_sound(checkpoint, chosen)
@@ -215,11 +223,15 @@ def show(spark: SparkSession, checkpoint: Checkpoint, view: str | None, batch: i
 
 
 def query(spark: SparkSession, checkpoint: Checkpoint, sql: str, batch: int | None, limit: int) -> Rows:
-    """Run SQL in which every table of the checkpoint is a view. A single table is also called `state`."""
+    """Run a query in which every table of the checkpoint is a view. A single table is also called `state`.
+
+    Anything but a query is refused before Spark runs it.
+    """
     from pyspark.errors import AnalysisException
 
     def read(chosen: int) -> Rows:
         session = spark.newSession()
+        require_query(session, sql)
         available = tables_at(checkpoint, chosen)
         for each in available:
             frame = table(session, checkpoint, each, chosen)
@@ -250,6 +262,7 @@ def outline(checkpoint: Checkpoint, batch: int | None = None) -> Description:
     """Describe a checkpoint from its files, without Spark and without its operators."""
     damage = tuple(find_damage(checkpoint, batch))
     settings = {} if damage else checkpoint.settings()
+    old = not damage and checkpoint.lacks_operator_metadata()
     return Description(
         location=checkpoint.location,
         query_id=None if damage else checkpoint.query_id(),
@@ -262,7 +275,15 @@ def outline(checkpoint: Checkpoint, batch: int | None = None) -> Description:
         codec=settings.get(CODEC),
         state_bytes=_bytes_below(checkpoint, "state"),
         damage=damage,
+        operators=tuple(_old_operators(checkpoint)) if old else (),
+        note=WITHOUT_METADATA if old else "",
     )
+
+
+def _old_operators(checkpoint: Checkpoint) -> Iterator[OperatorDescription]:
+    for id in checkpoint.operators():
+        operator = checkpoint.operator(id)
+        yield OperatorDescription(id, operator.name, operator.partitions, _bytes_below(checkpoint, "state", id), ())
 
 
 def describe(

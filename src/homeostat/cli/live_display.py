@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from math import ceil, isfinite
 from typing import TYPE_CHECKING
 
-from homeostat.cli.output import KIND_STYLES, clock
+from homeostat.cli.output import KIND_STYLES, clock, visible
 from homeostat.core.configuration import EXECUTORS
 from homeostat.strict.units import format_count
 
@@ -123,7 +123,7 @@ def event_lines(events: Sequence[Record], room: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    lines = [Text(event_line(record), style=KIND_STYLES.get(record.kind, "")) for record in events[-room:]]
+    lines = [Text(visible(event_line(record)), style=KIND_STYLES.get(record.kind, "")) for record in events[-room:]]
     for line in lines:
         line.no_wrap, line.overflow = True, "ellipsis"
     return Group(*lines, *[Text("")] * (room - len(lines)))

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
+from unicodedata import category
 
 import typer
 
@@ -15,6 +16,8 @@ from homeostat.strict.units import clock as clock
 if TYPE_CHECKING:
     from rich.console import Console
 
+# Control characters, formats such as the direction of writing, surrogates, and separators of lines.
+_INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 WIDTH_OFF_TERMINAL = 200
 EXIT_UNHEALTHY = 3
 KIND_STYLES = {
@@ -48,13 +51,20 @@ def console() -> Console:
     )
 
 
+def visible(text: str) -> str:
+    """The text with control characters as codes: a terminal would carry out what another machine sent."""
+    if text.isprintable():
+        return text
+    return "".join(repr(each)[1:-1] if category(each) in _INVISIBLE and each not in "\t\n" else each for each in text)
+
+
 def heading(text: str) -> None:
-    console().print(text, style="bold", markup=False)
+    console().print(visible(text), style="bold", markup=False)
 
 
 def say(message: str) -> None:
     """Print a message to stderr, so that it never mixes with the data."""
-    print(message, file=sys.stderr)
+    print(visible(message), file=sys.stderr)
 
 
 def print_json(value: object) -> None:
@@ -96,12 +106,12 @@ def print_table(
         keep_whole = column not in (fold or columns[-1:])
         table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=keep_whole)
     for number, row in enumerate(rows):
-        table.add_row(*[Text(cell) for cell in row], style=styles[number] if styles else "")
+        table.add_row(*[Text(visible(cell)) for cell in row], style=styles[number] if styles else "")
     console().print(table)
 
 
 def _print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]) -> None:
-    lines = [columns, *rows]
+    lines = [columns, *([visible(cell) for cell in row] for row in rows)]
     widths = [max(len(line[number]) for line in lines) for number in range(len(columns))]
     for line in lines:
         cells = [

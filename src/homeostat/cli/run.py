@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 DIRECTORY = Path(".homeostat")
 OUTPUT = Path("logs") / "driver.out"
 SERVER_OUTPUT = Path("logs") / "dashboard.out"
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 LOADING_LIMIT_S = 120.0
 # Homeostat sets these itself. A value given with --conf would silently override it, or be overridden.
 NOT_BY_CONF = {
@@ -103,6 +105,8 @@ def run(
     from homeostat import config as configuration
     from homeostat.runtime.launch import Launch
 
+    for option, place in (("APP.PY", app), ("--directory", directory), ("--store", store), ("--config", config)):
+        _require_path(option, str(place or ""))
     path = _existing(app)
     flags: dict[str, object] = {
         "policy": policy,
@@ -111,6 +115,7 @@ def run(
         **merge_settings({}, parse_settings(settings or [])),
     }
     log = configuration.load(config, flags=flags).store
+    _require_path("store", str(log))
     for_s, spark_settings = _seconds(for_), _spark_conf(conf or [])
     launch = Launch(
         app=app,
@@ -145,6 +150,14 @@ def _supervise(launch: Launch, log: Path, *, workers: int, cores: int, show: boo
 
 def _say(line: str) -> None:
     say(f"homeostat: {line}")
+
+
+def _require_path(option: str, place: str) -> None:
+    """A URI such as hdfs://name/dir would be taken for a local path. Path has made one slash of two."""
+    if _URI.match(place):
+        raise ConfigError(
+            f"{place} is a URI, and only local paths are supported", where=option, fix="give a path on this machine"
+        )
 
 
 def _existing(app: str) -> Path:

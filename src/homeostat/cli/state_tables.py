@@ -46,7 +46,9 @@ def print_description(description: Description) -> None:
     for operator in description.operators:
         text = f"{operator.name}, {operator.partitions} partitions, {format_bytes(operator.bytes)} on disk"
         out.print(f"{f'operator {operator.id}':<15}{text}", markup=False)
-    if description.operators:
+    if description.note:
+        out.print(f"{'tables':<15}not shown: {description.note}", markup=False)
+    elif description.operators:
         out.print()
         _print_tables(description)
     if description.damage:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from homeostat.cli.applications import application_directory
-from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, print_table
+from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, print_table, visible
 
 if TYPE_CHECKING:
     from homeostat.core.records import BatchContent
@@ -144,4 +144,4 @@ def _count_text(value: float) -> str:
 
 def _print_lines(lines: Mapping[str, str]) -> None:
     for label, value in lines.items():
-        console().print(f"  {label:<14}{value}", markup=False)
+        console().print(f"  {label:<14}{visible(value)}", markup=False)

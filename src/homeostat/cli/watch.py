@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from homeostat.cli.live_display import MOST_EVENTS, event_line, event_lines, is_shown
-from homeostat.cli.output import JsonFlag, clock, console, plain
+from homeostat.cli.output import JsonFlag, clock, console, plain, visible
 from homeostat.core.errors import ConfigError
 from homeostat.spark.clocks import STEADY
 from homeostat.strict.units import format_count
@@ -245,13 +245,13 @@ class Picture(View):
             lines.append(NO_QUERY)
         tables = [_stages(query, observation) for query, observation in self._latest.items()]
         findings = Panel(event_lines(list(self._records), MOST_EVENTS), title="findings", title_align="left")
-        self._update(Group(Text("\n".join(lines)), *tables, findings))
+        self._update(Group(Text(visible("\n".join(lines))), *tables, findings))
 
 
 @contextmanager
 def _view(title: str, *, json: bool) -> Iterator[View]:
     def write(line: str) -> None:
-        print(line, flush=True)
+        print(visible(line), flush=True)
 
     if json:
         yield JsonView(write)
@@ -319,8 +319,11 @@ def batch_json(query: str, observation: Observation) -> dict[str, Any]:
 def _stages(query: str, observation: Observation) -> RenderableType:
     import numpy as np
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=batch_line(query, observation).strip(), title_justify="left", box=None, header_style="bold")
+    table = Table(
+        title=Text(visible(batch_line(query, observation).strip())), title_justify="left", box=None, header_style="bold"
+    )
     for column in ("stage", "tasks", "rows", "run, median s", "run, longest s", "stage took s"):
         table.add_column(column, justify="left" if column == "stage" else "right")
     for name, tasks in observation.tasks.items():
@@ -328,5 +331,5 @@ def _stages(query: str, observation: Observation) -> RenderableType:
         times = (np.median(run_s), run_s.max()) if run_s.size else (np.nan, np.nan)
         longest = float(np.max(tasks.finish_s)) if tasks.instances else math.nan
         shown_times = [f"{value:.2f}" if math.isfinite(value) else UNKNOWN for value in (*times, longest)]
-        table.add_row(name, str(tasks.instances), number(float(tasks.rows.sum())), *shown_times)
+        table.add_row(Text(visible(name)), str(tasks.instances), number(float(tasks.rows.sum())), *shown_times)
     return table
