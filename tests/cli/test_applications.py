@@ -14,6 +14,7 @@ import pytest
 from homeostat import config
 from homeostat.core.records import Record
 from homeostat.runtime.announcement import announce_driver
+from homeostat.runtime.identity import Identity
 from homeostat.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def attached(home: Path, name: str, *queries: str) -> Path:
     settings.write_text(f'store = "{home / name}.sqlite"\n')
     directory = home / ".homeostat" / name
     runs = {query: f"{name}/{query}" for query in queries}
-    announce_driver(directory, SESSION, config.load(settings, environ={}), runs)
+    announce_driver(directory, SESSION, config.load(settings, environ={}), Identity("1f" * 16), runs)
     store = SqliteStore(home / f"{name}.sqlite")
     for run in runs.values():
         store.append(run, [Record("g-1", "engine", time.time(), f"{run} runs")])

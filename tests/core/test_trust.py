@@ -36,4 +36,4 @@ def test_what_proves_nothing_does_not_count(verdict: str) -> None:
 
 def test_it_outlives_the_process() -> None:
     state = State(trust={"count": Trust(0.25, 2, 0.3)})
-    assert restore_state(State(), state_json(state)).trust == state.trust
+    assert restore_state(State(), state_json(state)).state.trust == state.trust

@@ -22,6 +22,7 @@ from homeostat.runtime.announcement import (
     read_announcement,
     withdraw,
 )
+from homeostat.runtime.identity import Identity
 from homeostat.runtime.launch import STARTED, write_json
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def own_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def announced(directory: Path) -> Path:
-    announce_driver(directory, SESSION, config.load(environ={}), {"words": "clicks/words"})
+    announce_driver(directory, SESSION, config.load(environ={}), Identity("1f" * 16), {"words": "clicks/words"})
     return directory
 
 

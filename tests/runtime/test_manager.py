@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +26,7 @@ from homeostat.sim.dataflow.engine import Dataflow
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, Scenario, WorkloadSpec
 from homeostat.sim.simulation import build_engine
 from homeostat.store.in_memory import MemoryStore
+from homeostat.store.sqlite import SqliteStore
 
 COUNT = Knob(PARALLELISM, "count")
 SCENARIO = Scenario(
@@ -287,3 +291,80 @@ def test_a_receipt_counts_although_the_engine_cannot_describe_itself() -> None:
     manager.advance(10.0)
     assert store.open_intents("run") == []
     assert isinstance(manager.state.observed[COUNT], int)
+
+
+def damage(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "value", ["{", "[1]", """{"numbers": 3, "paused": [], "memory": [5], "trust": 1}""", "null", "DELETED"]
+)
+def test_a_malformed_state_is_kept_aside_and_the_manager_starts_with_what_the_records_say(
+    tmp_path: Path, value: str
+) -> None:
+    path, alerts = tmp_path / "log.sqlite", list[Notify]()
+    engine = build_engine(SCENARIO)
+    with closing(SqliteStore(path)) as store:
+        first = Manager(engine, policy(), store, "run")
+        first.start()
+        first.advance(10.0)
+        first.advance(60.0)
+        first.think([Operator("pause", "Ada", "holiday")])
+        ids = {record.id for record in store.records("run")}
+        removed = "DELETE FROM state WHERE key = 'loop'"
+        damage(path, removed if value == "DELETED" else f"UPDATE state SET value = '{value}' WHERE key = 'loop'")
+        second = Manager(engine, policy(), store, "run", on_alert=alerts.append)
+        second.start()
+        assert second.state.paused == "paused by Ada: holiday"
+        assert {"g-2"} <= {record.id for record in store.records("run")} - ids, "no id is given away twice"
+        if value in ("null", "DELETED"):
+            assert alerts == []
+            return
+        assert [alert.title for alert in alerts] == ["homeostat-failure"]
+        assert "the saved state cannot be read" in alerts[0].message
+        assert "it is kept as loop.set-aside" in store.records("run", kinds=("failure",))[0].text
+        ((aside,),) = store.rows("SELECT value FROM state WHERE key = 'loop.set-aside'")
+        assert aside == value
+        third = Manager(engine, policy(), store, "run", on_alert=alerts.append)
+        third.start()
+        assert len(alerts) == 1, "it is reported once"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{",
+        "5",
+        "{}",
+        """{"desired": {"parallelism.count": "x"}}""",
+        """{"desired": {"parallelism.count": 9}, "time_limit_s": 0}""",
+        """{"desired": {"parallelism.count": 9}, "time_limit_s": {"$float": "nan"}}""",
+    ],
+)
+def test_an_action_whose_record_is_malformed_is_given_up_and_the_manager_starts(tmp_path: Path, body: str) -> None:
+    path, alerts = tmp_path / "log.sqlite", list[Notify]()
+    engine = build_engine(SCENARIO)
+    with closing(SqliteStore(path)) as store:
+        store.append("run", [Record("a-1", "action", 0.0, "scale-up")])
+        damage(path, f"UPDATE records SET body = '{body}'")
+        manager = Manager(engine, Policy("nothing"), store, "run", on_alert=alerts.append)
+        manager.start()
+        assert store.open_intents("run") == []
+        assert [alert.message for alert in alerts] == [
+            "A part of Homeostat failed, the log: the record of action a-1 cannot be read; the action was given up"
+        ]
+        ((kept,),) = store.rows("SELECT body FROM records WHERE id = 'a-1'")
+        assert kept == body
+    assert engine.describe().configuration[COUNT] == 2
+
+
+def test_a_malformed_receipt_does_not_keep_the_manager_from_starting(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    with closing(SqliteStore(path, on_unreadable=lambda record: None)) as store:
+        store.append(
+            "run", [Record("a-1", "action", 0.0, ""), Record("c-1", "receipt", 0.0, "", body={"action": "a-1"})]
+        )
+        damage(path, "UPDATE records SET body = '{' WHERE id = 'c-1'")
+        Manager(build_engine(SCENARIO), Policy("nothing"), store, "run").start()

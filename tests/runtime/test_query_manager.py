@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,29 @@ from homeostat.core.loop_state import State
 from homeostat.core.objective import Objective
 from homeostat.core.policy import Policy
 from homeostat.core.record_json import JSON
-from homeostat.core.records import Record
+from homeostat.core.records import ActionContent, Record
 from homeostat.core.traffic import Traffic
+from homeostat.runtime.hold import ApplicationHold
+from homeostat.runtime.manager import Manager
+from homeostat.runtime.orders import order
 from homeostat.runtime.query_manager import logged_traffic, policy_name, uneven_partitions
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
-from homeostat.sim.simulation import SimulatedEngine, simulate
+from homeostat.sim.simulation import SimulatedEngine, build_engine, simulate
+from homeostat.store.applications import ForeignRunError
 from homeostat.store.in_memory import MemoryStore
+from homeostat.store.sqlite import SqliteStore
+
+SCENARIO = Scenario(
+    "quiet",
+    "",
+    DataflowSpec(),
+    3600.0,
+    (
+        ComponentSpec("lines", "source", rate_per_s=1000.0),
+        ComponentSpec("count", inputs=("lines",), parallelism=2, rate_per_s=100.0),
+    ),
+    WorkloadSpec("constant", 100.0),
+)
 
 
 @pytest.mark.parametrize(
@@ -78,3 +96,48 @@ def test_the_sensor_of_keys_uses_the_ratio_that_the_detectors_use(tmp_path: Path
     file = tmp_path / "homeostat.toml"
     file.write_text("[sensitivity]\nratio = 2.5\n")
     assert uneven_partitions(config.load(file, environ={})).ratio == 2.5
+
+
+def test_an_application_does_not_carry_out_the_action_of_another_one_of_the_same_directory_name(tmp_path: Path) -> None:
+    """Both directories are called `words` and share one log. The first one is killed with an open action."""
+    log = tmp_path / "homeostat.sqlite"
+    first_engine, second_engine = build_engine(SCENARIO), build_engine(SCENARIO)
+    start = second_engine.describe().configuration
+    opened = Record.of(
+        "a-1", 0.0, ActionContent("scale-up", desired={"parallelism.count": 8}, time_limit_s=600.0), "scale-up"
+    )
+    with ApplicationHold(tmp_path / "a" / "words", log) as first, closing(SqliteStore(log)) as store:
+        run = f"{first.name}/counting"
+        first.enrol(store, run)
+        store.append(run, [opened])
+    with ApplicationHold(tmp_path / "b" / "words", log) as second, closing(SqliteStore(log)) as store:
+        other_run = f"{second.name}/counting"
+        second.enrol(store, other_run)
+        Manager(second_engine, Policy("nothing"), store, other_run).start()
+        assert second_engine.describe().configuration == start
+        assert [record.id for record in store.open_intents(run)] == ["a-1"]
+        assert [record.id for record in store.open_intents(other_run)] == []
+        with pytest.raises(ForeignRunError):
+            second.enrol(store, run)
+    with ApplicationHold(tmp_path / "a" / "words", log) as first, closing(SqliteStore(log)) as store:
+        first.enrol(store, run)
+        Manager(first_engine, Policy("nothing"), store, run).start()
+        assert store.open_intents(run) == []
+    assert first_engine.describe().configuration.as_json()["parallelism.count"] == 8
+
+
+def test_an_order_reaches_the_application_that_it_is_for_and_no_other(tmp_path: Path) -> None:
+    log = tmp_path / "homeostat.sqlite"
+    managers: list[Manager] = []
+    with ExitStack() as stack:
+        for place in ("a", "b"):
+            hold = stack.enter_context(ApplicationHold(tmp_path / place / "words", log))
+            store = stack.enter_context(closing(SqliteStore(log)))
+            hold.enrol(store, f"{hold.name}/counting")
+            managers.append(Manager(build_engine(SCENARIO), Policy("nothing"), store, f"{hold.name}/counting"))
+            managers[-1].start()
+        with closing(SqliteStore(log)) as another:
+            another.append("words/counting", [order("pause", by="Ada", now_s=1.0)])
+        for manager in managers:
+            manager.advance(10.0)
+    assert [manager.state.paused for manager in managers] == ["paused by Ada", ""]

@@ -107,7 +107,7 @@ def test_the_log_of_a_newer_version_is_refused_and_not_touched(tmp_path: Path) -
     with closing(sqlite3.connect(path)) as other:
         other.execute("PRAGMA user_version = 7")
     before = path.read_bytes()
-    assert "a newer Homeostat wrote this log (version 7; this one reads 1) (upgrade homeostat" in _refusal(path)
+    assert "a newer Homeostat wrote this log (version 7; this one reads 2) (upgrade homeostat" in _refusal(path)
     assert path.read_bytes() == before
 
 

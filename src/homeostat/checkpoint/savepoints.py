@@ -31,6 +31,12 @@ class SavepointError(HomeostatError):
     """A savepoint cannot be made, read or restored."""
 
 
+class NewerSavepointError(SavepointError):
+    """A newer version of Homeostat made the savepoint."""
+
+    exit_code = 2
+
+
 @dataclass(frozen=True, slots=True)
 class SavedFile:
     name: str
@@ -122,12 +128,14 @@ def read(checkpoint: Checkpoint, name: str) -> Savepoint:
     path = f"{place(checkpoint, name)}/{MANIFEST}"
     try:
         value = json.loads(checkpoint.files.read(path))
-        if value["format"] != FORMAT:
-            raise SavepointError(
-                f"the manifest has format {value['format']}, but this version of Homeostat reads only format {FORMAT}",
+        if isinstance(value["format"], int) and value["format"] > FORMAT:
+            raise NewerSavepointError(
+                f"a newer Homeostat made this savepoint (format {value['format']}; this one reads {FORMAT})",
                 where=path,
-                fix="use the version of Homeostat that made the savepoint",
+                fix="upgrade homeostat, or use another savepoint",
             )
+        if value["format"] != FORMAT:
+            raise ValueError(f"format {value['format']!r}")
         savepoint = Savepoint.from_json(value)
         if savepoint.name != name:
             raise ValueError(f"the savepoint is called {savepoint.name!r}")

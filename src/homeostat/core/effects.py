@@ -85,9 +85,10 @@ class Effects:
         id = self.write(AlertContent(cause), message, component=component, because=because)
         self.command(Notify(id, self.now_s, cause, component, message, tuple(because)))
 
-    def failure(self, where: str, error: str, *, harmless: bool = False) -> None:
+    def failure(self, where: str, error: str, *, harmless: bool = False) -> str:
+        """Append a record; returns its id."""
         text = f"{where}: {error}" if harmless else sentences.failure_sentence(where, error)
-        self.write(FailureContent(where, error), text)
+        return self.write(FailureContent(where, error), text)
 
     def left_out(self, part: str, kind: str, error: str) -> None:
         """A part of the policy failed. It is reported once for as long as it fails in the same way."""

@@ -29,6 +29,24 @@ class StoreError(HomeostatError):
     """The log cannot be read or written."""
 
 
+class NewerLogError(StoreError):
+    """A newer version of Homeostat wrote the log."""
+
+    exit_code = 2
+
+
+class DamagedLogError(StoreError):
+    """The file is no longer a whole log."""
+
+
+class UnreadableError(StoreError):
+    """A value in the log is not what Homeostat writes there."""
+
+
+class LeaseLostError(StoreError):
+    """Another manager has taken over the application."""
+
+
 class NoLogError(StoreError):
     """The file named as the log is not a log."""
 

@@ -52,13 +52,15 @@ class Receipt:
 class Failure:
     """A part of Homeostat failed, such as a sensor. The failure is logged and the loop goes on.
 
-    A `harmless` one is a remark: the part did its work, but people should know about it.
+    A `harmless` one is a remark: the part did its work, but people should know about it. With `alert`, a person is told
+    as well.
     """
 
     where: str
     error: str
     at_s: float
     harmless: bool = False
+    alert: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ from homeostat.core.policy import Policy
 from homeostat.core.records import EngineContent, ReceiptContent
 
 BETWEEN_EPOCHS = -1
+# The title of an alert about Homeostat itself.
+OWN_FAILURE = "homeostat-failure"
 # A shorter observation is garbage: rates over it would be meaningless. A choice.
 _SHORTEST_S = 1e-6
 # Clocks are compared with this tolerance, far below any batch.
@@ -47,7 +49,9 @@ def receive(policy: Policy, state: State, event: Event, effects: Effects) -> Sta
         case Operator():
             return obey(policy, state, event, effects)
         case Failure(where, error, harmless=harmless):
-            effects.failure(where, error, harmless=harmless)
+            id = effects.failure(where, error, harmless=harmless)
+            if event.alert:
+                effects.alert(OWN_FAILURE, "", sentences.own_failure_sentence(where, error), [id])
             return state
 
 

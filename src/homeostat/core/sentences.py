@@ -100,6 +100,10 @@ def failure_sentence(where: str, error: str) -> str:
     return f"{where} failed and was left out: {error}"
 
 
+def own_failure_sentence(where: str, error: str) -> str:
+    return f"A part of Homeostat failed, {where}: {error}"
+
+
 def step_words(step: Step) -> str:
     if isinstance(step, SetLive | Restart):
         changes = ", ".join(f"{knob} = {value:g}" for knob, value in sorted(step.values.items()))

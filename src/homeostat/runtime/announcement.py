@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from homeostat.runtime.identity import Identity
 from homeostat.runtime.launch import CAPABILITIES, STARTED, read_json, write_json
 
 if TYPE_CHECKING:
@@ -28,18 +29,21 @@ _CLOCK_STEP_S = 2.0
 _START_TICKS = 19  # the field of /proc/<process>/stat after the name of the process
 
 
-def announce(directory: Path, application: Application, config: Config) -> None:
+def announce(directory: Path, application: Application, config: Config, identity: Identity) -> None:
     """Write down which queries are watched and which actions are possible."""
     write_json(directory / CAPABILITIES, application.capability_table())
     queries = {pipeline.name: application.run_name(pipeline.name) for pipeline in application.pipelines}
-    announce_driver(directory, application.spark, config, queries)
+    announce_driver(directory, application.spark, config, identity, queries)
 
 
-def announce_driver(directory: Path, spark: SparkSession, config: Config, queries: Mapping[str, str]) -> None:
+def announce_driver(
+    directory: Path, spark: SparkSession, config: Config, identity: Identity, queries: Mapping[str, str]
+) -> None:
     """`queries` maps the name of each query to the name of its run in the log."""
     context = spark.sparkContext
     facts = {
         "process": os.getpid(),
+        "identity": identity.id,
         "application": context.applicationId,
         "ui": str(context.uiWebUrl),
         "started_s": time.time(),

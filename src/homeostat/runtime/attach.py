@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from homeostat import config as configuration
 from homeostat.core.causes import NO_MANAGER
+from homeostat.core.errors import ConfigError, NewerLogError, NoLogError
 from homeostat.objectives import ObjectiveArgument, combine
 from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.announcement import HOME, announce, announce_driver, withdraw
-from homeostat.runtime.launch import CAPABILITIES, LEASE, write_json
-from homeostat.runtime.lease import Claim, Lease, LeaseTakenError
+from homeostat.runtime.hold import TAKEN_OVER, ApplicationHold
+from homeostat.runtime.launch import CAPABILITIES, write_json
+from homeostat.runtime.lease import Claim, LeaseTakenError
 from homeostat.runtime.loop_thread import Loop, LoopKeeper
 from homeostat.runtime.messages import say
 from homeostat.runtime.query_manager import manager_maker, objective_of, policy_of, uneven_partitions
@@ -46,8 +48,9 @@ class Attachment:
     ) -> None:
         self._spark, self._config, self._directory = spark, config, directory
         self._objective = combine(objective) if objective is not None else config.objective
-        self._holds: list[Claim | Lease] = []
+        self._claim: Claim | None = None
         self._stopping = threading.Event()
+        self._hold = ApplicationHold(directory, config.store, pause=self._stopping.wait)
         self._application: Application | None = None
         self._keeper: LoopKeeper | None = None
         self._thread = threading.Thread(target=self._watch, name="homeostat attached", daemon=True)
@@ -59,11 +62,11 @@ class Attachment:
                 write_json(self._directory / CAPABILITIES, [asdict(finding) for finding in judge(surroundings).table])
                 say("Homeostat cannot manage this application: a Spark Connect session has no access to the driver")
                 return
-            for hold in (Claim(self._spark.sparkContext.applicationId), Lease(self._directory / LEASE)):
-                hold.take()
-                self._holds.append(hold)
-            announce_driver(self._directory, self._spark, self._config, {})
-        except LeaseTakenError as error:
+            self._claim = Claim(self._spark.sparkContext.applicationId)
+            self._claim.take()
+            self._hold.take_files()
+            announce_driver(self._directory, self._spark, self._config, self._hold.identity, {})
+        except (LeaseTakenError, ConfigError) as error:
             self._release()
             say(f"{error.line}; this call of hs.attach does nothing")
         except OSError as error:
@@ -80,8 +83,9 @@ class Attachment:
         self._release()
 
     def _release(self) -> None:
-        while self._holds:
-            self._holds.pop().release()
+        self._hold.release()
+        if self._claim is not None:
+            self._claim.release()
 
     @property
     def running(self) -> bool:
@@ -95,8 +99,9 @@ class Attachment:
     def _watch(self) -> None:
         watched_runs: frozenset[str] = frozenset()
         last_complaint = ""
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() and not self._hold.lost:
             try:
+                self._hold_log()
                 queries = [query for query in self._spark.streams.active if query.isActive]
                 active_runs = frozenset(str(query.runId) for query in queries)
                 if active_runs != watched_runs:
@@ -104,10 +109,13 @@ class Attachment:
                     if queries:
                         self._take_up(queries)
                     else:
-                        announce_driver(self._directory, self._spark, self._config, {})
+                        announce_driver(self._directory, self._spark, self._config, self._hold.identity, {})
                     watched_runs = active_runs
                 if self._keeper is not None:
                     self._keeper.check()
+            except (LeaseTakenError, ConfigError, NewerLogError, NoLogError) as error:
+                say(f"{error.line}; Homeostat does not manage this application")
+                break
             except Exception as error:  # the application must not suffer, whatever it is
                 reason = str(error).partition("\n")[0]
                 complaint = f"{type(error).__name__}: {reason}; the application keeps running; Homeostat tries again"
@@ -115,17 +123,30 @@ class Attachment:
                     say(complaint)
                     last_complaint = complaint
             self._stopping.wait(LOOK_AGAIN_S)
+        if self._hold.lost:
+            say(f"{TAKEN_OVER}; the queries keep running without it")
         self._let_go()
         withdraw(self._directory)
+        self._release()
+
+    def _hold_log(self) -> None:
+        """In this thread, because it may wait for another manager that shows no life."""
+        if not self._hold.holds_log:
+            self._hold.take_log()
 
     def _take_up(self, queries: Sequence[StreamingQuery]) -> None:
         application = Application.around(
-            self._spark, queries, self._objective, self._directory, uneven_partitions(self._config)
+            self._spark,
+            queries,
+            self._objective,
+            self._directory,
+            uneven_partitions(self._config),
+            self._hold.name,
         )
         self._application = application
         application.start()
-        announce(self._directory, application, self._config)
-        make_managers = manager_maker(self._config, application, say)
+        announce(self._directory, application, self._config, self._hold.identity)
+        make_managers = manager_maker(self._config, application, self._hold, say)
         alarm = Alarm(self._config.store, (application.run_name(each.name) for each in application.pipelines), say)
         self._keeper = LoopKeeper(lambda: Loop(make_managers, say), say, partial(alarm.ring, NO_MANAGER))
         self._keeper.start()

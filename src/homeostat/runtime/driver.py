@@ -19,9 +19,11 @@ from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.runtime import pipeline_files, preflight
 from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.announcement import announce
+from homeostat.runtime.hold import TAKEN_OVER, ApplicationHold
 from homeostat.runtime.java_watch import watch_java
-from homeostat.runtime.launch import KNOBS, LEASE, Launch, read_json, write_json
-from homeostat.runtime.lease import Claim, Lease
+from homeostat.runtime.knobs_file import read_knobs, write_knobs
+from homeostat.runtime.launch import KNOBS, Launch
+from homeostat.runtime.lease import Claim
 from homeostat.runtime.loop_thread import Loop, LoopKeeper
 from homeostat.runtime.messages import say
 from homeostat.runtime.query_manager import manager_maker, uneven_partitions
@@ -61,15 +63,18 @@ def drive(launch: Launch) -> int:
     directory = Path(launch.directory).resolve()
     config, pipelines = preflight.check(launch)
     pipeline_files.send_along(launch.app)
-    with Lease(directory / LEASE):
+    with ApplicationHold(directory, config.store) as hold:
+        if hold.name != directory.name:
+            say(f"this application is called {hold.name} in {config.store}")
         application = Application(
             pipelines,
             directory,
-            read_json(directory / KNOBS),
-            lambda knobs: write_json(directory / KNOBS, knobs),
+            read_knobs(directory / KNOBS, say),
+            lambda knobs: write_knobs(directory / KNOBS, knobs),
             launch.room,
             steer=launch.allocation != SPARKS_OWN,
             uneven=uneven_partitions(config),
+            name=hold.name,
         )
         stopping = _stop_signals()
         application.open(_session(launch, application, directory))
@@ -80,7 +85,7 @@ def drive(launch: Launch) -> int:
                 StartWatch(partial(waiting_queries, application), say),
             ):
                 application.start(stopping)
-                return _regulate(launch, config, application, directory, stopping)
+                return _regulate(launch, config, application, hold, stopping)
         finally:
             application.stop()
 
@@ -137,10 +142,10 @@ def _stop_signals() -> threading.Event:
 
 
 def _regulate(
-    launch: Launch, config: Config, application: Application, directory: Path, stopping: threading.Event
+    launch: Launch, config: Config, application: Application, hold: ApplicationHold, stopping: threading.Event
 ) -> int:
-    announce(directory, application, config)
-    make_managers = manager_maker(config, application, say)
+    announce(application.directory, application, config, hold.identity)
+    make_managers = manager_maker(config, application, hold, say)
     alarm = Alarm(config.store, (application.run_name(pipeline.name) for pipeline in application.pipelines), say)
     keeper = LoopKeeper(
         lambda: Loop(make_managers, say), say, partial(alarm.ring, NO_MANAGER), silent_s=launch.silent_s
@@ -148,11 +153,14 @@ def _regulate(
     keeper.start()
     until_s = time.monotonic() + launch.for_s if launch.for_s is not None else float("inf")
     try:
-        while not stopping.is_set() and time.monotonic() < until_s and application.running():
+        while not stopping.is_set() and time.monotonic() < until_s and application.running() and not hold.lost:
             keeper.check()
             stopping.wait(LOOK_AGAIN_S)
     finally:
         keeper.stop()
+    if hold.lost:
+        say(TAKEN_OVER)
+        return HomeostatError.exit_code
     if application.failure:
         alarm.ring(QUERY_STOPPED, application.failure)
         return QUERY_FAILED

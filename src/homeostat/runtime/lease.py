@@ -41,8 +41,8 @@ class _Held(ABC):
 class Lease(_Held):
     """A lock on a file. The operating system releases it when the process ends, however it ends."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, fix: str = "stop it first, or choose another directory") -> None:
+        self._path, self._fix = path, fix
         self._file: int | None = None
 
     def take(self) -> None:
@@ -56,7 +56,7 @@ class Lease(_Held):
             raise LeaseTakenError(
                 f"another manager already controls this application{holder}",
                 where=str(self._path.parent),
-                fix="stop it first, or choose another directory",
+                fix=self._fix,
             ) from error
         os.ftruncate(file, 0)
         os.write(file, json.dumps({"process": os.getpid(), "since_s": time.time()}).encode())

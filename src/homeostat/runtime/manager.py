@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from homeostat.core.configuration import Configuration, diff
 from homeostat.core.cycle import Trace, step
 from homeostat.core.engine import Engine
+from homeostat.core.errors import UnreadableError
 from homeostat.core.events import Apply, Command, Event, Failure, Notify, Operator, Receipt
 from homeostat.core.loop_state import Mode, State
 from homeostat.core.objective import Objective
@@ -15,10 +17,13 @@ from homeostat.core.records import Record
 from homeostat.core.traffic import Traffic
 from homeostat.runtime.orders import Orders
 from homeostat.runtime.reconcile import Intent, reconcile
-from homeostat.runtime.saved_state import restore_state, state_json
+from homeostat.runtime.recovery import numbers_in_log, pause_in_log
+from homeostat.runtime.saved_state import Restored, restore_state, state_json
 from homeostat.runtime.waiting_events import WaitingEvents
-from homeostat.store.protocol import Store
+from homeostat.store.protocol import SET_ASIDE, Store
 
+# The key under which the part of the state is saved that survives a restart.
+LOOP = "loop"
 Decision = tuple[State, tuple[Command, ...], Trace]
 
 
@@ -51,13 +56,39 @@ class Manager:
 
     def start(self) -> None:
         """Continue where an earlier process stopped."""
-        value = self.store.load_state(self.run, "loop")
-        if value is not None:
-            self.state = restore_state(self.state, value)
+        failures = self._restore()
         self._orders.start()
-        reconcile(self.store, self.run, self.engine, self._reapply)
+        for id in reconcile(self.store, self.run, self.engine, self._reapply):
+            failures.append(self._own_failure(f"the record of action {id} cannot be read; the action was given up"))
         early, self._early = self._early, []
-        self.think([self.engine.describe(), *early])
+        self.think([self.engine.describe(), *early, *failures])
+
+    def _restore(self) -> list[Event]:
+        """Take over the saved state. What cannot be read is kept aside, and taken from the records if they have it."""
+        restored = self._saved_state()
+        self.state = restored.state
+        if "numbers" in restored.lost:
+            self.state = replace(self.state, numbers=numbers_in_log(self.store, self.run))
+        if "paused" in restored.lost:
+            self.state = replace(self.state, paused=pause_in_log(self.store, self.run))
+        if not restored.problems:
+            return []
+        self.store.set_aside(self.run, LOOP)
+        self.store.save_state(self.run, LOOP, state_json(self.state))
+        what = "; ".join(restored.problems)
+        return [self._own_failure(f"the saved state cannot be read: {what}; it is kept as {LOOP}{SET_ASIDE}")]
+
+    def _saved_state(self) -> Restored:
+        try:
+            value = self.store.load_state(self.run, LOOP)
+        except UnreadableError as error:
+            return Restored(self.state, (error.what,), frozenset({"numbers", "paused"}))
+        if value is None:  # a new run, or one whose saved state was lost
+            return Restored(self.state, lost=frozenset({"numbers", "paused"}))
+        return restore_state(self.state, value)
+
+    def _own_failure(self, what: str) -> Event:
+        return Failure("the log", what, self.engine.now_s, alert=True)
 
     def advance(self, until_s: float) -> Trace:
         """Wait for events of the engine and commands of the operator, then decide."""
@@ -115,7 +146,7 @@ class Manager:
         # Save the id counters first: a crash in between may skip ids but never assigns one twice.
         before = self.state
         if (before.numbers, before.memory, before.trust) != (state.numbers, state.memory, state.trust):
-            self.store.save_state(self.run, "loop", state_json(state))
+            self.store.save_state(self.run, LOOP, state_json(state))
         if records:
             self.store.append(self.run, records)
 

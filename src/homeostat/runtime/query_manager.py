@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from homeostat import config as configuration
 from homeostat.config import Config
 from homeostat.core.errors import ConfigError
-from homeostat.core.events import Notify
+from homeostat.core.events import Failure, Notify
 from homeostat.core.objective import Objective
 from homeostat.core.record_json import JSON
 from homeostat.core.records import BatchContent, Record, with_content
@@ -17,6 +18,8 @@ from homeostat.core.traffic import KEPT, MINUTE_S, Traffic, traffic_of
 from homeostat.models.partition_sizes import UnevenPartitions
 from homeostat.policies import registry
 from homeostat.runtime.diary import Diary
+from homeostat.runtime.hold import ApplicationHold
+from homeostat.runtime.kept_log import KeptLog
 from homeostat.runtime.manager import Manager
 from homeostat.runtime.model_keeper import ModelKeeper
 from homeostat.settings import read
@@ -26,7 +29,6 @@ from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
 from homeostat.store.retention import Housekeeper, Retention
 from homeostat.store.rollups import history
-from homeostat.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from homeostat.core.cycle import Trace
@@ -56,6 +58,10 @@ class FencedStore:
     def save_state(self, run: str, key: str, value: JSON) -> None:
         self._engine.require_ours()
         self._store.save_state(run, key, value)
+
+    def set_aside(self, run: str, key: str) -> None:
+        self._engine.require_ours()
+        self._store.set_aside(run, key)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -124,14 +130,28 @@ def manager(
 
 
 def manager_maker(
-    config: Config, application: Application, say: Callable[[str], None]
+    config: Config, application: Application, hold: ApplicationHold, say: Callable[[str], None]
 ) -> Callable[[], Sequence[Manager]]:
     """Call the result in the loop's own thread: a connection to the store belongs to one thread."""
+    runs = [application.run_name(pipeline.name) for pipeline in application.pipelines]
 
     def make() -> Sequence[Manager]:
-        store = SqliteStore(config.store)
-        keep_small = Housekeeper(Retention(store, config.log), say).look
-        return [manager(pipeline, config, application, store, say, keep_small) for pipeline in application.pipelines]
+        managers: list[Manager] = []
+        early: list[Failure] = []
+
+        def report(where: str, what: str) -> None:
+            failure = Failure(where, what, time.time(), alert=True)
+            if managers:
+                cast(QueryEngine, managers[0].engine).put(failure)
+            else:
+                early.append(failure)
+
+        log = KeptLog(config.store, lambda store: hold.enrol(store, *runs), report)
+        keep_small = Housekeeper(Retention(log, config.log), say).look
+        managers += [manager(each, config, application, log, say, keep_small) for each in application.pipelines]
+        for failure in early:
+            cast(QueryEngine, managers[0].engine).put(failure)
+        return managers
 
     return make
 

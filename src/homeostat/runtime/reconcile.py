@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,14 +23,19 @@ class Intent(NamedTuple):
     time_limit_s: float
 
 
-def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent], Receipt]) -> None:
-    """Close every open action: it is found applied, applied now, or given up."""
+def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent], Receipt]) -> list[str]:
+    """Close every open action: it is found applied, applied now, or given up. Return the ids of those whose records
+    cannot be read: nobody knows what they wanted, so they are given up."""
+    unreadable_ids = []
     for record, action in with_content(store.unjudged(run), ActionContent):
         _outcome(store, run, record, action, engine.now_s)
     for record, action in with_content(store.open_intents(run), ActionContent):
         intent = _intent(record, action)
         observed = engine.describe().configuration
-        if _is_met(observed, intent.desired):
+        if not _is_readable(intent):
+            unreadable_ids.append(record.id)
+            receipt = Receipt(intent.id, engine.now_s, observed, False, "given up: its record cannot be read")
+        elif _is_met(observed, intent.desired):
             receipt = Receipt(intent.id, engine.now_s, observed, True, "found applied after a restart")
         elif engine.now_s > intent.at_s + intent.time_limit_s:
             receipt = Receipt(intent.id, engine.now_s, observed, False, "given up: its time limit passed in a restart")
@@ -38,6 +44,17 @@ def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent]
         _close(store, run, record, receipt)
         if receipt.applied:
             _outcome(store, run, record, action, engine.now_s)
+    return unreadable_ids
+
+
+def _is_readable(intent: Intent) -> bool:
+    desired = intent.desired
+    numbers = [intent.at_s, intent.time_limit_s, *desired.values.values()]
+    try:
+        finite = all(math.isfinite(number) for number in numbers)
+    except OverflowError:
+        return False
+    return finite and intent.time_limit_s > 0 and bool(desired.values or desired.retired)
 
 
 def _is_met(observed: Configuration, desired: Configuration) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast, get_args
 
+from homeostat.core.findings import Verdict
 from homeostat.core.loop_state import State
 from homeostat.core.memory import ActionKey, Context, MemoryEntry
 from homeostat.core.record_json import JSON
@@ -22,20 +23,92 @@ def state_json(state: State) -> JSON:
     }
 
 
-def restore_state(state: State, value: JSON) -> State:
+class Restored(NamedTuple):
+    """`problems` names what could not be read and was left out. `lost` are the fields among it."""
+
+    state: State
+    problems: tuple[str, ...] = ()
+    lost: frozenset[str] = frozenset()
+
+
+def restore_state(state: State, value: JSON) -> Restored:
+    """Take over what can be read of the saved state. Whoever can write the log can write anything there."""
     if not isinstance(value, dict):
-        return state
-    fields = cast(dict[str, Any], value)
-    return replace(
-        state,
-        numbers=dict(fields.get("numbers", {})),
-        earned=int(fields.get("earned", 0)),
-        paused=str(fields.get("paused", "")),
-        memory=tuple(_entry(item) for item in fields.get("memory", [])),
-        trust={
-            name: Trust(error, int(actions), *off) for name, (error, actions, *off) in fields.get("trust", {}).items()
-        },
-    )
+        return Restored(state, (f"the saved state is a {type(value).__name__}",), frozenset(_READERS))
+    problems: list[str] = []
+    fields: dict[str, Any] = {}
+    for name, read in _READERS.items():
+        if name not in value:
+            continue
+        try:
+            fields[name], left_out = read(value[name])
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            problems.append(f"{name} ({type(error).__name__}: {error})")
+        else:
+            problems += [f"{name}, {what}" for what in left_out]
+    lost = frozenset(_READERS.keys() & (value.keys() - fields.keys()))
+    return Restored(replace(state, **fields), tuple(problems), lost)
+
+
+def _numbers(value: Any) -> tuple[dict[str, int], list[str]]:
+    numbers = {str(letter): _count(number) for letter, number in value.items()}
+    return numbers, []
+
+
+def _earned(value: Any) -> tuple[int, list[str]]:
+    return _count(value), []
+
+
+def _paused(value: Any) -> tuple[str, list[str]]:
+    return _text(value), []
+
+
+def _memory(value: Any) -> tuple[tuple[MemoryEntry, ...], list[str]]:
+    entries, left_out = [], []
+    for place, item in enumerate(_list(value), 1):
+        try:
+            entries.append(_entry(item))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            left_out.append(f"entry {place} ({type(error).__name__}: {error})")
+    return tuple(entries), left_out
+
+
+def _trust(value: Any) -> tuple[dict[str, Trust], list[str]]:
+    trusts, left_out = {}, []
+    for name, item in value.items():
+        try:
+            error, actions, *off = _list(item)
+            trusts[str(name)] = Trust(_number(error), _count(actions), *map(_number, off))
+        except (ValueError, TypeError, OverflowError) as error:
+            left_out.append(f"{name} ({type(error).__name__}: {error})")
+    return trusts, left_out
+
+
+_READERS: Mapping[str, Callable[[Any], tuple[Any, list[str]]]] = {
+    "numbers": _numbers,
+    "earned": _earned,
+    "paused": _paused,
+    "memory": _memory,
+    "trust": _trust,
+}
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is not a list")
+    return value
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 0:
+        raise ValueError(f"{value!r} is not a count")
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return value
 
 
 def _entry_json(entry: MemoryEntry) -> dict[str, JSON]:
@@ -54,11 +127,30 @@ def _entry_json(entry: MemoryEntry) -> dict[str, JSON]:
 
 def _entry(item: Mapping[str, Any]) -> MemoryEntry:
     arrival = item["arrival_per_s"]
-    return MemoryEntry(
-        ActionKey(*item["key"]),
-        item["verdict"],
-        item["at_s"],
-        Context(float("nan") if arrival is None else arrival, item["values"], item["plan"], frozenset(item["hosts"])),
-        item["before"],
-        frozenset(item.get("hosts_before", ())),
+    if item["verdict"] not in get_args(Verdict):
+        raise ValueError(f"{item['verdict']!r} is not a verdict")
+    context = Context(
+        float("nan") if arrival is None else _number(arrival),
+        _numbers_by_name(item["values"]),
+        _text(item["plan"]),
+        frozenset(map(_text, _list(item["hosts"]))),
     )
+    cause, action, component = map(_text, _list(item["key"]))
+    return MemoryEntry(
+        ActionKey(cause, action, component),
+        item["verdict"],
+        _number(item["at_s"]),
+        context,
+        _numbers_by_name(item["before"]),
+        frozenset(map(_text, _list(item.get("hosts_before", [])))),
+    )
+
+
+def _numbers_by_name(value: Mapping[str, Any]) -> dict[str, float]:
+    return {_text(name): _number(number) for name, number in value.items()}
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value

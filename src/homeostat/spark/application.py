@@ -49,7 +49,8 @@ Knobs = Mapping[str, Any]
 
 class Application:
     """`remembered` are the knobs of an earlier run, and `remember` keeps them for the next one. `room` is how many
-    executors the cluster can hold, if known. Without `steer`, Spark decides how many executors there are."""
+    executors the cluster can hold, if known. Without `steer`, Spark decides how many executors there are. `name` is
+    what the application is called in the log, by default the name of its directory."""
 
     def __init__(
         self,
@@ -60,8 +61,10 @@ class Application:
         room: int | None = None,
         steer: bool = True,
         uneven: UnevenPartitions = UNEVEN,
+        name: str = "",
     ) -> None:
         self.pipelines = tuple(pipelines)
+        self.name = name or directory.name
         self.directory = directory
         self._remember, self._room, self._steer, self._uneven = remember, room, steer, uneven
         self._undone = UndoneWork(self._route)
@@ -85,10 +88,11 @@ class Application:
         objective: Objective,
         directory: Path,
         uneven: UnevenPartitions = UNEVEN,
+        name: str = "",
     ) -> Application:
         """Attach to running queries. They are never restarted, and Spark decides about executors until a command."""
         pipelines = [attached_pipeline(query, objective=objective) for query in queries]
-        application = cls(pipelines, directory, uneven=uneven)
+        application = cls(pipelines, directory, uneven=uneven, name=name)
         for pipeline, query in zip(pipelines, queries, strict=True):
             application._queries[pipeline.name].attach(spark, query)
         application.open(spark)
@@ -118,7 +122,7 @@ class Application:
         self.rest = RestClient(str(spark.sparkContext.uiWebUrl))
         self.sensors = Sensors(
             self.rest,
-            self._handles,
+            partial(_handles, self._queries),
             self._route,
             spark=spark,
             on_change=self._on_change,
@@ -189,7 +193,7 @@ class Application:
         self._actuator.apply(shared_command)
 
     def run_name(self, query: str) -> str:
-        return f"{self.directory.name}/{query}"
+        return f"{self.name}/{query}"
 
     def capability_table(self) -> list[dict[str, Any]]:
         return [asdict(finding) for finding in self._findings(*self.queries.values()).table]
@@ -254,10 +258,6 @@ class Application:
             if query.engine is not None:
                 self._undone.do(f"description of {name}", partial(tell, name))
 
-    def _handles(self) -> list[QueryHandle]:
-        handles = (query.handle() for query in self._queries.values())
-        return [handle for handle in handles if handle is not None]
-
     def _keep(self) -> None:
         values = {str(knob): value for query in self.queries.values() for knob, value in query.chosen.items()}
         self._remember({"executors": self._shares.as_dict(), "values": values})
@@ -266,3 +266,8 @@ class Application:
 def waiting_queries(application: Application) -> dict[str, str]:
     """The queries that have not finished a batch in their current run, and what Spark says that they do."""
     return {name: activity for name, query in application.queries.items() if (activity := query.waits_for)}
+
+
+def _handles(queries: Mapping[str, ApplicationQuery]) -> list[QueryHandle]:
+    handles = (query.handle() for query in queries.values())
+    return [handle for handle in handles if handle is not None]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from homeostat.core.record_json import JSON
 from homeostat.core.records import ACTION, OUTCOME, RECEIPT, OutcomeContent, ReceiptContent, Record, with_content
 from homeostat.store.codec import dump_of, load, load_body, split_record
-from homeostat.store.protocol import BEGINNING_S, Placed, RunInfo
+from homeostat.store.protocol import BEGINNING_S, SET_ASIDE, Placed, RunInfo
 
 
 class _Entry(NamedTuple):
@@ -86,6 +86,9 @@ class MemoryStore:
         )
         return list(islice(matches, limit)) if limit > 0 else list(matches)
 
+    def ids(self, run: str, kinds: Sequence[str]) -> list[str]:
+        return [record.id for record in self.records(run, kinds=kinds)] if kinds else []
+
     def chain(self, run: str, id: str) -> list[Record]:
         run_log = self._run_log(run)
         if id not in run_log.by_id:
@@ -118,6 +121,11 @@ class MemoryStore:
 
     def load_state(self, run: str, key: str) -> JSON | None:
         return self._run_log(run).state.get(key)
+
+    def set_aside(self, run: str, key: str) -> None:
+        state = self._run_log(run).state
+        if key in state:
+            state[f"{key}{SET_ASIDE}"] = state.pop(key)
 
     def runs(self) -> list[RunInfo]:
         return [_info(name, run_log) for name, run_log in self._runs.items() if run_log.in_order]

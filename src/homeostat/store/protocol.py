@@ -10,6 +10,7 @@ from homeostat.core.record_json import JSON
 from homeostat.core.records import Record
 
 BEGINNING_S = float("-inf")
+SET_ASIDE = ".set-aside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,19 @@ class Store(Protocol):
         """Records by time, then by insertion. Empty `kinds` and `component` mean all, `limit` 0 no limit."""
         ...
 
+    def ids(self, run: str, kinds: Sequence[str]) -> list[str]:
+        """The ids of the records of these kinds, also of those that cannot be read."""
+        ...
+
     def chain(self, run: str, id: str) -> list[Record]:
         """The record, all it came from and all that came of it, by time, then by insertion."""
         ...
 
     def open_intents(self, run: str) -> list[Record]:
-        """Actions without a receipt: written down, and perhaps applied, before a crash."""
+        """Actions without a receipt: written down, and perhaps applied, before a crash.
+
+        An action whose record cannot be read is returned without its body.
+        """
         ...
 
     def unjudged(self, run: str) -> list[Record]:
@@ -76,6 +84,10 @@ class Store(Protocol):
         ...
 
     def load_state(self, run: str, key: str) -> JSON | None: ...
+
+    def set_aside(self, run: str, key: str) -> None:
+        """Move what is stored under the key, whatever it is, to the key with `SET_ASIDE` at its end."""
+        ...
 
     def runs(self) -> list[RunInfo]:
         """Every run that has a record, in the order in which they came into the log."""

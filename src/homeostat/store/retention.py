@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
 
 from homeostat.core.errors import StoreError
 from homeostat.core.records import (
@@ -28,7 +29,7 @@ from homeostat.core.records import (
     Record,
 )
 from homeostat.settings import LogSettings
-from homeostat.store.protocol import RunInfo
+from homeostat.store.protocol import RunInfo, Store
 from homeostat.store.rollups import HOUR_S, STEPS_S, period_end_s, summaries
 from homeostat.store.sql import (
     DELETE_LINKS,
@@ -39,8 +40,8 @@ from homeostat.store.sql import (
     HAS_OTHER_KIND,
     OLDEST,
 )
-from homeostat.store.sqlite import SqliteStore
 
+_Result = TypeVar("_Result")
 FINDINGS = (SYMPTOM, DIAGNOSIS, PROPOSAL, REJECTION, FAILURE, ENGINE)
 # Records that one slice summarises and that it deletes: the cycle of the manager waits for it. 300 of each take about
 # 20 ms, and a slice every two seconds keeps up with 100 batches a second. A choice.
@@ -68,6 +69,15 @@ class Usage:
     used_bytes: int
 
 
+class LogFile(Store, Protocol):
+    """A store in a file, whose tables can be worked on."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def maintain(self, work: Callable[[sqlite3.Connection], _Result], *, in_transaction: bool = True) -> _Result: ...
+
+
 class Slice(NamedTuple):
     """What one slice did. `more` says whether there may be more to do."""
 
@@ -79,7 +89,7 @@ class Slice(NamedTuple):
 class Retention:
     """Works on a store in small slices. `share` is how much of the set ages the size of the log allows."""
 
-    def __init__(self, store: SqliteStore, settings: LogSettings | None = None) -> None:
+    def __init__(self, store: LogFile, settings: LogSettings | None = None) -> None:
         self._store, self._settings = store, settings or LogSettings()
         self.share = 1.0
         self._round: Iterator[RunInfo] = iter(())
@@ -231,20 +241,20 @@ class Housekeeper:
             self._complaint = error.line
 
 
-def usage(store: SqliteStore) -> Usage:
+def usage(store: LogFile) -> Usage:
     beside = [store.path, *(store.path.with_name(store.path.name + suffix) for suffix in ("-wal", "-shm"))]
     file_bytes = sum(file.stat().st_size for file in beside if file.exists())
     return Usage(file_bytes, store.maintain(_used_bytes, in_transaction=False))
 
 
-def shrink(store: SqliteStore, pages: int = 0) -> None:
+def shrink(store: LogFile, pages: int = 0) -> None:
     """Shorten the file by its free pages, at most so many of them; 0 means all."""
     # A script, because a single statement frees a single page.
     script = f"PRAGMA incremental_vacuum({pages})" + ("" if pages else f"; {_EMPTY_WAL}")
     store.maintain(lambda connection: connection.executescript(script), in_transaction=False)
 
 
-def compact(store: SqliteStore) -> None:
+def compact(store: LogFile) -> None:
     """Write the file anew without free pages. It needs as much free space on the disk as the file has."""
     script = f"{GIVES_SPACE_BACK}; VACUUM; {_EMPTY_WAL}"
     store.maintain(lambda connection: connection.executescript(script), in_transaction=False)

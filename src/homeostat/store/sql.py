@@ -5,8 +5,7 @@ from __future__ import annotations
 from homeostat.core.records import ACTION, APPLIED_PATH, OUTCOME, RECEIPT
 
 APPLICATION_ID = 0x486F6D65  # "Home", so that another program's database is not taken for a log
-SCHEMA_VERSION = 1
-
+# The tables of version 1; `migrations` says what came later.
 # Each index ends in the row number, which SQLite adds, so that every list is read in its order, never sorted.
 SCHEMA = f"""
 CREATE TABLE runs (
@@ -53,7 +52,7 @@ CREATE TABLE state (
   PRIMARY KEY (run, key)
 ) WITHOUT ROWID;
 PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
+PRAGMA user_version = 1;
 """
 
 # Free pages can be given back to the disk. For a log that has tables it takes effect with the next VACUUM.
@@ -81,6 +80,8 @@ ORDER BY at_s, number
 """
 
 _ANSWER = "SELECT 1 FROM records AS answer WHERE answer.run = records.run AND answer.action = records.id"
+# SQLite raises an error for a body that is not JSON, and looks at the cases one after the other.
+_APPLIED = f"CASE WHEN json_valid(answer.body) THEN json_type(answer.body, '{APPLIED_PATH}') = 'true' END"
 _ACTIONS = f"SELECT {COLUMNS} FROM records WHERE run = :run AND kind = '{ACTION}'"
 OPEN_INTENTS = f"""
 {_ACTIONS} AND NOT EXISTS ({_ANSWER} AND answer.kind = '{RECEIPT}')
@@ -88,7 +89,7 @@ ORDER BY at_s, number
 """
 UNJUDGED = f"""
 {_ACTIONS}
-AND EXISTS ({_ANSWER} AND answer.kind = '{RECEIPT}' AND json_type(answer.body, '{APPLIED_PATH}') = 'true')
+AND EXISTS ({_ANSWER} AND answer.kind = '{RECEIPT}' AND {_APPLIED})
 AND NOT EXISTS ({_ANSWER} AND answer.kind = '{OUTCOME}')
 ORDER BY at_s, number
 """

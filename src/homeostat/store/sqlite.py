@@ -3,60 +3,58 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from homeostat.core.errors import NoLogError, StoreError
+from homeostat.core.errors import LeaseLostError, NoLogError, UnreadableError
 from homeostat.core.record_json import JSON
 from homeostat.core.records import ACTION, OUTCOME, RECEIPT, OutcomeContent, ReceiptContent, Record, content_of
 from homeostat.store.codec import dump, dump_of, load, load_body, mend, split_record
-from homeostat.store.protocol import BEGINNING_S, Placed, RunInfo
-from homeostat.store.sql import (
-    APPLICATION_ID,
-    CHAIN,
-    COLUMNS,
-    GIVES_SPACE_BACK,
-    OPEN_INTENTS,
-    SCHEMA,
-    SCHEMA_VERSION,
-    UNJUDGED,
-)
+from homeostat.store.log_file import connect, file_id, log_version, translate_errors, write_ahead
+from homeostat.store.migrations import SCHEMA_VERSION, create, migrate
+from homeostat.store.protocol import BEGINNING_S, SET_ASIDE, Placed, RunInfo
+from homeostat.store.sql import CHAIN, COLUMNS, GIVES_SPACE_BACK, OPEN_INTENTS, UNJUDGED
 
-BUSY_TIMEOUT_S = 10.0
-# A long read lets the write-ahead log grow; afterwards it is cut back to this. A choice.
-_WAL_BYTES = 16_000_000
+NOTHING: Mapping[str, str | float] = MappingProxyType({})
 _Result = TypeVar("_Result")
 
-_TROUBLE = {
-    "NOTADB": ("this is not a log", "name another file, or move this one away to start a new log"),
-    "CORRUPT": ("the log is damaged", "put back a copy, or move it away to start a new one"),
-    "CANTOPEN": ("the log cannot be opened", "check that its directory exists and may be written to"),
-    "READONLY": ("the log cannot be written", "make the file and its directory writable, or name another"),
-    "BUSY": (
-        f"another process has kept the log locked for {BUSY_TIMEOUT_S:.0f} s",
-        "wait for it or stop it; one process writes a log, others open it read-only",
-    ),
-    "FULL": ("the disk is full", "make room; what was written before is kept"),
-    "IOERR": ("the disk does not let the log be read or written", "check the disk, or name another file"),
-}
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRecord:
+    """A row of the log that is not what Homeostat writes."""
+
+    run: str
+    id: str
+    kind: str
+    reason: str
 
 
 class SqliteStore:
     """A log file. `read_only` opens one that exists and changes nothing, also while another process writes.
 
-    Used by one thread at a time; threads and processes that work at once open the file each for themselves.
+    Used by one thread at a time; threads and processes that work at once open the file each for themselves. Records
+    that cannot be read are an error, or are left out and passed to `on_unreadable`.
     """
 
-    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        read_only: bool = False,
+        on_unreadable: Callable[[UnreadableRecord], None] | None = None,
+    ) -> None:
         self.path = Path(path)
-        self._read_only = read_only
-        with self._trouble():
-            self._connection = _connect(self.path, read_only)
+        self._read_only, self._on_unreadable = read_only, on_unreadable
+        self._fence: tuple[str, str] | None = None
+        with translate_errors(self.path):
+            self._connection = connect(self.path, read_only)
             try:
                 self._prepare()
+                self._file_id = file_id(self.path)
             except BaseException:
                 self.close()
                 raise
@@ -65,13 +63,13 @@ class SqliteStore:
         rows = [split_record(record) for record in records]
         if not rows:
             return
-        with self._transaction(durable=any(head.kind == ACTION for head, _ in rows)):
-            key = self._run_key(run)
-            new_records = [head for head, body in rows if self._insert(key, head, body)]
-            self._count(key, new_records)
+        with self.transaction(durable=any(head.kind == ACTION for head, _ in rows), fenced=True) as connection:
+            key = self.run_key(run)
+            new_records = [head for head, body in rows if _insert(connection, key, head, body)]
+            _count(connection, key, new_records)
 
     def get(self, run: str, id: str) -> Record | None:
-        records = self._records(f"SELECT {COLUMNS} FROM records WHERE run = :run AND id = :id", run, id=mend(id))
+        records = self._records(f"SELECT {COLUMNS} FROM records WHERE run = :run AND id = :id", run, {"id": mend(id)})
         return records[0] if records else None
 
     def records(
@@ -101,35 +99,50 @@ class SqliteStore:
             for each in wheres or [where]
         )
         order = f"ORDER BY at_s {direction}, number {direction} LIMIT :limit"
-        return self._records(f"SELECT {COLUMNS} FROM ({selects}) {order}", run, **values)
+        return self._records(f"SELECT {COLUMNS} FROM ({selects}) {order}", run, values)
+
+    def ids(self, run: str, kinds: Sequence[str]) -> list[str]:
+        marks = ", ".join("?" for _ in kinds)
+        where = f"name = ? AND kind IN ({marks}) ORDER BY at_s, number"
+        query = f"SELECT id FROM records JOIN runs USING (run) WHERE {where}"
+        return [str(id) for (id,) in self.rows(query, (mend(run), *kinds))]
 
     def chain(self, run: str, id: str) -> list[Record]:
-        return self._records(CHAIN, run, id=mend(id))
+        return self._records(CHAIN, run, {"id": mend(id)})
 
     def open_intents(self, run: str) -> list[Record]:
-        return self._records(OPEN_INTENTS, run)
+        return self._records(OPEN_INTENTS, run, placeholders=True)
 
     def unjudged(self, run: str) -> list[Record]:
-        return self._records(UNJUDGED, run)
+        return self._records(UNJUDGED, run, placeholders=True)
 
     def save_state(self, run: str, key: str, value: JSON) -> None:
         text = dump_of(value, f"the state {key!r}")
-        with self._transaction():
+        with self.transaction(fenced=True):
             self._connection.execute(
                 "INSERT INTO state VALUES (?, ?, ?) ON CONFLICT (run, key) DO UPDATE SET value = excluded.value",
-                (self._run_key(run), mend(key), text),
+                (self.run_key(run), mend(key), text),
             )
 
     def load_state(self, run: str, key: str) -> JSON | None:
-        rows = self._rows(
+        rows = self.rows(
             "SELECT value FROM state JOIN runs USING (run) WHERE name = ? AND key = ?",
             (mend(run), mend(key)),
         )
-        with self._trouble():
+        with translate_errors(self.path):
             return load(rows[0][0]) if rows else None
 
+    def set_aside(self, run: str, key: str) -> None:
+        names = {"run": mend(run), "key": mend(key), "aside": f"{mend(key)}{SET_ASIDE}"}
+        where = "run = (SELECT run FROM runs WHERE name = :run)"
+        with self.transaction(fenced=True) as connection:
+            connection.execute(
+                f"INSERT OR REPLACE INTO state SELECT run, :aside, value FROM state WHERE {where} AND key = :key", names
+            )
+            connection.execute(f"DELETE FROM state WHERE {where} AND key = :key", names)
+
     def runs(self) -> list[RunInfo]:
-        rows = self._rows(
+        rows = self.rows(
             "SELECT run, name, kind, records, first_s, last_s FROM runs JOIN counts USING (run) ORDER BY run, kind"
         )
         by_run: dict[int, list[Any]] = {}
@@ -146,12 +159,12 @@ class SqliteStore:
         ]
 
     def position(self) -> int:
-        ((newest,),) = self._rows("SELECT coalesce(max(number), 0) FROM records")
+        ((newest,),) = self.rows("SELECT coalesce(max(number), 0) FROM records")
         return int(newest)
 
     def after(self, position: int, limit: int) -> list[Placed]:
         query = f"SELECT number, name, {COLUMNS} FROM records JOIN runs USING (run)"
-        rows = self._rows(f"{query} WHERE number > ? ORDER BY number LIMIT ?", (position, limit))
+        rows = self.rows(f"{query} WHERE number > ? ORDER BY number LIMIT ?", (position, limit))
         placed_records: list[Placed] = []
         for number, run, *row in rows:
             with suppress(ValueError, RecursionError):  # what cannot be read is no news, and holds up none
@@ -160,187 +173,98 @@ class SqliteStore:
 
     def maintain(self, work: Callable[[sqlite3.Connection], _Result], *, in_transaction: bool = True) -> _Result:
         """Do some work on the tables. Errors become a StoreError, as for any other call."""
-        with self._transaction() if in_transaction else self._trouble():
+        with self.transaction() if in_transaction else translate_errors(self.path):
             return work(self._connection)
 
     def close(self) -> None:
-        with self._trouble():
+        with translate_errors(self.path):
             self._connection.close()
 
+    @property
+    def in_place(self) -> bool:
+        """Whether the path still leads to the file that was opened. If not, what is written is lost."""
+        return self._file_id is not None and file_id(self.path) == self._file_id
+
+    def fence(self, identity: str, token: str) -> None:
+        """From now on, write records and state only while this token holds the application."""
+        self._fence = (identity, token)
+
     def _prepare(self) -> None:
-        if self._is_log():
-            if not self._read_only:
-                self._write_ahead()
-            return
+        version = log_version(self._connection, self.path)
         if self._read_only:
-            raise NoLogError("there is no log in this file yet", where=str(self.path), fix="start a run first")
-        self._connection.execute(GIVES_SPACE_BACK)  # possible only before anything is written
-        self._write_ahead()
-        with self._transaction(durable=True):
-            if not self._is_log():  # another process may have been quicker
-                for statement in SCHEMA.split(";"):
-                    self._connection.execute(statement)
+            if not version:
+                raise NoLogError("there is no log in this file yet", where=str(self.path), fix="start a run first")
+            return
+        if not version:
+            self._connection.execute(GIVES_SPACE_BACK)  # possible only before anything is written
+        write_ahead(self._connection, self.path)
+        if version == SCHEMA_VERSION:
+            return
+        with self.transaction(durable=True) as connection:
+            version = log_version(self._connection, self.path)  # another process may have been quicker
+            if version:
+                migrate(connection, version)
+            else:
+                create(connection)
 
-    def _is_log(self) -> bool:
-        """Whether the file holds a log, as opposed to nothing; anything else is an error."""
-        self._connection.execute("SAVEPOINT look")  # all three as of one moment: another may be creating it
-        ((application,),) = self._rows("PRAGMA application_id")
-        ((version,),) = self._rows("PRAGMA user_version")
-        ((tables,),) = self._rows("SELECT count(*) FROM sqlite_master")
-        self._connection.execute("RELEASE look")
-        if application == APPLICATION_ID:
-            if version > SCHEMA_VERSION:
-                raise StoreError(
-                    f"a newer Homeostat wrote this log (version {version}; this one reads {SCHEMA_VERSION})",
-                    where=str(self.path),
-                    fix="upgrade homeostat, or name another file",
-                )
-            return True
-        if (application, version, tables) != (0, 0, 0):
-            raise NoLogError(
-                "this is the database of another program, not a log",
-                where=str(self.path),
-                fix="name another file",
-            )
-        return False
+    def _require_ours(self) -> None:
+        if self._fence is None:
+            return
+        ours = "SELECT 1 FROM applications WHERE identity = ? AND token = ?"
+        if not self._connection.execute(ours, self._fence).fetchall():
+            raise LeaseLostError("another manager has taken over this application", where=str(self.path))
 
-    def _write_ahead(self) -> None:
-        self._connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        if self._journal_mode() != "wal":
-            raise StoreError(
-                "the log cannot be read while it is written here (no write-ahead log)",
-                where=str(self.path),
-                fix="put it on a local disk",
-            )
-
-    def _journal_mode(self) -> str:
-        """Ask for WAL. While others do the same SQLite refuses at once, without its usual waiting."""
-        give_up_s = monotonic() + BUSY_TIMEOUT_S
-        while True:
-            try:
-                return str(self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
-            except sqlite3.OperationalError as error:
-                if _name(error) != "BUSY" or monotonic() > give_up_s:
-                    raise
-                sleep(0.01)
-
-    def _insert(self, run: int, head: Record, body: str) -> bool:
-        """Add a record, unless the run has its id already."""
-        answer = content_of(head.kind, load_body(body)) if head.kind in (RECEIPT, OUTCOME) else None
-        action = answer.action if isinstance(answer, ReceiptContent | OutcomeContent) else None
-        because = dump(head.because)
-        row = (run, head.id, head.kind, head.at_s, head.component, head.text, because, body, action or None)
-        added = self._connection.execute(
-            "INSERT INTO records (run, id, kind, at_s, component, text, because, body, action) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, id) DO NOTHING",
-            row,
-        )
-        if not added.rowcount:
-            return False
-        self._connection.executemany(
-            "INSERT INTO links VALUES (?, ?, ?)",
-            [(run, parent, head.id) for parent in dict.fromkeys(head.because)],
-        )
-        return True
-
-    def _count(self, run: int, new_records: Sequence[Record]) -> None:
-        times_s: dict[str, list[float]] = {}
-        for head in new_records:
-            times_s.setdefault(head.kind, []).append(head.at_s)
-        self._connection.executemany(
-            "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT (run, kind) DO UPDATE SET "
-            "records = records + excluded.records, "
-            "first_s = min(first_s, excluded.first_s), last_s = max(last_s, excluded.last_s)",
-            [(run, kind, len(each_s), min(each_s), max(each_s)) for kind, each_s in times_s.items()],
-        )
-
-    def _run_key(self, run: str) -> int:
+    def run_key(self, run: str) -> int:
         """The number of a run, which is added if it is new."""
         name = (mend(run),)
         self._connection.execute("INSERT INTO runs (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name)
         ((key,),) = self._connection.execute("SELECT run FROM runs WHERE name = ?", name)
         return int(key)
 
-    def _records(self, query: str, run: str, **values: str | float) -> list[Record]:
-        keys = self._rows("SELECT run FROM runs WHERE name = ?", (mend(run),))
+    def _records(
+        self, query: str, run: str, values: Mapping[str, str | float] = NOTHING, *, placeholders: bool = False
+    ) -> list[Record]:
+        keys = self.rows("SELECT run FROM runs WHERE name = ?", (mend(run),))
         if not keys:
             return []
-        rows = self._rows(query, {**values, "run": keys[0][0]})
-        with self._trouble():
-            return [_record(row) for row in rows]
+        records = []
+        for row in self.rows(query, {**values, "run": keys[0][0]}):
+            try:
+                with translate_errors(self.path):
+                    records.append(_record(row))
+            except UnreadableError as error:
+                if placeholders and isinstance(row[0], str):
+                    records.append(Record(row[0], str(row[1]), row[2] if isinstance(row[2], float) else 0.0, ""))
+                elif self._on_unreadable is not None:
+                    self._on_unreadable(UnreadableRecord(run, str(row[0]), str(row[1]), str(error.__cause__)))
+                else:
+                    raise
+        return records
 
-    def _rows(self, query: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
-        with self._trouble():
+    def rows(self, query: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[Any]:
+        with translate_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
-    def _transaction(self, *, durable: bool = False) -> Iterator[None]:
-        """All or nothing. A durable one is on the disk, with all before it, when it is over.
+    def transaction(self, *, durable: bool = False, fenced: bool = False) -> Iterator[sqlite3.Connection]:
+        """All or nothing. A durable one is on the disk, with all before it, when it is over. A fenced one is refused
+        once another manager holds the application.
 
         With NORMAL a commit reaches the operating system: it outlives this process, but the last ones may
         be lost with the power. With FULL the commit waits until the disk has it.
         """
-        with self._trouble():
+        with translate_errors(self.path):
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield
+                if fenced:
+                    self._require_ours()
+                yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-
-    @contextmanager
-    def _trouble(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            what, fix = _TROUBLE.get(_name(error), (f"the log cannot be used: {error}", ""))
-            kind = NoLogError if _name(error) == "NOTADB" else StoreError
-            raise kind(what, where=str(self.path), fix=fix) from error
-        except OSError as error:
-            what, fix = _TROUBLE["CANTOPEN"]
-            raise StoreError(f"{what}: {error.strerror}", where=str(self.path), fix=fix) from error
-        except (ValueError, RecursionError) as error:
-            raise StoreError(f"the log cannot be read: {error}", where=str(self.path)) from error
-
-
-def _name(error: sqlite3.Error) -> str:
-    """The main part of SQLite's name of the error: BUSY for SQLITE_BUSY_SNAPSHOT."""
-    name: str = getattr(error, "sqlite_errorname", "")
-    return name.removeprefix("SQLITE_").split("_")[0]
-
-
-def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
-    if path.is_dir():
-        raise NoLogError("this is a directory", where=str(path), fix="name a file in it")
-    if not read_only:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return _open(path, "mode=rwc")
-    if not path.exists():
-        raise NoLogError("there is no log", where=str(path), fix="check the path, or start a run first")
-    connection = _open(path, "mode=ro")
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master")
-    except sqlite3.Error as error:
-        connection.close()
-        at_rest = not path.with_name(path.name + "-wal").exists()
-        if _name(error) in ("CANTOPEN", "READONLY") and at_rest:
-            # Readers share a file beside the log; where none can be made, a log at rest is read without it.
-            return _open(path, "immutable=1")
-        raise
-    return connection
-
-
-def _open(path: Path, how: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?{how}",
-        uri=True,
-        timeout=BUSY_TIMEOUT_S,
-        isolation_level=None,
-        check_same_thread=False,
-    )
 
 
 def _record(row: Sequence[Any]) -> Record:
@@ -351,3 +275,35 @@ def _record(row: Sequence[Any]) -> Record:
     if not isinstance(parents, list | tuple):
         raise ValueError(f"record {id!r} comes from {because[:40]!r}")
     return Record(id, kind, at_s, text, component, tuple(map(str, parents)), load_body(body))
+
+
+def _insert(connection: sqlite3.Connection, run: int, head: Record, body: str) -> bool:
+    """Add a record, unless the run has its id already."""
+    answer = content_of(head.kind, load_body(body)) if head.kind in (RECEIPT, OUTCOME) else None
+    action = answer.action if isinstance(answer, ReceiptContent | OutcomeContent) else None
+    because = dump(head.because)
+    row = (run, head.id, head.kind, head.at_s, head.component, head.text, because, body, action or None)
+    added = connection.execute(
+        "INSERT INTO records (run, id, kind, at_s, component, text, because, body, action) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, id) DO NOTHING",
+        row,
+    )
+    if not added.rowcount:
+        return False
+    connection.executemany(
+        "INSERT INTO links VALUES (?, ?, ?)",
+        [(run, parent, head.id) for parent in dict.fromkeys(head.because)],
+    )
+    return True
+
+
+def _count(connection: sqlite3.Connection, run: int, new_records: Sequence[Record]) -> None:
+    times_s: dict[str, list[float]] = {}
+    for head in new_records:
+        times_s.setdefault(head.kind, []).append(head.at_s)
+    connection.executemany(
+        "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT (run, kind) DO UPDATE SET "
+        "records = records + excluded.records, "
+        "first_s = min(first_s, excluded.first_s), last_s = max(last_s, excluded.last_s)",
+        [(run, kind, len(each_s), min(each_s), max(each_s)) for kind, each_s in times_s.items()],
+    )

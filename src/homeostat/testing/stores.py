@@ -17,7 +17,7 @@ from homeostat.core.errors import StoreError
 from homeostat.core.record_json import JSON
 from homeostat.core.records import KINDS, OutcomeContent, ReceiptContent, Record, SymptomContent
 from homeostat.store.in_memory import MemoryStore
-from homeostat.store.protocol import RunInfo, Store
+from homeostat.store.protocol import SET_ASIDE, RunInfo, Store
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -45,6 +45,8 @@ def check_order_and_filters(factory: StoreFactory) -> None:
         assert store.records("run", component="split", kinds=("symptom", "action")) == [first, middle]
         assert store.records("run", since_s=20.0) == [middle, late], "since_s includes its own moment"
         assert store.records("run", kinds=("receipt",)) == []
+        assert store.ids("run", ("symptom", "action")) == ["s-1", "a-1", "s-3"]
+        assert store.ids("run", ()) == store.ids("nowhere", ("symptom",)) == []
 
 
 def check_runs_apart(factory: StoreFactory) -> None:
@@ -87,6 +89,19 @@ def check_following(factory: StoreFactory) -> None:
         assert store.after(0, 2) == all_placed[:2]
         assert store.position() == all_placed[-1].position
         assert store.after(store.position(), 10) == []
+
+
+def check_set_aside(factory: StoreFactory) -> None:
+    """A value that is set aside is no longer under its key. Setting aside nothing does nothing."""
+    with closing(factory()) as store:
+        store.set_aside("run", "loop")
+        store.save_state("run", "loop", {"numbers": 1})
+        store.save_state("other", "loop", {"numbers": 2})
+        store.set_aside("run", "loop")
+        store.set_aside("run", "loop")
+        assert store.load_state("run", "loop") is None
+        assert store.load_state("run", f"loop{SET_ASIDE}") == {"numbers": 1}
+        assert store.load_state("other", "loop") == {"numbers": 2}
 
 
 def check_same_id_once(factory: StoreFactory) -> None:
@@ -223,6 +238,7 @@ STORE_CHECKS: tuple[Callable[[StoreFactory], None], ...] = (
     check_order_and_filters,
     check_runs_apart,
     check_following,
+    check_set_aside,
     check_same_id_once,
     check_all_or_none,
     check_chain,

@@ -1,0 +1,94 @@
+"""Everything that a manager holds of its application, so that no second one can: see `ApplicationHold`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from homeostat.runtime.announcement import user_state
+from homeostat.runtime.identity import IDENTITY, Identity, identity_of, is_older_than_identities
+from homeostat.runtime.launch import LEASE
+from homeostat.runtime.lease import Lease
+from homeostat.runtime.store_lease import StoreLease
+from homeostat.store.sqlite import SqliteStore
+
+TAKEN_OVER = "another manager has taken over this application, because this one showed no life for too long"
+
+
+class ApplicationHold:
+    """The directory is locked against other processes that use it. The identity is locked on this host, also against
+    a copy of the directory that uses another log. The log has a lease against managers on other hosts.
+
+    `name` is what the application is called in the log: its directory's name, unless another application has it.
+    """
+
+    def __init__(self, directory: Path, log: Path, *, pause: Callable[[float], object] = time.sleep) -> None:
+        self._directory, self._log, self._pause = directory, log, pause
+        self._file_leases: list[Lease] = []
+        self._store_lease: StoreLease | None = None
+        self.identity = Identity("")
+        self.name = directory.name
+
+    def take_files(self) -> None:
+        """The part that never waits."""
+        adopts = is_older_than_identities(self._directory)
+        self._take(Lease(self._directory / LEASE))
+        self.identity = identity_of(self._directory, adopts=adopts)
+        with suppress(OSError, RuntimeError):  # a user without a writable home directory
+            self._take(
+                Lease(
+                    user_state() / "leases" / self.identity.id,
+                    fix=f"stop it first; if {self._directory} is a copy, delete {self._directory / IDENTITY} "
+                    "to give it its own identity",
+                )
+            )
+
+    def take_log(self) -> None:
+        """The part that may wait for a manager on another host that shows no life."""
+        lease = StoreLease(self._log, self.identity, self._directory, pause=self._pause)
+        lease.take()
+        self._store_lease, self.name = lease, lease.name
+
+    def release(self) -> None:
+        if self._store_lease is not None:
+            self._store_lease.release()
+            self._store_lease = None
+        while self._file_leases:
+            self._file_leases.pop().release()
+
+    @property
+    def holds_log(self) -> bool:
+        return self._store_lease is not None
+
+    @property
+    def lost(self) -> bool:
+        return self._store_lease is not None and self._store_lease.lost
+
+    def enrol(self, store: SqliteStore, *runs: str) -> None:
+        """Let this manager, and no other, write these runs to the log that was opened."""
+        assert self._store_lease is not None, "take the log first"
+        self._store_lease.enrol(store)
+        for run in runs:
+            self._store_lease.bind(store, run)
+
+    def _take(self, lease: Lease) -> None:
+        lease.take()
+        self._file_leases.append(lease)
+
+    def __enter__(self) -> Self:
+        try:
+            self.take_files()
+            self.take_log()
+        except BaseException:
+            self.release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
