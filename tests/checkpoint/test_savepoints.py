@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from homeostat.checkpoint import restore, savepoints
-from homeostat.checkpoint.savepoints import SavepointError
+from homeostat.checkpoint.savepoints import NewerSavepointError, SavepointError
 from homeostat.core.errors import ConfigError
 from support.small_checkpoint import checkpoint, crashes, put, tree, write_batch
+
+OLD_CHECKPOINTS = Path(__file__).parents[1] / "recorded" / "version-0.1.0" / "checkpoints"
 
 
 def test_a_savepoint_is_the_last_committed_batch_and_nothing_later(root: Path) -> None:
@@ -99,3 +101,23 @@ def test_a_manifest_of_another_savepoint_is_refused(root: Path) -> None:
         restore.restore(checkpoint(root), "good", force=True)
     with pytest.raises(ConfigError, match="there is no savepoint"):
         restore.restore(checkpoint(root), "../ckpt.savepoints/good", force=True)
+
+
+def test_a_savepoint_of_version_0_1_0_is_restored(tmp_path: Path) -> None:
+    shutil.copytree(OLD_CHECKPOINTS, tmp_path / "checkpoints")
+    root = tmp_path / "checkpoints" / "counting"
+    saved = tree(root)
+    write_batch(root, 3)
+    restore.restore(checkpoint(root), "before-upgrade", force=True)
+    assert tree(root) == saved
+
+
+def test_a_savepoint_of_a_newer_version_is_refused_and_nothing_is_changed(root: Path) -> None:
+    savepoints.make(checkpoint(root), "newer")
+    manifest = root.parent / "ckpt.savepoints" / "newer" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
+    before = tree(root.parent)
+    with pytest.raises(NewerSavepointError, match="a newer Homeostat made this savepoint") as refused:
+        restore.restore(checkpoint(root), "newer")
+    assert (refused.value.exit_code, "\n" in refused.value.line) == (2, False)
+    assert tree(root.parent) == before
