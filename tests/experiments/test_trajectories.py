@@ -1,4 +1,4 @@
-"""The loop decides as version 0.1.0 did: every shipped scenario, under every policy and peer, with two seeds."""
+"""The loop decides as it did when it was recorded: short scenarios under every policy, long ones under ours."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 from support.reference_runs import reference_lines, trajectory
 
-# `make test` compares our policy on the short scenarios, `make check` two of them; `make soak` compares all runs, which
-# takes an hour of one core.
+# `make test` compares our policy on the short scenarios, `make check` two of them; `make soak` compares all runs.
 SHORT = ("E3", "E7", "E8", "E9", "demo")
 QUICK = [("E3", "provisioning.paper", 1), ("E7", "provisioning", 1)]
 

@@ -2,7 +2,7 @@
 
 `tests/recorded/trajectories.jsonl.gz` holds what the loop did when it was last recorded. A change that is meant to
 leave decisions alone must reproduce it. After a change that is meant to alter them, look at what differs, then record
-again: `PYTHONPATH=tests python -m support.reference_runs`, which takes a quarter of an hour.
+again: `PYTHONPATH=tests python -m support.reference_runs`, which takes some minutes.
 """
 
 from __future__ import annotations
