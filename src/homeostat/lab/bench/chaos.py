@@ -143,7 +143,15 @@ def kinds_named(names: Sequence[str]) -> tuple[FaultKind, ...]:
 
 
 def _take_course(course: Course, kinds: Sequence[FaultKind], minutes: float, most: int | None) -> None:
-    course.begin()
+    """An interrupt ends it early: what was seen so far counts."""
+    try:
+        course.begin()
+        _strike_on(course, kinds, minutes, most)
+    except KeyboardInterrupt:
+        course.tell("interrupted: no more faults")
+
+
+def _strike_on(course: Course, kinds: Sequence[FaultKind], minutes: float, most: int | None) -> None:
     clock = course.deployment.clock
     until_s = clock() + minutes * 60.0
     for kind in draw(kinds, course.chance):
