@@ -19,6 +19,7 @@ from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.runtime import pipeline_files, preflight
 from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.announcement import announce
+from homeostat.runtime.file_limits import EVENTS
 from homeostat.runtime.hold import TAKEN_OVER, ApplicationHold
 from homeostat.runtime.java_watch import watch_java
 from homeostat.runtime.knobs_file import read_knobs, write_knobs
@@ -77,7 +78,7 @@ def drive(launch: Launch) -> int:
             name=hold.name,
         )
         stopping = _stop_signals()
-        application.open(_session(launch, application, directory))
+        application.open(_session(launch, config, application, directory))
         watch_java(stopping, say)
         try:
             with (
@@ -90,7 +91,7 @@ def drive(launch: Launch) -> int:
             application.stop()
 
 
-def _session(launch: Launch, application: Application, directory: Path) -> SparkSession:
+def _session(launch: Launch, config: Config, application: Application, directory: Path) -> SparkSession:
     from homeostat.spark.cluster.session import build_session, spark_conf
 
     file, _ = pipeline_files.parts(launch.app)
@@ -99,7 +100,8 @@ def _session(launch: Launch, application: Application, directory: Path) -> Spark
         app_name=file.stem,
         executors=application.wanted_executors,
         directory=directory,
-        event_log=directory / "events",
+        event_log=directory / EVENTS,
+        log_bytes=config.files.driver_log,
         extra={"spark.executorEnv.PYTHONPATH": str(file.resolve().parent), **launch.conf},
     )
     java_output, log = directory / JAVA_OUTPUT, directory / LOG
@@ -124,7 +126,8 @@ def _standard_error_in(file: Path) -> Iterator[None]:
     sys.stderr.flush()
     ours = os.dup(STANDARD_ERROR)
     try:
-        with file.open("wb") as output:
+        file.write_bytes(b"")
+        with file.open("ab") as output:  # at the end, so that the file can be cut while Java writes
             os.dup2(output.fileno(), STANDARD_ERROR)
         yield
     finally:

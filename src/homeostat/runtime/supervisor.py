@@ -12,10 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from homeostat import config as configuration
 from homeostat.core.causes import DRIVER_STOPPED
 from homeostat.core.errors import HomeostatError
 from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.announcement import read_announcement
+from homeostat.runtime.file_limits import FileKeeper
 from homeostat.runtime.launch import SUPERVISOR, Launch, require_master
 from homeostat.runtime.lease import Lease
 from homeostat.spark.cluster.embedded import ClusterError, EmbeddedCluster
@@ -142,8 +144,11 @@ class Supervisor:
 
     def _until_it_ends(self, keeper: Keeper, each_moment: Callable[[], None]) -> int:
         asked_s = 0.0
+        limits = configuration.load(self._launch.config, flags=self._launch.flags).files
+        files = FileKeeper(Path(self._launch.directory), limits, self._say)
         while (code := keeper.code(DRIVER)) is None:
             each_moment()
+            files.look()
             for host in self._cluster.mend() if self._cluster is not None else ():
                 self._say(f"the Spark worker on {host} ended; it was started again")
             if self._stop_reason and not asked_s:

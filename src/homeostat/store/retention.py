@@ -168,27 +168,28 @@ class Retention:
         return [flow for flow in rest if flow.at_s <= last_s]
 
     def _delete(self, run: RunInfo) -> tuple[int, int]:
-        """Delete the oldest records of the first kind that has too old ones. Returns how many were looked at, and how
-        many of them were deleted."""
+        """Delete the oldest records of every kind that are too old, a slice of them together. Returns how many were
+        looked at, and how many of them were deleted."""
         ages, name = self._settings, run.name
-        flow_ages = (
+        others = [kind for kind in run.counts if kind not in FLOW_KINDS]
+        until_s = [
             (BATCH, min(_cut_s(run.last_s - ages.detail * self.share), self._newest_s(run, MINUTE))),
             (MINUTE, min(_cut_s(run.last_s - ages.minutes * self.share), self._newest_s(run, HOUR))),
             (HOUR, _cut_s(run.last_s - ages.hours * self.share)),
-        )
+            *((kind, run.last_s - ages.decisions) for kind in others),
+        ]
 
         def work(connection: sqlite3.Connection) -> tuple[int, int]:
-            for kind, until_s in flow_ages:
-                if number := _delete_oldest(connection, name, kind, until_s):
-                    return number, number
-            until_s = run.last_s - ages.findings * self.share
+            deleted = 0
+            for kind, kind_until_s in until_s:
+                deleted += _delete_oldest(connection, name, kind, kind_until_s, SLICE - deleted)
+            looked_at = deleted
             for kind in FINDINGS:
-                looked_at, deleted = self._delete_findings(connection, name, kind, until_s)
-                if looked_at:
-                    return looked_at, deleted
-            kinds = [kind for kind in run.counts if kind not in FLOW_KINDS]
-            number = sum(_delete_oldest(connection, name, kind, run.last_s - ages.decisions) for kind in kinds)
-            return number, number
+                examined, gone = self._delete_findings(
+                    connection, name, kind, run.last_s - ages.findings * self.share, SLICE - looked_at
+                )
+                looked_at, deleted = looked_at + examined, deleted + gone
+            return looked_at, deleted
 
         return self._store.maintain(work)
 
@@ -201,7 +202,7 @@ class Retention:
         """Those to which no decision is linked. The others stay as long as the decision, and are not looked at
         again."""
         since_s = self._looked_at_s.get((run, kind), -math.inf)
-        values = {"run": run, "kind": kind, "since_s": since_s, "until_s": until_s, "limit": SLICE}
+        values = {"run": run, "kind": kind, "since_s": since_s, "until_s": until_s, "limit": most}
         rows = connection.execute(OLDEST, values).fetchall()
         alone = [(key, id) for key, id, _ in rows if not _has_decision(connection, key, id)]
         for key, id in alone:
@@ -272,8 +273,8 @@ def _cut_s(until_s: float) -> float:
     return math.floor(until_s / HOUR_S) * HOUR_S
 
 
-def _delete_oldest(connection: sqlite3.Connection, run: str, kind: str, until_s: float) -> int:
-    values = {"run": run, "kind": kind, "until_s": until_s, "limit": SLICE}
+def _delete_oldest(connection: sqlite3.Connection, run: str, kind: str, until_s: float, most: int) -> int:
+    values = {"run": run, "kind": kind, "until_s": until_s, "limit": most}
     return _deleted(connection, connection.execute(DELETE_OLDEST, values))
 
 

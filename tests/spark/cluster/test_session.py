@@ -45,9 +45,11 @@ def test_the_driver_logs_to_a_file_below_the_directory(tmp_path: Path) -> None:
     assert f"appender.log.fileName = {tmp_path.resolve() / 'logs' / 'driver.log'}" in properties
 
 
-def test_an_event_log_is_plain_text_in_its_own_directory(tmp_path: Path) -> None:
+def test_an_event_log_comes_in_compressed_parts_that_the_readers_know(tmp_path: Path) -> None:
     settings = spark_conf(
         master="local[2]", app_name="words", executors=1, directory=tmp_path, event_log=tmp_path / "events"
     )
-    assert (settings["spark.eventLog.enabled"], settings["spark.eventLog.compress"]) == ("true", "false")
+    assert (settings["spark.eventLog.enabled"], settings["spark.eventLog.compress"]) == ("true", "true")
+    assert settings["spark.eventLog.rolling.enabled"] == "true"
+    assert settings["spark.eventLog.compression.codec"] == "zstd"
     assert (tmp_path / "events").is_dir()

@@ -41,6 +41,17 @@ SECRET_BYTES = 32
 CONF_DIR = "SPARK_CONF_DIR"
 # The pages of the master have no sign-in, so they must not end or drain anything.
 ONLY_TO_LOOK = {"spark.ui.killEnabled": "false", "spark.master.ui.decommission.allow.mode": "DENY"}
+# A worker lets the output of its executors roll over, and deletes the files of applications that ended an hour ago.
+BOUNDED_FILES = " ".join(
+    (
+        "-Dspark.executor.logs.rolling.strategy=size",
+        "-Dspark.executor.logs.rolling.maxSize=4000000",
+        "-Dspark.executor.logs.rolling.maxRetainedFiles=2",
+        "-Dspark.worker.cleanup.enabled=true",
+        "-Dspark.worker.cleanup.interval=600",
+        "-Dspark.worker.cleanup.appDataTtl=3600",
+    )
+)
 LOGGING = """\
 rootLogger.level = info
 logger.jetty.name = org.sparkproject.jetty
@@ -165,6 +176,7 @@ class EmbeddedCluster:
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": f"{LIGHT} -Dspark.master.rest.enabled=false",
             "SPARK_LAUNCHER_OPTS": LIGHT,
+            "SPARK_WORKER_OPTS": BOUNDED_FILES,
         }
 
     def _start_master(self) -> None:

@@ -22,12 +22,22 @@ DEEP_STACK = "-Xss16m"
 # Many short-lived JVMs share this machine: quick compilation warms each of them up with half of the CPU.
 QUICK_TO_WARM = "-XX:TieredStopAtLevel=1"
 LIGHT_COLLECTOR = "-XX:+UseSerialGC"
+# Parts of a log that rolls over, besides the one that is written: the oldest is deleted. A choice.
+LOG_PARTS = 3
+# Spark's smallest part of an event log: small parts bound what a reader must read again, and what pruning must read.
+EVENT_LOG_PART = "10m"
 DRIVER_LOGGING = """\
 rootLogger.level = warn
 rootLogger.appenderRef.log.ref = log
-appender.log.type = File
+appender.log.type = RollingFile
 appender.log.name = log
 appender.log.fileName = {log}
+appender.log.filePattern = {log}.%i
+appender.log.policies.type = Policies
+appender.log.policies.size.type = SizeBasedTriggeringPolicy
+appender.log.policies.size.size = {part_bytes}
+appender.log.strategy.type = DefaultRolloverStrategy
+appender.log.strategy.max = {parts}
 appender.log.layout.type = PatternLayout
 appender.log.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
@@ -51,11 +61,14 @@ def spark_conf(
     executor_cores: int = 1,
     executor_memory: str = "512m",
     event_log: Path | None = None,
+    log_bytes: int = 64_000_000,
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """All settings for Spark; `extra` overrides the others. Logs and scratch files go below `directory`."""
+    """All settings for Spark; `extra` overrides the others. Logs and scratch files go below `directory`, and the
+    driver's log takes at most `log_bytes`."""
     directory = directory.resolve()
-    conf = {"spark.master": master, "spark.app.name": app_name, **_general(directory), **_logging(master, directory)}
+    conf = {"spark.master": master, "spark.app.name": app_name, **_general(directory)}
+    conf |= _logging(master, directory, log_bytes)
     conf |= _python(master)
     if _on_this_machine(master):
         conf |= _loopback(directory)
@@ -63,11 +76,14 @@ def spark_conf(
         conf |= _steerable_executors(executors, executor_cores, executor_memory)
     if event_log is not None:
         event_log.mkdir(parents=True, exist_ok=True)
-        # Uncompressed, so that a truncated log is readable up to the cut.
+        # In parts, so that the oldest can be deleted while the application runs. Of the codecs, our readers know zstd.
         conf |= {
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": event_log.resolve().as_uri(),
-            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "true",
+            "spark.eventLog.rolling.maxFileSize": EVENT_LOG_PART,
+            "spark.eventLog.compress": "true",
+            "spark.eventLog.compression.codec": "zstd",
         }
     return conf | dict(extra or {})
 
@@ -141,14 +157,15 @@ def _loopback(directory: Path) -> dict[str, str]:
     }
 
 
-def _logging(master: str, directory: Path) -> dict[str, str]:
+def _logging(master: str, directory: Path, log_bytes: int) -> dict[str, str]:
     """The driver logs to a file, because its standard error belongs to the application."""
     files = directory / "conf"
     logs = directory / "logs"
     for path in (files, logs, directory / "local"):
         path.mkdir(parents=True, exist_ok=True)
     driver, executor = files / "driver-log4j2.properties", files / "executor-log4j2.properties"
-    driver.write_text(DRIVER_LOGGING.format(log=logs / "driver.log"))
+    part_bytes = log_bytes // (LOG_PARTS + 1)
+    driver.write_text(DRIVER_LOGGING.format(log=logs / "driver.log", part_bytes=part_bytes, parts=LOG_PARTS))
     small_cluster = _on_this_machine(master) and not _local(master)
     deep = f"{DEEP_STACK} {QUICK_TO_WARM}" if small_cluster else DEEP_STACK
     conf = {"spark.driver.extraJavaOptions": f"{deep} -Dlog4j2.configurationFile={driver.as_uri()}"}

@@ -55,18 +55,35 @@ class EventLog:
     def __init__(self, path: str | Path, application: str = "") -> None:
         self._path = _log_in(Path(path), application)
         self._read_bytes: dict[str, int] = {}
+        self._complete: set[str] = set()
         self.damaged_lines = 0
 
     def new_events(self) -> Iterator[Event]:
-        for file in _files(self._path):
+        files = parts(self._path)
+        # A compacted file that appears later repeats what was already read.
+        fresh = [file for file in files if not (self._read_bytes and file.name.endswith(".compact"))]
+        for file in fresh:
             # Spark removes this suffix when the file is complete.
-            yield from self._from_file(file, file.name.removesuffix(".inprogress"))
+            key = file.name.removesuffix(".inprogress")
+            if key in self._complete:
+                continue
+            try:
+                yield from self._from_file(file, key)
+            except FileNotFoundError:
+                continue  # deleted meanwhile, to save space
+            if file != files[-1]:
+                self._complete.add(key)
+        if self._path.is_dir():
+            present = {file.name for file in files}
+            self._complete &= present
+            self._read_bytes = {key: count for key, count in self._read_bytes.items() if key in present} or {"": 0}
 
     def _from_file(self, file: Path, key: str) -> Iterator[Event]:
-        with _open(file) as stream:
+        with open_part(file) as stream:
             _skip(stream, self._read_bytes.get(key, 0))
+            self._read_bytes.setdefault(key, 0)
             for line in _whole_lines(stream):
-                self._read_bytes[key] = self._read_bytes.get(key, 0) + len(line)
+                self._read_bytes[key] += len(line)
                 if line.startswith(_LINE_STARTS):
                     try:
                         yield json.loads(line)
@@ -110,9 +127,9 @@ def _log_in(path: Path, application: str) -> Path:
         raise ConfigError(
             "no such file or directory", where=str(path), fix="pass an event log or the value of spark.eventLog.dir"
         )
-    if path.is_file() or _is_rolling(path):
+    if path.is_file() or is_rolling(path):
         return path
-    logs = [entry for entry in path.iterdir() if _is_rolling(entry) or _is_log(entry)]
+    logs = [entry for entry in path.iterdir() if is_rolling(entry) or is_event_log(entry)]
     if not logs:
         raise ConfigError(
             "the directory has no event log", where=str(path), fix="set spark.eventLog.enabled in the application"
@@ -134,16 +151,17 @@ def _is_of(application: str, log: Path) -> bool:
     return name == prefix or name.startswith((f"{prefix}_", f"{prefix}."))
 
 
-def _is_rolling(path: Path) -> bool:
+def is_rolling(path: Path) -> bool:
+    """Whether this is the directory of a log in parts."""
     return path.is_dir() and any(_ROLLED.match(entry.name) for entry in path.iterdir())
 
 
-def _is_log(path: Path) -> bool:
+def is_event_log(path: Path) -> bool:
     return path.is_file() and not path.name.startswith(".")
 
 
-def _files(path: Path) -> list[Path]:
-    """In order of time. A compacted file replaces all files before it."""
+def parts(path: Path) -> list[Path]:
+    """The files of a log, in order of time. A compacted file replaces all files before it."""
     if path.is_dir():
         numbered_files = sorted(
             (int(match[1]), entry) for entry in path.iterdir() if (match := _ROLLED.match(entry.name))
@@ -155,7 +173,7 @@ def _files(path: Path) -> list[Path]:
     return [path if path.exists() else finished_path]
 
 
-def _open(file: Path) -> IO[bytes]:
+def open_part(file: Path) -> IO[bytes]:
     name = file.name.removesuffix(".compact").removesuffix(".inprogress")
     if name.endswith(_UNREADABLE):
         raise ConfigError(

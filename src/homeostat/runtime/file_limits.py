@@ -1,0 +1,62 @@
+"""Keeps the files of an application within their limits while it runs: event logs, and logs that only grow."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from homeostat.settings import FileLimits
+from homeostat.spark.outside.event_log_pruning import prune_event_logs
+
+EVENTS = "events"
+# Logs that a process writes through a file it keeps open, always at the end, so that they can be cut while it writes.
+# The driver's own log rolls over by itself.
+GROWING = ("logs/driver.err", "logs/*.out", "cluster/logs/*.log")
+EARLIER = ".1"
+# Files are looked at this often: at 20 MB a minute a log is past its limit by that much. A choice.
+EVERY_S = 60.0
+
+
+def cut_log(log: Path, most_bytes: int) -> bool:
+    """Move what a log holds to a file beside it if it is past half of its limit. Both together stay within it.
+
+    A line that is written at that moment may be lost."""
+    try:
+        if log.stat().st_size <= most_bytes // 2:
+            return False
+        shutil.copyfile(log, log.with_name(log.name + EARLIER))
+        with log.open("r+b") as file:
+            file.truncate(0)
+    except OSError:
+        return False  # it is gone, or the disk is full; the next look tries again
+    return True
+
+
+class FileKeeper:
+    """Looks at the files of an application now and then."""
+
+    def __init__(self, directory: Path, limits: FileLimits, complain: Callable[[str], None]) -> None:
+        self._directory, self._limits, self._complain = directory, limits, complain
+        self._next_s = -math.inf
+        self._complaint = ""
+
+    def look(self) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._next_s:
+            self._next_s = now_s + EVERY_S
+            self.keep_small()
+
+    def keep_small(self) -> None:
+        try:
+            prune_event_logs(self._directory / EVENTS, self._limits.event_logs)
+            for pattern in GROWING:
+                for log in self._directory.glob(pattern):
+                    cut_log(log, self._limits.driver_log)
+        except Exception as error:  # the application must not suffer from it
+            complaint = f"old files in {self._directory} are not deleted: {type(error).__name__}: {error}"
+            if complaint != self._complaint:
+                self._complain(complaint)
+            self._complaint = complaint
