@@ -77,6 +77,20 @@ def test_one_slice_is_small(store: SqliteStore) -> None:
         assert store.position() - before <= 5 * SLICE
 
 
+def test_one_slice_deletes_of_every_kind(store: SqliteStore) -> None:
+    """Otherwise a run that always has an old batch would keep its minutes for ever."""
+    write_old_log(store, 0.3)
+    store.append(RUN, decision("x", START_S))
+    Retention(store).finish()
+    ages = {"detail": "2 h", "minutes": "3 h", "hours": "4 h", "findings": "2 h", "decisions": "4 h"}
+    retention = Retention(store, LogSettings.model_validate(ages))
+    retention.slice()
+    assert retention.slice().deleted < SLICE
+    for kind, hours in ((BATCH, 2), (MINUTE, 3), (HOUR, 4)):
+        assert ages_s(store, kind)[0] <= (hours + 1) * 3_600
+    assert ids(store) == set()
+
+
 def test_what_is_not_summarised_yet_is_not_deleted(store: SqliteStore) -> None:
     everything = write_old_log(store, 6.0)
     retention = Retention(store, SHORT)

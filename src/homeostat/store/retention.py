@@ -94,7 +94,7 @@ class Retention:
         self.share = 1.0
         self._round: Iterator[RunInfo] = iter(())
         self._finished: dict[str, tuple[float, float]] = {}
-        self._looked_at_s: dict[tuple[str, str], float] = {}
+        self._looked_at: dict[tuple[str, str], tuple[float, int]] = {}
 
     def usage(self) -> Usage:
         return usage(self._store)
@@ -137,7 +137,7 @@ class Retention:
         self._round = iter([run for run in runs if run not in old])
         names = {run.name for run in runs}
         self._finished = {name: state for name, state in self._finished.items() if name in names}
-        self._looked_at_s = {key: at_s for key, at_s in self._looked_at_s.items() if key[0] in names}
+        self._looked_at = {key: place for key, place in self._looked_at.items() if key[0] in names}
 
     def _work(self, run: RunInfo) -> Slice:
         # An hour is summarised from its minutes, so these come first.
@@ -198,18 +198,20 @@ class Retention:
         newest = self._store.records(run.name, kinds=(kind,), limit=1, newest_first=True)
         return newest[0].at_s if newest else -math.inf
 
-    def _delete_findings(self, connection: sqlite3.Connection, run: str, kind: str, until_s: float) -> tuple[int, int]:
+    def _delete_findings(
+        self, connection: sqlite3.Connection, run: str, kind: str, until_s: float, most: int
+    ) -> tuple[int, int]:
         """Those to which no decision is linked. The others stay as long as the decision, and are not looked at
         again."""
-        since_s = self._looked_at_s.get((run, kind), -math.inf)
-        values = {"run": run, "kind": kind, "since_s": since_s, "until_s": until_s, "limit": most}
-        rows = connection.execute(OLDEST, values).fetchall()
-        alone = [(key, id) for key, id, _ in rows if not _has_decision(connection, key, id)]
+        since_s, since_number = self._looked_at.get((run, kind), (-math.inf, 0))
+        place = {"since_s": since_s, "since_number": since_number, "until_s": until_s, "limit": most}
+        rows = connection.execute(OLDEST, {"run": run, "kind": kind, **place}).fetchall()
+        alone = [(key, id) for key, id, *_ in rows if not _has_decision(connection, key, id)]
         for key, id in alone:
             connection.execute(DELETE_RECORD, {"run": key, "id": id})
             connection.execute(DELETE_LINKS, {"run": key, "id": id})
         if rows:
-            self._looked_at_s[run, kind] = math.nextafter(rows[-1][2], math.inf)
+            self._looked_at[run, kind] = (rows[-1][2], rows[-1][3])
         return len(rows), len(alone)
 
     def _adapt(self) -> None:

@@ -105,9 +105,9 @@ DELETE FROM records WHERE number IN (
 RETURNING run, id
 """
 OLDEST = """
-SELECT run, id, at_s FROM records
+SELECT run, id, at_s, number FROM records
 WHERE run = (SELECT run FROM runs WHERE name = :run) AND kind = :kind AND at_s >= :since_s AND at_s <= :until_s
-AND number < (SELECT max(number) FROM records)
+AND (at_s, number) > (:since_s, :since_number) AND number < (SELECT max(number) FROM records)
 ORDER BY at_s, number LIMIT :limit
 """
 # Whether a record is linked to one of another kind than these: as what came of it, or as what it answers.
