@@ -254,7 +254,7 @@ class StandInCluster:
         if not self._worker_is_lost:
             self._worker_is_lost = True
             return ["127.0.0.2"]
-        raise ClusterError("the master exited with code -9")
+        raise ClusterError("the Spark master ended with code -9")
 
 
 def test_a_lost_worker_is_told_and_a_lost_master_starts_cluster_and_driver_again(
@@ -266,6 +266,6 @@ def test_a_lost_worker_is_told_and_a_lost_master_starts_cluster_and_driver_again
     assert running.run() == 0
     assert stage.said[1:] == [
         "the Spark worker on 127.0.0.2 ended; it was started again",
-        "the master exited with code -9; restarting everything (restart 1)",
+        "the Spark master ended with code -9; restarting everything (restart 1)",
     ]
     assert len(stage.lives) == 2

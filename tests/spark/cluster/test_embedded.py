@@ -183,9 +183,7 @@ def test_a_killed_worker_is_started_again_and_a_killed_master_is_told(tmp_path: 
         wait_until(lambda: living_workers(cluster) == 1, "it is registered")
         kill_below(tmp_path, "deploy.master.Master")
 
-        wait_until(
-            lambda: "the master exited with code -9; last lines of" in complaint(cluster), "the master is missed"
-        )
+        wait_until(lambda: complaint(cluster) == "the Spark master ended with code -9", "the master is missed")
 
 
 def complaint(cluster: EmbeddedCluster) -> str:

@@ -135,9 +135,7 @@ class EmbeddedCluster:
         assert self._keeper is not None
         code = self._keeper.code(MASTER)
         if code is not None:
-            raise ClusterError(
-                f"the master exited with code {code}; {self._last_words(MASTER)}", where="embedded cluster"
-            )
+            raise ClusterError(f"the Spark master ended with code {code}", where="embedded cluster")
         now_s = time.monotonic()
         dead = [host for host in self.worker_hosts if self._keeper.code(host) is not None]
         overdue = [host for host in dead if now_s - self._worker_started_s[host] > WORKER_PAUSE_S]
