@@ -28,7 +28,7 @@ def part_of(synopsis: Synopsis[Any], items: Iterable[Any]) -> bytes:
     summary = synopsis.read(synopsis.zero())
     for item in items:
         summary.add(item)
-    return bytes(summary.packed())
+    return bytes(summary.pack())
 
 
 def shown(synopsis: Synopsis[Any], part: bytes) -> Any:

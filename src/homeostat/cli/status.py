@@ -126,7 +126,7 @@ def batch_line(batch: BatchContent) -> str:
     >>> from homeostat.core.records import BatchContent
     >>> batch_line(BatchContent(2000, 1.25, 2.0, 1000, math.nan, span_s=2.0, workers=2))
     '1,000 rows/s, 1,000 rows/s arrive, unknown rows wait, took 1.2 s of 2 s, 2 executors'
-    >>> batch_line(BatchContent(2000, 1.25, 2.0, 1000, math.nan, span_s=2.0, workers=2, tasks_left_out=80_000))[-36:]
+    >>> batch_line(BatchContent(2000, 1.25, 2.0, 1000, math.nan, span_s=2.0, workers=2, tasks_left_out=80_000))[-35:]
     ' 2 executors, 80,000 tasks not read'
     """
     rate = batch.rows / batch.span_s if batch.span_s > 0 else math.nan

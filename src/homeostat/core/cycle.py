@@ -41,8 +41,7 @@ def step(
     view = look(policy, state, now_s)
     reason = _resting(policy, state, now_s)
     if reason:
-        # The detectors have not looked at what is new. So nothing new speaks against an action yet.
-        state = judging.judge(policy, state, view, effects, may_blame=not state.fresh)
+        state = judging.judge(policy, state, view, effects, looked=False)
         trace = Trace(effects.records, conditions=(reason,))
         return replace(state, numbers=effects.numbers), effects.commands, trace
     runner = Runner(effects, view.topology)

@@ -45,19 +45,19 @@ def expire(state: State, effects: Effects) -> State:
     return replace(state, active=tuple(a for a in state.active if a not in late), desired=state.observed)
 
 
-def judge(policy: Policy, state: State, view: View, effects: Effects, *, may_blame: bool = True) -> State:
-    """Close the trials that have an outcome. `may_blame` says whether an action may be found to have done no good."""
+def judge(policy: Policy, state: State, view: View, effects: Effects, *, looked: bool = True) -> State:
+    """Close the trials that have an outcome. `looked` says whether the detectors have looked at what is new."""
     for action in state.active:
         if action.applied_s is None:
             continue
-        trial = _trial(policy, state, view, action, effects.now_s)
+        trial = _trial(policy, state, view, action, effects.now_s, looked)
         outcome = _outcome(policy, trial, effects) if trial is not None else None
-        if outcome is not None and (may_blame or outcome.verdict not in TAKEN_BACK):
+        if outcome is not None:
             state = _close(policy, state, action, outcome, effects)
     return score_advice(state, effects)
 
 
-def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s: float) -> Trial | None:
+def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s: float, looked: bool) -> Trial | None:
     prediction, applied_s = action.proposal.prediction, action.applied_s
     if prediction is None or applied_s is None:
         return None
@@ -77,6 +77,7 @@ def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s
         disturbed=action.disturbed or _new_fault(state, action),
         unhealthy=unhealthy,
         suspect=_suspect(state, action),
+        looked=looked,
     )
 
 

@@ -40,7 +40,8 @@ class Trial:
     """An applied action and what was measured before and after it.
 
     `disturbed` names anything else that changed meanwhile, `suspect` what may have changed, `unhealthy` a problem that
-    stands now. `shrinking` says that the action was meant to save resources, not time.
+    stands now. `shrinking` says that the action was meant to save resources, not time. `looked` says whether the
+    detectors have looked at the newest measurements.
     """
 
     component: str
@@ -54,6 +55,7 @@ class Trial:
     disturbed: str = ""
     unhealthy: str = ""
     suspect: str = ""
+    looked: bool = True
 
 
 class Judge(Protocol):
@@ -100,9 +102,11 @@ class LoadNormalisedJudge:
         if shift:
             return _with(measured, "confounded", shift)
         outcome = self._judge_shrinking(trial, measured, late) if trial.shrinking else self._judge_gain(measured, late)
-        if outcome is not None and outcome.verdict in TAKEN_BACK and trial.suspect:
+        if outcome is None or outcome.verdict not in TAKEN_BACK:
+            return outcome
+        if trial.suspect:
             return _with(measured, "confounded", trial.suspect) if late else None
-        return outcome
+        return outcome if trial.looked else None
 
     def _incomparable(self, trial: Trial) -> Outcome:
         reason = "the load changed while it was being judged"

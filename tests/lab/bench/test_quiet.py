@@ -90,7 +90,7 @@ def test_a_watch_is_kept_beside_what_is_done_and_no_longer() -> None:
     with watching(watch, look_again_s=0.001):
         assert seen.wait(60.0)
     assert watch.is_disturbed()
-    assert not any(thread.name == "kept watch" for thread in threading.enumerate())
+    assert not any(thread.name == "watch for steal time" for thread in threading.enumerate())
 
 
 class Tried:
@@ -143,7 +143,7 @@ def test_a_burst_counts_during_a_try_that_asks_for_nothing() -> None:
 
     def counted() -> CpuTime:
         now = machine()
-        if threading.current_thread().name == "kept watch":
+        if threading.current_thread().name == "watch for steal time":
             looked.set()
         return now
 

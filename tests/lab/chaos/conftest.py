@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,8 @@ from homeostat.lab.chaos.small_disk import SmallDisk
 
 class WaitingProgram(Deployment):
     def command(self, directory: Path | None = None) -> list[str]:
-        return [sys.executable, "-c", "import signal; signal.sigwait([signal.SIGTERM])", str(directory or "")]
+        # No Python: interrupted while it starts, Python ends with another code.
+        return ["sh", "-c", "exec sleep 600", str(directory or "")]
 
 
 @pytest.fixture

@@ -225,9 +225,9 @@ def test_what_the_user_sets_has_the_last_word(tmp_path: Path) -> None:
     assert conf["spark.executor.memory"] == "2g"
 
 
-def test_the_event_log_is_plain_text(tmp_path: Path) -> None:
+def test_the_event_log_is_compressed_and_has_a_directory(tmp_path: Path) -> None:
     events = tmp_path / "events"
     conf = spark_conf(master="local", app_name="x", executors=1, directory=tmp_path, event_log=events)
     assert events.is_dir()
     assert conf["spark.eventLog.dir"] == events.as_uri()
-    assert conf["spark.eventLog.compress"] == "false"
+    assert conf["spark.eventLog.compress"] == "true"

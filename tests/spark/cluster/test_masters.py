@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from subprocess import STDOUT, Popen
 
 import pytest
 
 from homeostat.core.errors import ConfigError
 from homeostat.runtime.launch import require_master
-from homeostat.spark.cluster.embedded import MASTER, EmbeddedCluster
+from homeostat.spark.cluster.embedded import MASTER, EmbeddedCluster, spark_home
 from homeostat.spark.cluster.masters import NOBODY, why_no_master
 
 LIMIT_S = 60.0  # only makes a broken test end
@@ -60,16 +65,41 @@ def message(kind: int, content: bytes) -> bytes:
     return struct.pack(">QB", 9 + len(content), kind) + content
 
 
-def test_a_real_master_is_one_and_its_workers_are_none(cluster: EmbeddedCluster) -> None:
+def test_a_master_with_a_secret_is_one_though_only_spark_can_tell_it_from_its_workers(cluster: EmbeddedCluster) -> None:
     require_master(cluster.master_url)
     require_master(cluster.master_url.replace("spark://", "spark://127.0.0.1:1,"))
     workers = cluster.state()["workers"]
     assert len(workers) == 3
-    for worker in workers:
-        reason = why_no_master(f"{worker['host']}:{worker['port']}")
-        assert reason == "a Spark process answers there, but it is not a master"
+    assert [why_no_master(f"{worker['host']}:{worker['port']}") for worker in workers] == [""] * 3
     # The question was understood: whoever runs that master finds no complaint in its log.
     assert "InvalidClassException" not in cluster.log(MASTER).read_text()
+
+
+@contextmanager
+def spark_process(home: Path, name: str, *arguments: str) -> Iterator[str]:
+    """A process of Spark without a secret, and its address."""
+    command = [str(spark_home() / "bin" / "spark-class"), name, "--host", "127.0.0.1", "--port", "0", *arguments]
+    log = home / "log"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK")}
+    with log.open("w") as output, Popen(command, stdout=output, stderr=STDOUT, env=environment) as process:
+        try:
+            limit_s = time.monotonic() + LIMIT_S
+            while not (started := re.search(r"Successfully started service 'spark\w+' on port (\d+)", log.read_text())):
+                assert time.monotonic() < limit_s, log.read_text()
+                assert process.poll() is None, log.read_text()
+                time.sleep(0.1)
+            yield f"127.0.0.1:{started[1]}"
+        finally:
+            process.kill()
+
+
+@pytest.mark.spark
+def test_a_master_is_told_from_a_worker(tmp_path: Path) -> None:
+    with spark_process(tmp_path, "org.apache.spark.deploy.master.Master", "--webui-port", "0") as place:
+        assert why_no_master(place) == ""
+    worker = "org.apache.spark.deploy.worker.Worker"
+    with spark_process(tmp_path, worker, "--webui-port", "0", "spark://127.0.0.1:1") as place:
+        assert why_no_master(place) == "a Spark process answers there, but it is not a master"
 
 
 def test_a_web_server_is_told_from_a_master() -> None:
