@@ -29,9 +29,9 @@ $(JAVA_STAMP): $(STAMP)
 run: setup ## the main job: watch a word count on real Spark regulate itself, in the terminal and the browser
 	$(BIN)/homeostat demo
 
-check: lint types layers counts quick ## linter, types, layers, limits and the quick tests: under three minutes, no Spark, no browser
+check: lint types layers counts quick ## linter, types, layers, limits and the quick tests, no Spark, no browser
 
-test: lint types layers counts unit ## everything that must hold, within 20 minutes on two cores
+test: lint types layers counts unit ## everything that must hold: about half an hour on two cores
 
 lint: setup
 	$(BIN)/ruff check .

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -19,11 +19,24 @@ Answers = dict[str, Any]
 def rest_answering(answers: Answers) -> Iterator[RestClient]:
     """A client of a server with these answers, by path below the application. Other paths are not found."""
 
+    def answer(path: str) -> Any:
+        return answers.get(path.partition("?")[0].removeprefix(f"/api/v1/applications/{APPLICATION}/"))
+
+    with rest_computing(answer) as client:
+        yield client
+
+
+@contextmanager
+def rest_computing(answer: Callable[[str], Any]) -> Iterator[RestClient]:
+    """A client of a server that answers each path with what the function returns; None is not found."""
+
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self) -> None:
-            path = self.path.partition("?")[0].removeprefix(f"/api/v1/applications/{APPLICATION}/")
-            body = json.dumps(answers.get(path)).encode()
-            self.send_response(200 if path in answers else 404)
+            content = answer(self.path)
+            body = json.dumps(content).encode()
+            self.send_response(404 if content is None else 200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

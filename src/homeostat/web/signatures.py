@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from homeostat.core.errors import ConfigError
+from homeostat.web.private_files import read_private
 
 HEADER = "Homeostat-Signature"
 SHORTEST_SECRET = 16
@@ -28,13 +29,7 @@ def signature(keys: Sequence[str], at_s: int, body: bytes) -> str:
 
 def read_secrets(path: Path) -> list[str]:
     """One secret per line, in a file that only its owner can read."""
-    try:
-        lines = path.read_text(encoding="utf-8").split()
-        others = path.stat().st_mode & 0o077
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the secrets cannot be read: {type(error).__name__}", where=str(path)) from error
-    if others:
-        raise ConfigError("other users can read the secrets", where=str(path), fix=f"chmod 600 {path}")
+    lines = read_private(path, "secrets").split()
     if not lines or min(map(len, lines)) < SHORTEST_SECRET:
         raise ConfigError(
             "a secret is missing or too short",

@@ -16,6 +16,7 @@ from typing import Literal
 
 from homeostat.core.errors import ConfigError
 from homeostat.strict.toml_reading import nearest
+from homeostat.web.private_files import read_private
 
 Role = Literal["read", "operate"]
 ROLES: tuple[Role, ...] = ("read", "operate")
@@ -114,13 +115,7 @@ def _version(path: Path) -> tuple[int, int, int] | None:
 
 
 def read_entries(path: Path) -> list[TokenEntry]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        others = path.stat().st_mode & 0o077
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the tokens cannot be read: {type(error).__name__}", where=str(path)) from error
-    if others:
-        raise ConfigError("other users can read the tokens", where=str(path), fix=f"chmod 600 {path}")
+    lines = read_private(path, "tokens").splitlines()
     return [
         _entry(line.split(), f"{path}:{number}")
         for number, line in enumerate(lines, 1)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,7 +18,7 @@ from homeostat.spark.sense.query_handle import QueryHandle
 from homeostat.spark.sense.rest_client import RestClient
 from homeostat.spark.sense.stage_reader import StageReader
 from homeostat.spark.sense.task_pages import MOST_TASKS, PAGE_TASKS
-from support.rest_server import executor, job, progress, stage
+from support.rest_server import executor, job, progress, rest_computing, stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,39 +52,10 @@ class HugeStage:
         return {**stage(1)["tasks"]["7"], "index": index, "executorId": str(index % self.executors)}
 
 
-@contextmanager
-def served(huge: HugeStage) -> Iterator[RestClient]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            answer = huge.answer(self.path)
-            body = json.dumps(answer).encode()
-            self.send_response(404 if answer is None else 200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    client = RestClient(f"http://127.0.0.1:{server.server_port}", "app-1", timeout_s=60.0, first_timeout_s=60.0)
-    try:
-        yield client
-    finally:
-        client.close()
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 @pytest.mark.parametrize(("tasks", "pages"), [(5_000, 6), (100_000, MOST_TASKS // PAGE_TASKS)])
 def test_a_huge_stage_is_read_in_few_pages_that_are_spread_over_it(tasks: int, pages: int) -> None:
     huge = HugeStage(tasks)
-    with served(huge) as rest:
+    with rest_computing(huge.answer) as rest:
         book = JobBook(rest)
         book.follow()
         (run,) = read_stages(rest, book.of_batch("run-1", 4), lambda number: None)
@@ -100,7 +67,7 @@ def test_a_huge_stage_is_read_in_few_pages_that_are_spread_over_it(tasks: int, p
 
 def test_a_hundred_thousand_tasks_on_two_thousand_executors_stay_within_a_bound_on_memory() -> None:
     huge = HugeStage(100_000, executors=2_000)
-    with served(huge) as rest:
+    with rest_computing(huge.answer) as rest:
         book = QueryBook(lambda: [QueryHandle("words", "run-1")], lambda reason: None)
         guard = GuardedWork(lambda event: None, lambda: 0.0)
         executors = ExecutorWatch(rest, lambda: 0.0, lambda gone, new: None, tuple)
