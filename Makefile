@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 JAVA_STAMP := $(VENV)/.java-found
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test lint types layers counts quick unit soak screenshots lock clean
+.PHONY: help setup run kafka check test lint types layers counts quick unit soak screenshots lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -29,9 +29,12 @@ $(JAVA_STAMP): $(STAMP)
 run: setup ## the main job: watch a word count on real Spark regulate itself, in the terminal and the browser
 	$(BIN)/homeostat demo
 
+kafka: setup ## a Kafka broker to play with; it prints how to write into it
+	@$(BIN)/python -m homeostat.lab.kafka.play
+
 check: lint types layers counts quick ## linter, types, layers, limits and the quick tests, no Spark, no browser
 
-test: lint types layers counts unit ## everything that must hold: about half an hour on two cores
+test: lint types layers counts unit ## everything that must hold: about 25 minutes on two cores
 
 lint: setup
 	$(BIN)/ruff check .
@@ -63,7 +66,7 @@ screenshots: setup ## the pictures of the dashboard in docs/pictures, from a sim
 
 lock: setup ## pin the newest versions that pyproject.toml allows
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra plot --extra serve --extra spark --extra synopses --group dev --universal --generate-hashes \
+	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra plot --extra serve --extra spark --extra synopses --group dev --universal --generate-hashes \
 	  --no-emit-index-url --no-header --python-version 3.11 --upgrade --quiet -o requirements.lock
 
 clean: ## remove what setup made

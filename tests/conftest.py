@@ -15,7 +15,13 @@ from hypothesis import settings
 
 from homeostat.cli.main import run
 
-pytest_plugins = ["support.ci", "support.checkpoints", "support.spark_cluster", "support.spark_local"]
+pytest_plugins = [
+    "support.ci",
+    "support.checkpoints",
+    "support.kafka",
+    "support.spark_cluster",
+    "support.spark_local",
+]
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

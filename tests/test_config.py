@@ -49,6 +49,7 @@ SAMPLES = {
     "planning.horizon": '"1 h"',
     "planning.largest_error": "0.3",
     "planning.ahead": "false",
+    "planning.violation_cost": "20",
     "planning.gives_way": '"cost"',
     "sensitivity.slack": "0.75",
     "sensitivity.shrink_slack": "0.9",
@@ -69,11 +70,14 @@ SAMPLES = {
     "paper.blacklist_ratio": '"40 %"',
     "space.least_free": '"5 GB"',
     "space.full_within": '"2 d"',
+    "space.most_savepoints": "7",
+    "space.savepoints": '"9 GB"',
     "plugins.detectors": '["mine.parts:Hot", "mine.parts:Cold"]',
     "plugins.diagnosers": '["mine.parts:Why"]',
     "plugins.resolvers": '["mine.parts:Do"]',
     "plugins.forecasters": '["statsforecast", "mine.parts:Seer"]',
     "plugins.proposers": '["mine.parts:Scheduler"]',
+    "plugins.strengths": '"table.json"',
 }
 
 

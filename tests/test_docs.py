@@ -180,6 +180,7 @@ def test_pages_show_what_the_program_prints(
 ) -> None:
     """In one directory and in order, as a reader types them. `python tests/test_docs.py` updates the pages."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.delenv("HOMEOSTAT_STORE", raising=False)
     for call, output in TRANSCRIPT.findall(page.read_text(encoding="utf-8")):
         assert printed_by(call, capsys) == output, call
@@ -246,6 +247,7 @@ def paste() -> None:
     program = Path(sys.executable).with_name("homeostat")
     for page in WITH_TRANSCRIPTS:
         with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "examples").symlink_to(ROOT / "examples")
 
             def current(match: re.Match[str], folder: str = folder) -> str:
                 words = [str(program), *shlex.split(match[1])[1:]]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from homeostat.keyed_state.variables import Count, Counts, List, Map, Value
     from homeostat.objectives import Cost, Lag, Latency, ModelError, Provisioning, Throughput
     from homeostat.runtime.attach import attach
+    from homeostat.spark.kafka_sink import kafka_sink
     from homeostat.spark.pipeline import Context, pipeline
 
 __all__ = [
@@ -34,12 +35,14 @@ __all__ = [
     "Value",
     "__version__",
     "attach",
+    "kafka_sink",
     "keyed",
     "pipeline",
 ]
 
 _HOMES = {
     "Context": "homeostat.spark.pipeline",
+    "kafka_sink": "homeostat.spark.kafka_sink",
     "keyed": "homeostat.keyed_state.operator",
     "pipeline": "homeostat.spark.pipeline",
     "attach": "homeostat.runtime.attach",

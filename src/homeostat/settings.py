@@ -66,7 +66,7 @@ class LoopSettings(Table):
     window: PositiveDuration = Field(
         default=600.0, description="how far back detectors look, but never before the last action"
     )
-    act_above: Share = Field(default=0.6, description="act on a diagnosis from this probability on")
+    act_above: Share = Field(default=0.6, description="never act on a diagnosis below this probability")
     patience: Duration = Field(
         default=300.0, description="how long to gather evidence before the cheapest reversible action is tried"
     )
@@ -85,6 +85,11 @@ class PlanningSettings(Table):
         description="mean error of predictions, in ln, above which the paper's step is used instead of the model",
     )
     ahead: bool = Field(default=True, description="act before a forecast rise of the load, if the forecast is usable")
+    violation_cost: Annotated[float, Field(ge=0)] = Field(
+        default=0.0,
+        description="what a second of falling behind costs, in seconds of all instances: headroom is planned by the "
+        "growth that the load may have before the next change, for example with 20; 0: by the noise of the load",
+    )
     gives_way: GivesWay = Field(
         default="latency",
         description="what to give up if latency, throughput and the cost limit cannot all be met; of the throughput, "
@@ -148,13 +153,21 @@ class PaperSettings(Table):
 
 
 class SpaceSettings(Table):
-    """When a disk counts as nearly full."""
+    """When a disk counts as nearly full, and savepoints as too many."""
 
     least_free: PositiveSize = Field(
         default=2_000_000_000, description="report a disk with less free space than this, or than 5 % of its size"
     )
     full_within: PositiveDuration = Field(
         default=86_400.0, description="report a disk that will be full within this time at the present rate"
+    )
+    most_savepoints: Annotated[int, Field(ge=1)] = Field(
+        default=20, description="report a query with more savepoints than this"
+    )
+    savepoints: PositiveSize = Field(
+        default=20_000_000_000,
+        description="report a query whose savepoints hold more space than this; links to files of the checkpoint do "
+        "not count",
     )
 
 
@@ -209,6 +222,9 @@ class PluginSettings(Table):
     )
     proposers: list[str] = Field(
         default_factory=list, description="schedulers that propose configurations for every plan"
+    )
+    strengths: str = Field(
+        default="", description="a table from `homeostat learn`, used instead of the one that ships with Homeostat"
     )
 
     @field_validator("detectors", "diagnosers", "resolvers", "forecasters", "proposers")

@@ -113,6 +113,6 @@ def test_the_outline_of_such_a_checkpoint_says_why_it_shows_no_tables(
     put(root / "state" / "0" / "0" / "1.delta", "four")
     monkeypatch.setattr("homeostat.checkpoint.state_reader.find_damage", lambda checkpoint, batch: [])
     description = outline(checkpoint(root))
-    assert "before version 4.0" in description.note
+    assert "before version 3.1" in description.note
     assert not description.readable
     assert [(each.name, each.partitions, each.bytes) for each in description.operators] == [("unknown", 3, 4)]

@@ -42,6 +42,15 @@ def test_without_a_usable_java_it_says_how_to_get_one(homeostat: Homeostat, monk
     assert "JAVA_HOME" in ran.out
 
 
+def test_a_missing_kafka_connector_is_no_fault_but_named(
+    homeostat: Homeostat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (check,) = [check for check in homeostat("doctor", "--json").json["checks"] if check["name"] == "kafka connector"]
+    assert check["ok"]
+    assert check["fix"] == "for Kafka: homeostat fetch kafka"
+
+
 def test_an_address_that_cannot_be_used_is_told(homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "SECOND_ADDRESS", "192.0.2.1")
     ran = homeostat("doctor")

@@ -19,7 +19,8 @@ from homeostat.store.sqlite import SqliteStore
 
 Homeostat = Callable[..., Any]
 CAPABILITIES = [
-    {"what": "executors up and down", "can": True, "reason": "standalone"},
+    {"what": "executors up and down", "can": True, "reason": "standalone", "seen": True},
+    {"what": "replace a slow executor", "can": True, "reason": "standalone", "seen": False},
     {"what": "words: state partitions", "can": False, "reason": "it has no state, or has done no batch yet"},
 ]
 
@@ -41,6 +42,7 @@ def application(place: Path, *records: Record, process: int | None = None, start
         "queries": {"words": "clicks/words"},
         "mode": "regulate",
         "store": str(place / "log.sqlite"),
+        "limits": {"log": 2_000_000_000, "least_free": 2_000_000_000},
     }
     (place / "driver.json").write_text(json.dumps(about))
     knobs = {"executors": {"words": 2}, "values": {"state_partitions.words": 4}}
@@ -86,7 +88,8 @@ def test_one_that_keeps_up_is_healthy_and_told_in_full(homeostat: Homeostat, hom
         "under-provisioned",
         "scale-up: executors.app = 4 (a-1); a-1 took effect (c-1); a-1 helped (u-1)",
         "off by scan 22%",
-        "words: state partitions  no   it has no state",
+        "replace a slow executor  not tried  standalone",
+        "words: state partitions  no         it has no state",
     ):
         assert words in ran.out
     assert "slow-instance" not in ran.out
@@ -97,6 +100,26 @@ def test_one_that_keeps_up_is_healthy_and_told_in_full(homeostat: Homeostat, hom
     assert query["batch"]["batch"] == 2
     assert query["heartbeat_s"] < 60
     assert query["model_errors"] == {"scan": 0.2}
+
+
+def test_it_shows_what_is_used_of_what_may_be_used(homeostat: Homeostat, home: Path) -> None:
+    application(home / "clicks", batch(1, time.time() - 0.1))
+    lines = homeostat("status").out.splitlines()
+    (log,) = [line.split() for line in lines if line.startswith("log ")]
+    assert log[3:] == ["2", "GB", str(home / "clicks" / "log.sqlite")]
+    (events,) = [line.split() for line in lines if line.startswith("event logs")]
+    assert events[2:4] == ["unknown", "unknown"]
+    (disk,) = [line for line in lines if line.startswith("checkpoints, log")]
+    assert str(home / "clicks") in disk
+    shown = homeostat("status", "--json").json
+    by_name = {use["what"]: use for use in shown["usage"]}
+    assert by_name["log"]["used"] >= (home / "clicks" / "log.sqlite").stat().st_size
+    assert (by_name["log"]["bound"], by_name["log"]["unit"]) == (2e9, "bytes")
+    assert by_name["event logs"]["used"] is None
+    assert by_name["threads of the driver's Python"]["used"] >= 1
+    (free,) = shown["disks"]
+    assert 0 < free["free_bytes"] <= free["total_bytes"]
+    assert free["alert_below_bytes"] >= 2e9
 
 
 @pytest.mark.parametrize(

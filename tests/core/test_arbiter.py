@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from homeostat.core.arbiter import InOrderArbiter, RankedArbiter, Refusal
+from collections.abc import Sequence
+
+from homeostat.core.arbiter import InOrderArbiter, RankedArbiter, Refusal, Refused
 from homeostat.core.configuration import PARALLELISM, Knob, Patch
 from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.guards import GuardContext
 from homeostat.core.topology import Component, Topology
+from homeostat.core.view import View
 from homeostat.testing import view_of
 
 SHAPE = Topology(
@@ -89,3 +92,26 @@ def test_an_unsure_diagnosis_waits_and_after_a_while_the_cheapest_reversible_act
 def test_in_order_means_in_order() -> None:
     first, better = proposal("first", benefit=0.1), proposal("better", benefit=0.9)
     assert InOrderArbiter().choose([first, better], CONTEXT, equally, passes).chosen == (first,)
+
+
+class TakesTwo:
+    """Makes a plan of the first two remedies."""
+
+    def compose(self, view: View, remedies: Sequence[Proposal]) -> tuple[Proposal, tuple[Refused, ...]]:
+        plan = Proposal("plan", remedies[0].because, component=remedies[0].component, parts=tuple(remedies[:2]))
+        return plan, tuple((each, Refusal("not needed")) for each in remedies[2:])
+
+
+def test_the_remedies_of_a_scope_that_are_allowed_become_one_plan() -> None:
+    best, refused, second, third = (
+        proposal(name, benefit=b) for name, b in zip("abcd", (0.9, 0.8, 0.7, 0.6), strict=True)
+    )
+    elsewhere = proposal("e", "orders")
+
+    def check(wanted: Proposal) -> Proposal | Refusal:
+        return Refusal("bounds") if wanted is refused else wanted
+
+    arbiter = RankedArbiter(composer=TakesTwo())
+    choice = arbiter.choose([third, elsewhere, second, refused, best], CONTEXT, equally, check)
+    assert [plan.parts for plan in choice.chosen] == [(best, second), (elsewhere,)]
+    assert choice.rejected == ((refused, Refusal("bounds")), (third, Refusal("not needed")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,8 @@ def test_a_worker_that_is_not_there_is_nobody() -> None:
 def test_a_component_is_complete_only_if_every_instance_is_known(column: str) -> None:
     whole = instances([100.0, 100.0], 5.0)
     assert digest_of(whole).complete
-    assert not digest_of(replace(whole, **{column: np.array([1.0, NAN])})).complete
+    unmeasured: dict[str, Any] = {column: np.array([1.0, NAN])}
+    assert not digest_of(replace(whole, **unmeasured)).complete
 
 
 def test_a_batch_needs_no_queues_but_the_end_of_every_task() -> None:

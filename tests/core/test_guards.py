@@ -296,3 +296,15 @@ def test_all_guards_together_keep_a_proposal_within_all_limits(
             now = here.configuration[knob]
             assert 1 <= value <= 100
             assert min(now / 2.0, now - 1) <= value <= max(now * grow, now + 1)
+
+
+def test_a_cause_that_came_up_since_does_not_wait_for_a_verdict_but_a_shrink_does() -> None:
+    whole = view()
+    scope = GuardContext(whole).scope(wish({SPLIT: 5}))
+    judged = GuardContext(whole, busy={scope: "a-1 is being judged"})
+    overtaken = replace(judged, overtaken=frozenset({scope}))
+    guard, grow, shrink = OneInFlight(may_overtake=True), wish({SPLIT: 5}), wish({SPLIT: 2})
+    assert guard.check(grow, judged) == "a-1 is being judged"
+    assert guard.check(grow, overtaken) == grow
+    assert guard.check(shrink, overtaken) == "a-1 is being judged"
+    assert OneInFlight().check(grow, overtaken) == "a-1 is being judged", "the policies of the paper wait"

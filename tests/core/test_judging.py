@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from homeostat.core.calibration import JudgedCause
 from homeostat.core.causes import SLOW_INSTANCE
 from homeostat.core.configuration import PARALLELISM, SPREAD, Capabilities, Configuration, Knob, KnobSpec, Patch
 from homeostat.core.cycle import step
@@ -81,6 +82,16 @@ def test_what_helped_is_kept_and_remembered() -> None:
     assert played.texts("outcome") == ["a-1 helped"]
     assert played.texts("action") == ["grow: parallelism.split = 4"]
     assert [(entry.verdict, entry.key.action) for entry in played.state.memory] == [("helped", "grow")]
+
+
+@pytest.mark.parametrize(("after_s", "helped"), [(0.05, True), (0.1, False)])
+def test_an_outcome_corrects_the_probability_of_the_cause_it_was_for(after_s: float, helped: bool) -> None:
+    played = run(measured(0.1, after_s))
+    assert played.state.judged == {"cause": (JudgedCause(0.9, helped),)}
+    standing = played.state.diagnoses["cause", "split"].finding
+    assert isinstance(standing, Diagnosis)
+    assert standing.before_outcomes == 0.9
+    assert (standing.probability > 0.9) is helped
 
 
 @pytest.mark.parametrize(("after_s", "verdict"), [(0.2, "harmful"), (0.1, "failed")])

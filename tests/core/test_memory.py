@@ -149,3 +149,11 @@ def test_the_blacklist_may_wait_for_more_than_one_invocation() -> None:
     rule = Blacklist(least_invocations=2)
     assert not rule.block_reason(learned(rule, entry("failed")), KEY, HERE, 0.0, SETTLE_S)
     assert rule.block_reason(learned(rule, entry("failed"), entry("failed")), KEY, HERE, 0.0, SETTLE_S)
+
+
+def test_the_blacklist_keeps_only_so_much_of_each_action() -> None:
+    rule, other = Blacklist(capacity=10), ActionKey("data-skew", "adjust-skew", "count")
+    memory = learned(rule, entry("failed", key=other), *[entry("helped", float(n)) for n in range(30)])
+    assert len(memory) == 11
+    assert rule.block_reason(memory, other, HERE, 100.0, SETTLE_S)
+    assert [each.at_s for each in memory if each.key == KEY] == [float(n) for n in range(20, 30)]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from homeostat.core.change_parts import PredictionContent
 from homeostat.core.records import (
     CONTENTS,
     SCHEMA_VERSION,
@@ -18,7 +19,6 @@ from homeostat.core.records import (
     Content,
     OtherContent,
     OutcomeContent,
-    PredictionContent,
     ReceiptContent,
     Record,
     SymptomContent,
@@ -41,6 +41,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     if hint in SCALARS:
         return SCALARS[hint]
     origin, arguments = get_origin(hint), get_args(hint)
+    if origin is tuple and dataclasses.is_dataclass(arguments[0]):
+        return st.lists(filled(arguments[0]), max_size=2).map(tuple)
     if origin is tuple:
         return st.lists(SCALARS[arguments[0]].filter(lambda each: each == each), max_size=3).map(tuple)
     if type(None) in arguments:
@@ -52,9 +54,14 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
 @st.composite
 def contents(draw: st.DrawFn) -> Content:
     cls = draw(st.sampled_from(sorted(CONTENTS.values(), key=lambda each: each.KIND)))
+    content: Content = draw(filled(cls))
+    return content
+
+
+def filled(cls: Any) -> st.SearchStrategy[Any]:
     hints = get_type_hints(cls)
-    fields = {each.name: draw(values(hints[each.name])) for each in dataclasses.fields(cls) if each.name != "extra"}
-    return cls(**fields)
+    fields = {each.name: values(hints[each.name]) for each in dataclasses.fields(cls) if each.name != "extra"}
+    return st.builds(cls, **fields)
 
 
 @given(contents())

@@ -67,3 +67,8 @@ def test_the_engine_and_people_are_told() -> None:
     assert sentences.engine_sentence([], "start") == "the engine runs with nothing that can be set (start)"
     assert sentences.operator_sentence(Operator("pause", "ada", "a release")) == "ada: pause (a release)"
     assert sentences.ended_sentence("pressure", 61.4) == "pressure is over after 1 min 01 s"
+
+
+def test_the_end_of_a_loss_and_of_a_gap_says_what_it_was_about() -> None:
+    assert sentences.ended_sentence("lost-time:sink-bound", 61.4) == "time lost to sink-bound is over after 1 min 01 s"
+    assert sentences.ended_sentence("unknown:idle", 5.0) == "the gap in the metrics of idle is over after 5 s"

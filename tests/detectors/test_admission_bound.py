@@ -53,5 +53,15 @@ def test_other_batches_are_not_held_back(other: dict[str, object]) -> None:
     assert symptoms(**other) == []  # type: ignore[arg-type]
 
 
+def test_a_limit_that_nobody_told_shows_in_equal_batches_while_more_and_more_rows_wait() -> None:
+    (symptom,) = symptoms(limit={}, pending_rows=[5000.0 + 500.0 * n for n in range(6)])
+
+    assert symptom.evidence == AdmissionEvidence(1000.0, 100.0, 7500.0)
+
+
+def test_rows_that_arrive_during_a_batch_show_no_limit() -> None:
+    assert symptoms(limit={}, rows=2000.0, pending_rows=[1200.0 + 50.0 * n for n in range(6)]) == []
+
+
 def test_it_keeps_its_contract() -> None:
     check_detector(AdmissionDetector())

@@ -291,6 +291,32 @@ def test_an_executor_given_the_small_partitions_is_not_slow() -> None:
     assert symptoms_of(SPEED, observations(8, tasks, executors=4, **BATCHES)) == []
 
 
+@pytest.mark.parametrize(("scan_s", "workers"), [(1.0, []), (4.0, [("exec-1",)])])
+def test_an_executor_is_not_slow_if_only_its_crowded_task_is(scan_s: float, workers: list[tuple[str, ...]]) -> None:
+    """The rows of a hot key in a join match many others. Whether the executor is slow as well, its other tasks tell."""
+    scans = [scan_s if i == 1 else 1.0 for i in range(4)]
+    tasks = {
+        "lines": instances([100.0] * 4, scans, finish_s=scans),
+        "join": instances([50.0, 450.0, 50.0, 50.0], [0.5, 27.0, 0.5, 0.5], finish_s=27.0),
+    }
+
+    symptoms = symptoms_of(SPEED, observations(8, tasks, executors=4, **BATCHES))
+    assert [symptom.workers for symptom in symptoms] == workers
+
+
+@pytest.mark.parametrize(("scan_s", "is_named"), [(1.0, False), (3.0, True)])
+def test_an_executor_is_not_slow_if_only_its_partition_of_one_stage_is(scan_s: float, is_named: bool) -> None:
+    """Each executor has one partition of each stage. That rows of one cost more, the other stage tells."""
+    scans = [scan_s if i == 1 else 1.0 for i in range(4)]
+    counts = [12.0 if i == 1 else 3.0 for i in range(4)]
+    tasks = {
+        "lines": instances([100.0] * 4, scans, finish_s=scans),
+        "count": instances([100.0] * 4, counts, finish_s=counts),
+    }
+    named = symptoms_of(SPEED, observations(8, tasks, executors=4, **BATCHES))
+    assert [symptom.workers for symptom in named] == ([("exec-1",)] if is_named else [])
+
+
 STRAGGLING = Scenario(
     name="stragglers",
     title="",
@@ -328,3 +354,10 @@ def test_a_slow_executor_is_found_among_stragglers_within_five_batches(seed: int
 
     assert {workers for _, workers in named} == {("exec-3",)}
     assert 100.0 < named[0][0] <= 170.0
+
+
+@pytest.mark.parametrize(("later_s", "count"), [(0.3, 0), (3.0, 1)])
+def test_tasks_that_finish_later_are_told_only_if_that_costs_the_batch_time(later_s: float, count: int) -> None:
+    tasks = {"split": instances([100.0] * 8, 0.1, finish_s=[0.1] * 7 + [0.1 + later_s])}
+    observed = observations(6, tasks, executors=4, rows=800.0, seconds=4.0, trigger_s=10.0)
+    assert len([s for s in PENDING.detect(view_of(observed)) if s.kind == PENDING_SKEW]) == count

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from homeostat.core.observation import Array, Observation
+from homeostat.core.observation import NAN, Array, Observation
 from homeostat.core.symptoms import STATE_GROWS
 from homeostat.detectors.state_growth import StateGrowthDetector
 from support.state_batches import HOUR, MIB, SPAN_S, Numbers, batches, symptoms_of
@@ -105,3 +105,15 @@ def test_a_query_with_a_watermark_is_given_time_until_it_removes_its_first_rows(
     old = growing(5 * HOUR, removed_rows=0.0, watermark_gap_s=600.0)
 
     assert [len(symptoms_of(StateGrowthDetector(), seen)) for seen in (young, removing, old)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(("new", "watermark_gap_s", "found"), [(1.0, NAN, True), (0.8, NAN, False), (1.0, 40.0, False)])
+def test_a_key_with_each_update_is_found_within_a_dozen_batches_if_nothing_removes_any(
+    new: float, watermark_gap_s: float, found: bool
+) -> None:
+    rows = np.linspace(500.0 * new, 7000.0 * new, 14)
+    seen = batches(14, rows=rows, updated_rows=500.0, removed_rows=0.0, watermark_gap_s=watermark_gap_s)
+
+    symptoms = symptoms_of(StateGrowthDetector(), seen)
+    assert [s.kind for s in symptoms] == ([STATE_GROWS] if found else [])
+    assert symptoms_of(StateGrowthDetector(), seen[:12]) == []

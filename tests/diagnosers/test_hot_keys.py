@@ -326,6 +326,7 @@ def test_an_uneven_source_is_dealt_anew_as_long_as_it_is_uneven() -> None:
     assert result.trajectory[1].time_s > 1500.0
 
 
+@pytest.mark.slow
 def test_a_hot_key_that_is_another_one_every_three_minutes_is_spread_once_and_gathered_once() -> None:
     fault = FaultSpec("hot-key", at_s=300.0, until_s=1500.0, component="count", share=0.4)
     result = simulated(source(5000.0), count(500.0, turn_s=180.0), fault)

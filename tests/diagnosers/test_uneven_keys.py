@@ -145,6 +145,7 @@ def simulated(*faults: FaultSpec, spread: bool = True) -> tuple[RunResult, Memor
 IMBALANCE = FaultSpec("hash-imbalance", at_s=300.0, component="count", stride=4)
 
 
+@pytest.mark.slow
 def test_on_the_simulator_an_imbalanced_hash_is_mended_by_another_number_of_partitions() -> None:
     result, store = simulated(IMBALANCE, spread=False)
 
@@ -157,6 +158,7 @@ def test_on_the_simulator_an_imbalanced_hash_is_mended_by_another_number_of_part
     assert [r.body["verdict"] for r in store.records("test", kinds=("outcome",))] == ["helped"]
 
 
+@pytest.mark.slow
 def test_keys_that_fall_together_are_not_spread_where_they_could_be() -> None:
     result, _ = simulated(IMBALANCE)
 

@@ -16,13 +16,14 @@ from homeostat.core.causes import (
     SOURCE_LIMITED,
     UNDER_PROVISIONED,
 )
-from homeostat.core.evidence import Measured, MissingMetric
+from homeostat.core.evidence import LostTime, Measured, MissingMetric
 from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, TaskSample
 from homeostat.core.symptoms import (
     GROWING_BACKLOG,
     IDLE,
+    LOST_TIME,
     PENDING_SKEW,
     PRESSURE,
     RATE_SKEW,
@@ -30,6 +31,7 @@ from homeostat.core.symptoms import (
     SPEED_SKEW,
     UNKNOWN,
 )
+from homeostat.core.time_causes import SINK_BOUND
 from homeostat.core.view import View
 from homeostat.detectors.instance_skew import LostWorkers, RowsOverPeers, SlowWorkers, WaitingOverPeers
 from homeostat.detectors.pressure import PressureEvidence
@@ -273,3 +275,8 @@ def test_the_longer_an_instance_is_apart_the_less_it_takes(lasting: int, told: b
     found = diagnose(view(split=ONE_SLOW), slow(1.65, lasting))
 
     assert (named(found) == [(SLOW_INSTANCE, "split")]) == told
+
+
+def test_a_backlog_beside_time_that_is_lost_is_no_riddle() -> None:
+    lost = Symptom(LOST_TIME, "", 0.8, LostTime(SINK_BOUND, 8.0, 14.0, 0.8, 10.0))
+    assert diagnose(view(), Symptom(GROWING_BACKLOG), lost) == []

@@ -90,7 +90,7 @@ def test_a_spike_of_two_sources_is_foreseen_at_each() -> None:
     [
         (preempt.AHEAD, 3.0),
         (preempt.AHEAD, 1 / 3),
-        ("latency", 3.0),
+        pytest.param("latency", 3.0, marks=pytest.mark.soak),
         pytest.param("latency", 1 / 3, marks=pytest.mark.soak),
     ],
 )

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
+from dataclasses import replace
+
 import pytest
 
+from homeostat.core.actions import REVERT, SCALE_UP
+from homeostat.core.records import ActionContent, OutcomeContent, ReceiptContent, Record, with_content
+from homeostat.lab.demonstration import SETTINGS
 from homeostat.policies import registry
+from homeostat.runtime.manager import Manager
 from homeostat.sim.scenario import catalogue
-from homeostat.sim.simulation import RunResult, simulate
+from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
+from homeostat.sim.simulation import RunResult, build_engine, simulate
 from homeostat.store.in_memory import MemoryStore
 
 pytestmark = pytest.mark.slow
@@ -110,3 +118,44 @@ def test_a_gap_in_half_of_the_metrics_does_not_condemn_a_right_action() -> None:
     result, _ = run(stage("work", "src", 8, "160/s"), gap, workload=steps)
     assert not any(action.startswith("revert") for action in actions(result))
     assert result.as_json()["converged"]
+
+
+# Like the demonstration: two executors, a load that doubles, and the demonstration's settings.
+DEMONSTRATION = Scenario(
+    name="demonstration",
+    title="",
+    engine=MicrobatchSpec(executors=2, trigger_s=3.0, driver_s=0.2, commit_s=0.1),
+    duration_s=240.0,
+    components=(
+        ComponentSpec("scan", "source", parallelism=6, rate_per_s=950.0),
+        ComponentSpec("count", inputs=("scan",), parallelism=2, rate_per_s=9000.0),
+    ),
+    workload=WorkloadSpec("steps", steps=((0.0, 850.0), (40.0, 1700.0)), noise=Noise(0.05, 0.5)),
+)
+
+
+def demonstrated(scenario: Scenario, until_s: float) -> list[Record]:
+    settings = {key: value for key, value in tomllib.loads(SETTINGS).items() if key != "policy"}
+    engine, store = build_engine(scenario), MemoryStore()
+    manager = Manager(engine, registry.build("provisioning", settings), store, "run")
+    manager.start()
+    while engine.now_s < until_s:
+        manager.advance(engine.now_s + 1.0)
+    return store.records("run")
+
+
+# Until the judge heard what the detectors see in the same cycle, each of these ended with a revert.
+@pytest.mark.parametrize(("seed", "factor", "after_s"), [(1, 1.5, 11.0), (3, 2.0, 8.0), (4, 3.0, 11.0)])
+def test_a_right_scale_up_is_not_taken_back_when_an_executor_turns_slow_while_it_is_judged(
+    seed: int, factor: float, after_s: float
+) -> None:
+    scenario = replace(DEMONSTRATION, seed=seed)
+    before = with_content(demonstrated(scenario, 110.0), ReceiptContent)
+    in_effect_s = min(record.at_s for record, receipt in before if receipt.applied)
+    fault = FaultSpec("slow-instance", in_effect_s + after_s, instance=0, factor=factor)
+    records = demonstrated(replace(scenario, faults=(fault,)), in_effect_s + 60.0)
+    kinds = [action.action_kind for _, action in with_content(records, ActionContent)]
+    assert kinds[0] == SCALE_UP
+    assert REVERT not in kinds
+    verdicts = [outcome.verdict for _, outcome in with_content(records, OutcomeContent) if outcome.action == "a-1"]
+    assert verdicts == ["confounded"], "nobody can tell"

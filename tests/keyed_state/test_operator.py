@@ -262,6 +262,7 @@ def counted_words(home: Path) -> Pipeline:
     )
 
 
+@pytest.mark.soak
 def test_results_and_state_are_the_same_whatever_the_spread_and_the_partitions(
     spark: SparkSession, tmp_path: Path, wait_until: WaitUntil
 ) -> None:

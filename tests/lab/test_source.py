@@ -48,16 +48,17 @@ def test_the_first_start_is_kept_until_there_is_a_row() -> None:
     assert reader(start="12.5").initialOffset() == {"row": 0, "started_s": 12.5}
 
 
-def test_admission_is_bounded_by_the_option_then_by_the_control_file(control: Path) -> None:
-    from pyspark.sql.streaming.datasource import ReadAllAvailable
+def test_a_batch_has_the_limit_that_spark_passes_or_a_smaller_one_from_the_control_file(control: Path) -> None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
     stream = reader(control, FINISHED, rowsPerTrigger="400")
     start = {"row": 0, "started_s": LONG_AGO_S}
     assert bounded(stream, start)["row"] == 400
-    write_control(control, rows_per_trigger=900)
-    assert bounded(stream, start)["row"] == 900
+    assert [stream.latestOffset(start, ReadMaxRows(rows))["row"] for rows in (900, 0)] == [900, 0]
+    write_control(control, rows_per_trigger=300)
+    assert bounded(stream, start)["row"] == 300
     write_control(control, rows_per_trigger=0)
-    assert bounded(stream, start)["row"] == 3000
+    assert bounded(stream, start)["row"] == 400
     write_control(control, rows_per_trigger=1)
     assert stream.latestOffset(start, ReadAllAvailable())["row"] == 3000
 

@@ -13,7 +13,6 @@ from homeostat.lab.source_control import (
     ControlFile,
     Feed,
     add_load_step,
-    forget_bound,
     write_control,
 )
 from homeostat.sim.scenario.spec import WorkloadSpec
@@ -37,8 +36,6 @@ def test_control_keeps_what_is_not_given(control: Path) -> None:
     assert ControlFile(str(control)).read() == Control(0, ((10.0, 2.0),))
     write_control(control, first_share=0.5)
     assert ControlFile(str(control)).read() == Control(0, ((10.0, 2.0),), 0.5)
-    forget_bound(control)
-    assert ControlFile(str(control)).read() == Control(None, ((10.0, 2.0),), 0.5)
     assert list(control.parent.iterdir()) == [control]
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from pathlib import Path
 
 from homeostat.lab.load_profile import Profile
-from homeostat.lab.source_control import ControlFile
 from homeostat.lab.source_registration import FORMAT
 from homeostat.sim.scenario.spec import WorkloadSpec
-from homeostat.spark.sense.source_formats import SourceOptions, SourcePosition, format_of, latest_row
+from homeostat.spark.sense.source_formats import SourceOptions, SourcePosition, latest_row
 
 PROFILE = Profile(WorkloadSpec("constant", rate_per_s=100.0), keys=5)
 
@@ -21,16 +19,6 @@ def test_arrived_rows_follow_the_profile_once_its_start_is_known() -> None:
     assert latest_row(source, SourcePosition({"row": 5, "started_s": 1000.0}), 1010.0) == 1000.0
     for offset in (None, {"row": 5}, {"started_s": True}):
         assert math.isnan(latest_row(source, SourcePosition(offset), 1010.0))
-
-
-def test_the_bound_changes_through_the_control_file_and_can_be_reset(tmp_path: Path) -> None:
-    control, bound = tmp_path / "control.json", format_of(FORMAT).live_bound
-    assert bound is not None
-    assert bound.reader_options(control) == {"control": str(control)}
-    bound.change(control, 700)
-    assert ControlFile(str(control)).read().rows_per_trigger == 700
-    bound.reset(control)
-    assert ControlFile(str(control)).read().rows_per_trigger is None
 
 
 def test_the_product_works_without_the_laboratory_and_the_laboratory_starts_without_pyspark() -> None:

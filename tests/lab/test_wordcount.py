@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 
 from homeostat.core.objective import Objective
+from homeostat.lab.ledger import row_differences, write_marks
 from homeostat.lab.load_profile import Profile
-from homeostat.lab.wordcount import NAME, application, specification, worker, write_app
+from homeostat.lab.wordcount import NAME, _count, application, specification, worker, write_app
 from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.spark.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PROFILE = Profile(WorkloadSpec("constant", rate_per_s=100.0), keys=5)
 
@@ -43,3 +50,15 @@ def test_the_worker_passes_on_every_word_in_order() -> None:
     (result,) = worker(0.0)(iter([words]))
     assert list(result.columns) == ["word"]
     assert result["word"].tolist() == words["word"].tolist()
+
+
+@pytest.mark.spark
+def test_marked_rows_are_found_in_the_ledger_one_by_one(local_spark: SparkSession, tmp_path: Path) -> None:
+    spec = specification(PROFILE, tmp_path / "ledger", wait_ms=0.0, by_row=True)
+    rows = local_spark.range(12_000).selectExpr("id AS row", "'word' AS word")
+    doubled = local_spark.range(7, 9).selectExpr("id AS row", "'word' AS word")
+    write = write_marks(tmp_path / "ledger")
+    write(_count(rows, spec), 0)
+    assert row_differences(tmp_path / "ledger", 12_000) == (0, 0)
+    write(_count(rows.where("row != 5000").union(doubled), spec), 1)
+    assert row_differences(tmp_path / "ledger", 12_000) == (1, 2)

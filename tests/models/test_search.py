@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from homeostat.core.configuration import (
@@ -28,6 +29,24 @@ def test_a_latency_objective_shortens_the_trigger_and_pays_for_it() -> None:
     assert quick.chosen.predicted.latency_s["p95"] <= 6.0
     assert chosen_values(quick)[TRIGGER] < 10.0
     assert quick.chosen.cost >= plain.best.cost
+
+
+def test_only_an_objective_for_the_latency_makes_a_trigger_longer_than_the_user_chose() -> None:
+    """2.5 s of every batch are fixed, so that a longer trigger needs fewer executors."""
+
+    def trigger_s(objective: Objective, promise: float | None) -> float:
+        model = batches(objective, trigger_s=3.0)
+        knobs = {**model.capabilities.knobs, TRIGGER: KnobSpec(0, 3600, promise=promise)}
+        assert isinstance(model.performance, BatchModel)
+        slow = replace(model.performance, driver_s=np.full(3, 2.5))
+        made = plan(replace(model, capabilities=Capabilities(knobs), performance=slow))
+        return made.best.configuration[TRIGGER]
+
+    lag, latency = Objective(lag_s=40.0), Objective(latency_p95_s=40.0)
+    assert trigger_s(lag, None) > 3.0
+    assert trigger_s(lag, 3.0) == 3.0
+    assert 3.0 < trigger_s(lag, 12.0) <= 12.0
+    assert trigger_s(latency, 3.0) > 3.0
 
 
 @pytest.mark.parametrize("trigger_s", [60.0, 600.0])

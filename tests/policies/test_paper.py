@@ -159,7 +159,7 @@ def test_a_queue_that_grows_is_seen_before_it_holds_anything_back() -> None:
 def lacking(component: str, *columns: str) -> Callable[[Observation], Observation]:
     def damage(observation: Observation) -> Observation:
         sample = observation.tasks[component]
-        gone = {column: np.full(sample.instances, NAN) for column in columns}
+        gone: dict[str, Any] = {column: np.full(sample.instances, NAN) for column in columns}
         return replace(observation, tasks={**observation.tasks, component: replace(sample, **gone)})
 
     return damage

@@ -266,6 +266,16 @@ def test_idle_instances_are_given_back_in_one_step() -> None:
     assert proposal.benefit == pytest.approx(2.0 / 5.0)
 
 
+def test_planned_by_risk_a_pause_must_save_more_than_it_costs_before_the_load_comes_back() -> None:
+    idle = stage(130.0)
+    knobs = {knob: replace(spec, live=False, apply_s=30.0) for knob, spec in idle.capabilities.knobs.items()}
+    paused = replace(idle, capabilities=replace(idle.capabilities, knobs=knobs))
+
+    assert down(replace(paused, violation_cost=0.01))
+    assert not down(replace(paused, violation_cost=1_000.0))
+    assert down(replace(live(idle), violation_cost=1_000.0))
+
+
 @pytest.mark.parametrize(("throughput_per_s", "instances_"), [(None, 1), (150.0, 2), (280.0, 3)])
 def test_never_below_what_the_throughput_objective_needs(throughput_per_s: float | None, instances_: int) -> None:
     (proposal,) = down(stage(20.0, objective=Objective(throughput_per_s=throughput_per_s)))

@@ -52,6 +52,8 @@ def test_the_announcement_says_what_is_watched_and_where_its_log_is(tmp_path: Pa
     assert (facts["process"], facts["application"]) == (os.getpid(), "app-1")
     assert facts["queries"] == {"words": "clicks/words"}
     assert Path(facts["store"]).is_absolute()
+    assert facts["limits"]["log"] == config.load(environ={}).log.largest
+    assert facts["limits"]["most_savepoints"] == 20
     assert is_running(facts)
 
 

@@ -48,3 +48,17 @@ def test_a_batch_that_could_not_be_written_is_written_later() -> None:
     store.locked = False
     diary.note(trace, State(history=(DIGEST,)))
     assert [record.id for record in store.records("run", kinds=(BATCH,))] == ["b-100.000-7"]
+
+
+def test_the_present_state_is_written_after_a_pause_and_at_the_end() -> None:
+    store, trace, now_s = MemoryStore(), Trace((), ()), [0.0]
+    diary = Diary(store, "run", Policy("watching"), pause_s=1.0, clock=lambda: now_s[0])
+    history = tuple(replace(DIGEST, at_s=100.0 + number, batch=number) for number in range(4))
+    times_s = []
+    for number, at_s in enumerate((0.0, 0.5, 1.0, 1.5), 1):
+        now_s[0] = at_s
+        diary.note(trace, State(history=history[:number]))
+        times_s.append(load_present(store, "run").at_s)
+    diary.close()
+    assert [*times_s, load_present(store, "run").at_s] == [100.0, 100.0, 102.0, 102.0, 103.0]
+    assert len(store.records("run", kinds=(BATCH,))) == len(history)

@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from homeostat.core.change_parts import PredictionContent
 from homeostat.core.errors import StoreError
-from homeostat.core.records import ActionContent, OutcomeContent, PredictionContent, ReceiptContent, Record
+from homeostat.core.records import (
+    ActionContent,
+    OutcomeContent,
+    ReceiptContent,
+    Record,
+)
 from homeostat.runtime.kept_log import KeptLog
 from homeostat.store.sqlite import SqliteStore
 

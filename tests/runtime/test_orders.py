@@ -10,7 +10,7 @@ from homeostat.core.errors import ConfigError
 from homeostat.core.policy import Policy
 from homeostat.core.records import Record
 from homeostat.runtime.manager import Manager
-from homeostat.runtime.orders import VALID_S, order
+from homeostat.runtime.orders import VALID_S, Orders, order
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, Scenario, WorkloadSpec
 from homeostat.sim.simulation import build_engine
 from homeostat.store.sqlite import SqliteStore
@@ -144,3 +144,17 @@ def test_an_order_that_makes_no_sense_is_refused_before_it_is_given(
 ) -> None:
     with pytest.raises(ConfigError, match=what):
         order(command, by="alice", now_s=0.0, **words)  # type: ignore[arg-type]
+
+
+def test_of_a_long_life_of_orders_only_the_newest_are_remembered(log: Path) -> None:
+    store = SqliteStore(log)
+    orders = Orders(store, RUN)
+    orders.start()
+    obeyed = []
+    for number in range(300):
+        store.append(RUN, [order("pause", by="alice", now_s=float(number))])
+        obeyed += orders.new(float(number))
+        orders.confirm()
+    assert len(obeyed) == 300
+    assert len(orders._read_ids) <= 51
+    store.close()

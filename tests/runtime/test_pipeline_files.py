@@ -135,6 +135,14 @@ def test_modules_beside_the_file_are_found(app: Path) -> None:
     assert words.objective.throughput_per_s == 7.0
 
 
+def test_loading_leaves_no_compiled_file_beside_the_application(app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    app.write_text(TWO)
+    before = set(app.parent.rglob("*"))
+    pipeline_files.load(str(app))
+    assert set(app.parent.rglob("*")) == before
+
+
 def test_a_file_may_be_called_like_a_module_that_is_in_use(tmp_path: Path) -> None:
     file = tmp_path / "homeostat.py"
     file.write_text("import homeostat as hs\n\n@hs.pipeline()\ndef words(ctx): ...\n")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from homeostat.core.records import OperatorContent, Record
-from homeostat.runtime.recovery import numbers_in_log, pause_in_log
+from homeostat.core.actions import REVERT
+from homeostat.core.calibration import JudgedCause
+from homeostat.core.records import ActionContent, OperatorContent, OutcomeContent, Record
+from homeostat.runtime.recovery import judged_in_log, numbers_in_log, pause_in_log
 from homeostat.store.in_memory import MemoryStore
 
 
@@ -24,3 +26,14 @@ def test_the_last_pause_or_resume_counts() -> None:
     assert pause_in_log(store, "run") == "paused by Ada: holiday"
     store.append("run", [Record.of("o-9", 9.0, OperatorContent("resume", "Ada"), "")])
     assert pause_in_log(store, "run") == ""
+
+
+def test_judged_causes_are_counted_again_from_actions_and_their_outcomes() -> None:
+    store = MemoryStore()
+    for number, (kind, verdict) in enumerate(
+        [("scale-up", "helped"), ("scale-up", "failed"), (REVERT, "helped"), ("scale-up", "confounded")]
+    ):
+        action = ActionContent(action_kind=kind, cause="under-provisioned", probability=0.9)
+        outcome = OutcomeContent(f"a-{number}", verdict)
+        store.append("run", [Record.of(f"a-{number}", 1.0, action, ""), Record.of(f"u-{number}", 2.0, outcome, "")])
+    assert judged_in_log(store, "run") == {"under-provisioned": (JudgedCause(0.9, True), JudgedCause(0.9, False))}

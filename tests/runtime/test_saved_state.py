@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from homeostat.core.calibration import JudgedCause
 from homeostat.core.loop_state import State
 from homeostat.core.memory import ActionKey, Context, MemoryEntry
 from homeostat.core.trust import Trust
@@ -62,7 +63,14 @@ def test_a_state_that_is_none_is_a_fresh_start(value: object) -> None:
 
 
 ENTRY = MemoryEntry(ActionKey("a", "b", "c"), "failed", 1.0, Context(5.0))
-STATE = State(memory=(ENTRY, ENTRY), earned=2, paused="by Ada", numbers={"a": 3}, trust={"count": Trust(0.1, 2, 0.3)})
+STATE = State(
+    memory=(ENTRY, ENTRY),
+    earned=2,
+    paused="by Ada",
+    numbers={"a": 3},
+    trust={"count": Trust(0.1, 2, 0.3)},
+    judged={"cause": (JudgedCause(0.9, True),)},
+)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +85,7 @@ STATE = State(memory=(ENTRY, ENTRY), earned=2, paused="by Ada", numbers={"a": 3}
         ("paused", 5),
         ("memory", {"a": 1}),
         ("trust", [1]),
+        ("judged", [1]),
     ],
 )
 def test_a_malformed_field_is_left_out_and_the_others_are_not(field: str, value: object) -> None:
@@ -108,6 +117,13 @@ def test_a_malformed_entry_is_left_out_and_the_others_are_not(broken: Any) -> No
     assert isinstance(entry, dict)
     saved["memory"][0] = {**entry, **broken} if broken and isinstance(broken, dict) else broken
     saved["trust"] = {"count": [0.1, 2, 0.3], "other": ["x", 2], "third": [1]}
+    saved["judged"] = {"cause": [[0.9, True]], "other": [[1.5, True]], "third": [[0.5]]}
     state, problems, lost = restore_state(State(), saved)
     assert (state, lost) == (replace(STATE, memory=(ENTRY,)), frozenset())
-    assert [problem.split(" (")[0] for problem in problems] == ["memory, entry 1", "trust, other", "trust, third"]
+    assert [problem.split(" (")[0] for problem in problems] == [
+        "memory, entry 1",
+        "trust, other",
+        "trust, third",
+        "judged, other",
+        "judged, third",
+    ]

@@ -66,7 +66,7 @@ def comes_to_rest(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("engine", ["dataflow", "microbatch"])
 @pytest.mark.slow
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_a_constant_load_is_sized_once_and_then_left_alone(engine: str, data: st.DataObject) -> None:
     comes_to_rest(data.draw(applications(engine)))

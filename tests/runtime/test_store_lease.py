@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from homeostat.core.errors import LeaseLostError
+from homeostat.core.errors import LeaseLostError, NoLogError, StoreError
 from homeostat.core.records import Record
 from homeostat.runtime.hold import ApplicationHold
 from homeostat.runtime.identity import IDENTITY, identity_of
 from homeostat.runtime.launch import LEASE
 from homeostat.runtime.lease import Lease, LeaseTakenError
-from homeostat.runtime.store_lease import StoreLease
+from homeostat.runtime.store_lease import StoreLease, log_after
 from homeostat.store.applications import ApplicationTable
 from homeostat.store.sqlite import SqliteStore
 
@@ -75,6 +75,35 @@ def seen_from_another_host(log: Path, directory: Path) -> None:
         table, identity = ApplicationTable(store), identity_of(directory).id
         holder = table.holder(identity)
         assert table.take(identity, replace(holder, kernel="another-host"), instead_of=holder)
+
+
+def announced(directory: Path, log: Path, process: int) -> dict[str, object]:
+    return {"store": str(log), "identity": identity_of(directory).id, "process": process}
+
+
+def test_after_the_death_of_a_manager_its_log_is_written_until_another_one_takes_over(
+    application: Path, log: Path
+) -> None:
+    with ApplicationHold(application, log) as hold:
+        hold.open_log("words/count").close()
+    with held(application, log) as process:
+        about = announced(application, log, process.pid)
+    with closing(log_after(about)) as store:
+        store.append("words/count", [Record("t-1", "alert", 1.0, "")])
+        assert len(store.records("words/count")) == 1
+        with pytest.raises(StoreError, match="the log has no run 'words/other'"):
+            store.append("words/other", [Record("t-2", "alert", 1.0, "")])
+        with held(application, log):
+            with pytest.raises(LeaseLostError):
+                store.append("words/count", [Record("t-3", "alert", 1.0, "")])
+            with pytest.raises(LeaseLostError):
+                log_after(about)
+
+
+def test_after_the_death_of_a_manager_no_new_log_is_begun(application: Path, tmp_path: Path) -> None:
+    with pytest.raises(NoLogError):
+        log_after(announced(application, tmp_path / "removed.sqlite", 1))
+    assert not (tmp_path / "removed.sqlite").exists()
 
 
 def test_a_copy_of_the_directory_is_refused_while_the_original_runs(

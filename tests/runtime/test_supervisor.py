@@ -14,16 +14,18 @@ import psutil
 import pytest
 
 from homeostat.runtime import supervisor
-from homeostat.runtime.launch import STARTED, SUPERVISOR, Launch, read_json
+from homeostat.runtime.launch import QUERY_FAILED, STARTED, SUPERVISOR, Launch, read_json
 from homeostat.runtime.lease import Lease, LeaseTakenError
 from homeostat.runtime.supervisor import DriverError, Supervisor
 from homeostat.spark.cluster.embedded import ClusterError
+from homeostat.spark.cluster.leftovers import LOCAL
 from homeostat.store.sqlite import SqliteStore
 
 STAND_IN = '''
 """Each life does the next line of the script; the last one is done again and again."""
 import os, signal, subprocess, sys, time
 from pathlib import Path
+from homeostat.runtime.hold import ApplicationHold
 from homeostat.runtime.launch import STARTED, Launch, write_json
 
 launch = Launch.from_json(sys.argv[1])
@@ -35,7 +37,12 @@ number = len((directory / "lives").read_text().splitlines())
 script = (directory / "script").read_text().splitlines()
 for order in script[min(number, len(script)) - 1].split():
     if order == "up":
-        write_json(directory / STARTED, {"process": os.getpid(), "up_s": time.monotonic() - 4.0, **announced})
+        hold = ApplicationHold(directory, directory / "log.sqlite")
+        hold.take_files()
+        hold.take_log()
+        hold.open_log("app/words").close()
+        announced |= {"process": os.getpid(), "identity": hold.identity.id, "up_s": time.monotonic() - 4.0}
+        write_json(directory / STARTED, announced)
     elif order == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     elif order in ("child", "deaf"):
@@ -45,6 +52,8 @@ for order in script[min(number, len(script)) - 1].split():
         child = subprocess.Popen([sys.executable, "-c", sleep], stdout=subprocess.PIPE, start_new_session=True)
         child.stdout.readline()
         (directory / "child").write_text(str(child.pid))
+    elif order == "leaves":
+        (directory / "local" / "blockmgr-1").mkdir(parents=True)
     elif order == "waits":
         time.sleep(600)
     else:
@@ -94,7 +103,7 @@ class Stage:
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     (tmp_path / "stand_in_driver.py").write_text(STAND_IN)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(supervisor, "DRIVER_MODULE", "stand_in_driver")
     monkeypatch.setattr(supervisor, "FIRST_PAUSE_S", 0.01)
     return Stage(tmp_path)
@@ -121,6 +130,21 @@ def test_a_driver_that_is_killed_is_started_again_up_or_not(stage: Stage) -> Non
         "the driver ended with code -9; restarting it (restart 2)",
         "the driver ended with code 2; restarting it (restart 3)",
     ]
+
+
+def test_a_query_that_the_driver_gave_up_is_not_tried_again(stage: Stage) -> None:
+    running = stage.supervisor(f"up {QUERY_FAILED}")
+    assert running.run() == QUERY_FAILED
+    assert (len(stage.lives), running.restarts) == (1, 0)
+
+
+def test_temporary_files_of_a_driver_that_was_killed_are_gone_before_the_next_one_starts(stage: Stage) -> None:
+    left = stage.directory / LOCAL / "blockmgr-1"
+    running = stage.supervisor("up leaves killed", "up 0")
+    assert running.run() == 0
+    assert running.restarts == 1
+    assert left.parent.is_dir()
+    assert not left.exists()
 
 
 @pytest.mark.slow

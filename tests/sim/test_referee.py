@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import pytest
 
 from homeostat.core.actions import SCALE_UP
-from homeostat.core.configuration import PARALLELISM, Knob, Patch
+from homeostat.core.configuration import EXECUTORS_KNOB, PARALLELISM, Knob, Patch
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.policy import Policy
 from homeostat.core.view import View
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, FaultSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.simulation import simulate
+from support.troubled_runs import with_faults
 
 AT_S = 300.0
 
@@ -24,6 +25,7 @@ class GrowsOnce:
 
     component: str
     to: int
+    knob: Knob | None = None
     name: str = "grows-once"
 
     def detect(self, view: View) -> Iterable[Symptom]:
@@ -33,7 +35,7 @@ class GrowsOnce:
         return [Diagnosis("wish", s.component, 0.9) for s in symptoms]
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterable[Proposal]:
-        knob = Knob(PARALLELISM, self.component)
+        knob = self.knob or Knob(PARALLELISM, self.component)
         if view.configuration[knob] < self.to:
             for diagnosis in diagnoses:
                 yield Proposal(SCALE_UP, (diagnosis,), Patch({knob: self.to}), self.component)
@@ -90,3 +92,20 @@ def test_only_a_fault_that_takes_capacity_from_what_grows_is_an_excuse(fault: Fa
 
 def test_a_fault_that_is_over_is_no_excuse() -> None:
     assert needless(200.0, FaultSpec("hot-key", at_s=60.0, until_s=120.0, component="count", share=0.6)) == [True]
+
+
+def executors_were_needless(*faults: FaultSpec, executors: int, to: int) -> bool:
+    """Whether it was needless to add executors that process the load, but cannot do what the fault prevents."""
+    scenario = replace(with_faults(*faults, executors=executors), duration_s=900.0)
+    grows = GrowsOnce("count", to, EXECUTORS_KNOB)
+    (action,) = simulate(scenario, Policy("grows", (grows,), (grows,), (grows,))).trajectory
+    return action.needless
+
+
+def test_executors_do_not_help_against_a_sink_that_is_slower_than_the_trigger() -> None:
+    assert executors_were_needless(FaultSpec("slow-sink", seconds=12.0), executors=8, to=16)
+    assert executors_were_needless(FaultSpec("slow-commit", seconds=12.0), executors=8, to=16)
+
+
+def test_executors_help_against_what_slows_all_tasks() -> None:
+    assert not executors_were_needless(FaultSpec("outside-system", row_s=0.02), executors=4, to=8)

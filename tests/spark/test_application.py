@@ -13,12 +13,13 @@ import pytest
 
 from homeostat.core.configuration import EXECUTORS_KNOB, STATE_PARTITIONS, Knob, Patch, diff
 from homeostat.core.errors import ConfigError
-from homeostat.core.events import Apply, EngineChanged, Event, Failure, Receipt
+from homeostat.core.events import Apply, EngineChanged, Event, Failure, Observed, Receipt
+from homeostat.core.observation import FlowSample, Observation, SavepointSample
 from homeostat.lab.ledger import check, committed_rows, recorded_rows
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import pipeline_of, specification
 from homeostat.sim.scenario.spec import WorkloadSpec
-from homeostat.spark.application import Application
+from homeostat.spark.application import Application, checkpoint_locations
 from homeostat.spark.engine import FencedError, QueryEngine
 from homeostat.spark.pipeline import Context, Pipeline
 
@@ -219,3 +220,19 @@ def test_a_receipt_and_a_change_survive_a_full_disk_and_a_driver_that_does_not_a
     events = engine.wait(engine.now_s)
     assert [event.reason for event in events if isinstance(event, EngineChanged)] == ["executor 1 was lost"]
     assert kept[-1]["executors"] == {"left": 3}
+
+
+def test_an_observation_tells_of_the_disks_and_of_the_savepoints_of_its_query(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    application = Application([counting("left", tmp_path)], tmp_path / "kept")
+    application.open(spark)
+    engine = application.engine("left")
+    saved = Path(f"{checkpoint_locations(application)['left']}.savepoints") / "batch-1"
+    saved.mkdir(parents=True)
+    (saved / "manifest.json").write_text("{}")
+    application._route(Observed(Observation(1.0, 1.0, 1, (FlowSample("source", "left"),))))
+    (event,) = engine.wait(engine.now_s)
+    assert isinstance(event, Observed)
+    assert {use for disk in event.observation.disks for use in disk.uses} == {"checkpoints", "temporary files"}
+    assert event.observation.savepoints == SavepointSample(str(saved.parent), 1, 2.0)

@@ -144,6 +144,7 @@ def test_e1_what_the_load_does_not_need_is_given_back_and_taken_again_when_it_do
     judge_attempts(attempt, data=lambda results: every_row_once(results[1]), judgement=judgement)
 
 
+@pytest.mark.soak
 def test_e2_from_one_executor_and_one_partition_to_the_objective(trial: Start) -> None:
     objective = Objective(throughput_per_s=1200.0)
 
@@ -220,6 +221,7 @@ def noisy(trial: Start) -> Trial:
     return trial(1000.0, noise=0.15, executors=3, source_partitions=3, state_partitions=2)
 
 
+@pytest.mark.soak
 def test_e4_noise_alone_is_no_reason_to_act(trial: Start) -> None:
     def judgement(result: TrialResult) -> None:
         assert len(result.batches) > 10

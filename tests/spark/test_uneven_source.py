@@ -14,6 +14,7 @@ from homeostat.core.actions import ADJUST_SKEW, GATHER
 from homeostat.core.causes import NEEDLESS_SPREAD, SOURCE_SKEW
 from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, Knob
 from homeostat.core.records import ACTION, OUTCOME
+from homeostat.core.trial import TAKEN_BACK
 from homeostat.lab.experiment import Trial, TrialResult
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.source_control import write_control
@@ -71,9 +72,11 @@ def actions_of(result: TrialResult) -> list[tuple[str, str]]:
 
 
 def test_the_rows_of_an_uneven_source_are_dealt_to_all_slots(run: Run) -> None:
+    """Beside other tests, the machine can slow down while the action is judged. It must not be taken back for that."""
+
     def judgement(result: TrialResult) -> None:
         assert actions_of(result) == [(ADJUST_SKEW, SOURCE_SKEW)]
-        assert result.verdicts == ["helped"]
+        assert result.verdicts[0] not in TAKEN_BACK, [record.text for record in result.of(OUTCOME)]
         assert result.final[DEALT] == result.final[EXECUTORS_KNOB] == SLOTS
 
     judge_attempts(lambda: run(1), data=every_row_once, judgement=judgement)
@@ -82,6 +85,7 @@ def test_the_rows_of_an_uneven_source_are_dealt_to_all_slots(run: Run) -> None:
 @pytest.mark.soak
 def test_they_stay_where_they_are_read_when_it_is_even_again(run: Run) -> None:
     def judgement(result: TrialResult) -> None:
+        assert result.verdicts[0] == "helped", [record.text for record in result.of(OUTCOME)]
         assert actions_of(result) == [(ADJUST_SKEW, SOURCE_SKEW), (GATHER, NEEDLESS_SPREAD)]
         assert result.final[DEALT] == 1
 

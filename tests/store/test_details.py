@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from homeostat.core.change_parts import PredictionContent
 from homeostat.core.record_json import JSON
 from homeostat.core.records import (
     ActionContent,
@@ -13,7 +14,6 @@ from homeostat.core.records import (
     Content,
     DiagnosisContent,
     OutcomeContent,
-    PredictionContent,
     ProposalContent,
     ReceiptContent,
     Record,
@@ -123,3 +123,10 @@ def test_an_outcome_is_compared_with_its_prediction() -> None:
         "judged on 20 measurements before it and 12 after",
     ]
     assert judgement(OutcomeContent("a-1", "confounded")) == []
+
+
+def test_a_diagnosis_says_what_earlier_outcomes_made_of_its_probability() -> None:
+    line = "probability 0.90 before the outcomes of earlier actions, 0.83 with them"
+    assert line in details(record(DiagnosisContent("data-skew", 0.83, 0.9)))
+    assert not any("outcomes" in each for each in details(record(DiagnosisContent("data-skew", 0.901, 0.9))))
+    assert not any("outcomes" in each for each in details(record(DiagnosisContent("data-skew", 0.9))))

@@ -1,11 +1,15 @@
-"""A new file does not take over what the removed one left beside it."""
+"""A new file does not take over what the removed or emptied one left beside it."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from homeostat.core.records import Record
 from homeostat.store.reopening import reopen
@@ -20,7 +24,14 @@ sys.stdin.read()
 """
 
 
-def test_the_new_file_is_sound_although_a_reader_still_has_the_old_one_open(tmp_path: Path) -> None:
+def empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, empty], ids=["removed", "emptied"])
+def test_the_new_file_is_sound_although_a_reader_still_has_the_old_one_open(
+    tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
     path = tmp_path / "log.sqlite"
     old = SqliteStore(path)
     old.append("run", [Record("s-1", "symptom", 1.0, "old")])
@@ -28,7 +39,7 @@ def test_the_new_file_is_sound_although_a_reader_still_has_the_old_one_open(tmp_
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "1\n"
-        path.unlink()
+        harm(path)
         with closing(reopen(path)) as first, closing(reopen(path)) as second:
             first.append("run", [Record("s-2", "symptom", 2.0, "new")])
             old.append("run", [Record("s-3", "symptom", 3.0, "to nowhere")])

@@ -139,7 +139,7 @@ def test_places_where_no_log_can_be_are_refused(tmp_path: Path) -> None:
     assert "this is a directory (name a file in it)" in _refusal(tmp_path)
     assert "cannot be opened" in _refusal(tmp_path / "file" / "log.sqlite")
     assert "there is no log (check the path" in _refusal(tmp_path / "none.sqlite", read_only=True)
-    assert "no log in this file yet (start a run" in _refusal(tmp_path / "file", read_only=True)
+    assert "the file has no log yet (start a run" in _refusal(tmp_path / "file", read_only=True)
     assert not (tmp_path / "none.sqlite").exists()
 
 

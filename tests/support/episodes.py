@@ -92,6 +92,8 @@ class Episode:
         self.state = State(mode=self.chance.choice(("regulate", "regulate", "regulate", "earn", "advise", "observe")))
         self.pace = 1.0
         self._answers: list[tuple[float, Event]] = []
+        # What the engine ran without an action, within its bounds or not.
+        self.own_configurations = [self.configuration]
 
     def play(self) -> None:
         now_s = 0.0
@@ -138,6 +140,7 @@ class Episode:
         if kind < 0.01:
             values = {knob: self.chance.randint(1, 8) for knob in self.configuration.values}
             self.configuration = Configuration(values)
+            self.own_configurations.append(self.configuration)
             yield EngineChanged(self.engine.topology, self.configuration, self.engine.capabilities, now_s, "by itself")
         elif kind < 0.03:
             yield Receipt("a-999", now_s, self.configuration)

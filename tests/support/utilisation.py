@@ -17,7 +17,7 @@ from homeostat.testing import instances, observations, view_of
 
 CAPACITY_PER_S = 200.0
 SPAN_S = 10.0
-SEEDS = range(20)
+SEEDS = range(10)
 
 
 def stage(arrivals_per_s: Sequence[float] | Array, instances_: int = 2) -> tuple[Observation, ...]:

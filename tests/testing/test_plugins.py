@@ -37,6 +37,7 @@ def test_policies_that_shrink_would_do_so_if_no_metric_were_missing(name: str) -
     assert shrinks_when_idle(registry.build(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["provisioning", "provisioning.paper", "throughput.paper", "heron"])
 def test_diagnosers_and_resolvers_leave_alone_what_they_do_not_know(name: str) -> None:
     policy = registry.build(name)

@@ -14,7 +14,9 @@ from homeostat.core.records import (
     ReceiptContent,
     Record,
 )
-from homeostat.views.overview import BEHIND, HEALTHY, STOPPED, UNKNOWN, period_s, query_state
+from homeostat.store.in_memory import MemoryStore
+from homeostat.store.present import PRESENT, Present, StandingFinding
+from homeostat.views.overview import BEHIND, HEALTHY, STOPPED, UNKNOWN, period_s, query_state, recent_records
 
 NOW_S = 1_000.0
 
@@ -65,3 +67,28 @@ def test_the_last_action_comes_with_its_receipt_and_outcome_and_leaves_the_error
 def test_a_dataflow_without_trigger_and_batches_is_measured_by_its_intervals() -> None:
     content = BatchContent(rows=1, seconds=math.nan, trigger_s=0, arrival_per_s=1, pending_rows=0, span_s=10)
     assert period_s(content) == 10
+
+
+def test_a_long_life_is_told_from_a_few_records() -> None:
+    store = MemoryStore()
+    store.append("app/words", [Record.of("d-1", 1.0, DiagnosisContent(cause="under-provisioned"), "")])
+    for number in range(2, 3_000):
+        diagnosis = Record.of(f"d-{number}", float(number), DiagnosisContent(cause="data-skew"), "")
+        over = Record.of(f"e-{number}", float(number), DiagnosisContent(over=True), "", because=(diagnosis.id,))
+        content = BatchContent(rows=1, seconds=4, trigger_s=10, arrival_per_s=1, pending_rows=0, span_s=10)
+        store.append("app/words", [diagnosis, over, Record.of(f"b-{number}", float(number), content, "")])
+    action = [
+        Record.of("a-1", 3_000.0, ActionContent(), ""),
+        Record.of("c-1", 3_001.0, ReceiptContent("a-1", True), ""),
+    ]
+    store.append("app/words", action)
+    present = Present(diagnoses=(StandingFinding("d-1", "under-provisioned"), StandingFinding("d-x", "gone")))
+    store.save_state("app/words", PRESENT, present.to_json())
+    records = recent_records(store, "app/words", 0.0)
+    assert len(records) < 600
+    state = query_state("words", records, True, 3_001.0)
+    assert [record.id for record in state.diagnoses] == ["d-1"]
+    assert [record.id for record in state.last_action] == ["a-1", "c-1"]
+    assert state.batch is not None
+    assert (state.batch.id, state.newest_s, state.health) == ("b-2999", 3_001.0, HEALTHY)
+    assert recent_records(store, "app/words", 2_999.5) == action

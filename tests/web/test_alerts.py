@@ -42,3 +42,12 @@ def test_too_many_alerts_are_cut_and_the_rest_is_counted() -> None:
     (sent,) = alerts.take_changes().values()
     body = message("alertmanager", "app/words", [*sent, *sent], "")
     assert (len(body["alerts"]), body["truncatedAlerts"]) == (100, 100)
+
+
+def test_a_run_whose_alerts_are_over_is_forgotten() -> None:
+    alerts = Alerts()
+    over = Record.of("e-1", AT_S + 60, DiagnosisContent(over=True), "", "count", ("d-1",))
+    for number in range(100):
+        alerts.take([Placed(0, f"app/query-{number}", each) for each in (ALERT, over)])
+        assert len(alerts.take_changes()) == 1
+    assert (alerts._firing, alerts._ended, alerts._changed) == ({}, {}, set())

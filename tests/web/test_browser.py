@@ -20,7 +20,7 @@ from support.serving import HOSTILE, OPERATE, READ, Served, serving
 pytestmark = pytest.mark.changes_runs
 
 AXE = Path(__file__).with_name("axe.min.js")
-SOON_MS = 2_000.0
+SOON_MS = 20_000.0
 PATIENT_MS = 60_000.0
 QUERY = link("/query", run="app/words")
 PAGES = (

@@ -58,3 +58,12 @@ def test_the_number_of_clients_that_are_remembered_is_bounded() -> None:
     for number in range(MOST_CLIENTS + 10):
         throttle.failed(f"client-{number}")
     assert len(throttle._clients) == MOST_CLIENTS
+
+
+def test_the_number_of_tokens_that_are_remembered_is_bounded() -> None:
+    throttle = SignInThrottle(Clock())
+    for number in range(MOST_CLIENTS + 10):
+        throttle.succeeded(f"token-{number}")
+    assert len(throttle._proven) == MOST_CLIENTS
+    exhausted(throttle, "10.0.0.1")
+    assert throttle.wait_s("10.0.0.1", f"token-{MOST_CLIENTS + 9}") == 0.0

@@ -21,7 +21,7 @@ from homeostat.web.alerts import Shape
 from homeostat.web.reader import Reader
 from homeostat.web.responses import as_json
 from homeostat.web.signatures import own_secret, read_secrets, signature
-from homeostat.web.webhook import Notifier, Webhook
+from homeostat.web.webhook import Notifier, Waiting, Webhook
 
 AT_S = 1.7e9
 DIAGNOSIS = Record("d-1", "diagnosis", AT_S, "count is under-provisioned", "count", (), {"cause": "under-provisioned"})
@@ -228,6 +228,36 @@ def test_what_a_manager_that_died_had_told_is_over_when_the_next_one_starts(
     store.append("app/words", [STARTED])
     assert told(receiver.next()) == [("under-provisioned", "resolved")]
     sending.stop()
+
+
+def test_alerts_of_a_log_that_replaced_the_first_one_are_sent(
+    store: SqliteStore, receiver: Receiver, said: list[str]
+) -> None:
+    store.append("app/words", [Record(f"b-{n}", "batch", AT_S, "") for n in range(20)])
+    store.append("app/words", [DIAGNOSIS, ALERT])
+    sending = notifier(store, receiver, said)
+    assert told(receiver.next()) == [("under-provisioned", "firing")]
+    another = SqliteStore(store.path.with_name("new.sqlite"))
+    another.append("app/clicks", [DIAGNOSIS, ALERT])
+    another.close()
+    store.path.with_name("new.sqlite").replace(store.path)
+    for suffix in ("-wal", "-shm"):
+        store.path.with_name(store.path.name + suffix).unlink(missing_ok=True)
+    message = receiver.next()
+    assert (message["run"], told(message)) == ("app/clicks", [("under-provisioned", "firing")])
+    sending.stop()
+
+
+def test_a_delivery_begins_no_run_in_a_log_that_has_replaced_the_first_one(
+    store: SqliteStore, receiver: Receiver, said: list[str]
+) -> None:
+    store.append("app/words", [DIAGNOSIS])
+    webhook = Webhook(receiver.url, "plain", secret_file(store.path.parent))
+    waiting = Notifier(Reader(store.path), webhook, "", said.append)
+    waiting._waiting["app/gone"] = Waiting(attempts=1)
+    waiting._look()
+    assert any("the log has no run 'app/gone'" in line for line in said)
+    assert [info.name for info in store.runs()] == ["app/words"]
 
 
 def test_nobody_is_woken_by_a_simulation(store: SqliteStore, receiver: Receiver, said: list[str]) -> None:

@@ -120,7 +120,7 @@ def _order(checkpoint: Checkpoint) -> Iterator[Damage]:
         if batch not in begun_batches:
             follows = f"Spark cannot tell what batch {batch} read, and later batches depend on it"
             yield Damage(f"offsets/{batch}", "is missing", follows, _RECOVER)
-        if batch not in committed_batches and batch != latest:
+        if batch not in committed_batches and batch != latest and not checkpoint.lacks_commits():
             follows = f"a later batch was started, so batch {batch} was committed, but its commit is lost"
             yield Damage(f"commits/{batch}", "is missing", follows, _RECOVER)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from homeostat.checkpoint.files import Files, files_of, real_location
+from homeostat.checkpoint.state_schema import UNKNOWN, StoreSchema, operator_name, read_schema
 from homeostat.checkpoint.store_files import DEFAULT_STORE, StoreFile, store_file, store_path
 from homeostat.core.errors import ConfigError
 
@@ -18,15 +19,24 @@ if TYPE_CHECKING:
 PARTITIONS = "spark.sql.shuffle.partitions"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 CODEC = "spark.sql.streaming.stateStore.compression.codec"
-BEFORE_4 = "3.x"
 _LIMIT = "globalLimit"
+_SUMS_FORMAT = "spark.sql.streaming.aggregation.stateFormatVersion"
 _SCHEMA, _NO_FIELDS = b'{"type":"struct"', b'{"type":"struct","fields":[]}'
-# Settings that each version of Spark was the first to log with every batch, newest first.
+_LAST_BEFORE_SETTINGS = "2.1 or 2.2.0"
+# Settings that each version of Spark was the first to log with every batch, newest first. Before 2.2.1 there were none.
 _FIRST_WRITTEN_BY = {
     "spark.sql.dropDuplicates.deterministicKeyOrder.enabled": "4.3 or later",
     "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion": "4.2",
     "spark.sql.streaming.stateStore.encodingFormat": "4.0 or 4.1",
+    "spark.sql.streaming.statefulOperator.useStrictDistribution": "3.2.2 to 3.5",
+    "spark.sql.streaming.stateStore.rocksdb.formatVersion": "3.2",
+    "spark.sql.streaming.stateStore.compression.codec": "3.1",
+    "spark.sql.streaming.join.stateFormatVersion": "3.0",
+    "spark.sql.streaming.multipleWatermarkPolicy": "2.4",
+    "spark.sql.shuffle.partitions": "2.2.1 to 2.3",
 }
+_WITHOUT_SCHEMAS = ("3.0", "2.4", "2.2.1 to 2.3", _LAST_BEFORE_SETTINGS)
+_WRITES_OPERATOR_METADATA = ("4.3 or later", "4.2", "4.0 or 4.1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,7 @@ class Operator:
     """A stateful operator as Spark recorded it when it first ran or last changed.
 
     A `single` operator has all its rows in one partition, whatever the number of partitions: a limit, or an aggregation
-    without a key.
+    without a key. Of an `inferred` one there is no record, as before Spark 4.0: what it is follows from its state.
     """
 
     id: int
@@ -65,6 +75,7 @@ class Operator:
     variables: tuple[Variable, ...] = ()
     time_mode: str = ""
     schema_files: tuple[str, ...] = ()
+    inferred: bool = False
 
 
 def open_checkpoint(location: str, spark: SparkSession | None = None) -> Checkpoint:
@@ -140,18 +151,30 @@ class Checkpoint:
 
     def open_repartition(self) -> int | None:
         """Return the target of an interrupted repartitioning; None if there is none."""
-        batches = self.batches()
-        if not batches.one_is_open or batches.begun < 1:
+        batches, begun_batches = self.batches(), self.begun_batches()
+        if not batches.one_is_open or len(begun_batches) < 2:
             return None
-        target, before = self.state_partitions(batches.begun), self.state_partitions(batches.begun - 1)
+        # The batch before need not have the number before: a query without state may skip batches.
+        target, before = self.state_partitions(batches.begun), self.state_partitions(begun_batches[-2])
         return target if target != before else None
 
     def written_by(self) -> str | None:
         """Return the versions of Spark that may have written the latest batch."""
-        settings = self.settings()
-        if not settings:
+        if self.batches().begun < 0:
             return None
-        return next((version for name, version in _FIRST_WRITTEN_BY.items() if name in settings), BEFORE_4)
+        settings = self.settings()
+        return next((version for name, version in _FIRST_WRITTEN_BY.items() if name in settings), _LAST_BEFORE_SETTINGS)
+
+    def lacks_commits(self) -> bool:
+        """Return whether Spark wrote this before it had a log of commits. It logged no settings then, either."""
+        try:
+            return not self.files.exists(self.path("commits")) and self.written_by() == _LAST_BEFORE_SETTINGS
+        except (ValueError, OSError):  # a damaged log, which is found elsewhere
+            return False
+
+    def may_lack_schemas(self) -> bool:
+        """Return whether Spark wrote the state before it wrote down its schema, which it does since 3.1."""
+        return self.written_by() in _WITHOUT_SCHEMAS
 
     def has_state(self) -> bool:
         return bool(self.operators())
@@ -159,7 +182,7 @@ class Checkpoint:
     def lacks_operator_metadata(self) -> bool:
         """Return whether Spark wrote the state before version 4.0, the first to keep metadata of its operators."""
         try:
-            if self.written_by() not in (None, BEFORE_4):
+            if self.written_by() in _WRITES_OPERATOR_METADATA:
                 return False
         except (ValueError, OSError):  # a damaged log, which is found elsewhere
             return False
@@ -175,18 +198,22 @@ class Checkpoint:
         recorded = self._operator_metadata(id, batch)
         stores = recorded.get("stateStoreInfo", [])
         properties = json.loads(recorded.get("operatorPropertiesJson") or "{}")
-        name = str(recorded.get("operatorInfo", {}).get("operatorName", "unknown"))
+        store_names = tuple(str(store["storeName"]) for store in stores) or tuple(self.stores(id, 0))
+        inferred_name = "" if recorded else self._inferred_name(id, store_names, batch)
+        name = inferred_name or str(recorded.get("operatorInfo", {}).get("operatorName", UNKNOWN))
         single = name == _LIMIT or self._has_no_key(id)
+        # The metadata of the operator has the number of partitions at its first run.
+        at_first = max((int(store["numPartitions"]) for store in stores), default=0) or len(self._numbers("state", id))
         return Operator(
             id,
             name,
-            tuple(str(store["storeName"]) for store in stores) or tuple(self.stores(id, 0)),
-            # The metadata of the operator has the number of partitions at its first run.
-            1 if single else self.state_partitions(batch) or max((int(s["numPartitions"]) for s in stores), default=0),
+            store_names,
+            1 if single else self.state_partitions(batch) or at_first,
             single,
             tuple(_variables(properties)),
             str(properties.get("timeMode", "")),
             tuple(str(path) for store in stores for path in store.get("stateSchemaFilePaths", ())),
+            inferred=not recorded,
         )
 
     def stores(self, operator: int, partition: int) -> list[str]:
@@ -195,6 +222,11 @@ class Checkpoint:
         named_stores = [entry.name for entry in entries if entry.directory and not _is_reserved(entry.name)]
         has_default = any(store_file(entry) for entry in entries if not entry.directory)
         return [DEFAULT_STORE, *named_stores] if has_default or not named_stores else named_stores
+
+    def store_schema(self, operator: int, store: str) -> StoreSchema | None:
+        """Return the schema that the first partition keeps. None if Spark wrote none, as before 3.1."""
+        path = self.path(store_path(operator, 0, store), "_metadata", "schema")
+        return read_schema(self.files.read(path)) if self.files.exists(path) else None
 
     def store_files(self, operator: int, partition: int, store: str = DEFAULT_STORE) -> list[StoreFile]:
         """Return the snapshots and changes of a store by version. Other files are ignored."""
@@ -214,6 +246,10 @@ class Checkpoint:
         if not self.files.exists(path):
             return {}
         return _parse(self.files.read(path).split(b"\n", 1)[-1])
+
+    def _inferred_name(self, id: int, stores: Sequence[str], batch: int) -> str:
+        old_sums = self.settings(batch).get(_SUMS_FORMAT, "1") == "1"  # Spark 2.3 had no other
+        return operator_name(stores, self.store_schema(id, stores[0]), sums_have_keys=old_sums)
 
     def _has_no_key(self, id: int) -> bool:
         """Whether an aggregation has no key. Its schema file starts with the schema of the key."""

@@ -105,7 +105,7 @@ def refusal(checkpoint: Checkpoint, spark_version: str) -> str:
         return f"the state store is {provider}, and Spark can repartition only {ROCKSDB}"
     operators = [checkpoint.operator(id, batch) for id in checkpoint.operators()]
     for operator in operators:
-        if operator.name == "unknown":
+        if operator.inferred:
             return f"operator {operator.id} has no metadata, because Spark wrote it before version 4.0"
         if not _OPERATORS.fullmatch(operator.name):
             return f"operator {operator.id} is {operator.name}, which Spark cannot repartition"

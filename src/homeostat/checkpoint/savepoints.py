@@ -108,7 +108,7 @@ def _ignore(error: SavepointError) -> None:
 def list_savepoints(checkpoint: Checkpoint, on_damage: Callable[[SavepointError], None] = _ignore) -> list[Savepoint]:
     """Return the complete savepoints, oldest first. `on_damage` is called with the error of each other one."""
     savepoints = []
-    for entry in checkpoint.files.entries(_root(checkpoint)):
+    for entry in checkpoint.files.entries(root(checkpoint.location)):
         if entry.directory and exists(checkpoint, entry.name):
             try:
                 savepoints.append(read(checkpoint, entry.name))
@@ -119,7 +119,11 @@ def list_savepoints(checkpoint: Checkpoint, on_damage: Callable[[SavepointError]
 
 def read(checkpoint: Checkpoint, name: str) -> Savepoint:
     if not exists(checkpoint, name):
-        names = [entry.name for entry in checkpoint.files.entries(_root(checkpoint)) if exists(checkpoint, entry.name)]
+        names = [
+            entry.name
+            for entry in checkpoint.files.entries(root(checkpoint.location))
+            if exists(checkpoint, entry.name)
+        ]
         raise ConfigError(
             f"there is no savepoint {name!r}",
             where=checkpoint.location,
@@ -148,9 +152,9 @@ def read(checkpoint: Checkpoint, name: str) -> Savepoint:
 
 def verify(checkpoint: Checkpoint, savepoint: Savepoint, track: Track = no_tracking) -> None:
     """Raise SavepointError if a file of the savepoint does not match its manifest."""
-    root = content(checkpoint, savepoint.name)
+    content_root = content(checkpoint, savepoint.name)
     for file in track(savepoint.files, "checking the savepoint"):
-        path = f"{root}/{file.name}"
+        path = f"{content_root}/{file.name}"
         if not checkpoint.files.exists(path):
             raise _damage_error(path, "is missing")
         if checkpoint.files.checksum(path) != file.sha256:
@@ -172,7 +176,12 @@ def free_name(checkpoint: Checkpoint, stem: str) -> str:
 
 
 def place(checkpoint: Checkpoint, name: str) -> str:
-    return f"{_root(checkpoint)}/{name}"
+    return f"{root(checkpoint.location)}/{name}"
+
+
+def root(location: str) -> str:
+    """The directory of the savepoints of the checkpoint at a location."""
+    return f"{location}.savepoints"
 
 
 def content(checkpoint: Checkpoint, name: str) -> str:
@@ -263,12 +272,8 @@ def _is_inside(name: str) -> bool:
 
 
 def has_any(checkpoint: Checkpoint) -> bool:
-    return any(exists(checkpoint, entry.name) for entry in checkpoint.files.entries(_root(checkpoint)))
+    return any(exists(checkpoint, entry.name) for entry in checkpoint.files.entries(root(checkpoint.location)))
 
 
 def exists(checkpoint: Checkpoint, name: str) -> bool:
     return bool(_NAME.fullmatch(name)) and checkpoint.files.exists(f"{place(checkpoint, name)}/{MANIFEST}")
-
-
-def _root(checkpoint: Checkpoint) -> str:
-    return f"{checkpoint.location}.savepoints"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from homeostat.checkpoint.damage import Damage, find_damage, require_sound
 from homeostat.checkpoint.files import is_local, local_path
 from homeostat.checkpoint.metadata import CODEC, PROVIDER, Batches, Checkpoint
+from homeostat.checkpoint.old_layout import lack_of
 from homeostat.checkpoint.read_only_sql import require_query
 from homeostat.checkpoint.state_tables import ONLY, Table, pick, tables
 from homeostat.core.errors import ConfigError, HomeostatError
@@ -24,10 +25,6 @@ _FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 TRIES = 4
 # Spark escapes these characters in a path and does not turn them back.
 ESCAPED = frozenset(' "%<>[]\\^`{|}#?')
-WITHOUT_METADATA = (
-    "Spark wrote this state before version 4.0, "
-    "the first to write the metadata of operators, which Spark's state reader needs"
-)
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
@@ -70,6 +67,7 @@ class OperatorDescription:
     partitions: int
     bytes: int
     tables: tuple[TableDescription, ...]
+    inferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +167,7 @@ def at_one_batch(checkpoint: Checkpoint, batch: int | None, read: Callable[[int]
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    if checkpoint.lacks_operator_metadata():
-        raise ConfigError(WITHOUT_METADATA, where=checkpoint.location, fix="run the query on Spark 4.0 or later first")
+    require_readable(checkpoint)
     for tries_left in reversed(range(TRIES if batch is None else 1)):
         chosen = committed_batch(checkpoint, batch)
         require_sound(checkpoint, chosen)
@@ -185,6 +182,12 @@ def at_one_batch(checkpoint: Checkpoint, batch: int | None, read: Callable[[int]
                     f"the query removed batch {chosen} while it was being read; try again", checkpoint
                 ) from error
     raise AssertionError("unreachable")
+
+
+def require_readable(checkpoint: Checkpoint) -> None:
+    """Raise ConfigError if Spark's state reader lacks what Spark did not write down."""
+    if lack := lack_of(checkpoint):
+        raise ConfigError(lack.reason, where=checkpoint.location, fix=lack.fix)
 
 
 def committed_batch(checkpoint: Checkpoint, batch: int | None = None) -> int:
@@ -262,7 +265,7 @@ def outline(checkpoint: Checkpoint, batch: int | None = None) -> Description:
     """Describe a checkpoint from its files, without Spark and without its operators."""
     damage = tuple(find_damage(checkpoint, batch))
     settings = {} if damage else checkpoint.settings()
-    old = not damage and checkpoint.lacks_operator_metadata()
+    lack = None if damage else lack_of(checkpoint)
     return Description(
         location=checkpoint.location,
         query_id=None if damage else checkpoint.query_id(),
@@ -275,15 +278,16 @@ def outline(checkpoint: Checkpoint, batch: int | None = None) -> Description:
         codec=settings.get(CODEC),
         state_bytes=_bytes_below(checkpoint, "state"),
         damage=damage,
-        operators=tuple(_old_operators(checkpoint)) if old else (),
-        note=WITHOUT_METADATA if old else "",
+        operators=tuple(_operators_without_tables(checkpoint)) if lack else (),
+        note=f"{lack.reason}; {lack.fix}" if lack else "",
     )
 
 
-def _old_operators(checkpoint: Checkpoint) -> Iterator[OperatorDescription]:
+def _operators_without_tables(checkpoint: Checkpoint) -> Iterator[OperatorDescription]:
     for id in checkpoint.operators():
         operator = checkpoint.operator(id)
-        yield OperatorDescription(id, operator.name, operator.partitions, _bytes_below(checkpoint, "state", id), ())
+        disk_bytes = _bytes_below(checkpoint, "state", id)
+        yield OperatorDescription(id, operator.name, operator.partitions, disk_bytes, (), operator.inferred)
 
 
 def describe(
@@ -307,7 +311,8 @@ def _operators(spark: SparkSession, checkpoint: Checkpoint, batch: int, track: T
     for id in checkpoint.operators():
         operator = checkpoint.operator(id, batch)
         inner = tuple(description for number, description in descriptions if number == id)
-        yield OperatorDescription(id, operator.name, operator.partitions, _bytes_below(checkpoint, "state", id), inner)
+        disk_bytes = _bytes_below(checkpoint, "state", id)
+        yield OperatorDescription(id, operator.name, operator.partitions, disk_bytes, inner, operator.inferred)
 
 
 def _describe(frame: DataFrame, of: Table) -> TableDescription:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from homeostat.checkpoint.metadata import Checkpoint, Operator
+from homeostat.checkpoint.state_schema import JOIN
 from homeostat.core.errors import ConfigError
 
-JOIN = "symmetricHashJoin"
 ONLY = "state"
 TIMERS = "timers"
 NO_TIME = "NoTime"

@@ -21,7 +21,10 @@ from homeostat.core.errors import ConfigError
 
 NEEDED = ("numpy", "pydantic", "rich", "typer")
 FOR_SPARK = ("pyspark", "pyarrow", "pandas", "httpx", "psutil")
-OPTIONAL = {"matplotlib": "for pictures: pip install 'homeostat[plot]'"}
+OPTIONAL = {
+    "matplotlib": "for pictures: pip install 'homeostat[plot]'",
+    "confluent-kafka": "for the lag of Kafka topics: pip install 'homeostat[kafka]'",
+}
 OLDEST_PYTHON = (3, 11)
 TOO_NEW_PANDAS = 3
 SECOND_ADDRESS = "127.0.0.2"
@@ -92,6 +95,7 @@ def run_checks(store: Path) -> Iterator[Check]:
         yield _spark_library(name)
     yield _java()
     yield _addresses()
+    yield _kafka()
     for name, fix in OPTIONAL.items():
         version = _version(name)
         yield Check(name, True, version or "not installed (optional)", "" if version else fix)
@@ -134,6 +138,19 @@ def _addresses() -> Check:
     except OSError as error:
         fix = "use another cluster with --master, or add the address to the loopback device"
         return Check(name, False, f"{SECOND_ADDRESS}: {error.strerror}", fix)
+
+
+def _kafka() -> Check:
+    """Optional: most applications read something else."""
+    from homeostat.spark.cluster.kafka_connector import connector_jars, why_missing
+
+    name = "kafka connector"
+    if not _version("pyspark"):
+        return Check(name, True, "not installed (optional)", INSTALL_SPARK)
+    what, _, fix = why_missing().partition(": ")
+    connector = next((jar for jar in connector_jars() if "sql-kafka" in jar.artifact), None)
+    found = f"{connector.artifact} {connector.version}" if connector is not None else "in Spark"
+    return Check(name, True, "not installed (optional)" if what else found, f"for Kafka: {fix}" if what else "")
 
 
 def _capabilities(directory: Path | None) -> list[dict[str, Any]]:

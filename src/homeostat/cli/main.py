@@ -14,9 +14,12 @@ from homeostat.cli import (
     audit,
     bench,
     config,
+    corpus,
     demo,
     doctor,
+    fetch,
     forecast,
+    learn,
     log,
     operator,
     plan,
@@ -72,8 +75,11 @@ app.add_typer(sim.app, rich_help_panel=PLAN)
 app.command("policies", rich_help_panel=TOOLS)(policies.policies)
 app.add_typer(config.app, rich_help_panel=TOOLS)
 app.command("doctor", rich_help_panel=TOOLS)(doctor.doctor)
+app.command("fetch", rich_help_panel=TOOLS)(fetch.fetch)
 app.add_typer(token.app, rich_help_panel=TOOLS)
 app.add_typer(bench.app, rich_help_panel=TOOLS)
+app.add_typer(corpus.app, rich_help_panel=TOOLS)
+app.command("learn", rich_help_panel=TOOLS)(learn.learn)
 
 
 def _version(requested: bool) -> None:

@@ -47,7 +47,7 @@ def check(path: Path) -> None:
 
 def compare(results: Sequence[RunResult], path: Path, title: str = "") -> None:
     """One row of panels per run: load and throughput on the left, instances on the right."""
-    with _figure(path, (11, 1.0 + 2.1 * len(results)), title) as figure:
+    with styled_figure(path, (11, 1.0 + 2.1 * len(results)), title) as figure:
         panels = figure.subplots(len(results), 2, sharex=True, sharey="col", squeeze=False)
         for result, (left_panel, right_panel) in zip(results, panels, strict=True):
             _draw_rates(left_panel, result)
@@ -60,7 +60,7 @@ def compare(results: Sequence[RunResult], path: Path, title: str = "") -> None:
 
 
 @contextmanager
-def _figure(path: Path, inches: tuple[float, float], title: str) -> Iterator[Any]:
+def styled_figure(path: Path, inches: tuple[float, float], title: str) -> Iterator[Any]:
     """A figure in the common style; it is saved at the end of the block."""
     check(path)
     from matplotlib import rc_context
@@ -87,7 +87,7 @@ def _figure(path: Path, inches: tuple[float, float], title: str) -> Iterator[Any
 
 def timelines(runs: Sequence[Timeline], path: Path, title: str = "") -> None:
     """One column per run: load and rate, backlog, and executors, with marks for changes and actions."""
-    with _figure(path, (max(9.0, 5.0 * len(runs)), 7.0), title) as figure:
+    with styled_figure(path, (max(9.0, 5.0 * len(runs)), 7.0), title) as figure:
         panels = figure.subplots(3, len(runs), sharex=True, sharey="row", squeeze=False)
         for number, run in enumerate(runs):
             _draw_run(run, *panels[:, number])
@@ -171,7 +171,7 @@ def predictions(model: ApplicationModel, at: Predicted, path: Path) -> None:
     here = int(at.configuration.get(EXECUTORS_KNOB, 1))
     counts = sorted({*range(1, 2 * here + 1, max(1, here // 6)), here})
     predictions = [model.predict(at.configuration.patched(Change({EXECUTORS_KNOB: n})), at.rate_per_s) for n in counts]
-    with _figure(path, (9, 3.6), f"{at.rate_per_s:,.0f} rows/s") as figure:
+    with styled_figure(path, (9, 3.6), f"{at.rate_per_s:,.0f} rows/s") as figure:
         left_panel, right_panel = figure.subplots(1, 2)
         batches = [each.batch_s for each in predictions if each.batch_s is not None]
         left_panel.fill_between(counts, [b.low for b in batches], [b.high for b in batches], color=TAKEN, alpha=0.2)
@@ -194,7 +194,7 @@ def predictions(model: ApplicationModel, at: Predicted, path: Path) -> None:
 
 def _draw_utilisation(at: Predicted, path: Path) -> None:
     names, shares = list(at.utilisation), [100 * share for share in at.utilisation.values()]
-    with _figure(path, (7, 1.2 + 0.4 * len(names)), f"{at.rate_per_s:,.0f} rows/s") as figure:
+    with styled_figure(path, (7, 1.2 + 0.4 * len(names)), f"{at.rate_per_s:,.0f} rows/s") as figure:
         panel = figure.subplots()
         colours = [UNHEALTHY if share > 100 else TAKEN for share in shares]
         panel.barh(names[::-1], shares[::-1], color=colours[::-1])
@@ -211,7 +211,7 @@ def plan(result: Plan, most: int, latency_p95_s: float | None, path: Path) -> No
     late_s = [each.predicted.latency_s.get("p95", float("nan")) for each in candidates]
     batches = any(isfinite(each) for each in late_s)
     title = f"For {result.rate_per_s:,.0f} rows/s over {result.goal.horizon_s / 60:.0f} min"
-    with _figure(path, (12, 1.4 + 0.3 * len(candidates)), title) as figure:
+    with styled_figure(path, (12, 1.4 + 0.3 * len(candidates)), title) as figure:
         panels = figure.subplots(1, 1 + batches, sharey=True, squeeze=False)[0]
         rates = [each.predicted.saturation_per_s for each in candidates]
         places = range(len(candidates))
@@ -331,7 +331,7 @@ def forecast(prediction: Forecast, history: Series, actual: Array, path: Path, t
     scale, name = _scale(float(max(history.values.max(initial=0.0), prediction.values.max(initial=0.0))))
     recent = history.values[-round(HISTORY_SHOWN * ahead_s / prediction.step_s) :]
     coming = (arange(len(prediction.values)) + 0.5) * prediction.step_s / unit_s
-    with _figure(path, (9, 3.6), title) as figure:
+    with styled_figure(path, (9, 3.6), title) as figure:
         panel = figure.subplots()
         past = (arange(len(recent)) - len(recent) + 0.5) * prediction.step_s / unit_s
         panel.plot(past, recent / scale, color=LOAD, linewidth=1.2, label="load")

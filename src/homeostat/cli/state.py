@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -35,6 +35,15 @@ BatchOption = Annotated[
     int | None, typer.Option("--batch", metavar="N", min=0, help="Batch to read. Default: the latest committed batch.")
 ]
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Maximum number of rows to print.")]
+SchemaOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--schema",
+        metavar="[[OPERATOR/]STORE:]DDL",
+        help="Schema of the state, if Spark did not write it down, as before 3.1: "
+        "'key STRUCT<word: STRING>, value STRUCT<count: BIGINT>'. Repeat it for every store.",
+    ),
+]
 READING = "reading the state"
 _PLACE = re.compile(r"(.+)@(\d+)")
 
@@ -74,13 +83,14 @@ def show(
     table: TableOption = None,
     batch: BatchOption = None,
     limit: LimitOption = 20,
+    schema: SchemaOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Print rows of a state table, as of one committed batch."""
     from homeostat.checkpoint import state_reader
     from homeostat.cli.state_session import working
 
-    with _open(checkpoint, batch) as (spark, opened), working(spark, READING):
+    with _open(checkpoint, batch, schema) as (spark, opened), working(spark, READING):
         rows = state_reader.show(spark, opened, table, batch, limit)
     _print_rows(rows, json)
 
@@ -91,13 +101,14 @@ def query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help='SQL query, such as "SELECT key.word FROM state".')],
     batch: BatchOption = None,
     limit: LimitOption = 1000,
+    schema: SchemaOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Query the state with SQL. Every table of `state ls` is a view, as of one committed batch."""
     from homeostat.checkpoint import state_reader
     from homeostat.cli.state_session import working
 
-    with _open(checkpoint, batch) as (spark, opened), working(spark, "running the query"):
+    with _open(checkpoint, batch, schema) as (spark, opened), working(spark, "running the query"):
         rows = state_reader.query(spark, opened, sql, batch, limit)
     _print_rows(rows, json)
 
@@ -190,20 +201,26 @@ def export(
 
 
 @contextmanager
-def _open(location: str, batch: int | None) -> Iterator[tuple[SparkSession, Checkpoint]]:
+def _open(
+    location: str, batch: int | None, schemas: Sequence[str] | None = None
+) -> Iterator[tuple[SparkSession, Checkpoint]]:
     """The checkpoint and a Spark session. Errors that do not need Spark are raised before it starts."""
+    from homeostat.checkpoint.completed import GivenSchema, completed
     from homeostat.checkpoint.damage import require_sound
     from homeostat.checkpoint.files import is_local
     from homeostat.checkpoint.metadata import open_checkpoint
-    from homeostat.checkpoint.state_reader import committed_batch
+    from homeostat.checkpoint.state_reader import committed_batch, require_readable
     from homeostat.cli.state_session import spark_session
 
+    given_schemas = [GivenSchema.parse(text) for text in schemas or ()]
     if is_local(location):
         local = open_checkpoint(location)
         require_sound(local)
+        if not given_schemas:
+            require_readable(local)
         committed_batch(local, batch)
-    with spark_session() as spark:
-        yield spark, open_checkpoint(location, spark)
+    with spark_session() as spark, completed(open_checkpoint(location, spark), spark, given_schemas) as opened:
+        yield spark, opened
 
 
 def _side(place: str, spark: SparkSession) -> Side:

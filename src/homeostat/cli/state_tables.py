@@ -29,6 +29,7 @@ def format_bytes(number: float) -> str:
 
 def print_description(description: Description) -> None:
     from homeostat.checkpoint.state_reader import spans
+    from homeostat.checkpoint.state_schema import UNKNOWN
 
     out = console()
     heading(description.location)
@@ -44,7 +45,8 @@ def print_description(description: Description) -> None:
         if value is not None:
             out.print(f"{label:<15}{value}", markup=False)
     for operator in description.operators:
-        text = f"{operator.name}, {operator.partitions} partitions, {format_bytes(operator.bytes)} on disk"
+        found_out = " (found out from its state)" if operator.inferred and operator.name != UNKNOWN else ""
+        text = f"{operator.name}{found_out}, {operator.partitions} partitions, {format_bytes(operator.bytes)} on disk"
         out.print(f"{f'operator {operator.id}':<15}{text}", markup=False)
     if description.note:
         out.print(f"{'tables':<15}not shown: {description.note}", markup=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +13,12 @@ import typer
 
 from homeostat.cli.applications import application_directory
 from homeostat.cli.output import EXIT_UNHEALTHY, JsonFlag, clock, console, print_json, print_table, visible
+from homeostat.strict.units import format_size
 
 if TYPE_CHECKING:
     from homeostat.core.records import BatchContent
     from homeostat.views.overview import Overview, QueryState
+    from homeostat.views.resource_usage import DiskUse, ResourceUsage
 
 NO_QUERY = "no streaming query is running"
 
@@ -27,7 +30,7 @@ def status(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Show how an application is doing: its queries, the last batch, diagnoses, actions and knobs.
+    """Show how an application is doing: its queries, the last batch, diagnoses, actions, knobs, and what it uses.
 
     It finds applications that `homeostat run` started and those that call hs.attach.
 
@@ -54,12 +57,32 @@ def as_json(application: Overview, now_s: float) -> dict[str, Any]:
         "knobs": dict(application.knobs),
         "capabilities": [dict(line) for line in application.capabilities],
         "queries": [_query_json(query, now_s) for query in application.queries],
+        "usage": [asdict(use) for use in application.usage.uses],
+        "disks": [_disk_json(each) for each in application.usage.disks],
+    }
+
+
+def _disk_json(use: DiskUse) -> dict[str, Any]:
+    disk = use.disk
+    return {
+        "uses": disk.uses,
+        "path": disk.path,
+        "free_bytes": disk.free_bytes,
+        "total_bytes": disk.total_bytes,
+        "alert_below_bytes": use.alert_below_bytes,
     }
 
 
 def print_capabilities(lines: Sequence[Mapping[str, Any]]) -> None:
-    rows = [(str(line["what"]), "yes" if line["can"] else "no", str(line["reason"])) for line in lines]
+    """An action that is possible here, but was not seen to work in this run, is not claimed."""
+    rows = [(str(line["what"]), _claim(line), str(line["reason"])) for line in lines]
     print_table(("possible action", "", "why"), rows, styles=["" if line["can"] else "dim" for line in lines])
+
+
+def _claim(line: Mapping[str, Any]) -> str:
+    if not line["can"]:
+        return "no"
+    return "yes" if line.get("seen") else "not tried"
 
 
 def _query_json(query: QueryState, now_s: float) -> dict[str, Any]:
@@ -99,9 +122,38 @@ def _print(application: Overview, now_s: float) -> None:
         _print_lines(_query_lines(query, now_s))
     if not application.queries:
         out.print(f"\n{NO_QUERY}", style="bold")
+    out.print()
+    _print_usage(application.usage)
     if application.capabilities:
         out.print()
         print_capabilities(application.capabilities)
+
+
+def _print_usage(usage: ResourceUsage) -> None:
+    uses = [(use.what, _amount(use.used, use.unit), _amount(use.bound, use.unit), use.where) for use in usage.uses]
+    print_table(("used", "now", "bound", "where"), uses, right=("now", "bound"))
+    disks = [
+        (
+            ", ".join(each.disk.uses),
+            format_size(each.disk.free_bytes),
+            format_size(each.disk.total_bytes),
+            _amount(each.alert_below_bytes, "bytes"),
+            each.disk.path,
+        )
+        for each in usage.disks
+    ]
+    console().print()
+    print_table(("disk of", "free", "size", "alert below", "where"), disks, right=("free", "size", "alert below"))
+
+
+def _amount(value: float, unit: str) -> str:
+    """
+    >>> _amount(2e9, "bytes"), _amount(1024.0, "count"), _amount(math.nan, "bytes")
+    ('2 GB', '1,024', 'unknown')
+    """
+    if math.isnan(value):
+        return "unknown"
+    return format_size(value) if unit == "bytes" else f"{value:,.0f}"
 
 
 def _query_lines(query: QueryState, now_s: float) -> dict[str, str]:

@@ -95,7 +95,7 @@ def _seconds(text: str | None) -> float:
 
 def _first_answer(rest: RestClient, id: str) -> str:
     """Ask once at the start, so that a wrong address or application is reported at once."""
-    from homeostat.spark.sense.rest_client import SensorError
+    from homeostat.spark.sense.sensor_error import SensorError
     from homeostat.strict.toml_problems import nearest
 
     def ask() -> str:
@@ -116,7 +116,7 @@ def _first_answer(rest: RestClient, id: str) -> str:
 
 def _within(limit_s: float, ask: Callable[[], str]) -> str:
     """Limit the whole answer: a server that sends byte by byte never hits the limit of a request."""
-    from homeostat.spark.sense.rest_client import SensorError
+    from homeostat.spark.sense.sensor_error import SensorError
 
     answers: SimpleQueue[str | Exception] = SimpleQueue()
 
@@ -142,7 +142,7 @@ def _follow(remote: WatchedApplication, view: View, until_s: float) -> None:
     """Observe every query with its own loop, until the application ends."""
     from homeostat.policies import registry
     from homeostat.runtime.manager import Manager
-    from homeostat.spark.sense.rest_client import SensorError
+    from homeostat.spark.sense.sensor_error import SensorError
     from homeostat.store.in_memory import MemoryStore
 
     managers: dict[str, Manager] = {}

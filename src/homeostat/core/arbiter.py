@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 
 from homeostat.core.findings import Proposal
 from homeostat.core.guards import GuardContext
+from homeostat.core.view import View
+from homeostat.core.waiting import stakes
 
 
 class Refusal(NamedTuple):
@@ -46,18 +48,28 @@ class Arbiter(Protocol):
         ...
 
 
+class Composer(Protocol):
+    def compose(self, view: View, remedies: Sequence[Proposal]) -> tuple[Proposal, tuple[Refused, ...]]:
+        """Make one plan of the remedies, the best of which comes first; return it, and those that are left out."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RankedArbiter:
     """Takes the best expected net benefit first: success rate × probability × benefit − cost, one action per scope.
+    With a `composer`, the remedies of a scope become one plan.
 
-    Below `act_above` the loop gathers evidence. After `patience_s` it takes the cheapest reversible action, so that it
-    does not wait for ever.
+    Below `act_above` the loop gathers evidence. Above it, it also waits for one more batch where that is expected to
+    lose less than acting now (see `core/waiting.py`). After `patience_s` it takes the cheapest reversible action, so
+    that it does not wait for ever.
     """
 
-    # The probability of a cause from which the loop acts: higher is right more often and acts later. A choice.
+    # The probability of a cause below which the loop does not act, whatever there is to win: higher is right more often
+    # and acts later. A choice.
     act_above: float = 0.6
     # How long evidence is gathered: longer is surer, and the problem lasts longer. A choice.
     patience_s: float = 300.0
+    composer: Composer | None = None
 
     def choose(
         self,
@@ -69,17 +81,27 @@ class RankedArbiter:
         def net(proposal: Proposal) -> float:
             return success_rate(proposal) * proposal.probability * proposal.benefit - proposal.cost
 
-        sure = sorted((p for p in proposals if p.probability >= self.act_above), key=net, reverse=True)
-        unsure = [p for p in proposals if p.probability < self.act_above]
+        reasons = {id(p): reason for p in proposals if (reason := self._reason_to_wait(p, context)) is not None}
+        sure = sorted((p for p in proposals if id(p) not in reasons), key=net, reverse=True)
+        unsure = [p for p in proposals if id(p) in reasons]
         patient = [p for p in unsure if p.reversible and self._standing_s(p, context) >= self.patience_s]
         patient.sort(key=lambda p: (p.cost, -p.probability))
-        rejections = [
-            (p, Refusal("gathering evidence", f"probability {p.probability:.2f} is below {self.act_above:.2f}"))
-            for p in unsure
-            if p not in patient
-        ]
-        chosen, refusals = _first_per_scope([*sure, *patient], context, check)
+        rejections = [(p, reasons[id(p)]) for p in unsure if p not in patient]
+        ranked = [*sure, *patient]
+        if self.composer is None:
+            chosen, refusals = _first_per_scope(ranked, context, check)
+        else:
+            chosen, refusals = _one_plan_per_scope(ranked, context, check, self.composer)
         return Choice(chosen, (*refusals, *rejections))
+
+    def _reason_to_wait(self, proposal: Proposal, context: GuardContext) -> Refusal | None:
+        if proposal.probability < self.act_above:
+            figures = f"probability {proposal.probability:.2f} is below {self.act_above:.2f}"
+            return Refusal("gathering evidence", figures)
+        at_stake = stakes(proposal, context)
+        if at_stake is not None and at_stake.should_wait:
+            return Refusal("waiting for one more batch", at_stake.summary())
+        return None
 
     @staticmethod
     def _standing_s(proposal: Proposal, context: GuardContext) -> float:
@@ -120,3 +142,24 @@ def _first_per_scope(
         else:
             chosen[scope] = verdict
     return tuple(chosen.values()), tuple(refusals)
+
+
+def _one_plan_per_scope(
+    proposals: Sequence[Proposal], context: GuardContext, check: Check, composer: Composer
+) -> tuple[tuple[Proposal, ...], tuple[Refused, ...]]:
+    remedies: dict[str, list[Proposal]] = {}
+    refusals: list[Refused] = []
+    for proposal in proposals:
+        verdict = check(proposal)
+        if isinstance(verdict, Refusal):
+            refusals.append((proposal, verdict))
+            continue
+        scope = context.scope(proposal)
+        together = context.conflicting(scope, remedies)
+        remedies.setdefault(together[0] if together else scope, []).append(verdict)
+    chosen = []
+    for its in remedies.values():
+        plan, left_out = composer.compose(context.view, its)
+        chosen.append(plan)
+        refusals += left_out
+    return tuple(chosen), tuple(refusals)

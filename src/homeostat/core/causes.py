@@ -5,8 +5,6 @@ A plug-in declares its own causes with `declare`. They are treated like those th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from homeostat.core.actions import (
     ADJUST_SKEW,
     ADMIT_MORE,
@@ -17,57 +15,11 @@ from homeostat.core.actions import (
     SCALE_SOURCE,
     SCALE_UP,
 )
-from homeostat.core.errors import ConfigError
+from homeostat.core.cause_registry import Cause, cause_of, declare, declared_causes
+from homeostat.core.source_causes import SOURCE_CAUSES
+from homeostat.core.time_causes import TIME_CAUSES
 
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Everything that the loop and people need to know about a cause.
-
-    `sentence`: describes it to people, with `{where}` for the place.
-    `title`: the title of its alert.
-    `advice`: what a person can do about it.
-    `fault`: something broke or became uneven. A fault that comes up during a trial makes a verdict impossible.
-    `state_risk`: the state is at risk, but the speed is not affected, so other actions go on.
-    `harmless`: other actions need not wait until it is fixed.
-    `mended_by`: the kinds of action that can fix it; empty if only a person can.
-    `workers_help`: whether more workers can fix it.
-    `alerts`: sends an alert, because no action fixes it or because people must know even while one does.
-    `alert_after_patience`: the alert waits for a while, because the problem often ends by itself.
-    """
-
-    name: str
-    sentence: str
-    title: str = "A problem was diagnosed"
-    advice: str = "`homeostat explain` shows what it was read from"
-    fault: bool = False
-    state_risk: bool = False
-    harmless: bool = False
-    mended_by: tuple[str, ...] = ()
-    workers_help: bool = False
-    alerts: bool = False
-    alert_after_patience: bool = False
-
-
-_DECLARED: dict[str, Cause] = {}
-
-
-def declare(cause: Cause) -> str:
-    """Register a cause and return its name, which diagnoses carry."""
-    if _DECLARED.get(cause.name, cause) != cause:
-        raise ConfigError(f"the cause {cause.name!r} is declared twice", fix="give one of them another name")
-    _DECLARED[cause.name] = cause
-    return cause.name
-
-
-def cause_of(name: str) -> Cause:
-    """Return the entry of a cause. A name that nobody declared gets an entry without a remedy."""
-    return _DECLARED.get(name) or Cause(name, f"{{where}} has the problem '{name}'")
-
-
-def declared_causes() -> tuple[Cause, ...]:
-    return tuple(_DECLARED.values())
-
+__all__ = ["SOURCE_CAUSES", "TIME_CAUSES", "Cause", "cause_of", "declare", "declared_causes"]
 
 UNDER_PROVISIONED = declare(
     Cause(
@@ -171,6 +123,7 @@ EXTERNAL = declare(
         advice="check the sink or service that it waits for: more instances would not help",
         fault=True,
         alerts=True,
+        culprit="waiting for something outside",
     )
 )
 ADMISSION_LIMITED = declare(
@@ -219,7 +172,10 @@ MEMORY_PRESSURE = declare(
         "memory-pressure",
         "the state of {where} needs most of the memory that it may use",
         title="The state needs most of the memory that it may use",
-        advice="give the executors more memory or add executors, keep less state, or limit what RocksDB may use",
+        advice="give the executors more memory or add executors, keep less state, or limit what RocksDB may use: "
+        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage=true and "
+        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB=500 at the start of the application, because an "
+        "executor reads them once",
         workers_help=True,
         alerts=True,
     )
@@ -263,6 +219,26 @@ UNSCALABLE_STATE = declare(
         advice="start anew with the RocksDB provider (spark.sql.streaming.stateStore.providerClass), whose state can "
         "be repartitioned",
         state_risk=True,
+        alerts=True,
+    )
+)
+DISK_NEARLY_FULL = declare(
+    Cause(
+        "disk-nearly-full",
+        "a disk that {where} uses is nearly full",
+        title="A disk is nearly full",
+        advice="delete what is not needed, or keep less in the log and in the event logs (`[log]` and `[files]`)",
+        harmless=True,
+        alerts=True,
+    )
+)
+MANY_SAVEPOINTS = declare(
+    Cause(
+        "many-savepoints",
+        "{where} has many or large savepoints",
+        title="Many or large savepoints",
+        advice="list them with `homeostat state savepoints`, and delete the directories of those that are not needed",
+        harmless=True,
         alerts=True,
     )
 )

@@ -16,6 +16,10 @@ SOURCE_PARTITIONS = "source_partitions"
 ROWS_PER_TRIGGER = "rows_per_trigger"
 TRIGGER_S = "trigger_s"
 SPREAD = "spread"
+# These are on (1) or off (0). A restart of the query switches them.
+CHANGELOG_CHECKPOINTING = "changelog_checkpointing"
+ASYNC_PROGRESS = "async_progress"
+SWITCHES = (CHANGELOG_CHECKPOINTING, ASYNC_PROGRESS)
 # A batch may take this many times the rows that the objective needs. More leaves more room to catch up; less keeps
 # batches short. A choice.
 ADMISSION_ROOM = 2.0
@@ -27,6 +31,7 @@ KNOB_KINDS = (
     ROWS_PER_TRIGGER,
     TRIGGER_S,
     SPREAD,
+    *SWITCHES,
 )
 
 
@@ -120,7 +125,11 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class KnobSpec:
-    """What this engine can do with a knob. `cost` is what one unit costs, counted in instances."""
+    """What this engine can do with a knob. `cost` is what one unit costs, counted in instances.
+
+    `promise` is the trigger interval that the user chose, or the longest one that the user allows: what they expect of
+    the latency. Only an objective for the latency allows a longer one.
+    """
 
     minimum: Value = 1
     # Where nothing else limits a knob: above any real setting, but a wrong plan still has a bound. A choice.
@@ -128,6 +137,7 @@ class KnobSpec:
     live: bool = True
     apply_s: float = 0.0
     cost: float = 0.0
+    promise: Value | None = None
 
     def clip(self, value: Value) -> Value:
         return min(max(value, self.minimum), self.maximum)

@@ -11,7 +11,7 @@ import numpy as np
 from homeostat.core import sentences
 from homeostat.core.actions import ALERT, REVERT
 from homeostat.core.arbiter import Choice, Refusal, Refused
-from homeostat.core.causes import RISE_AHEAD
+from homeostat.core.causes import INCONCLUSIVE, RISE_AHEAD, SLO_UNMET, cause_of
 from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, diff
 from homeostat.core.digest import Digest
 from homeostat.core.effects import Effects, change_fields
@@ -32,7 +32,7 @@ from homeostat.core.worker_pace import paces
 # A command may take this many times the time that the engine expects, and this much longer, before it counts as failed.
 # More waits longer for an engine that will not answer; less gives up on a slow one. Choices.
 _TIMES_EXPECTED, _SLACK_S = 3.0, 60.0
-# Observations before a diagnosis that it rests on as well: they belong to the trouble too. A choice: one less than the
+# Observations before a diagnosis that it is also based on: they belong to the trouble too. A choice: one less than the
 # least number of observations that a symptom needs.
 _BEFORE_DIAGNOSIS = LEAST_OBSERVATIONS - 1
 # Digests that a trial looks back over, and at most so many of them since the trouble began: more are steadier, but the
@@ -54,7 +54,7 @@ def act(
     wishes = [p for p in proposals if p.kind != ALERT]
     if state.mode == "observe":
         alerts += [_as_alert(proposal) for proposal in wishes]
-    state = _alert(state, alerts, effects)
+    state = send_alerts(state, alerts, effects)
     state = replace(state, shrink_wishes=_shrink_wishes(state, view, wishes))
     context = guard_context(state, view)
 
@@ -81,7 +81,35 @@ def guard_context(state: State, view: View) -> GuardContext:
         action.scope: f"{action.command.id} is {'under way' if action.applied_s is None else 'being judged'}"
         for action in state.active
     }
-    return GuardContext(view, state.paused, busy, state.last_action_s, state.shrink_wishes, since(state.diagnoses))
+    return GuardContext(
+        view,
+        state.paused,
+        busy,
+        state.last_action_s,
+        state.shrink_wishes,
+        since(state.diagnoses),
+        _overtaken(state),
+    )
+
+
+def _overtaken(state: State) -> frozenset[str]:
+    """The scopes where no action is under way, and where a cause stands that came up after each one being judged."""
+    scopes = {action.scope for action in state.active}
+    return frozenset(
+        scope for scope in scopes if all(_is_overtaken(state, each) for each in state.active if each.scope == scope)
+    )
+
+
+def _is_overtaken(state: State, action: ActiveAction) -> bool:
+    """An objective that is not met yet is no new cause: whether it will be met is what the verdict waits for."""
+    causes = {(diagnosis.cause, diagnosis.component) for diagnosis in action.proposal.because}
+    return action.applied_s is not None and any(
+        key not in causes
+        and standing.since_s > action.command.at_s
+        and key[0] not in (INCONCLUSIVE, RISE_AHEAD, SLO_UNMET)
+        and not cause_of(key[0]).harmless
+        for key, standing in state.diagnoses.items()
+    )
 
 
 def _check(policy: Policy, state: State, context: GuardContext, proposal: Proposal) -> Proposal | Refusal:
@@ -192,17 +220,20 @@ def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s:
     return replace(state, shrunk={key: entry for key, entry in state.shrunk.items() if key != scope})
 
 
-def revert(state: State, action: ActiveAction, because: str, effects: Effects) -> State:
-    """Go back to the values before the action. A replaced worker stays replaced, because the old one is gone."""
-    values = {knob: action.before[knob] for knob in action.proposal.patch.values if knob in action.before.values}
+def revert(state: State, action: ActiveAction, because: str, effects: Effects, parts: Sequence[Proposal] = ()) -> State:
+    """Go back to the values before the action, or before these parts of it. A replaced worker stays replaced, because
+    the old one is gone."""
+    parts = parts or action.proposal.remedies
+    knobs = [knob for part in parts for knob in part.patch.values]
+    values = {knob: action.before[knob] for knob in knobs if knob in action.before.values}
     patch = state.observed.effective_part(Patch(values))
     if not patch:
         return state
     proposal = Proposal(
         REVERT,
-        action.proposal.because,
+        tuple(diagnosis for part in parts for diagnosis in part.because),
         patch,
-        action.proposal.component,
+        parts[0].component,
         message=f"takes back {action.command.id}",
     )
     proposal = replace(proposal, id=because)
@@ -239,7 +270,7 @@ def _before(state: State, proposal: Proposal) -> tuple[Digest, ...]:
     ]
     mine = [d for d in state.history[-_TRIAL_LOOK_BACK:] if d.epoch == state.epoch]
     onset_s = min(began, default=-math.inf)
-    # A diagnosis rests on the observation from which it was made, and on a few before that.
+    # A diagnosis is based on the latest observation at that time, and on a few before it.
     onset = sum(d.at_s <= onset_s for d in mine) - 1
     return tuple(mine[max(0, onset - _BEFORE_DIAGNOSIS) :][-_LARGEST_BEFORE:])
 
@@ -261,7 +292,7 @@ def _as_alert(proposal: Proposal) -> Proposal:
     return replace(proposal, kind=ALERT, patch=Patch(), message=message)
 
 
-def _alert(state: State, alerts: Sequence[Proposal], effects: Effects) -> State:
+def send_alerts(state: State, alerts: Sequence[Proposal], effects: Effects) -> State:
     """Send each alert once, and again only after the trouble was over."""
     since_s: dict[tuple[str, str], float] = {}
     for proposal in alerts:

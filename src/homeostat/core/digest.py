@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -20,11 +21,13 @@ from homeostat.core.observation import (
     KeyLoad,
     Observation,
     StateSample,
+    TaskCosts,
     TaskSample,
+    WorkerLoss,
 )
 from homeostat.core.stats import median
 
-_COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s", "worker")
+_columns = attrgetter("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s", "worker")
 _STATE_NUMBERS = tuple(each.name for each in fields(StateSample) if each.type == "float")
 # Rows, or rows per second: a larger number is garbage. Far above any real stream. A choice.
 _LARGEST = 1e12
@@ -48,7 +51,8 @@ class ComponentDigest:
     back (a dataflow). `rows_out` is unknown if it is for one of the instances that `rows` counts, because the two are
     compared. `arrived_rows` counts what came in, whether processed or left in a queue. `busiest_s` is the useful time
     that the busiest instance needs for its part of them. `capacity_per_s`, the ratio of the two for all instances, is
-    what the component can process.
+    what the component can process. `row_s` is the time per row of the median task, and `row_wait_s` the part of it in
+    which the task neither computed nor collected garbage.
     """
 
     instances: int
@@ -64,6 +68,8 @@ class ComponentDigest:
     pending_rows: float
     instance_rate_per_s: float
     capacity_per_s: float = NAN
+    row_s: float = NAN
+    row_wait_s: float = NAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,7 @@ class Digest:
     phases_s: Mapping[str, float] = field(default_factory=dict)
     keys: Mapping[str, KeyLoad] = field(default_factory=dict)
     tasks_left_out: int = 0
+    losses: tuple[WorkerLoss, ...] = ()
 
 
 def clean(observation: Observation) -> Observation:
@@ -97,19 +104,23 @@ def clean(observation: Observation) -> Observation:
     """
     longest_s = _LONGEST_SPANS * observation.span_s + _LONGEST_MORE_S
     workers = len(observation.workers.ids)
+    pressured_s = _CLOCK_ERROR * observation.span_s + _SMALLEST
     tasks = {
         name: replace(
             sample,
             rows=_within(sample.rows, _LARGEST),
-            rows_out=_within(sample.rows_out, _LARGEST),
             run_s=_within(sample.run_s, longest_s),
+            rows_out=_within(sample.rows_out, _LARGEST),
             pending_rows=_within(sample.pending_rows, _LARGEST),
-            pressured_s=_within(sample.pressured_s, _CLOCK_ERROR * observation.span_s + _SMALLEST),
+            pressured_s=_within(sample.pressured_s, pressured_s),
             finish_s=_within(sample.finish_s, longest_s),
             worker=_known_worker(sample.worker, workers),
+            costs=_clean_costs(sample.costs, sample.instances, longest_s),
+            began_s=_one_within(sample.began_s, longest_s),
+            ended_s=_one_within(sample.ended_s, longest_s),
         )
         for name, sample in observation.tasks.items()
-        if len({len(getattr(sample, column)) for column in _COLUMNS}) == 1
+        if len({len(column) for column in _columns(sample)}) == 1
     }
     states = {name: _clean_state(sample) for name, sample in observation.states.items()}
     return replace(observation, tasks=tasks, flows=tuple(map(_clean_flow, observation.flows)), states=states)
@@ -117,9 +128,21 @@ def clean(observation: Observation) -> Observation:
 
 def _within(values: Array, largest: float) -> Array:
     good = ((values >= _SMALLEST) & (values <= largest)) | (values == 0.0)
-    if bool(good.all()):
+    if good.all() or np.isnan(values).all():
         return values
     return np.where(good, values, np.where((values > 0.0) & (values < _SMALLEST), 0.0, NAN))
+
+
+def _one_within(value: float, largest: float) -> float:
+    return value if 0.0 <= value <= largest else NAN
+
+
+def _clean_costs(costs: TaskCosts | None, instances: int, longest_s: float) -> TaskCosts | None:
+    """None if a column does not have one entry per instance."""
+    if costs is None or any(len(getattr(costs, each.name)) != instances for each in fields(costs)):
+        return None
+    largest = {each.name: longest_s if each.name.endswith("_s") else _MOST_BYTES for each in fields(costs)}
+    return TaskCosts(**{name: _within(getattr(costs, name), limit) for name, limit in largest.items()})
 
 
 def _known_worker(worker: IntArray, workers: int) -> IntArray:
@@ -178,6 +201,7 @@ def digest(observation: Observation, epoch: int, before: Observation | None = No
         phases_s=flows[0].phases_s if flows else {},
         keys=observation.keys,
         tasks_left_out=sum(observation.left_out.values()),
+        losses=observation.losses,
     )
 
 
@@ -207,7 +231,18 @@ def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> 
         instance_rate_per_s=median(rates),
         # Instances that were not measured count like those that were.
         capacity_per_s=arrived_rows / measured_share / busiest_s if measured else NAN,
+        row_s=1.0 / median(rates) if rates.size and median(rates) > 0 else NAN,
+        row_wait_s=_row_wait_s(sample),
     )
+
+
+def _row_wait_s(sample: TaskSample) -> float:
+    if sample.costs is None:
+        return NAN
+    wait_s = sample.run_s - sample.costs.cpu_s - np.nan_to_num(sample.costs.gc_s, nan=0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_row = np.maximum(wait_s, 0.0) / sample.rows
+    return median(per_row[np.isfinite(per_row) & (sample.rows > 0)])
 
 
 def _arrivals(sample: TaskSample, before: TaskSample | None) -> Array:

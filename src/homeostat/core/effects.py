@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from homeostat.core import sentences
+from homeostat.core.change_parts import PartContent, PredictionContent
 from homeostat.core.events import Command, Notify
-from homeostat.core.evidence import MissingMetric
+from homeostat.core.evidence import LostTime, MissingMetric, SourceTrouble
 from homeostat.core.findings import Diagnosis, Proposal, Symptom
 from homeostat.core.loop_state import Standing
 from homeostat.core.records import (
@@ -17,12 +19,11 @@ from homeostat.core.records import (
     Content,
     DiagnosisContent,
     FailureContent,
-    PredictionContent,
     ProposalContent,
     Record,
     SymptomContent,
 )
-from homeostat.core.symptoms import UNKNOWN
+from homeostat.core.symptoms import UNKNOWN, with_subject
 
 StandingFindings = Mapping[tuple[str, str], Standing]
 # The letter that the ids of a kind begin with. What ends a finding has a letter of its own.
@@ -81,7 +82,7 @@ class Effects:
         return id
 
     def alert(self, cause: str, component: str, message: str, because: Sequence[str]) -> None:
-        """Write it down, and have a person told."""
+        """Write an alert to the log and send it."""
         id = self.write(AlertContent(cause), message, component=component, because=because)
         self.command(Notify(id, self.now_s, cause, component, message, tuple(because)))
 
@@ -163,6 +164,7 @@ class Effects:
         content = DiagnosisContent(
             diagnosis.cause,
             diagnosis.probability,
+            math.nan if diagnosis.before_outcomes is None else diagnosis.before_outcomes,
             figures=diagnosis.evidence.figures(),
             instances=diagnosis.instances,
             workers=diagnosis.workers,
@@ -177,9 +179,16 @@ class Effects:
 
 
 def _standing_name(symptom: Symptom) -> str:
-    """Return the name of a standing symptom, which tells apart detectors that lack a metric at one component."""
-    gap = symptom.evidence.find(MissingMetric) if symptom.kind == UNKNOWN else None
-    return f"{symptom.kind}:{gap.detector}" if gap is not None else symptom.kind
+    """Return the name of a standing symptom.
+
+    It tells apart detectors that lack a metric, and causes that cost time, at one component.
+    """
+    match symptom.evidence:
+        case MissingMetric(detector=detector) if symptom.kind == UNKNOWN:
+            return with_subject(symptom.kind, detector)
+        case LostTime(cause=cause) | SourceTrouble(cause=cause):
+            return with_subject(symptom.kind, cause)
+    return symptom.kind
 
 
 def _ended_findings(before: StandingFindings, standing: StandingFindings) -> list[tuple[tuple[str, str], Standing]]:
@@ -188,7 +197,6 @@ def _ended_findings(before: StandingFindings, standing: StandingFindings) -> lis
 
 def change_fields(proposal: Proposal) -> dict[str, Any]:
     """Return the fields of a proposal that the contents of all changes share."""
-    prediction = proposal.prediction
     change = ChangeContent(
         action_kind=proposal.kind,
         cause=proposal.cause,
@@ -197,9 +205,27 @@ def change_fields(proposal: Proposal) -> dict[str, Any]:
         retire=tuple(sorted(proposal.patch.retire)),
         benefit=proposal.benefit,
         cost=proposal.cost,
-        prediction=None
-        if prediction is None
-        else PredictionContent(prediction.gain, tuple(prediction.touched), prediction.text),
+        prediction=_prediction(proposal),
         message=proposal.message,
+        parts=tuple(_part(part) for part in proposal.parts),
+        left_out=proposal.left_out,
     )
     return {each.name: getattr(change, each.name) for each in fields(change)}
+
+
+def _prediction(proposal: Proposal) -> PredictionContent | None:
+    prediction = proposal.prediction
+    return (
+        None if prediction is None else PredictionContent(prediction.gain, tuple(prediction.touched), prediction.text)
+    )
+
+
+def _part(part: Proposal) -> PartContent:
+    return PartContent(
+        part.kind,
+        part.cause,
+        part.component,
+        {str(knob): value for knob, value in part.patch.values.items()},
+        tuple(sorted(part.patch.retire)),
+        _prediction(part),
+    )

@@ -8,6 +8,7 @@ from typing import Literal
 
 from homeostat.core.configuration import Capabilities, Configuration, Knob, Step, Value
 from homeostat.core.observation import Observation
+from homeostat.core.source_sample import SourceSample
 from homeostat.core.topology import Topology
 
 
@@ -33,6 +34,13 @@ class UnderWay:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceSeen:
+    """A source said how much waits there, or did not answer."""
+
+    sample: SourceSample
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """The effect of a command was observed, or its time limit passed without one.
 
@@ -52,8 +60,8 @@ class Receipt:
 class Failure:
     """A part of Homeostat failed, such as a sensor. The failure is logged and the loop goes on.
 
-    A `harmless` one is a remark: the part did its work, but people should know about it. With `alert`, a person is told
-    as well.
+    A `harmless` one is a remark: the part did its work, but people should know about it. With `alert`, a person gets an
+    alert as well.
     """
 
     where: str
@@ -93,7 +101,7 @@ class Operator:
     order: str = ""
 
 
-Event = Observed | UnderWay | Receipt | Failure | EngineChanged | Operator
+Event = Observed | UnderWay | SourceSeen | Receipt | Failure | EngineChanged | Operator
 
 
 @dataclass(frozen=True, slots=True)

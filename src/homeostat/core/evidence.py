@@ -1,4 +1,4 @@
-"""The figures that a symptom or a diagnosis rests on, as typed values with a sentence of their own.
+"""The figures that a symptom or a diagnosis is based on, as typed values with a sentence of their own.
 
 Decisions read fields. The sentences for people are made from the same fields, so rewording changes no decision.
 """
@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
-from homeostat.core.wording import listing, number, whole, whole_span
+from homeostat.core.causes import cause_of
+from homeostat.core.wording import listing, number, span, whole, whole_span
 
 Figure = float | str
 _Evidence = TypeVar("_Evidence", bound="Evidence")
 # An alert or a log line is read at a glance: further figures are shown by `explain`. A choice.
 FIGURES_IN_A_SENTENCE = 4
+# A gain below this is called nothing: it is shorter than the resolution in which times are written.
+_WORTH_SAYING_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,11 @@ class Evidence:
         """The figures that matter most, in words."""
         first = dict(list(self.figures().items())[:FIGURES_IN_A_SENTENCE])
         return listing(first, separator=", ")
+
+    @property
+    def recoverable_s(self) -> float | None:
+        """How much shorter batches would be without the cause; None if that is not known."""
+        return None
 
     def find(self, kind: type[_Evidence]) -> _Evidence | None:
         """This evidence, or the part of it that is of this kind."""
@@ -117,3 +125,62 @@ class LoadRise(Evidence):
     def summary(self) -> str:
         expected, limit = whole(self.expected_per_s), whole(self.limit_per_s)
         return f"{expected} rows/s are forecast in {whole_span(self.ahead_s)}, it can process {limit}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTrouble(Evidence):
+    """What is wrong with a source, and the cause that this is a sign of."""
+
+    headline: ClassVar[str] = "a source is in trouble"
+    cause: str
+    detail: str
+
+    def summary(self) -> str:
+        return self.detail
+
+
+@dataclass(frozen=True, slots=True)
+class LostTime(Evidence):
+    """A batch would take `without_s` instead of `batch_s` without the cause. All are medians of the latest batches.
+
+    `share` is the loss as a share of its trigger interval. `usual_s` is what batches lost to the cause
+    before. `more_executors_win_s` is what twice as many executors would gain. `batches_in_a_row` lost time to it.
+    `guessed`: the measurement that separates the cause from another is missing. `rest_s` is the batch without the
+    causes that cost more.
+    """
+
+    headline: ClassVar[str] = "batches of {where} lose time"
+    cause: str
+    lost_s: float
+    batch_s: float
+    share: float
+    trigger_s: float | None = None
+    usual_s: float | None = None
+    more_executors_win_s: float | None = None
+    batches_in_a_row: float = 0.0
+    guessed: bool = False
+    rest_s: float | None = None
+
+    @property
+    def recoverable_s(self) -> float:
+        return self.lost_s
+
+    @property
+    def without_s(self) -> float:
+        return max(0.0, self.batch_s - self.lost_s)
+
+    @property
+    def scaling_helps(self) -> bool:
+        """Whether twice as many executors would gain as much as removing the cause; true if it is not known."""
+        return self.more_executors_win_s is None or self.more_executors_win_s >= self.lost_s
+
+    def summary(self) -> str:
+        culprit = cause_of(self.cause).culprit or self.cause
+        taken = f"{culprit} takes {span(self.lost_s)} of {span(self.batch_s)}"
+        without = f"without it the batch would take {span(self.without_s)}"
+        if self.more_executors_win_s is None:
+            return f"{taken}; {without}"
+        gain = (
+            f"win {span(self.more_executors_win_s)}" if self.more_executors_win_s >= _WORTH_SAYING_S else "win nothing"
+        )
+        return f"{taken}; {without}; twice the executors would {gain}"

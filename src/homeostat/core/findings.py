@@ -28,7 +28,10 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A cause, its probability, and the symptoms that it explains."""
+    """A cause, its probability, and the symptoms that it explains.
+
+    `before_outcomes` is the probability that the diagnoser gave it, if the outcomes of earlier actions corrected that.
+    """
 
     cause: str
     component: str = ""
@@ -38,6 +41,7 @@ class Diagnosis:
     instances: tuple[int, ...] = ()
     workers: tuple[str, ...] = ()
     id: str = ""
+    before_outcomes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,9 @@ class Proposal:
 
     `benefit` and `cost` have the same unit: the share of the load that is gained, and the share of the resources (and
     of the pause) that it takes. An alert is a proposal with a message and no patch.
+
+    A plan has the remedies for several causes as `parts`, each with its own prediction. `left_out` says which remedies
+    it does without, and why.
     """
 
     kind: str
@@ -70,10 +77,17 @@ class Proposal:
     reversible: bool = True
     message: str = ""
     id: str = ""
+    parts: tuple[Proposal, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def cause(self) -> str:
         return self.because[0].cause if self.because else ""
+
+    @property
+    def remedies(self) -> tuple[Proposal, ...]:
+        """The parts of a plan; any other proposal is its own only part."""
+        return self.parts or (self,)
 
     @property
     def probability(self) -> float:

@@ -33,7 +33,11 @@ class Wish(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GuardContext:
-    """What guards need in addition to the view."""
+    """What guards need in addition to the view.
+
+    `busy` says for each scope which action is under way or being judged. In the scopes of `overtaken` all of them are
+    being judged, and another cause has come up since.
+    """
 
     view: View
     paused: str = ""
@@ -41,6 +45,7 @@ class GuardContext:
     last_action_s: Mapping[str, float] = field(default_factory=dict)
     shrink_wishes: Mapping[Knob, Wish] = field(default_factory=dict)
     standing_since_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    overtaken: frozenset[str] = frozenset()
 
     def scope(self, proposal: Proposal) -> str:
         """Actions on one query wait for each other; those on different queries do not."""
@@ -74,11 +79,20 @@ class KillSwitch:
 
 @dataclass(frozen=True, slots=True)
 class OneInFlight:
+    """Lets no action begin while another one of the scope is under way, or is being judged.
+
+    If it `may_overtake`, no remedy waits for a verdict while a cause stands that came up after the judged action was
+    decided, and that it is not for: the action is not enough for what is wrong now.
+    """
+
+    may_overtake: bool = False
     name: str = "one action in flight"
 
     def check(self, proposal: Proposal, context: GuardContext) -> Proposal | str:
-        scopes = context.conflicting(context.scope(proposal), context.busy)
-        return context.busy[scopes[0]] if scopes else proposal
+        for scope in context.conflicting(context.scope(proposal), context.busy):
+            if not self.may_overtake or scope not in context.overtaken or context.shrinks(proposal):
+                return context.busy[scope]
+        return proposal
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from homeostat.core import sentences
 from homeostat.core.actions import REVERT
+from homeostat.core.calibration import JudgedCauses, stated_probability, with_verdict
 from homeostat.core.causes import RISE_AHEAD, SLOW_INSTANCE, UNDER_PROVISIONED, cause_of
+from homeostat.core.change_parts import PartOutcomeContent
 from homeostat.core.deciding import action_context, action_key, revert
 from homeostat.core.effects import Effects
-from homeostat.core.findings import Diagnosis, Outcome, Symptom
+from homeostat.core.findings import Diagnosis, Outcome, Proposal, Symptom
 from homeostat.core.loop_state import ActiveAction, Advice, State
 from homeostat.core.memory import MemoryEntry
+from homeostat.core.part_verdicts import PartOutcome, part_outcomes
 from homeostat.core.policy import Policy
-from homeostat.core.records import OutcomeContent, ReceiptContent, RejectionContent
+from homeostat.core.records import (
+    OutcomeContent,
+    ReceiptContent,
+    RejectionContent,
+)
 from homeostat.core.symptoms import UNHEALTHY_SYMPTOMS
 from homeostat.core.trial import LONGEST_SETTLINGS, TAKEN_BACK, Trial
 from homeostat.core.trust import Trusts, with_outcome
@@ -53,7 +61,7 @@ def judge(policy: Policy, state: State, view: View, effects: Effects, *, looked:
         trial = _trial(policy, state, view, action, effects.now_s, looked)
         outcome = _outcome(policy, trial, effects) if trial is not None else None
         if outcome is not None:
-            state = _close(policy, state, action, outcome, effects)
+            state = _close(policy, state, action, outcome, part_outcomes(state, action, trial, outcome), effects)
     return score_advice(state, effects)
 
 
@@ -130,35 +138,47 @@ def _close(
     state: State,
     action: ActiveAction,
     outcome: Outcome,
+    parts: Sequence[PartOutcome],
     effects: Effects,
 ) -> State:
     trust = state.trust
     for name in _relied_upon(action):
         trust = with_outcome(trust, name, outcome)
-    record_id = _write_outcome(action, outcome, trust, effects)
-    entry = MemoryEntry(
-        action_key(action.proposal),
-        outcome.verdict,
-        effects.now_s,
-        action_context(state),
-        dict(action.before.as_json()),
-        action.hosts,
-    )
-    if outcome.verdict == "shrunk":
-        anywhere = replace(entry, context=replace(entry.context, values={}))
-        state = replace(state, shrunk={**state.shrunk, action.scope: anywhere})
+    record_id = _write_outcome(action, outcome, parts, trust, effects)
+    memory, judged = state.memory, state.judged
+    for each in parts:
+        entry = MemoryEntry(
+            action_key(each.part),
+            each.verdict,
+            effects.now_s,
+            action_context(state),
+            dict(action.before.as_json()),
+            action.hosts,
+        )
+        memory, judged = policy.memory.learn(memory, entry), _judged(judged, each)
+        if outcome.verdict == "shrunk":
+            anywhere = replace(entry, context=replace(entry.context, values={}))
+            state = replace(state, shrunk={**state.shrunk, action.scope: anywhere})
     state = replace(
-        state,
-        memory=policy.memory.learn(state.memory, entry),
-        trust=trust,
-        active=tuple(a for a in state.active if a is not action),
+        state, memory=memory, trust=trust, judged=judged, active=tuple(a for a in state.active if a is not action)
     )
-    if outcome.verdict in TAKEN_BACK and action.proposal.reversible:
-        return _take_back(state, action, record_id, effects)
+    bad = tuple(each.part for each in parts if each.verdict in TAKEN_BACK and each.part.reversible)
+    if bad:
+        return _take_back(state, action, bad, record_id, effects)
     return state
 
 
-def _write_outcome(action: ActiveAction, outcome: Outcome, trust: Trusts, effects: Effects) -> str:
+def _judged(judged: JudgedCauses, outcome: PartOutcome) -> JudgedCauses:
+    """An action is chosen for the first cause that it names. Taking back another one is for no cause."""
+    if outcome.part.kind == REVERT or not outcome.part.because:
+        return judged
+    diagnosis = outcome.part.because[0]
+    return with_verdict(judged, diagnosis.cause, stated_probability(diagnosis), outcome.verdict)
+
+
+def _write_outcome(
+    action: ActiveAction, outcome: Outcome, parts: Sequence[PartOutcome], trust: Trusts, effects: Effects
+) -> str:
     record = trust.get(action.proposal.component)
     content = OutcomeContent(
         action.command.id,
@@ -170,8 +190,12 @@ def _write_outcome(action: ActiveAction, outcome: Outcome, trust: Trusts, effect
         outcome.before,
         outcome.after,
         math.nan if record is None else record.off,
+        _part_contents(action, parts),
     )
-    text = sentences.outcome_sentence(action.command.id, outcome)
+    text = ". ".join(
+        [sentences.outcome_sentence(action.command.id, outcome)]
+        + [sentences.part_sentence(each.part, each.reason) for each in parts if each.verdict != outcome.verdict]
+    )
     return effects.write(content, text, component=action.proposal.component, because=[action.command.id])
 
 
@@ -181,10 +205,23 @@ def _relied_upon(action: ActiveAction) -> tuple[str, ...]:
     return (prediction.touched if prediction is not None else ()) or (action.proposal.component,)
 
 
-def _take_back(state: State, action: ActiveAction, because: str, effects: Effects) -> State:
+def _part_contents(action: ActiveAction, parts: Sequence[PartOutcome]) -> tuple[PartOutcomeContent, ...]:
+    """Only a plan has parts of its own."""
+    if not action.proposal.parts:
+        return ()
+    return tuple(
+        PartOutcomeContent(each.part.kind, each.part.cause, each.part.component, each.verdict, each.reason)
+        for each in parts
+    )
+
+
+def _take_back(
+    state: State, action: ActiveAction, parts: tuple[Proposal, ...], because: str, effects: Effects
+) -> State:
+    """Take back these parts, and leave the others of the same plan as they are."""
     reason = state.paused or ("only observing" if state.mode == "observe" else "")
     if not reason:
-        return revert(state, action, because, effects)
+        return revert(state, action, because, effects, parts)
     effects.write(
         RejectionContent(reason, REVERT),
         sentences.rejection_sentence(f"{action.command.id} is not taken back: {reason}"),

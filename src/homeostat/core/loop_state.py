@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from homeostat.core.calibration import JudgedCauses
 from homeostat.core.configuration import Capabilities, Configuration, Knob
 from homeostat.core.digest import Digest
 from homeostat.core.events import Apply, UnderWay
@@ -14,6 +15,7 @@ from homeostat.core.guards import Wish
 from homeostat.core.memory import Entries, MemoryEntry
 from homeostat.core.objective import Objective
 from homeostat.core.observation import Observation
+from homeostat.core.source_sample import SourceSample
 from homeostat.core.topology import Topology
 from homeostat.core.traffic import Traffic
 from homeostat.core.trust import Trusts
@@ -71,7 +73,9 @@ class State:
     """`observed` is what the engine runs, `desired` what the loop wants, and `active` what it has requested.
 
     `last_batches` holds the last batch of each run, `warm` the runs that have had a batch with rows. `last` is the
-    newest action that took effect, judged or not: a person may still revert it.
+    newest action that took effect, judged or not: a person may still revert it. `sources` holds what each source said
+    last. `latest` holds the newest observations
+    of any configuration.
     """
 
     mode: Mode = "advise"
@@ -83,6 +87,7 @@ class State:
     epoch: int = 0
     epoch_since_s: float = 0.0
     window: tuple[Observation, ...] = ()
+    latest: tuple[Observation, ...] = ()
     history: tuple[Digest, ...] = ()
     traffic: Traffic = Traffic()
     last_batches: Mapping[str, int] = field(default_factory=dict)
@@ -90,6 +95,7 @@ class State:
     fresh: bool = False
     silent: bool = False
     under_way: UnderWay | None = None
+    sources: Mapping[str, SourceSample] = field(default_factory=dict)
     last_cycle_s: float = float("-inf")
     last_action_s: Mapping[str, float] = field(default_factory=dict)
     active: tuple[ActiveAction, ...] = ()
@@ -101,6 +107,7 @@ class State:
     shrink_wishes: Mapping[Knob, Wish] = field(default_factory=dict)
     memory: Entries = ()
     trust: Trusts = field(default_factory=dict)
+    judged: JudgedCauses = field(default_factory=dict)
     shrunk: Mapping[str, MemoryEntry] = field(default_factory=dict)
     advice: tuple[Advice, ...] = ()
     advised: Mapping[str, Proposal] = field(default_factory=dict)
@@ -120,6 +127,8 @@ def since(standing: Mapping[tuple[str, str], Standing]) -> dict[tuple[str, str],
 HISTORY_KEPT = 2_000
 # Whole observations that the state holds, which are larger: twenty minutes, more than any policy looks back. A choice.
 WINDOW_KEPT = 120
+# Observations of any configuration that are kept for when none settles: enough to tell what is usual. A choice.
+LATEST_KEPT = 12
 # Tasks of the whole observations that the state holds, beyond the newest few: 56 bytes each, so about 30 MB. A choice:
 # 120 observations of 4,000 tasks.
 WINDOW_TASKS_KEPT = 500_000

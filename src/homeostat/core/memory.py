@@ -78,9 +78,15 @@ class Blacklist:
     threshold: float = 0.5
     # Invocations before the ratio counts: more are surer, and repeat a useless action more often. A choice.
     least_invocations: int = 1
+    # Outcomes of one action that are remembered. Of an action that is repeated for years, these say enough. A choice.
+    capacity: int = 200
 
     def learn(self, entries: Entries, entry: MemoryEntry) -> Entries:
-        return (*entries, entry) if entry.verdict in _SUCCESS + _FAILURE else entries
+        if entry.verdict not in _SUCCESS + _FAILURE:
+            return entries
+        mine = [e for e in entries if e.key == entry.key]
+        forgotten = mine[0] if len(mine) >= self.capacity else None
+        return (*(e for e in entries if e is not forgotten), entry)
 
     def block_reason(self, entries: Entries, key: ActionKey, context: Context, now_s: float, settle_s: float) -> str:
         mine = [e for e in entries if e.key == key]

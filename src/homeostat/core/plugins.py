@@ -32,6 +32,8 @@ def look(policy: Policy, state: State, now_s: float) -> View:
         standing_since_s=since(state.diagnoses),
         trust=state.trust,
         traffic=state.traffic,
+        sources=tuple(state.sources.values()),
+        violation_cost=policy.violation_cost,
     )
 
 

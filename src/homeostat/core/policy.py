@@ -39,6 +39,10 @@ class Resolver(Protocol):
 class Policy:
     """Plug-ins, and when they run.
 
+    Detectors, diagnosers and resolvers with an attribute `while_unsettled = True` also run while the configuration is
+    too new for a cycle. They must not read the window; what they propose is only an alert. If they find something,
+    detectors with `in_any_configuration = True` run too, on the latest observations of any configuration.
+
     With `fresh_window`, detectors never see what was measured before the last action.
     """
 
@@ -59,6 +63,8 @@ class Policy:
     least_observations: int = 1
     # Growing again within this time counts against the shrink before it: longer shrinks less often. A choice: never.
     regret_s: float = 0.0
+    # What a second of violation costs, in seconds of all instances. Headroom is planned by it; 0: by the noise alone.
+    violation_cost: float = 0.0
     arbiter: Arbiter = field(default_factory=RankedArbiter)
     guards: tuple[Guard, ...] = DEFAULT_GUARDS
     memory: MemoryRule = field(default_factory=DecayingMemory)

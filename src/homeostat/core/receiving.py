@@ -12,9 +12,11 @@ from homeostat.core.actions import REVERT
 from homeostat.core.configuration import SPREAD, Configuration
 from homeostat.core.digest import clean, digest
 from homeostat.core.effects import Effects
-from homeostat.core.events import EngineChanged, Event, Failure, Observed, Operator, Receipt, UnderWay
+from homeostat.core.events import EngineChanged, Event, Failure, Observed, Operator, Receipt, SourceSeen, UnderWay
+from homeostat.core.history import as_history
 from homeostat.core.loop_state import (
     HISTORY_KEPT,
+    LATEST_KEPT,
     RUNS_KEPT,
     WINDOW_KEPT,
     WINDOW_LEAST,
@@ -26,6 +28,7 @@ from homeostat.core.observation import Observation
 from homeostat.core.operator_commands import obey
 from homeostat.core.policy import Policy
 from homeostat.core.records import EngineContent, ReceiptContent
+from homeostat.core.topology import Topology
 
 BETWEEN_EPOCHS = -1
 # The title of an alert about Homeostat itself.
@@ -42,6 +45,8 @@ def receive(policy: Policy, state: State, event: Event, effects: Effects) -> Sta
             return _observe(policy, state, observation, effects)
         case UnderWay():
             return replace(state, under_way=event) if event.batch > state.last_batches.get(event.run, -1) else state
+        case SourceSeen(sample):
+            return replace(state, sources={**state.sources, sample.name: sample})
         case Receipt():
             return _receipt(state, event, effects)
         case EngineChanged():
@@ -62,7 +67,7 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
         times = f"ended at {observation.at_s} after {observation.span_s} s"
         effects.failure("a sensor", f"batch {observation.batch} {times}")
         return state
-    observation = clean(observation)
+    observation = _of_components(state.topology, clean(observation))
     changing = any(action.applied_s is None for action in state.active)
     began_s = observation.at_s - observation.span_s
     since = [d for d in state.history[-policy.warm_up_observations - 1 :] if d.at_s > state.epoch_since_s]
@@ -92,7 +97,8 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
         warm=state.warm if empty else (state.warm | {observation.run}) & last_batches.keys(),
         under_way=None if has_ended else state.under_way,
         window=window,
-        history=(*state.history, entry)[-HISTORY_KEPT:],
+        latest=_bounded((*state.latest, observation)[-LATEST_KEPT:]),
+        history=as_history(state.history).after(entry, HISTORY_KEPT),
         traffic=state.traffic.after(entry.at_s, entry.span_s, entry.arrival_per_s, entry.arrivals_per_s),
         fresh=state.fresh or not (between and policy.fresh_window),
         hosts=frozenset(workers.hosts) or state.hosts,
@@ -103,11 +109,19 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
     )
 
 
+def _of_components(topology: Topology, observation: Observation) -> Observation:
+    """Without components that the engine has not described, about which no plug-in can decide anything."""
+    if not topology.components or all(name in topology for name in observation.tasks):
+        return observation
+    tasks = {name: sample for name, sample in observation.tasks.items() if name in topology}
+    return replace(observation, tasks=tasks)
+
+
 def _bounded(window: tuple[Observation, ...]) -> tuple[Observation, ...]:
     """The newest observations, as many as their tasks leave room for."""
     tasks = 0
     for count, observation in enumerate(reversed(window), 1):
-        tasks += sum(sample.instances for sample in observation.tasks.values())
+        tasks += observation.task_count
         if tasks > WINDOW_TASKS_KEPT and count >= WINDOW_LEAST:
             return window[-count:]
     return window

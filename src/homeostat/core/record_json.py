@@ -114,7 +114,7 @@ def _reader(hint: Any, default: Any) -> Callable[[JSON], Any]:
         read_inner = _reader(inner, default)
         return lambda value: default if value is None else read_inner(value)
     if origin is tuple:
-        item = _SCALARS[arguments[0]]
+        item = _item_reader(arguments[0])
         return lambda value: (
             tuple(item_value for each in value if (item_value := item(each)) is not None)
             if isinstance(value, list)
@@ -131,6 +131,13 @@ def _reader(hint: Any, default: Any) -> Callable[[JSON], Any]:
         return lambda value: from_json(hint, value) if isinstance(value, dict) else default
     scalar = _SCALARS[hint]
     return lambda value: default if (scalar_value := scalar(value)) is None else scalar_value
+
+
+def _item_reader(hint: Any) -> Callable[[JSON], Any]:
+    """Reads one of several values; None for a value of the wrong type."""
+    if dataclasses.is_dataclass(hint):
+        return lambda value: from_json(hint, value) if isinstance(value, dict) else None  # type: ignore[arg-type]
+    return _SCALARS[hint]
 
 
 def _anything(value: JSON) -> JSON:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
+from homeostat.core.change_parts import PartContent, PartOutcomeContent, PredictionContent, Values
 from homeostat.core.configuration import Configuration, Knob, Value
 from homeostat.core.record_json import JSON, from_json, json_field, to_json
 
@@ -41,7 +42,6 @@ DELIVERY = "delivery"
 APPLIED_PATH = "$.applied"
 _Content = TypeVar("_Content", bound="Content")
 Figures = Mapping[str, JSON]
-Values = Mapping[str, int | float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +82,23 @@ class SymptomContent(FindingContent):
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisContent(FindingContent):
-    """A cause that was named or, where it is `over`, no longer stands after `lasted_s`."""
+    """A cause that was named or, where it is `over`, no longer stands after `lasted_s`.
+
+    `before_outcomes` is the probability before the outcomes of earlier actions corrected it; NaN if they did not.
+    """
 
     KIND: ClassVar[str] = DIAGNOSIS
     cause: str = ""
     probability: float = math.nan
-
-
-@dataclass(frozen=True, slots=True)
-class PredictionContent:
-    """What an action is expected to do: `gain` is ln(time before ÷ after) at equal load."""
-
-    gain: float = math.nan
-    touched: tuple[str, ...] = ()
-    text: str = ""
+    before_outcomes: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeContent(Content):
-    """What a proposal, a piece of advice and an action have in common: a change, its cause and its prediction."""
+    """What a proposal, a piece of advice and an action have in common: a change, its cause and its prediction.
+
+    A plan has `parts`, and says in `left_out` which remedies it does without. Other changes have neither.
+    """
 
     action_kind: str = json_field("kind", "")
     cause: str = ""
@@ -111,6 +109,8 @@ class ChangeContent(Content):
     cost: float = math.nan
     prediction: PredictionContent | None = None
     message: str = ""
+    parts: tuple[PartContent, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,8 @@ class ReceiptContent(Content):
 
 @dataclass(frozen=True, slots=True)
 class OutcomeContent(Content):
-    """How an action or a piece of advice turned out. `before` and `after` count the measurements it is judged on."""
+    """How an action or a piece of advice turned out. `before` and `after` count the measurements it is judged on, and
+    `parts` are the verdicts on the remedies of a plan."""
 
     KIND: ClassVar[str] = OUTCOME
     action: str
@@ -185,6 +186,7 @@ class OutcomeContent(Content):
     before: int = 0
     after: int = 0
     model_error: float = math.nan
+    parts: tuple[PartOutcomeContent, ...] = ()
     extra: Figures = field(default_factory=dict)
 
 

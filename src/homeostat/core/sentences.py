@@ -11,6 +11,7 @@ from homeostat.core.causes import cause_of
 from homeostat.core.configuration import Knob, Patch, Restart, SetLive, Step, Value
 from homeostat.core.events import Operator
 from homeostat.core.findings import Diagnosis, Outcome, Proposal, Symptom
+from homeostat.core.symptoms import LOST_TIME, UNKNOWN, kind_and_subject
 from homeostat.core.wording import knob_value, whole_span
 
 APPLICATION = "the application"
@@ -41,13 +42,22 @@ def diagnosis_sentence(diagnosis: Diagnosis) -> str:
     return f"{sentence} ({diagnosis.cause}, probability {diagnosis.probability:.2f})"
 
 
+# What the log calls a symptom that is over if its name has a subject, such as `lost-time:sink-bound`.
+_ABOUT = {LOST_TIME: "time lost to {}", UNKNOWN: "the gap in the metrics of {}"}
+
+
 def ended_sentence(name: str, lasted_s: float) -> str:
-    return f"{name} is over after {whole_span(lasted_s)}"
+    kind, subject = kind_and_subject(name)
+    what = _ABOUT[kind].format(subject) if subject and kind in _ABOUT else name
+    return f"{what} is over after {whole_span(lasted_s)}"
 
 
 def change_sentence(proposal: Proposal) -> str:
-    """`scale-up: executors.app = 4`."""
-    return f"{proposal.kind}: {patch_words(proposal.patch) or proposal.message}"
+    """`scale-up: executors.app = 4`. A plan names each of its parts, and what it does without."""
+    if not proposal.parts:
+        return f"{proposal.kind}: {patch_words(proposal.patch) or proposal.message}"
+    parts = "; ".join(f"{part.kind}: {patch_words(part.patch)}" for part in proposal.parts)
+    return ". ".join([f"{proposal.kind}: {parts}", *proposal.left_out])
 
 
 def patch_words(patch: Patch) -> str:
@@ -79,6 +89,11 @@ def receipt_sentence(action: str, applied: bool, detail: str = "") -> str:
 
 def outcome_sentence(action: str, outcome: Outcome) -> str:
     return verdict_sentence(action, outcome.verdict, outcome.reason)
+
+
+def part_sentence(part: Proposal, reason: str) -> str:
+    """What is said of a part of a plan that turned out differently from the plan."""
+    return f"Not so its part {part.kind} of {part.component or APPLICATION}: {reason}" if reason else ""
 
 
 def verdict_sentence(action: str, verdict: str, reason: str = "") -> str:

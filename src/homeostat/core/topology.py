@@ -17,7 +17,8 @@ class Component:
 
     If that is a knob of the whole application (executors), `partitions` sets how many tasks the stage has. `spread` is
     the knob that sends the rows of one key to several instances. Without one, `unspread` says why, and `watched` is the
-    name under which its keys are reported, if they are.
+    name under which its keys are reported, if they are. `joins` says that it brings the rows of a key of several inputs
+    together.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Component:
     spread: Knob | None = None
     unspread: str = ""
     watched: str = ""
+    joins: bool = False
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ _COMPARABLE = (0.5, 2.0)
 # A component that was not touched has changed its speed from this gain on, and from this many standard errors on:
 # smaller blames noise. Choices.
 _UNTOUCHED_GAIN, _UNTOUCHED_ERRORS = 0.2, 3
+# Keeps the time per row of a component without capacity finite.
+_ALMOST_NOTHING = 1e-9
 # With more values than this a correlation can be estimated. A choice.
 _LEAST_FOR_CORRELATION = 3
 
@@ -149,6 +151,28 @@ class LoadNormalisedJudge:
         if off <= self.shrink_tolerance + self.errors * measured.standard_error:
             return _with(measured, "shrunk", "the objective still holds")
         return _with(measured, "unclear", "the objective held, but time did not change as predicted") if late else None
+
+
+def component_gain(trial: Trial, name: str) -> tuple[float, float]:
+    """Return ln(time before ÷ after) of one component at equal rows, and its standard error; NaN if not measured."""
+    before, after = (
+        _component_times(digests, name, micro_batch=trial.micro_batch) for digests in (trial.before, trial.after)
+    )
+    if len(before) < LEAST_OBSERVATIONS or len(after) < LEAST_OBSERVATIONS:
+        return NAN, NAN
+    scale = max(NOISE_FLOOR, spread(before - median(before)))
+    error = MEDIAN_ERROR * scale * math.sqrt(1.0 / _effective(before) + 1.0 / _effective(after))
+    return median(before) - median(after), error
+
+
+def _component_times(digests: tuple[Digest, ...], name: str, *, micro_batch: bool) -> Array:
+    """ln(seconds per row): of its stage in a batch, or of all of its instances together in a dataflow."""
+    parts = [(d.rows, d.components[name]) for d in digests if name in d.components and d.rows > 0]
+    times = np.array(
+        [each.span_s / rows if micro_batch else 1.0 / max(each.capacity_per_s, _ALMOST_NOTHING) for rows, each in parts]
+    )
+    logs: Array = np.log(times[np.isfinite(times) & (times > 0)])
+    return logs
 
 
 def _times(trial: Trial, digests: tuple[Digest, ...]) -> Array:

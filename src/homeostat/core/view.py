@@ -13,8 +13,10 @@ import numpy as np
 from homeostat.core.configuration import Capabilities, Configuration, Knob, KnobSpec, Value
 from homeostat.core.digest import Digest
 from homeostat.core.evidence_limits import GAP_SHARE
+from homeostat.core.history import History, as_history
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array, Balance, KeyLoad, Observation
+from homeostat.core.source_sample import SourceSample
 from homeostat.core.topology import Topology
 from homeostat.core.traffic import Traffic
 from homeostat.core.trust import Trusts
@@ -83,7 +85,8 @@ class View:
     """One moment. `window` holds what was observed since the last action, or within the policy's window length.
 
     `history` holds the digests of all configurations, `traffic` what arrived for weeks, and `trust` how far predictions
-    have been off so far.
+    have been off so far. `sources` is what each source said last, which may be newer than the last observation.
+    `violation_cost` is that of the policy.
     """
 
     now_s: float
@@ -97,6 +100,8 @@ class View:
     standing_since_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
     trust: Trusts = field(default_factory=dict)
     traffic: Traffic = Traffic()
+    sources: tuple[SourceSample, ...] = ()
+    violation_cost: float = 0.0
 
     @cached_property
     def _once(self) -> dict[str, object]:
@@ -116,6 +121,11 @@ class View:
             if digests[back].epoch != self.epoch:
                 return digests[back + 1 :]
         return digests
+
+    @cached_property
+    def numbers(self) -> History:
+        """The history with its numbers as columns."""
+        return as_history(self.history)
 
     @cached_property
     def micro_batch(self) -> bool:
@@ -160,12 +170,13 @@ class View:
 
     def column(self, component: str, name: str, last: int = 0) -> Array:
         """A component's digest column over the present configuration."""
-        digests = self.current[-last:] if last else self.current
-        return np.array([getattr(d.components[component], name) if component in d.components else NAN for d in digests])
+        return self.numbers.part(component, name, self._looked_at(last))
 
     def flow(self, name: str, last: int = 0) -> Array:
-        digests = self.current[-last:] if last else self.current
-        return np.array([getattr(digest, name) for digest in digests])
+        return self.numbers.flow(name, self._looked_at(last))
+
+    def _looked_at(self, last: int) -> int:
+        return min(last, len(self.current)) if last else len(self.current)
 
     @cached_property
     def balance(self) -> Balance | None:

@@ -19,6 +19,13 @@ LEAST_ROWS = 1.0
 FEW = 8
 # Times as long as the peers from which a worker may be slow: lower finds more slow workers, and more chance. A choice.
 NOTICED = 1.25
+# Times the rows of its peers from which a task is left out where workers are compared by their other tasks. A lower
+# number leaves out tasks that hashing made larger, and with them what a slow worker shows. A higher one takes a hot key
+# whose rows also cost more for a slow worker. A choice.
+CROWDED = 3.0
+# The share of the work of an executor that its other stages must be for their pace to count. With less, noise
+# decides. A choice.
+_TELLING = 0.2
 # Half of the time, less what rounding could add: of two equal tasks the lower one is the median.
 _HALF = 0.5 - 1e-9
 # Of two peers, one with less than this share of the other is idle and no measure. A choice.
@@ -42,7 +49,7 @@ def _is_batch(observation: Observation) -> bool:
 
 
 def _batch_pace(observation: Observation) -> Array:
-    return peers_ratio(typical_task(tasks_of(observation, tuple(observation.tasks)), len(observation.workers.ids)))
+    return executors_of(observation, tuple(observation.tasks)).ratio
 
 
 def _dataflow_pace(observation: Observation) -> Array:
@@ -50,7 +57,7 @@ def _dataflow_pace(observation: Observation) -> Array:
     workers = len(observation.workers.ids)
     slowest = np.full(workers, NAN)
     for component in observation.tasks:
-        slowest = np.fmax(slowest, peers_ratio(seconds_per_row(observation, component, workers)))
+        slowest = np.fmax(slowest, row_time_ratio(observation, component))
     return slowest
 
 
@@ -59,28 +66,33 @@ def peers_ratio(values: Array, alike: int = 1) -> Array:
 
     `alike` instances share the same keys, so the reference leaves out that many of the largest.
     """
-    count = len(values)
     finite = np.isfinite(values)
-    if finite.sum() < 2:
-        return np.full(count, NAN)
-    if alike > 1:
-        reference = np.full(count, median(np.sort(values[finite])[: max(1, int(finite.sum()) - alike)]))
-    elif finite.sum() > FEW:
-        reference = np.full(count, median(values[finite]))
-    else:
-        reference = np.full(count, NAN)
-        for i in np.flatnonzero(finite):
-            reference[i] = _middle(values[finite & (np.arange(count) != i)])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(reference > 0, values / reference, np.where(values > 0, np.inf, 1.0))
-    return np.where(finite, ratio, NAN)
+    ordered: list[float] = sorted(values[finite].tolist())
+    count = len(ordered)
+    if count < 2:
+        return np.full(len(values), NAN)
+    if alike <= 1 and count <= FEW:
+        return np.array([_over_others(value, ordered) for value in values.tolist()])
+    reference = _middle(ordered[: max(1, count - alike)] if alike > 1 else ordered)
+    ratio = values / reference if reference > 0 else np.where(values > 0, np.inf, 1.0)
+    return ratio if count == len(values) else np.where(finite, ratio, NAN)
 
 
-def _middle(peers: Array) -> float:
-    """Return the median; of two values the larger one if the other is idle."""
-    if len(peers) == 2 and peers.min() < _IDLE * peers.max():
-        return float(peers.max())
-    return median(peers)
+def _over_others(value: float, ordered: Sequence[float]) -> float:
+    """Return the value over the median of the others; over the larger one if the other of two is idle."""
+    if not math.isfinite(value):
+        return NAN
+    place = ordered.index(value)
+    peers = [*ordered[:place], *ordered[place + 1 :]]
+    reference = peers[1] if len(peers) == 2 and peers[0] < _IDLE * peers[1] else _middle(peers)
+    if reference > 0:
+        return value / reference
+    return math.inf if value > 0 else 1.0
+
+
+def _middle(ordered: Sequence[float]) -> float:
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else 0.5 * (ordered[middle - 1] + ordered[middle])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +105,84 @@ class Tasks:
     expected_s: Array
 
 
-def tasks_of(observation: Observation, components: Sequence[str]) -> Tasks:
-    """Return the tasks of these components. A task with few rows counts as if it had the typical number of rows.
+@dataclass(frozen=True, slots=True)
+class Executors:
+    """The tasks of a batch, how slow the typical task of each executor was, and that over its peers."""
 
-    It takes long for each row, but not long as a whole.
+    tasks: Tasks
+    typical: Array
+    ratio: Array
+
+
+def executors_of(observation: Observation, components: tuple[str, ...]) -> Executors:
+    def compute() -> Executors:
+        tasks = tasks_of(observation, components)
+        typical = typical_task(tasks, len(observation.workers.ids))
+        return Executors(tasks, typical, peers_ratio(typical))
+
+    return observation.once(("executors", components), compute)
+
+
+def pace_apart_from_crowded_tasks(observation: Observation, components: tuple[str, ...]) -> Array:
+    """Return how slow each worker is over its peers in tasks that do not have far more rows than others."""
+
+    def compute() -> Array:
+        tasks = tasks_of(observation, components, CROWDED)
+        return peers_ratio(typical_task(tasks, len(observation.workers.ids)))
+
+    return observation.once(("executors apart from crowded tasks", components), compute)
+
+
+def pace_in_other_stages(observation: Observation, components: tuple[str, ...]) -> tuple[Array, tuple[str, ...]]:
+    """Return how slow each worker is apart from the stage where it is slowest, and which stage that is.
+
+    The pace is NaN where the other stages are too small a part of its work to tell.
+    """
+
+    def compute() -> tuple[Array, tuple[str, ...]]:
+        workers = len(observation.workers.ids)
+        stages = [tasks_of(observation, (component,)) for component in components]
+        typical = np.array([typical_task(stage, workers) for stage in stages]).reshape(len(stages), workers)
+        known = np.isfinite(typical)
+        work_s = np.array([np.bincount(s.worker, weights=s.expected_s, minlength=workers) for s in stages])
+        work_s = np.where(known, work_s.reshape(known.shape), 0.0)
+        slowest = np.where(known, typical, -1.0).argmax(axis=0) if len(stages) else np.zeros(workers, dtype=np.int64)
+        others_s = work_s.copy()
+        others_s[slowest, np.arange(workers)] = 0.0
+        told = others_s.sum(axis=0) >= _TELLING * work_s.sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pace = (np.where(known, typical, 0.0) * others_s).sum(axis=0) / others_s.sum(axis=0)
+        return np.where(told, pace, NAN), tuple(components[stage] for stage in slowest.tolist())
+
+    return observation.once(("pace in other stages", components), compute)
+
+
+def is_slow_by_partition(worker: int, batches: Sequence[Observation], components: tuple[str, ...]) -> bool:
+    """Whether the same partitions of one stage make the worker seem slow, and it is as fast as others elsewhere."""
+    paces = [pace_in_other_stages(batch, components) for batch in batches]
+    stages = {stages[worker] for _, stages in paces}
+    elsewhere = np.array([pace[worker] for pace, _ in paces])
+    known = elsewhere[np.isfinite(elsewhere)]
+    if len(stages) != 1 or len(known) < len(elsewhere) or not len(known) or median(known) > NOTICED:
+        return False
+    (stage,) = stages
+    partitions = {tuple(np.flatnonzero(batch.tasks[stage].worker == worker).tolist()) for batch in batches}
+    return len(partitions) == 1
+
+
+def row_time_ratio(observation: Observation, component: str) -> Array:
+    """Return the useful time per row of each worker, over its peers."""
+    return observation.once(
+        ("row time", component),
+        lambda: peers_ratio(seconds_per_row(observation, component, len(observation.workers.ids))),
+    )
+
+
+def tasks_of(observation: Observation, components: Sequence[str], most_rows: float = math.inf) -> Tasks:
+    """Return the tasks of these components with less than `most_rows` times the rows of their peers.
+
+    A task with few rows counts as if it had the typical number of rows: it takes long for each row, but not long as a
+    whole.
     """
     workers, slowness, expected = [np.empty(0, dtype=np.int64)], [np.empty(0)], [np.empty(0)]
     for component in components:
@@ -105,6 +191,8 @@ def tasks_of(observation: Observation, components: Sequence[str]) -> Tasks:
             continue
         measured = np.isfinite(sample.rows) & np.isfinite(sample.run_s)
         good = measured & (sample.worker >= 0) & (sample.rows >= LEAST_ROWS) & (sample.run_s > 0)
+        if math.isfinite(most_rows):
+            good &= ~(peers_ratio(np.where(good, sample.rows, NAN)) >= most_rows)
         rows, run_s = sample.rows[good], sample.run_s[good]
         expected_s = median(run_s / rows) * np.maximum(rows, median(rows))
         usable = np.isfinite(expected_s) & (expected_s > 0)

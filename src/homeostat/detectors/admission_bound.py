@@ -12,6 +12,7 @@ from homeostat.core.configuration import ROWS_PER_TRIGGER
 from homeostat.core.evidence import Evidence
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
+from homeostat.core.observation import Array
 from homeostat.core.symptoms import ADMISSION_BOUND
 from homeostat.core.view import View
 from homeostat.core.wording import whole
@@ -22,6 +23,9 @@ from homeostat.detectors.sensitivity import Sensitivity
 _FULL = 0.98
 # Triggers shorter than this count as this long: without a trigger interval a batch would never be in time. A choice.
 _SHORTEST_TRIGGER_S = 1.0
+# More rows than this many times those that arrive during a batch did not only arrive during it: a batch left them over.
+# Arrivals vary, so that a smaller factor takes them for left over; a larger one finds a limit later. A choice.
+_BESIDE_A_BATCH = 1.5
 # Severity is the share of the arrivals that the limit refuses. It is at least this, so that a limit that is only just
 # reached is reported too, and this where the arrivals are not known. A choice.
 _LEAST_SEVERITY = 0.2
@@ -39,6 +43,17 @@ class AdmissionEvidence(Evidence):
         return f"every batch is full at {limit} rows and ends in time, while {pending} rows wait"
 
 
+def _unknown_limit(rows: Array, seconds: Array, pending: Array, arrival_per_s: Array) -> float:
+    """Return the rows of each batch if all have the same number while more and more rows wait, and 0 otherwise. Such
+    batches have a limit that the configuration does not show.
+
+    The rows that arrive while a batch runs wait in any case, so that only more of them show a limit."""
+    most = float(rows.max())
+    same = bool((rows >= _FULL * most).all())
+    left_over = bool((pending > _BESIDE_A_BATCH * seconds * np.nan_to_num(arrival_per_s)).all())
+    return most if same and left_over and bool((np.diff(pending) > 0).all()) else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class AdmissionDetector:
     """Reports batches that are full and end within their trigger, while the rows that wait do not become fewer."""
@@ -49,13 +64,14 @@ class AdmissionDetector:
     def detect(self, view: View) -> Iterator[Symptom]:
         limit = sum(value for knob, value in view.configuration.values.items() if knob.kind == ROWS_PER_TRIGGER)
         digests = view.current[-max(LEAST_OBSERVATIONS, self.sensitivity.least) :]
-        if limit <= 0 or len(digests) < LEAST_OBSERVATIONS:
+        if len(digests) < LEAST_OBSERVATIONS:
             return
         rows, seconds, trigger_s, pending, arrival = (
             np.array([getattr(d, name) for d in digests])
             for name in ("rows", "seconds", "trigger_s", "pending_rows", "arrival_per_s")
         )
-        full = bool((rows >= _FULL * limit).all())
+        limit = limit or _unknown_limit(rows, seconds, pending, arrival)
+        full = limit > 0 and bool((rows >= _FULL * limit).all())
         in_time = bool((seconds <= np.maximum(trigger_s, _SHORTEST_TRIGGER_S)).all())
         waiting = bool((pending > 0).all()) and float(pending[-1]) >= float(pending[0])
         if full and in_time and waiting:

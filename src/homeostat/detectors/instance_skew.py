@@ -18,13 +18,22 @@ from homeostat.core.evidence import Evidence, MissingMetric
 from homeostat.core.evidence_limits import MEDIAN_ERROR
 from homeostat.core.findings import Symptom
 from homeostat.core.observation import NAN, Array, IntArray, Observation, TaskSample
-from homeostat.core.stats import spread
+from homeostat.core.stats import median, spread
 from homeostat.core.symptoms import PENDING_SKEW, RATE_SKEW, SPEED_SKEW, UNKNOWN
 from homeostat.core.view import View, Window
 from homeostat.core.wording import number
-from homeostat.core.worker_pace import FEW, NOTICED, Tasks, peers_ratio, seconds_per_row, tasks_of, typical_task
+from homeostat.core.worker_pace import (
+    FEW,
+    NOTICED,
+    Tasks,
+    executors_of,
+    is_slow_by_partition,
+    pace_apart_from_crowded_tasks,
+    peers_ratio,
+    row_time_ratio,
+)
 from homeostat.detectors.sensitivity import Sensitivity
-from homeostat.models.capacity import arrived_rows
+from homeostat.models.capacity import arrived_rows, level
 from homeostat.models.partition_sizes import ROWS_THAT_TELL
 
 # Tasks that an executor must have had: with fewer, one straggler decides. A choice.
@@ -101,13 +110,20 @@ def typically(per_observation: Array, least: int) -> Array:
         return np.empty(0)
     finite = np.isfinite(per_observation)
     if finite.all():
-        return np.asarray(np.median(per_observation, axis=0))
+        return _medians(per_observation)
     counts = finite.sum(axis=0)
     typical = np.full(per_observation.shape[1], NAN)
     enough = counts >= min(least, per_observation.shape[0])
     if enough.any():
         typical[enough] = np.nanmedian(per_observation[:, enough], axis=0)
     return typical
+
+
+def _medians(lines: Array) -> Array:
+    """The median of each column. For few lines it is much faster than numpy's."""
+    ordered = np.sort(lines, axis=0)
+    middle = len(lines) // 2
+    return np.asarray(ordered[middle] if len(lines) % 2 else 0.5 * (ordered[middle - 1] + ordered[middle]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +158,34 @@ def with_empty_partitions(view: View, component: str, rows: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class PendingSkewDetector:
-    """Reports instances with longer queues than their peers; in a micro-batch, instances that finish later."""
+    """Reports instances with longer queues than their peers; in a micro-batch, instances that finish later.
+
+    Instances that finish later must cost the batch time that is worth naming.
+    """
 
     sensitivity: Sensitivity = Sensitivity()
+    # The share of the trigger interval (of the batch, without one) by which the last instance must finish after the
+    # typical one. A smaller one would report the noise of short tasks. A choice: half of what lost time must be.
+    least_share: float = 0.05
     name: str = "pending-skew"
 
     def detect(self, view: View) -> Iterator[Symptom]:
         column = "finish_s" if view.micro_batch else "pending_rows"
         window = view.window.last(self.sensitivity.least)
-        yield from _apart(view, self, PENDING_SKEW, WaitingOverPeers, lambda c: window.tasks(c, column))
+        for symptom in _apart(view, self, PENDING_SKEW, WaitingOverPeers, lambda c: window.tasks(c, column)):
+            if (
+                symptom.kind != PENDING_SKEW
+                or not view.micro_batch
+                or self._costs_time(view, window, symptom.component)
+            ):
+                yield symptom
+
+    def _costs_time(self, view: View, window: Window, component: str) -> bool:
+        finish_s = typically(window.tasks(component, "finish_s"), self.sensitivity.least)
+        known_s = finish_s[np.isfinite(finish_s)]
+        later_s = float(known_s.max()) - median(known_s) if len(known_s) else 0.0
+        trigger_s, batch_s = (level(view.flow(name, last=self.sensitivity.least)) for name in ("trigger_s", "seconds"))
+        return not later_s < self.least_share * (trigger_s if trigger_s > 0 else batch_s)
 
 
 def _apart(
@@ -186,6 +221,7 @@ class SpeedSkewDetector:
 
     sensitivity: Sensitivity = Sensitivity()
     name: str = "speed-skew"
+    compares_instances: ClassVar[bool] = True
 
     def detect(self, view: View) -> Iterator[Symptom]:
         window = view.window.last(self.sensitivity.least)
@@ -213,9 +249,7 @@ class SpeedSkewDetector:
     def _slow(self, component: str, sample: TaskSample, window: Window) -> Iterator[Symptom]:
         """Report workers that were slower than their peers in every one of the last observations."""
         ids = window.observations[-1].workers.ids
-        ratios = [
-            peers_ratio(seconds_per_row(o, component, len(ids))) for o in window.observations if o.workers.ids == ids
-        ]
+        ratios = [row_time_ratio(o, component) for o in window.observations if o.workers.ids == ids]
         if len(ratios) < self.sensitivity.least:
             return
         ratio = np.min(ratios, axis=0)
@@ -223,15 +257,15 @@ class SpeedSkewDetector:
         if len(slow):
             yield _slow_symptom(component, sample, ids, slow, float(ratio[slow].max()), len(ratios))
 
-    def _slow_executors(self, components: Sequence[str], window: Window) -> Iterator[Symptom]:
+    def _slow_executors(self, components: tuple[str, ...], window: Window) -> Iterator[Symptom]:
         """Report executors whose typical task was slower in each of the last batches, by more than chance explains.
 
         If an executor is slower by a factor that cannot be chance, one batch less is enough.
         """
         latest = window.observations[-1]
-        batches = [tasks_of(o, components) for o in window.observations]
-        typical = np.array([typical_task(batch, len(latest.workers.ids)) for batch in batches])
-        ratios = np.array([peers_ratio(line) for line in typical])
+        executors = [executors_of(o, components) for o in window.observations]
+        batches, typical = [each.tasks for each in executors], np.array([each.typical for each in executors])
+        ratios = np.array([each.ratio for each in executors])
         lasting = _lasting(ratios > NOTICED)
         slow, worst = [], 1.0
         for worker in np.flatnonzero(lasting >= self.sensitivity.least - 1):
@@ -239,7 +273,12 @@ class SpeedSkewDetector:
             overall = np.median(recent, axis=0)
             sure = lasting[worker] >= self.sensitivity.least or recent[:, worker].min() >= _UNMISTAKABLE
             far = bool(outliers(overall, self.sensitivity)[worker])
-            if sure and far and self._beyond_chance(worker, overall[worker], batches, typical, lasting[worker]):
+            if (
+                sure
+                and far
+                and self._beyond_chance(worker, overall[worker], batches, typical, lasting[worker])
+                and not _is_slow_by_partition(int(worker), window.observations[-lasting[worker] :], components)
+            ):
                 slow.append(worker)
                 worst = max(worst, float(overall[worker]))
         if slow:
@@ -257,6 +296,15 @@ class SpeedSkewDetector:
         varying = spread(np.concatenate([batch.slowness / line[batch.worker] - 1.0 for batch, line in recent]))
         error = MEDIAN_ERROR * varying / math.sqrt(max(tasks, 1))
         return tasks >= _LEAST_TASKS and ratio > 1.0 + self.sensitivity.outlier * error
+
+
+def _is_slow_by_partition(worker: int, batches: Sequence[Observation], components: tuple[str, ...]) -> bool:
+    """Whether it is as fast as others in all tasks but those with far more rows, or but those of the partitions of one
+    stage that it always runs: then the partition is slow, not it."""
+    paces = np.array([pace_apart_from_crowded_tasks(batch, components)[worker] for batch in batches])
+    known = paces[np.isfinite(paces)]
+    crowded = bool(len(known)) and median(known) <= NOTICED
+    return crowded or is_slow_by_partition(worker, batches, components)
 
 
 def _lasting(apart: NDArray[np.bool_]) -> IntArray:

@@ -30,7 +30,7 @@ _HELD_BACK_ALWAYS = NOISE_FILTER
 # In ln(utilisation): a load exactly at the line is not above it. Far below any noise.
 _ROUNDING = 1e-6
 # The line between too much and enough, as a share of the way from the planned load (1) to the capacity (0), in ln.
-# Half-way, either side is told from the other soonest. Theory of sequential tests.
+# Half-way, the fewest observations separate the two. Theory of sequential tests.
 _LINE = 0.5
 # The share of the observations above capacity from which peaks are pressure: lower pays for rare peaks. A choice.
 _TOO_OFTEN = 0.2

@@ -36,6 +36,10 @@ _LEAST_BYTES_GROWTH = 0.2
 _EXPLAINED = 0.5
 # Unbounded growth has at least this severity, however slow it is: it never ends by itself. A choice.
 _LEAST_SEVERITY = 0.1
+# So many batches in a row, the updates in each, and the share of them that must be new keys, to show that each row adds
+# a key: of keys that come again, more and more are known. Fewer would report a state that has just begun to fill.
+# Choices.
+_BATCHES_OF_NEW_KEYS, _UPDATES_THAT_TELL, _NEW_KEYS = 12, 10.0, 0.9
 _HOUR_S = 3600.0
 
 
@@ -64,7 +68,8 @@ class StateGrowthDetector:
     It must have grown about as much in the last part as in the first, more than the rows that arrived did, and so fast
     that it doubles within `doubles_within_s`.
 
-    A query with a watermark removes state at some time. Until it first does, growth must last for `patience_s`.
+    A query with a watermark removes state at some time. Until it first does, growth must last for `patience_s`. Without
+    one, a dozen batches in which nearly each update adds a key are enough.
     """
 
     # Slower growth can wait for a person to look at it by chance: longer reports more, and more that does no harm. A
@@ -88,6 +93,8 @@ class StateGrowthDetector:
         }
         if not any(np.isfinite(values[-LEAST_OBSERVATIONS:]).any() for values, _ in measures.values()):
             return unknown_symptom(self.name, "rows and bytes of the state")
+        if _adds_a_key_with_each_update(batches):
+            return self._symptom(operator, "rows", _last_growth(at_s, measures["rows"][0]))
         if watched_s < last_s or (_will_let_go(batches) and watched_s < self.patience_s):
             return None
         for what, (values, least_growth) in measures.items():
@@ -126,6 +133,23 @@ def _bytes(one: OperatorBatch) -> float:
 def _will_let_go(batches: Sequence[OperatorBatch]) -> bool:
     has_watermark = math.isfinite(batches[-1].batch.watermark_gap_s)
     return has_watermark and not any(one.state.removed_rows > 0 for one in batches)
+
+
+def _adds_a_key_with_each_update(batches: Sequence[OperatorBatch]) -> bool:
+    """Whether nothing will ever remove a key, and nearly every update so far brought a new one."""
+    updating = [one for one in batches if one.state.updated_rows > 0][-_BATCHES_OF_NEW_KEYS - 1 :]
+    if len(updating) <= _BATCHES_OF_NEW_KEYS or any(math.isfinite(one.batch.watermark_gap_s) for one in updating):
+        return False
+    rows, updated_rows, removed_rows = (
+        np.array([getattr(one.state, name) for one in updating]) for name in ("rows", "updated_rows", "removed_rows")
+    )
+    new = np.diff(rows) >= _NEW_KEYS * updated_rows[1:]
+    return bool(new.all() and (updated_rows >= _UPDATES_THAT_TELL).all() and not (removed_rows > 0).any())
+
+
+def _last_growth(at_s: Array, rows: Array) -> Trend:
+    last = slice(-_BATCHES_OF_NEW_KEYS, None)
+    return Trend(rows[last], 0.0, float((rows[last][-1] - rows[last][0]) / (at_s[last][-1] - at_s[last][0])))
 
 
 def _trend(at_s: Array, values: Array, last_s: float) -> Trend | None:

@@ -156,7 +156,7 @@ def _stalled_share(one: OperatorBatch) -> float:
 class LongReplayDetector:
     """Reports that a restart would replay the changelogs since the last snapshot for longer than `longest_s`.
 
-    It reckons with the time that a changelog took in earlier replays.
+    It assumes that a changelog takes as long as in earlier replays.
     """
 
     # A shorter time reports restarts that nobody would notice. A choice.

@@ -1,4 +1,4 @@
-"""The causes behind the symptoms of a state. Each symptom has exactly one cause, so nothing is weighed."""
+"""The causes behind the symptoms of a state, its savepoints and the disks. Each has one, so nothing is weighed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,25 @@ from dataclasses import dataclass
 
 from homeostat.core.causes import (
     DAMAGED_SNAPSHOTS,
+    DISK_NEARLY_FULL,
     LATE_SNAPSHOTS,
+    MANY_SAVEPOINTS,
     MEMORY_PRESSURE,
     SLOW_RECOVERY,
     UNBOUNDED_STATE,
     UNSCALABLE_STATE,
 )
 from homeostat.core.findings import Diagnosis, Symptom
-from homeostat.core.symptoms import FIXED_STATE, LONG_REPLAY, SNAPSHOT_LAG, SNAPSHOT_REPAIRED, STATE_GROWS, STATE_MEMORY
+from homeostat.core.symptoms import (
+    DISK_SPACE,
+    FIXED_STATE,
+    LONG_REPLAY,
+    SAVEPOINTS,
+    SNAPSHOT_LAG,
+    SNAPSHOT_REPAIRED,
+    STATE_GROWS,
+    STATE_MEMORY,
+)
 from homeostat.core.view import View
 from homeostat.diagnosers.probabilities import EFFECT_SHOWN, FITS, REPORTED, SHOWN
 
@@ -26,6 +37,8 @@ _CAUSES = {
     SNAPSHOT_LAG: (LATE_SNAPSHOTS, SHOWN),
     SNAPSHOT_REPAIRED: (DAMAGED_SNAPSHOTS, REPORTED),
     FIXED_STATE: (UNSCALABLE_STATE, REPORTED),
+    DISK_SPACE: (DISK_NEARLY_FULL, REPORTED),
+    SAVEPOINTS: (MANY_SAVEPOINTS, REPORTED),
 }
 
 

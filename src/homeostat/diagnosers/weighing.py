@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from homeostat.core.causes import (
     SOURCE_SKEW,
     UNDER_PROVISIONED,
 )
-from homeostat.core.evidence import Evidence, MissingMetric
+from homeostat.core.evidence import Evidence, LostTime, MissingMetric
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Diagnosis, Symptom
 from homeostat.core.stats import median
@@ -31,6 +31,7 @@ from homeostat.core.symptoms import (
     EVEN_KEYS,
     GROWING_BACKLOG,
     IDLE,
+    LOST_TIME,
     PENDING_SKEW,
     PRESSURE,
     RATE_SKEW,
@@ -41,7 +42,7 @@ from homeostat.core.symptoms import (
     UNKNOWN,
 )
 from homeostat.core.view import View
-from homeostat.core.wording import whole
+from homeostat.core.wording import span, whole
 from homeostat.detectors.instance_skew import LostWorkers, RowsOverPeers, SlowWorkers
 from homeostat.detectors.pressure import PressureEvidence
 from homeostat.detectors.slo_violation import THROUGHPUT, ObjectiveMissed
@@ -59,6 +60,9 @@ from homeostat.diagnosers.probabilities import (
 from homeostat.diagnosers.uneven_keys import by_hash, largest_key
 from homeostat.models.batch_model import RECENT
 from homeostat.models.capacity import Load, level, loads
+from homeostat.models.recoverable import UNEVEN_ROWS
+from homeostat.models.scaling_limit import scaling_limit
+from homeostat.models.time_losses import time_losses
 
 # A component that is busy for less than this share of the time, and still holds its senders back, waits for something
 # outside. A larger share would blame the sink of a component that is only a little uneven. Choice.
@@ -90,7 +94,10 @@ _SHOWN_BY = {SLOW_INSTANCE: SPEED_SKEW, HASH_IMBALANCE: UNEVEN}
 
 @dataclass(frozen=True, slots=True)
 class WeighedCauses(Evidence):
-    """The causes that were weighed, with their probabilities, and the figures that they were weighed by."""
+    """The causes that were weighed, with their probabilities, and the figures that they were weighed by.
+
+    A batch of `batch_s` would be `lost_s` shorter without the cause.
+    """
 
     causes_weighed: str
     capacity_per_s: float | None = None
@@ -98,12 +105,24 @@ class WeighedCauses(Evidence):
     imbalance: float | None = None
     largest_key_share: float | None = None
     largest_key: str = ""
+    lost_s: float | None = None
+    batch_s: float | None = None
+
+    @property
+    def recoverable_s(self) -> float | None:
+        return self.lost_s
 
     def summary(self) -> str:
+        parts = []
         if self.largest_key_share is not None:
             name = f" {self.largest_key}" if self.largest_key else ""
-            return f"the largest key{name} has {self.largest_key_share:.0%} of the rows"
-        return "" if self.capacity_per_s is not None else f"causes weighed: {self.causes_weighed}"
+            parts.append(f"the largest key{name} has {self.largest_key_share:.0%} of the rows")
+        elif self.capacity_per_s is None:
+            parts.append(f"causes weighed: {self.causes_weighed}")
+        if self.lost_s and self.batch_s:
+            shorter_s = max(0.0, self.batch_s - self.lost_s)
+            parts.append(f"without it batches would take {span(shorter_s)} instead of {span(self.batch_s)}")
+        return "; ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +173,21 @@ class EvidenceDiagnoser:
             return
         by_component: dict[str, dict[str, Symptom]] = {}
         for symptom in symptoms:
-            if symptom.kind != UNKNOWN:
+            if symptom.kind not in (UNKNOWN, LOST_TIME) or _is_uneven(symptom):
                 by_component.setdefault(symptom.component, {})[symptom.kind] = symptom
         load_of = loads(view)
         is_troubled = False
         for name in sorted(by_component, key=lambda n: -view.topology.depth.get(n, -1)):
             here = by_component[name]
-            if name and not here.keys().isdisjoint({PRESSURE, SPEED_SKEW}):
+            if name and not here.keys().isdisjoint({PRESSURE, SPEED_SKEW, LOST_TIME}):
                 is_troubled = True
                 yield from self._trouble(view, load_of.get(name), name, here)
         overall = by_component.get("", {})
         if not is_troubled:
             yield from self._whole(view, overall, symptoms)
-        calm = not is_troubled and GROWING_BACKLOG not in overall and SLO_VIOLATION not in overall
+        limit = scaling_limit(view)
+        late = limit is not None and limit.late and bool(limit.culprit)
+        calm = not (is_troubled or late or GROWING_BACKLOG in overall or SLO_VIOLATION in overall)
         for name, here in by_component.items():
             if calm and IDLE in here:
                 yield Diagnosis(OVER_PROVISIONED, name, SHOWN, here[IDLE].evidence, (here[IDLE],))
@@ -180,14 +201,16 @@ class EvidenceDiagnoser:
             SLOW_INSTANCE: _slow(here),
             DATA_SKEW: _skew(here),
             EXTERNAL: _held_up(view, name, here),
-            UNDER_PROVISIONED: _short(load, here),
+            UNDER_PROVISIONED: _short(view, load, here),
         }
-        if UNEVEN in here and PRESSURE in here:
+        if UNEVEN in here and not here.keys().isdisjoint({PRESSURE, LOST_TIME}):
             share_by_hash = by_hash(view, name, here[UNEVEN])
             scores |= {HASH_IMBALANCE: share_by_hash * _uneven(here[UNEVEN])}
             scores[DATA_SKEW] = scores[DATA_SKEW] if share_by_hash < self.likely else NO_SIGN
         if name in view.topology and view.topology[name].kind == "source":
             scores[SOURCE_SKEW] = scores.pop(DATA_SKEW)
+        elif name in view.topology and view.topology[name].joins:
+            scores.pop(DATA_SKEW)  # the time that it costs is diagnosed as a skewed join
         ranking = ", ".join(f"{cause} {score:.2f}" for cause, score in sorted(scores.items(), key=lambda i: -i[1]))
         symptoms = tuple(here.values())
         likely_causes = [cause for cause, score in scores.items() if score >= self.likely]
@@ -197,19 +220,21 @@ class EvidenceDiagnoser:
                 cause,
                 name,
                 scores[cause],
-                _weighed_causes(ranking, load, *largest_key(view, name)),
+                _with_loss(_weighed_causes(ranking, load, *largest_key(view, name)), view, cause, name),
                 symptoms,
                 source.instances if source is not None else (),
                 source.workers if source is not None else (),
             )
-        if not likely_causes and PRESSURE in here:
+        limit = scaling_limit(view)
+        explained = limit is not None and limit.explained
+        if not likely_causes and PRESSURE in here and not explained:
             yield Diagnosis(INCONCLUSIVE, name, max(scores.values()), WeighedCauses(ranking), symptoms)
 
     def _whole(self, view: View, overall: dict[str, Symptom], symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
         """Trouble that shows in the whole application, but at no component."""
         if SLO_VIOLATION in overall:
             yield from _slo(view, [symptom for symptom in symptoms if symptom.kind == SLO_VIOLATION])
-        elif GROWING_BACKLOG in overall:
+        elif GROWING_BACKLOG in overall and not any(symptom.kind == LOST_TIME for symptom in symptoms):
             missing = (s for s in symptoms if s.kind == UNKNOWN)
             unknown = tuple(s for s in missing if _detector(s) not in STATE_SYMPTOMS)
             why = "no component shows pressure" if not unknown else "metrics are missing"
@@ -257,11 +282,17 @@ def _lagging(view: View, load: Load | None, name: str, here: dict[str, Symptom])
 def _skew(here: dict[str, Symptom]) -> float:
     """Whether the same instances have the most rows and the most rows waiting."""
     rows, waiting = here.get(RATE_SKEW), here.get(PENDING_SKEW)
-    if rows is None or PRESSURE not in here:
+    if rows is None or here.keys().isdisjoint({PRESSURE, LOST_TIME}):
         return NO_SIGN
     together = waiting is not None and bool(set(rows.instances) & set(waiting.instances))
     score = sureness(_times_peers(rows, rows.evidence.find(RowsOverPeers)), _SKEWED_RATIO, _RATIO_WIDTH)
     return score if together else _WITHOUT_WAITING * score
+
+
+def _is_uneven(symptom: Symptom) -> bool:
+    """Whether batches lose time because rows are unevenly divided. In batches, stages follow each other: rows can be
+    uneven at one component while another one holds all of them up."""
+    return isinstance(symptom.evidence, LostTime) and symptom.evidence.cause in (DATA_SKEW, SOURCE_SKEW)
 
 
 def _uneven(symptom: Symptom) -> float:
@@ -277,6 +308,12 @@ def _times_peers(symptom: Symptom, measured: SlowWorkers | RowsOverPeers | None)
 def _offered_per_s(pressure: Symptom, default: float) -> float:
     measured = pressure.evidence.find(PressureEvidence)
     return default if measured is None or measured.offered_per_s is None else measured.offered_per_s
+
+
+def _works_off_backlog(pressure: Symptom) -> bool:
+    """Whether more is asked for than arrives, so that the rows that wait are processed in time."""
+    measured = pressure.evidence.find(PressureEvidence)
+    return measured is not None and measured.behind_s is not None
 
 
 def _detector(symptom: Symptom) -> str:
@@ -296,17 +333,37 @@ def _held_up(view: View, name: str, here: dict[str, Symptom]) -> float:
     return SHOWN if float(np.mean(busiest / span)) < _ALMOST_IDLE else NO_SIGN
 
 
-def _short(load: Load | None, here: dict[str, Symptom]) -> float:
-    """Whether the load would not fit even if every instance had the typical speed and an even share."""
-    if PRESSURE not in here:
+def _short(view: View, load: Load | None, here: dict[str, Symptom]) -> float:
+    """Whether the load would not fit even if every instance had the typical speed and an even share.
+
+    Not if no number of instances would be enough, because something else takes the time.
+    """
+    limit = scaling_limit(view)
+    if PRESSURE not in here or (limit is not None and limit.explained):
         return NO_SIGN
     if load is None or not (math.isfinite(load.even_per_s) and load.is_known):
         return NOT_MEASURED
     offered_per_s = _offered_per_s(here[PRESSURE], level(load.offered_per_s))
+    arrives_per_s = level(load.offered_per_s) if not _works_off_backlog(here[PRESSURE]) else offered_per_s
+    if limit is not None and limit.fits(arrives_per_s, load.target):
+        return NO_SIGN
     even = load.even_per_s / (1.0 if RATE_SKEW in here else load.imbalance)
     if not (offered_per_s > 0 and even > 0):
         return NOT_MEASURED
     return sureness(math.log(offered_per_s / (even * load.target)), 0.0, _SHORTAGE_WIDTH)
+
+
+# Under which name the time that a batch lost to a cause is kept.
+_LOST_AS = {DATA_SKEW: UNEVEN_ROWS, HASH_IMBALANCE: UNEVEN_ROWS, SOURCE_SKEW: UNEVEN_ROWS}
+
+
+def _with_loss(weighed: WeighedCauses, view: View, cause: str, name: str) -> WeighedCauses:
+    """With the time that the latest batches lost to the cause, if it is known."""
+    for series in time_losses(view):
+        if series.cause == _LOST_AS.get(cause, cause) and series.component in ("", name):
+            lost_s, batch_s = (median(each[-LEAST_OBSERVATIONS:]) for each in (series.lost_s, series.seconds))
+            return replace(weighed, lost_s=lost_s, batch_s=batch_s) if lost_s > 0 else weighed
+    return weighed
 
 
 def _weighed_causes(ranking: str, load: Load | None, key_share: float | None, key: str) -> WeighedCauses:

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 MOST_DIFFERENCES = 20  # a choice: enough to see a pattern, few enough to read
 
+# Rows are marked by bits: as many rows as a long has bits share a key, and so many keys are in use at a time, like the
+# words of a word count. A choice.
+MARKED_ROWS, MARKED_KEYS = 63, 5_000
+MARK_KEY = f"concat(row % {MARKED_KEYS}, '-', row div {MARKED_KEYS * MARKED_ROWS})"
+MARK = f"bit_or(shiftleft(1L, cast((row div {MARKED_KEYS}) % {MARKED_ROWS} AS INT)))"
+
 Sink = Callable[["DataFrame", int], None]
 
 
@@ -31,6 +37,11 @@ def write_counts(directory: str | Path) -> Sink:
 def write_rows(directory: str | Path) -> Sink:
     """A sink for `foreachBatch` in append mode. It keeps the columns row and word. A repeated batch overwrites."""
     return _sink(Path(directory), ("row", "word"))
+
+
+def write_marks(directory: str | Path) -> Sink:
+    """A sink for `foreachBatch` in update mode. It keeps the columns word (`MARK_KEY`), count and rows (`MARK`)."""
+    return _sink(Path(directory), ("word", "count", "rows"))
 
 
 def read_counts(directory: str | Path) -> dict[str, int]:
@@ -145,11 +156,30 @@ def _numbers(directory: Path) -> list[int]:
     return [int(path.stem) for path in directory.iterdir() if path.stem.isdecimal()]
 
 
-def count_differences(directory: str | Path, profile: Profile, rows: int) -> tuple[int, int]:
-    """How many of the first `rows` rows were lost, and how many counted more than once, by the counts of the words."""
-    counts, expected = read_counts(directory), profile.expected_counts(rows)
-    surplus = [counts.get(word, 0) - expected.get(word, 0) for word in counts.keys() | expected.keys()]
-    return sum(-number for number in surplus if number < 0), sum(number for number in surplus if number > 0)
+def row_differences(directory: str | Path, rows: int) -> tuple[int, int]:
+    """How many of the first `rows` rows were lost, and how many rows counted again or were made up, by their marks."""
+    marks: dict[str, tuple[int, int]] = {}
+    for table in _batches(Path(directory)):
+        columns = (table[name].to_pylist() for name in ("word", "count", "rows"))
+        marks.update((word, (count, mark)) for word, count, mark in zip(*columns, strict=True))
+    expected_marks = _expected_marks(rows)
+    lost = doubled = 0
+    for key in marks.keys() | expected_marks.keys():
+        count, mark = marks.get(key, (0, 0))
+        expected = expected_marks.get(key, 0)
+        lost += (expected & ~mark).bit_count()
+        doubled += (mark & ~expected).bit_count() + count - mark.bit_count()
+    return lost, doubled
+
+
+def _expected_marks(rows: int) -> dict[str, int]:
+    """The mark of each key after the first `rows` rows."""
+    marks: dict[str, int] = {}
+    for key in range(min(rows, MARKED_KEYS)):
+        whole, rest = divmod(len(range(key, rows, MARKED_KEYS)), MARKED_ROWS)
+        marks |= {f"{key}-{block}": (1 << MARKED_ROWS) - 1 for block in range(whole)}
+        marks |= {f"{key}-{whole}": (1 << rest) - 1} if rest else {}
+    return marks
 
 
 def _shorten(differences: Iterator[str]) -> list[str]:

@@ -96,6 +96,9 @@ class _Server(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
         self.proxy = proxy
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that hangs up is part of the experiment, so nothing is printed about it."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

@@ -22,8 +22,7 @@ __all__ = ["FORMAT", "Source", "add_load_step", "latest_row", "register", "write
 
 SCHEMA = "row LONG, word STRING, arrived TIMESTAMP"
 ROWS_PER_RECORD_BATCH = 10_000  # Arrow's default in Spark
-# Spark reads the limit once per run. The real one can change, so it is applied in latestOffset at each trigger.
-ANY_BOUND = ReadMaxRows(2**62)
+NO_LIMIT = 2**62
 
 Offset = dict[str, Any]
 
@@ -75,7 +74,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ANY_BOUND
+        return ReadMaxRows(self._feed.rows_per_trigger or NO_LIMIT)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         row, started_s = start["row"], start["started_s"]
@@ -85,7 +84,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest = _offset(latest, started_s)
         if isinstance(limit, ReadAllAvailable):
             return self._latest
-        return _offset(int(min(latest, row + self._feed.bound)), started_s)
+        assert isinstance(limit, ReadMaxRows)
+        return _offset(int(min(latest, row + self._feed.bound, row + limit.max_rows)), started_s)
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802
         return self._latest

@@ -24,7 +24,7 @@ FORMAT = "homeostat"
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """`rows_per_trigger` limits a batch (None: the option applies, 0: no limit).
+    """`rows_per_trigger` limits a batch further than the query does (None or 0: no further).
 
     `load` has pairs (seconds since the source's start, factor): see Profile.rows_until. `first_share` is the share of a
     batch in its first partition (None: the option applies, 0: the same as in the others).
@@ -63,12 +63,6 @@ def write_control(
             values["load"] = checked_load(load)
         if first_share is not None:
             values["first_share"] = _share(first_share)
-
-
-def forget_bound(path: str | Path) -> None:
-    """Return to the limit in the source's options."""
-    with _changing(Path(path)) as values:
-        values.pop("rows_per_trigger", None)
 
 
 def add_load_step(path: str | Path, from_s: float, factor: float) -> None:
@@ -148,9 +142,8 @@ class Feed:
 
     @property
     def bound(self) -> float:
-        """The most rows of the next batch. The control file takes precedence over the option."""
-        limit = self._control.rows_per_trigger
-        return (self.rows_per_trigger if limit is None else limit) or inf
+        """The most rows that the control file lets into the next batch, whatever the query allows."""
+        return self._control.rows_per_trigger or inf
 
     def cut(self, first: int, rows: int) -> list[int]:
         """The rows where the partitions of a batch begin, and where the last one ends."""

@@ -6,7 +6,6 @@ It does not import PySpark, so that commands that only prepare an experiment sta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeostat.core.observation import NAN
@@ -18,20 +17,7 @@ from homeostat.spark.sense.source_offsets import is_number
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["FORMAT", "ControlFileBound", "arrived_rows"]
-
-
-class ControlFileBound:
-    """The source reads its control file at every trigger."""
-
-    def reader_options(self, control: Path) -> Mapping[str, str]:
-        return {"control": str(control)}
-
-    def change(self, control: Path, rows: int) -> None:
-        source_control.write_control(control, rows_per_trigger=rows)
-
-    def reset(self, control: Path) -> None:
-        source_control.forget_bound(control)
+__all__ = ["FORMAT", "arrived_rows"]
 
 
 def arrived_rows(source: SourceOptions, position: SourcePosition, at_s: float) -> float:
@@ -55,6 +41,6 @@ register(
         partitions_option="partitions",
         arrived_rows=arrived_rows,
         prepare=_prepare,
-        live_bound=ControlFileBound(),
+        control_option="control",
     ),
 )

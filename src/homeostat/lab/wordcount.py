@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import operator
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from homeostat.core.configuration import Value
 from homeostat.core.objective import Objective
 from homeostat.lab.faults import hang_while
-from homeostat.lab.ledger import write_counts
+from homeostat.lab.ledger import MARK, MARK_KEY, write_counts, write_marks
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.source_registration import FORMAT
 from homeostat.spark.pipeline import Context, Pipeline
@@ -47,7 +47,8 @@ class WordCount:
     so that a hot word makes one task slow. With `own_state`, it happens in `hs.keyed`, which then counts the words.
     With `burn`, the stage uses the CPU instead of sleeping, for about as long if it has a core to itself.
     `first_share` is the share of rows in the first partition of the source; they can then be rebalanced. The sink waits
-    while `hang_file` exists. `start_s` is the start of the profile, by default the first batch.
+    while `hang_file` exists. `start_s` is the start of the profile, by default the first batch. With `by_row`, the rows
+    are marked one by one instead of counted by word, so that the ledger shows which were lost or counted twice.
     """
 
     profile: str
@@ -65,6 +66,7 @@ class WordCount:
     first_share: float = 0.0
     hang_file: str = ""
     start_s: float | None = None
+    by_row: bool = False
 
 
 def specification(profile: Profile, ledger: Path, objective: Objective | None = None, **rest: Any) -> WordCount:
@@ -105,7 +107,14 @@ def pipeline_of(spec: WordCount) -> Pipeline:
 def _count(rows: DataFrame, spec: WordCount) -> DataFrame:
     if spec.keyed:
         rows = rows.repartition("word")
-    words = rows.mapInPandas(worker(spec.wait_ms / 1000.0, spec.burn), "word string")
+    seconds = spec.wait_ms / 1000.0
+    if spec.by_row:
+        from pyspark.sql.functions import count, expr
+
+        keyed_rows = rows.selectExpr(f"{MARK_KEY} AS word", "row")
+        words = keyed_rows.mapInPandas(worker(seconds, spec.burn, ("word", "row")), "word string, row long")
+        return words.groupBy("word").agg(count("*").alias("count"), expr(MARK).alias("rows"))
+    words = rows.mapInPandas(worker(seconds, spec.burn), "word string")
     return words.groupBy("word").count()
 
 
@@ -129,8 +138,10 @@ def _own_count(rows: DataFrame, spec: WordCount, ctx: Context) -> DataFrame:
     )
 
 
-def worker(seconds: float, burn: bool = False) -> Callable[[Iterator[Pandas]], Iterator[Pandas]]:
-    """The first stage, which takes `seconds` for each row on average."""
+def worker(
+    seconds: float, burn: bool = False, columns: Sequence[str] = ("word",)
+) -> Callable[[Iterator[Pandas]], Iterator[Pandas]]:
+    """The first stage, which takes `seconds` for each row on average, and passes on these columns."""
 
     def work(batches: Iterator[Pandas]) -> Iterator[Pandas]:
         spare_the_collector()
@@ -142,11 +153,11 @@ def worker(seconds: float, burn: bool = False) -> Callable[[Iterator[Pandas]], I
                         pass
                 else:
                     time.sleep(rows * seconds)
-            yield batch[["word"]]
+            yield batch[list(columns)]
 
     return work
 
 
 def _sink(spec: WordCount) -> Callable[[Any, int], None]:
-    write = write_counts(spec.ledger)
+    write = write_marks(spec.ledger) if spec.by_row else write_counts(spec.ledger)
     return hang_while(Path(spec.hang_file), write) if spec.hang_file else write

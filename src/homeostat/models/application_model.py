@@ -32,7 +32,7 @@ from homeostat.models.saturation import FlowModel, flow_model
 
 # Standard deviations between the median and the 90th percentile of a normal distribution.
 _INTERVAL_SIGMAS = 1.28
-# A batch without a trigger interval counts as this long when its rows are told from a backlog. A choice.
+# A batch without a trigger interval counts as this long when its rows are compared with a backlog. A choice.
 _LEAST_PERIOD_S = 1.0
 
 

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from homeostat.core.digest import Digest
 from homeostat.core.evidence_limits import LEAST_KNOWN
+from homeostat.core.history import History
 from homeostat.core.observation import NAN, Array
 from homeostat.core.stats import median
 from homeostat.core.view import View
@@ -25,8 +25,9 @@ RECENT = 6
 # batches are cheaper than many more executors. A choice.
 MOST_FIXED = 0.5
 
+# Batches that the noise of the capacity is fitted to, at least: differences need many values. A choice.
+_NOISE_BATCHES = 120
 _ROUNDING = 1e-9
-_NOT_MEASURED = (NAN, 0.0, 0.0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,15 @@ class BatchTime:
         return float(_capacity_per_s(np.array(trigger_s), np.array(self.fixed_s), np.array(row_s)))
 
 
-def capacities_per_s(view: View, digests: Sequence[Digest]) -> Array:
-    """Return the capacity with the present slots as each batch shows it; NaN where a batch does not show it."""
-    columns = _columns(view, digests)
-    trigger_s = np.array([d.trigger_s for d in digests])
+def batches_for_noise(view: View) -> int:
+    """Return how many of the latest batches show the noise: those of the present configuration, and older ones."""
+    return min(len(view.history), max(_NOISE_BATCHES, len(view.current)))
+
+
+def capacities_per_s(view: View) -> Array:
+    """Return the capacity with the present slots as each of these batches shows it; NaN where it does not show it."""
+    columns = view.once("batch columns", _columns)
+    trigger_s = view.numbers.flow("trigger_s", batches_for_noise(view))
     return np.where(
         columns.usable, _capacity_per_s(trigger_s, columns.driver_s + columns.starting_s, columns.row_s), NAN
     )
@@ -103,8 +109,7 @@ def _capacity_per_s(trigger_s: Array, fixed_s: Array, row_s: Array) -> Array:
 
 def batch_time(view: View, last: int = RECENT) -> BatchTime | None:
     """Return the median over the latest batches that had rows; None if there are none."""
-    digests = view.current[-last:]
-    columns = _columns(view, digests)
+    columns = view.once("batch columns", _columns).last(min(last, len(view.current)))
     if not columns.usable.any():
         return None
     latest = int(np.flatnonzero(columns.usable)[-1])
@@ -126,6 +131,17 @@ class _Stage:
     waves: Array
     task_s: Array
 
+    def last(self, count: int) -> _Stage:
+        newest = slice(len(self.measured) - count, None)
+        return _Stage(
+            self.measured[newest],
+            self.span_s[newest],
+            self.mean_s[newest],
+            self.partitions[newest],
+            self.waves[newest],
+            self.task_s[newest],
+        )
+
     def typical(self, usable: NDArray[np.bool_]) -> StageTime:
         chosen = usable & self.measured
         span_s, mean_s, task_s = (median(column[chosen]) for column in (self.span_s, self.mean_s, self.task_s))
@@ -145,13 +161,25 @@ class _Columns:
     slots: float
     stages: Mapping[str, _Stage]
 
+    def last(self, count: int) -> _Columns:
+        newest = slice(len(self.usable) - count, None)
+        return _Columns(
+            self.usable[newest],
+            self.rows[newest],
+            self.driver_s[newest],
+            self.starting_s[newest],
+            self.row_s[newest],
+            self.even_row_s[newest],
+            self.slots,
+            {name: stage.last(count) for name, stage in self.stages.items()},
+        )
 
-def _columns(view: View, digests: Sequence[Digest]) -> _Columns:
-    slots, costs = max(1.0, slots_of(view)), task_costs(view)
-    names = dict.fromkeys(name for d in digests for name in d.components)
-    stages = {name: _stage(digests, name, slots, costs.get(name, 0.0)) for name in names}
-    rows, seconds = np.array([(d.rows, d.seconds) for d in digests]).reshape(-1, 2).T
-    span_s, even_s, starting_s, measured = np.zeros((4, len(digests)))
+
+def _columns(view: View) -> _Columns:
+    slots, costs, last = max(1.0, slots_of(view)), task_costs(view), batches_for_noise(view)
+    stages = {name: _stage(view.numbers, name, last, slots, costs.get(name, 0.0)) for name in view.numbers.components}
+    rows, seconds = view.numbers.flow("rows", last), view.numbers.flow("seconds", last)
+    span_s, even_s, starting_s, measured = np.zeros((4, last))
     for stage in stages.values():
         span_s += stage.span_s
         even_s += stage.waves * stage.mean_s
@@ -170,12 +198,10 @@ def _columns(view: View, digests: Sequence[Digest]) -> _Columns:
         )
 
 
-def _stage(digests: Sequence[Digest], name: str, slots: float, task_s: float) -> _Stage:
-    parts = [d.components.get(name) for d in digests]
-    lines = [_NOT_MEASURED if c is None else (c.span_s, c.known_share, c.run_s, c.instances) for c in parts]
-    span_s, measured_shares, run_s, instances = np.array(lines).T
-    measured = np.isfinite(span_s) & (measured_shares >= LEAST_KNOWN)
-    partitions = np.maximum(1.0, instances)
+def _stage(numbers: History, name: str, last: int, slots: float, task_s: float) -> _Stage:
+    span_s, run_s = numbers.part(name, "span_s", last), numbers.part(name, "run_s", last)
+    measured = np.isfinite(span_s) & (numbers.part(name, "known_share", last) >= LEAST_KNOWN)
+    partitions = np.fmax(1.0, numbers.part(name, "instances", last))
     span_s, mean_s = np.where(measured, span_s, 0.0), np.where(measured, run_s, 0.0) / partitions
     waves = np.maximum(1.0, np.ceil(partitions / slots - _ROUNDING))
     most_s = MOST_FIXED_OF_TASK * np.minimum(span_s / waves, mean_s)

@@ -7,7 +7,7 @@ tasks on the available slots. Tasks start in the order of their partitions, each
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from heapq import heapreplace
@@ -84,6 +84,18 @@ def _roughly_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> float:
     mean_s = float(seconds.mean())
     alike = float(seconds.max()) <= _ALIKE_UP_TO * mean_s
     return math.ceil(len(seconds) / slots) * mean_s if alike else makespan_s(seconds, slots)
+
+
+def _each_roughly_s(seconds: Array, slots: int, factors: tuple[float, ...]) -> list[float]:
+    """The same for each line of tasks."""
+    if factors or seconds.shape[1] <= slots:
+        return [float(each_s) for each_s in _makespans_s(seconds, slots, factors)]
+    waves, means_s = math.ceil(seconds.shape[1] / slots), seconds.mean(axis=1)
+    alike = seconds.max(axis=1) <= _ALIKE_UP_TO * means_s
+    return [
+        waves * mean_s if is_alike else makespan_s(line, slots)
+        for line, mean_s, is_alike in zip(seconds, means_s.tolist(), alike.tolist(), strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +295,16 @@ class BatchModel:
                 self.stage_s(stage, rows, setup) for stage in self.stages
             )
         return self._plain[arguments]
+
+    def plain_each_s(self, rows: Sequence[float], setup: Setup) -> list[float]:
+        """Return `plain_s` for batches of several sizes, which is faster together."""
+        slots = self.slots * setup.executors
+        total_s = [0.0] * len(rows)
+        for stage in self.stages:
+            lines = stage.tasks_s(np.array(rows), setup, self.slots)
+            stage_s = [self.pace * each_s for each_s in _each_roughly_s(lines, slots, self.slow)]
+            total_s = [before_s + each_s for before_s, each_s in zip(total_s, stage_s, strict=True)]
+        return [self.usual_driver_s + each_s for each_s in total_s]
 
     def stage_s(self, stage: Stage, rows: float, setup: Setup) -> float:
         """Return the part of `plain_s` that a stage takes."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
-from homeostat.core.digest import Digest
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.observation import NAN, Array
-from homeostat.core.stats import median
+from homeostat.core.stats import median, numpy_quantile
 from homeostat.core.view import View, Window
 from homeostat.models.batch_model import RECENT, batch_time, capacities_per_s
+from homeostat.models.headroom import growth
 from homeostat.models.model_fitting import batch_model
 from homeostat.models.noise import Noise, fit
 
@@ -25,9 +26,8 @@ PEAK_QUANTILE = 0.95
 
 # Observations that rows out per row in are averaged over: more are steadier, fewer follow the data. A choice.
 _SELECTIVITY_OBSERVATIONS = 30
-# Observations that the noise is fitted to, in a dataflow and in micro-batches, which come less often: differences need
-# many values. Choices.
-_NOISE_OBSERVATIONS, _NOISE_BATCHES = 400, 120
+# Observations that the noise of a dataflow is fitted to: differences need many values. A choice.
+_NOISE_OBSERVATIONS = 400
 # Headroom in standard deviations of the load: 2.5 covers 99 % of a normal distribution. More costs idle instances.
 _HEADROOM_SIGMAS = 2.5
 # The planned utilisation never falls below this, so that a very noisy load does not cost more than twice its mean.
@@ -53,7 +53,7 @@ class Load:
     busiest instance. `even_per_s` is the capacity if every instance had the typical speed and an even share.
     `instances` is what the scaling knob counts (instances or executors). `imbalance` is the largest share of rows over
     the mean share, `spread` the standard deviation of all shares. `noise` is the noise of ln(offered ÷ capacity) in any
-    configuration.
+    configuration. `growth` is how many times as much may arrive before another change could take effect.
     """
 
     component: str
@@ -65,8 +65,9 @@ class Load:
     complete: bool
     noise: Noise
     spread: float = 0.0
+    growth: float = 1.0
 
-    @property
+    @cached_property
     def capacity_per_s(self) -> float:
         recent = self.capacities_per_s[-RECENT:]
         finite = recent[np.isfinite(recent)]
@@ -78,13 +79,17 @@ class Load:
         recent = self.offered_per_s[-LEAST_OBSERVATIONS:]
         return len(recent) == LEAST_OBSERVATIONS and bool((recent == 0).all())
 
-    @property
+    @cached_property
     def target(self) -> float:
         """The utilisation to plan for: enough headroom that the load fits 99 % of the time, none for a steady load.
+
+        If the policy plans by risk, it is enough for the growth that is worth its price instead.
 
         The noise is fitted to differences, which ignore a moving level but need many values. The standard deviation of
         the values themselves can only be widened by a moving level, so the smaller of the two is closer.
         """
+        if self.growth > 1.0:
+            return max(_LEAST_TARGET, 1.0 / self.growth)
         logs = self.log_utilisation
         deviation = float(np.std(logs, ddof=1)) if len(logs) >= _LEAST_VALUES else math.inf
         return max(_LEAST_TARGET, math.exp(-_HEADROOM_SIGMAS * min(self.noise.sigma, deviation)))
@@ -93,7 +98,7 @@ class Load:
     def is_known(self) -> bool:
         return math.isfinite(self.capacity_per_s) and bool(np.isfinite(self.offered_per_s[-RECENT:]).any())
 
-    @property
+    @cached_property
     def log_utilisation(self) -> Array:
         """ln(offered ÷ capacity), where both are known."""
         capacity = np.where(np.isfinite(self.capacities_per_s), self.capacities_per_s, self.capacity_per_s)
@@ -112,7 +117,7 @@ def level(series: Array, last: int = RECENT) -> float:
 def peak(series: Array, last: int = PEAKS_OVER) -> float:
     """Return what a series rarely exceeds. The planned headroom is larger than this for ordinary noise."""
     recent = series[np.isfinite(series)][-last:]
-    return float(np.quantile(recent, PEAK_QUANTILE)) if len(recent) else 0.0
+    return numpy_quantile(np.sort(recent), PEAK_QUANTILE) if len(recent) else 0.0
 
 
 def loads(view: View) -> dict[str, Load]:
@@ -120,10 +125,10 @@ def loads(view: View) -> dict[str, Load]:
     return view.once("loads", _batch_load if view.micro_batch else _dataflow_loads)
 
 
-def _noise(digests: Sequence[Digest], capacities: Array) -> Noise:
+def _noise(view: View, capacities: Array) -> Noise:
     """Fitted to all configurations: the level differs between them, the noise does not."""
-    arrivals = np.array([d.arrival_per_s if d.epoch >= 0 else NAN for d in digests])
-    ratio = arrivals / capacities
+    numbers, last = view.numbers, len(capacities)
+    ratio = np.where(numbers.flow("epoch", last) >= 0, numbers.flow("arrival_per_s", last), NAN) / capacities
     usable = ratio[np.isfinite(ratio) & (ratio > 0)]
     return fit(np.log(usable))
 
@@ -180,8 +185,7 @@ def _dataflow_loads(view: View) -> dict[str, Load]:
 
 
 def _dataflow_load(view: View, name: str, offered_per_s: Array) -> Load:
-    digests = view.history[-_NOISE_OBSERVATIONS:]
-    capacities = np.array([d.components[name].capacity_per_s if name in d.components else NAN for d in digests])
+    capacities = view.numbers.part(name, "capacity_per_s", _NOISE_OBSERVATIONS)
     instances = int(view.parallelism(name))
     # The rate of one instance does not depend on their number, so older observations count until rows arrive.
     instance_rates = (d.components[name].instance_rate_per_s for d in reversed(view.history) if name in d.components)
@@ -191,12 +195,13 @@ def _dataflow_load(view: View, name: str, offered_per_s: Array) -> Load:
         component=name,
         instances=instances,
         offered_per_s=offered_per_s,
-        capacities_per_s=capacities[len(digests) - len(view.current) :],
+        capacities_per_s=capacities[len(capacities) - len(view.current) :],
         even_per_s=instances * median(rates),
         imbalance=imbalance,
         complete=_complete(view),
-        noise=_noise(digests, capacities),
+        noise=_noise(view, capacities),
         spread=spread,
+        growth=growth(view),
     )
 
 
@@ -299,18 +304,18 @@ def _batch_load(view: View) -> dict[str, Load]:
     if typical is None:
         name = view.topology.operators[-1].name if view.topology.operators else ""
         return {name: Load(name, 0, np.empty(0), np.empty(0), NAN, 1.0, False, Noise(0.0, 0.0))}
-    digests = view.history[-max(_NOISE_BATCHES, len(view.current)) :]
-    capacities = capacities_per_s(view, digests)
+    capacities = capacities_per_s(view)
     imbalance, spread = _imbalance(arrived_rows(view.window, typical.bottleneck, RECENT))
     load = Load(
         component=typical.bottleneck,
         instances=int(view.parallelism(typical.bottleneck)),
         offered_per_s=view.flow("arrival_per_s"),
-        capacities_per_s=capacities[len(digests) - len(view.current) :],
+        capacities_per_s=capacities[len(capacities) - len(view.current) :],
         even_per_s=typical.capacity_per_s(view.current[-1].trigger_s, typical.even_row_s),
         imbalance=imbalance,
         complete=_complete(view),
-        noise=_noise(digests, capacities),
+        noise=_noise(view, capacities),
         spread=spread,
+        growth=growth(view),
     )
     return {typical.bottleneck: load}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 
 import numpy as np
 
 from homeostat.core.configuration import EXECUTORS_KNOB, ROWS_PER_TRIGGER
 from homeostat.core.evidence_limits import LEAST_KNOWN, LEAST_OBSERVATIONS
 from homeostat.core.observation import NAN, Array, Observation, TaskSample
-from homeostat.core.stats import median, spread
+from homeostat.core.stats import median, numpy_quantile, spread
 from homeostat.core.view import View
 from homeostat.models.batch_model import RECENT
 from homeostat.models.batch_replay import BatchModel, KeyCurve, Setup, Stage, distinct_keys, makespan_s
@@ -53,7 +55,8 @@ def batch_model(view: View) -> BatchModel | None:
 
 
 def _batch_model(view: View) -> BatchModel | None:
-    recorded = [o for o in view.window.observations if _usable(o)][-RECORDED_BATCHES:]
+    usable = (o for o in reversed(view.window.observations) if o.once("usable", partial(_usable, o)))
+    recorded = list(islice(usable, RECORDED_BATCHES))[::-1]
     if len(recorded) < LEAST_OBSERVATIONS:
         return None
     names = [name for name in view.topology.names if all(name in o.tasks for o in recorded[-LEAST_OBSERVATIONS:])]
@@ -73,7 +76,8 @@ def _batch_model(view: View) -> BatchModel | None:
     if not slow:  # else the rest of a stage may be waiting for the slow worker
         stages = tuple(replace(stage, delay_s=_delay_s(recorded, stage.name, slots)) for stage in stages)
     driver_s = [_seconds(o) - sum(_span_s(o.tasks[name]) for name in costs if name in o.tasks) for o in recorded]
-    rows = [d.rows for d in view.history if d.epoch >= 0 and d.rows > 0]
+    counts = view.numbers.flow("rows", len(view.history))
+    counts = counts[(view.numbers.flow("epoch", len(view.history)) >= 0) & (counts > 0)]
     model = BatchModel(
         stages=stages,
         driver_s=np.maximum(np.array(driver_s), 0.0),
@@ -81,7 +85,7 @@ def _batch_model(view: View) -> BatchModel | None:
         slots=slots,
         setup=Setup(executors, _trigger_s(recorded), _rows_bound(view)),
         slow=tuple(math.exp(log) for log in slow.values() for _ in range(slots)),
-        rows_seen=(min(rows), max(rows)) if rows else (0.0, math.inf),
+        rows_seen=(float(counts.min()), float(counts.max())) if len(counts) else (0.0, math.inf),
     )
     model = replace(model, pace=_pace(view, model))
     return replace(model, widening=_widening(view, model))
@@ -91,7 +95,7 @@ def _pace(view: View, model: BatchModel) -> float:
     """How many times longer the stages of the latest batches took than predicted for their rows."""
     digests = [d for d in view.current if d.rows > 0 and d.seconds > 0][-RECENT:]
     driver_s = model.usual_driver_s
-    plain_s = [model.plain_s(d.rows, model.setup) - driver_s for d in digests]
+    plain_s = [each_s - driver_s for each_s in model.plain_each_s([d.rows for d in digests], model.setup)]
     paces = [max(d.seconds - driver_s, 0.0) / each_s for d, each_s in zip(digests, plain_s, strict=True) if each_s > 0]
     return min(max(median(np.array(paces)), 1.0 / _MOST_PACE), _MOST_PACE) if paces else 1.0
 
@@ -101,10 +105,18 @@ def _widening(view: View, model: BatchModel) -> float:
     digests = [d for d in view.current[-_WIDENING_BATCHES:] if d.rows > 0 and d.seconds > 0]
     if len(digests) < _LEAST_WIDENING_BATCHES:
         return _ASSUMED_WIDENING
-    deviations = np.log([d.seconds / model.plain_s(d.rows, model.setup) for d in digests])
-    predicted_logs = np.log(model.durations_s(float(np.median([d.rows for d in digests])), model.setup))
-    observed, expected = (float(np.ptp(np.quantile(logs, _SPREAD_QUANTILES))) for logs in (deviations, predicted_logs))
+    rows = [d.rows for d in digests]
+    plain_s = model.plain_each_s(rows, model.setup)
+    deviations = np.log([d.seconds / each_s for d, each_s in zip(digests, plain_s, strict=True)])
+    predicted_logs = np.log(model.durations_s(median(np.array(rows)), model.setup))
+    observed, expected = _width(deviations), _width(predicted_logs)
     return min(max(observed / expected, 1.0), _MOST_WIDENING) if expected > 0 else 1.0
+
+
+def _width(logs: Array) -> float:
+    ordered = np.sort(logs)
+    low, high = (numpy_quantile(ordered, share) for share in _SPREAD_QUANTILES)
+    return high - low
 
 
 def _usable(observation: Observation) -> bool:
@@ -160,6 +172,10 @@ def _instances(recorded: Sequence[Observation], name: str) -> int:
 
 def _tasks(observation: Observation, name: str, counts_keys: bool) -> Array:
     """One line per task: rows, keys, seconds, weight, busy executors."""
+    return observation.once(("task lines", name, counts_keys), partial(_task_lines, observation, name, counts_keys))
+
+
+def _task_lines(observation: Observation, name: str, counts_keys: bool) -> Array:
     sample = observation.tasks.get(name)
     if sample is None:
         return np.empty((0, 5))
@@ -204,8 +220,8 @@ def _stage(
     """Uses the recorded batches with as many tasks as the latest one."""
     count = recorded[-1].tasks[name].instances
     same = [i for i, o in enumerate(recorded) if name in o.tasks and o.tasks[name].instances == count]
-    noise = np.array([np.nan_to_num(deviations[i][name] - common[i]) for i in same]).reshape(len(same), count)
-    rows = np.array([np.nan_to_num(recorded[i].tasks[name].rows) for i in same]).sum(axis=0)
+    noise = np.nan_to_num(np.array([deviations[i][name] - common[i] for i in same]).reshape(len(same), count))
+    rows = np.nan_to_num(np.array([recorded[i].tasks[name].rows for i in same])).sum(axis=0)
     total = float(rows.sum())
     shares = rows / total if total > 0 else np.full(count, 1.0 / count)
     read = sum(flow.rows for i in same for flow in recorded[i].flows)
@@ -215,13 +231,15 @@ def _stage(
 
 def _delay_s(recorded: Sequence[Observation], name: str, slots: int) -> float:
     """The time a stage took beyond the makespan of its tasks, per task that a slot ran."""
-    delays_s = []
-    for observation in (o for o in recorded if name in o.tasks):
-        sample = observation.tasks[name]
-        total_slots = slots * max(1, len(observation.workers.ids))
-        alone_s = makespan_s(np.nan_to_num(sample.run_s), total_slots)
-        delays_s.append((_span_s(sample) - alone_s) / max(1, math.ceil(sample.instances / total_slots)))
+    delays_s = [o.once(("delay", name, slots), partial(_delay_in, o, name, slots)) for o in recorded if name in o.tasks]
     return max(0.0, median(np.array(delays_s)))
+
+
+def _delay_in(observation: Observation, name: str, slots: int) -> float:
+    sample = observation.tasks[name]
+    total_slots = slots * max(1, len(observation.workers.ids))
+    alone_s = makespan_s(np.nan_to_num(sample.run_s), total_slots)
+    return (_span_s(sample) - alone_s) / max(1, math.ceil(sample.instances / total_slots))
 
 
 def _keys(view: View, name: str) -> float:
@@ -247,24 +265,29 @@ def _keys_in_all(rows: Array, updated_keys: Array) -> Array:
 
 def _slow_workers(recorded: Sequence[Observation], deviations: Sequence[Mapping[str, Array]]) -> dict[str, float]:
     """ln of how many times longer tasks take, for each worker that is clearly slower than the others."""
-    logs_by_worker: dict[str, list[float]] = {}
-    present = set(recorded[-1].workers.ids)
+    ids = recorded[-1].workers.ids
+    place = {id: number for number, id in enumerate(ids)}
+    worker_parts, log_parts = [np.empty(0, dtype=np.int64)], [np.empty(0)]
     for observation, each in zip(recorded, deviations, strict=True):
-        ids = observation.workers.ids
+        # A worker that is not there any more, or not known (index -1), has the place -1.
+        places = np.array([*(place.get(id, -1) for id in observation.workers.ids), -1])
         for name, logs in each.items():
-            for worker, log in zip(observation.tasks[name].worker if len(logs) else (), logs, strict=True):
-                if 0 <= worker < len(ids) and ids[int(worker)] in present and math.isfinite(log):
-                    logs_by_worker.setdefault(ids[int(worker)], []).append(float(log))
+            if len(logs):
+                worker_parts.append(places[observation.tasks[name].worker])
+                log_parts.append(logs)
+    workers, logs = np.concatenate(worker_parts), np.concatenate(log_parts)
+    usable = (workers >= 0) & np.isfinite(logs)
+    workers, logs = workers[usable], logs[usable]
     slow = {}
-    for worker, logs_there in logs_by_worker.items():
-        others = np.array([log for other, rest in logs_by_worker.items() if other != worker for log in rest])
+    for worker in dict.fromkeys(workers.tolist()):
+        logs_there, others = logs[workers == worker], logs[workers != worker]
         if len(logs_there) < LEAST_OBSERVATIONS or len(others) < LEAST_OBSERVATIONS:
             continue
-        behind = median(np.array(logs_there)) - median(others)
+        behind = median(logs_there) - median(others)
         if behind > max(
             _LEAST_SLOWNESS, _SLOWNESS_ERRORS * _MEDIAN_TO_MEAN_ERROR * spread(others) / math.sqrt(len(logs_there))
         ):
-            slow[worker] = behind
+            slow[ids[worker]] = behind
     return slow
 
 

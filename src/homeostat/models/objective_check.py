@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from homeostat.core.configuration import KnobSpec
+from homeostat.core.objective import Objective
 from homeostat.models.application_model import ApplicationModel, Predicted
 from homeostat.models.batch_replay import BatchModel, Setup
 from homeostat.models.performance import sure_per_s, tail_s
@@ -19,6 +21,14 @@ def holds_in_time(model: BatchModel, setup: Setup, rate_per_s: float, confidence
         return rate_per_s < sure_per_s(model, rate_per_s, setup, confidence)
     rows = rate_per_s * setup.trigger_s
     return rows <= setup.rows_bound and tail_s(model, rows, setup, confidence) <= setup.trigger_s
+
+
+def longest_trigger_s(objective: Objective, spec: KnobSpec) -> float:
+    """The longest trigger interval that the user accepts. Only an objective for the latency, which it then keeps,
+    allows more than the user chose. One for the lag does not: a row that waits for its trigger is not behind."""
+    if spec.promise is None or objective.latency_p95_s is not None:
+        return float(spec.maximum)
+    return float(min(spec.promise, spec.maximum))
 
 
 def too_slow(model: ApplicationModel, predicted: Predicted, confidence: float) -> str:

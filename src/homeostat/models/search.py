@@ -18,7 +18,7 @@ from homeostat.core.configuration import (
     Value,
 )
 from homeostat.models.batch_replay import BatchModel
-from homeostat.models.objective_check import holds_in_time
+from homeostat.models.objective_check import holds_in_time, longest_trigger_s
 from homeostat.models.planning_question import Question
 from homeostat.models.saturation import FlowModel
 
@@ -133,7 +133,8 @@ def _trigger_choices(question: Question) -> Iterator[dict[Knob, Value]]:
                 min(limits_s) * part for part in _SHARES_OF_OBJECTIVE
             ]
             choices = {float(spec.clip(round(max(_SHORTEST_TRIGGER_S, each_s), 1))) for each_s in lengths_s}
-            yield from ({knob: trigger_s} for trigger_s in sorted(choices - {now_s}))
+            longest_s = max(now_s, longest_trigger_s(model.objective, spec))
+            yield from ({knob: trigger_s} for trigger_s in sorted(choices - {now_s}) if trigger_s <= longest_s)
 
 
 def _partition_choices(question: Question) -> Iterator[dict[Knob, Value]]:

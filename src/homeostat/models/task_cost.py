@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import chain, combinations
 
 import numpy as np
@@ -12,7 +14,8 @@ from numpy.typing import NDArray
 
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.observation import Array
-from homeostat.core.stats import median, quantile, spread
+from homeostat.core.stats import median, numpy_quantile, quantile, spread
+from homeostat.models.trial_fits import MAD_TO_SIGMA, OUTLIER_SIGMAS, Trials
 
 # Rows per task (p95 ÷ p5) must vary this much before the cost of a row is separated from that of a task. A smaller
 # range separates them earlier, but noise then decides the split. A choice.
@@ -28,19 +31,15 @@ _LEAST_EXECUTOR_RANGE = 1.25
 _FIT_ROUNDS, _TRIAL_ROUNDS = 6, 2
 # Exponents tried for each part of a task, then ever smaller steps around the best: to within 1/32. A choice.
 _EXPONENTS, _REFINING_STEPS = (0.25, 0.5, 0.75, 1.0), (0.125, 0.0625, 0.03125)
-# Residuals beyond this many standard deviations count less, as in Huber's estimator. A choice.
-_OUTLIER_SIGMAS = 2.5
 # The fixed cost of a task where rows never varied, and the largest share of the task it may be. Choices.
 _ASSUMED_TASK_S, _ASSUMED_TASK_SHARE = 0.02, 0.5
 # Keys per task must vary by this share of their mean before their cost is separated from that of a task. A choice.
 _LEAST_KEY_VARIATION = 0.5
 # The relative error assumed for a cost that was fitted to a single measurement. A choice.
 _ASSUMED_ERROR = 0.1
-# From the median absolute deviation to the standard deviation of a normal distribution.
-_MAD_TO_SIGMA = 1.4826
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Samples:
     """Columns with one entry per measurement of a component's tasks: a task, or the mean task of a batch.
 
@@ -59,6 +58,33 @@ class Samples:
     def where(self, chosen: NDArray[np.bool_]) -> Samples:
         columns = (self.rows, self.keys, self.seconds, self.executors, self.weight)
         return Samples(*(column[chosen] for column in columns))
+
+    @cached_property
+    def with_rows(self) -> bool:
+        """Whether most tasks have rows."""
+        return quantile(self._sorted_rows, _ROW_RANGE_QUANTILES[1]) > 0
+
+    @cached_property
+    def rows_vary(self) -> bool:
+        low, high = (quantile(self._sorted_rows, share) for share in _ROW_RANGE_QUANTILES)
+        return self.with_rows and high >= _LEAST_ROW_RANGE * low
+
+    @cached_property
+    def _sorted_rows(self) -> Array:
+        return np.sort(self.rows)
+
+    @cached_property
+    def most_keys(self) -> float:
+        return float(self.keys.max())
+
+    @cached_property
+    def keys_constant(self) -> bool:
+        return self.most_keys > 0 and bool(np.ptp(self.keys) < _LEAST_KEY_VARIATION * self.keys.mean())
+
+    @cached_property
+    def keys_separable(self) -> bool:
+        """Whether least squares can tell the cost of keys from that of rows."""
+        return self.most_keys > 0 and abs(float(np.corrcoef(self.rows, self.keys)[0, 1])) < _MOST_CORRELATION
 
 
 def busy(executors: float, tasks: float, slots: float) -> float:
@@ -103,22 +129,39 @@ class TaskCost:
         """Predict the seconds of tasks. An unknown slowing counts as none."""
         relative = executors / self.at_executors
         slowing = self.slowing or NO_SLOWING
-        taking = (self.row_s * rows + self.key_s * keys) * relative**slowing.taking
-        return np.asarray(self.task_s * relative**slowing.starting + taking)
+        taking = self.row_s * rows
+        if self.key_s > 0:
+            taking = taking + self.key_s * keys
+        if slowing.taking != 0:
+            taking = taking * relative**slowing.taking
+        starting = self.task_s * relative**slowing.starting if slowing.starting != 0 else self.task_s
+        return np.asarray(starting + taking)
 
 
 def fit(samples: Samples) -> TaskCost | None:
     """Return the cost with the smallest relative error; None if there are no measurements."""
-    usable = np.isfinite(samples.rows) & np.isfinite(samples.seconds) & (samples.seconds > 0) & (samples.executors > 0)
-    samples = samples.where(usable)
+    samples = _usable(samples)
     if not len(samples):
         return None
-    if not np.isfinite(samples.keys).all():
-        samples = replace(samples, keys=np.zeros(len(samples)))
     scaling_visible = _scaling_visible(samples)
     cost = _fit(samples, _slowing(samples) if scaling_visible else None, _FIT_ROUNDS)
     most_executors = float(samples.executors.max()) if scaling_visible else math.nan
     return replace(cost, error=_standard_error(samples, cost), up_to_executors=most_executors)
+
+
+def fixed_part_s(samples: Samples) -> float | None:
+    """Return the seconds that a task takes whatever its rows; None if the measurements do not separate that part."""
+    samples = _usable(samples)
+    if not len(samples) or not samples.rows_vary or samples.keys_constant:
+        return None
+    return _fit(samples, _slowing(samples) if _scaling_visible(samples) else None, _FIT_ROUNDS).task_s
+
+
+def _usable(samples: Samples) -> Samples:
+    usable = np.isfinite(samples.rows) & np.isfinite(samples.seconds) & (samples.seconds > 0) & (samples.executors > 0)
+    if not usable.all():
+        samples = samples.where(usable)
+    return samples if np.isfinite(samples.keys).all() else replace(samples, keys=np.zeros(len(samples)))
 
 
 def residuals(cost: TaskCost, rows: Array, keys: Array, seconds: Array, executors: float) -> Array:
@@ -140,33 +183,22 @@ def _fit(samples: Samples, slowing: Slowing | None, rounds: int) -> TaskCost:
     def cost(task_s: float, row_s: float, key_s: float = 0.0, *, separable: bool = True) -> TaskCost:
         return TaskCost(task_s, row_s, key_s, at_executors, slowing, separable=separable)
 
-    if not _with_rows(samples):
+    if not samples.with_rows:
         return cost(median(seconds / starting), 0.0)
-    if not _rows_vary(samples):
+    if not samples.rows_vary:
         whole_s = median(seconds / taking)
         task_s = min(_ASSUMED_TASK_S, _ASSUMED_TASK_SHARE * whole_s)
         return cost(task_s, (whole_s - task_s) / median(samples.rows), separable=False)
-    if samples.keys.max() > 0 and np.ptp(samples.keys) < _LEAST_KEY_VARIATION * samples.keys.mean():
+    if samples.keys_constant:
         # A constant number of keys looks like a fixed cost. Keys cost far more than a start, so they get it.
         task_s = min(_ASSUMED_TASK_S, _ASSUMED_TASK_SHARE * float((seconds / starting).min()))
         coefficients = _not_negative(np.column_stack([rows, keys]), seconds - task_s * starting, samples.weight, rounds)
         return cost(task_s, float(coefficients[0]), float(coefficients[1]), separable=False)
     columns = [starting, rows]
-    if samples.keys.max() > 0 and abs(float(np.corrcoef(samples.rows, samples.keys)[0, 1])) < _MOST_CORRELATION:
+    if samples.keys_separable:
         columns.append(keys)
     coefficients = _not_negative(np.column_stack(columns), seconds, samples.weight, rounds)
     return cost(*map(float, coefficients))
-
-
-def _with_rows(samples: Samples) -> bool:
-    """Whether most tasks have rows."""
-    return quantile(np.sort(samples.rows), _ROW_RANGE_QUANTILES[1]) > 0
-
-
-def _rows_vary(samples: Samples) -> bool:
-    sorted_rows = np.sort(samples.rows)
-    low, high = _ROW_RANGE_QUANTILES
-    return _with_rows(samples) and quantile(sorted_rows, high) >= _LEAST_ROW_RANGE * quantile(sorted_rows, low)
 
 
 def _not_negative(columns: Array, values: Array, weight: Array, rounds: int) -> Array:
@@ -177,10 +209,8 @@ def _not_negative(columns: Array, values: Array, weight: Array, rounds: int) -> 
         coefficients = _best_subset(columns * certainty[:, np.newaxis], values * certainty)
         fitted = np.maximum(columns @ coefficients, 1e-3 * values)
         errors = np.abs(values / fitted - 1.0)
-        usual_error = max(_MAD_TO_SIGMA * median(errors), 1e-6)
-        certainty = (
-            np.sqrt(weight * np.minimum(1.0, _OUTLIER_SIGMAS * usual_error / np.maximum(errors, 1e-12))) / fitted
-        )
+        usual_error = max(MAD_TO_SIGMA * median(errors), 1e-6)
+        certainty = np.sqrt(weight * np.minimum(1.0, OUTLIER_SIGMAS * usual_error / np.maximum(errors, 1e-12))) / fitted
     return coefficients
 
 
@@ -221,27 +251,28 @@ def _log_residuals(samples: Samples, cost: TaskCost) -> Array:
 
 def _scaling_visible(samples: Samples) -> bool:
     """Whether the number of executors varied independently of the rows of a task."""
-    counts, times_observed = np.unique(samples.executors, return_counts=True)
-    frequent_counts = counts[times_observed >= LEAST_OBSERVATIONS]
-    if len(frequent_counts) < 2 or float(frequent_counts.max() / frequent_counts.min()) < _LEAST_EXECUTOR_RANGE:
+    times_observed = Counter(samples.executors.tolist())
+    frequent_counts = [count for count, times in times_observed.items() if times >= LEAST_OBSERVATIONS]
+    if len(frequent_counts) < 2 or max(frequent_counts) / min(frequent_counts) < _LEAST_EXECUTOR_RANGE:
         return False
-    ranges = np.array([np.percentile(samples.rows[samples.executors == count], (5, 95)) for count in frequent_counts])
-    alike = bool(ranges[:, 0].max() <= _LEAST_ROW_RANGE * ranges[:, 1].min())
-    return alike or bool((ranges[:, 1] >= _LEAST_ROW_RANGE * ranges[:, 0]).any())
+    rows_by_count = [np.sort(samples.rows[samples.executors == count]) for count in frequent_counts]
+    ranges = [[numpy_quantile(rows, share) for share in _ROW_RANGE_QUANTILES] for rows in rows_by_count]
+    alike = max(low for low, _ in ranges) <= _LEAST_ROW_RANGE * min(high for _, high in ranges)
+    return alike or any(high >= _LEAST_ROW_RANGE * low for low, high in ranges)
 
 
 def _slowing(samples: Samples) -> Slowing:
     """The slowing that explains the measurements best. If rows hardly vary, both parts get the same exponent."""
     errors: dict[Slowing, float] = {}
+    at_once = samples.with_rows and samples.rows_vary
+    measure = partial(_errors_at_once if at_once else _errors_one_by_one, samples)
 
     def best(candidates: Iterable[Slowing]) -> Slowing:
-        for slowing in candidates:
-            if slowing not in errors:
-                logs = np.abs(_log_residuals(samples, _fit(samples, slowing, _TRIAL_ROUNDS)))
-                errors[slowing] = float(logs @ samples.weight)
+        untried = list(dict.fromkeys(slowing for slowing in candidates if slowing not in errors))
+        errors.update(zip(untried, measure(untried), strict=True))
         return min(errors, key=lambda slowing: errors[slowing])
 
-    parts = ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0)) if _rows_vary(samples) else ((1.0, 1.0),)
+    parts = ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0)) if samples.rows_vary else ((1.0, 1.0),)
     closest = best([NO_SLOWING, *(Slowing(a * part, b * part) for a, b in parts for part in _EXPONENTS)])
     for step in _REFINING_STEPS:
         closest = best(
@@ -250,3 +281,26 @@ def _slowing(samples: Samples) -> Slowing:
             for by in (-step, step)
         )
     return closest
+
+
+def _errors_one_by_one(samples: Samples, candidates: Sequence[Slowing]) -> list[float]:
+    logs = (np.abs(_log_residuals(samples, _fit(samples, each, _TRIAL_ROUNDS))) for each in candidates)
+    return [float(each @ samples.weight) for each in logs]
+
+
+def _errors_at_once(samples: Samples, candidates: Sequence[Slowing]) -> list[float]:
+    """The same as one by one where rows vary: the parts of `_fit` for all candidates together."""
+    if not candidates:
+        return []
+    logs = np.log(samples.executors / samples.executors[-1])
+    starting = np.exp(np.outer([each.starting for each in candidates], logs))
+    taking = np.exp(np.outer([each.taking for each in candidates], logs))
+    parts, given_s = [starting, samples.rows * taking], np.zeros(1)
+    if samples.keys_constant:
+        shortest_s = (samples.seconds / starting).min(axis=1)
+        given_s = np.minimum(_ASSUMED_TASK_S, _ASSUMED_TASK_SHARE * shortest_s)[:, np.newaxis] * starting
+        parts = [samples.rows * taking, samples.keys * taking]
+    elif samples.keys_separable:
+        parts.append(samples.keys * taking)
+    trials = Trials(parts, given_s, samples.seconds, samples.weight)
+    return [float(each) for each in trials.errors(_TRIAL_ROUNDS)]

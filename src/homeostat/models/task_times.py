@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from homeostat.core.configuration import STATE_PARTITIONS
-from homeostat.core.digest import Digest
 from homeostat.core.evidence_limits import LEAST_KNOWN
 from homeostat.core.observation import Array, WorkerSample
 from homeostat.core.stats import median, quantile
 from homeostat.core.topology import Component
 from homeostat.core.view import View
-from homeostat.models.task_cost import Samples, busy, fit
+from homeostat.models.task_cost import Samples, fixed_part_s
 
 # The largest share of a task's time that may count as fixed. Rows always cost something: a model in which they cost
 # nothing would see endless capacity. A choice.
@@ -40,12 +41,13 @@ def mean_tasks(view: View, name: str, over: int) -> Array:
     """
     latest = view.window.latest
     counts_keys, slots = keeps_state(view.topology[name]), slots_each(latest.workers) if latest is not None else 1
-    lines = [
-        (*_mean_task(d, name, counts_keys), busy(d.workers, d.components[name].instances, slots))
-        for d in view.history[-over:]
-        if d.epoch >= 0 and name in d.components and d.components[name].known_share >= LEAST_KNOWN
-    ]
-    return np.array(lines, dtype=np.float64).reshape(-1, 5)
+    flow, part = partial(view.numbers.flow, last=over), partial(view.numbers.part, name, last=over)
+    chosen = (flow("epoch") >= 0) & (part("known_share") >= LEAST_KNOWN)
+    instances, rows, run_s = part("instances")[chosen], part("rows")[chosen], part("run_s")[chosen]
+    measured = instances * part("known_share")[chosen]
+    keys = flow("updated_keys")[chosen] / instances if counts_keys else np.zeros(len(instances))
+    executors = np.minimum(flow("workers")[chosen], np.maximum(1.0, instances / slots))
+    return np.column_stack([rows / measured, keys, run_s / measured, measured, executors])
 
 
 def slots_each(workers: WorkerSample) -> int:
@@ -62,13 +64,6 @@ def columns(lines: Array) -> Samples:
     return Samples(rows, keys, seconds, executors, weight)
 
 
-def _mean_task(d: Digest, name: str, counts_keys: bool) -> tuple[float, float, float, float]:
-    component = d.components[name]
-    measured = component.instances * component.known_share
-    keys = d.updated_keys / component.instances if counts_keys else 0.0
-    return component.rows / measured, keys, component.run_s / measured, measured
-
-
 def _task_costs(view: View) -> dict[str, float]:
     return {name: _task_s(mean_tasks(view, name, _FITTED_BATCHES)) for name in view.topology.names}
 
@@ -77,8 +72,8 @@ def _task_s(lines: Array) -> float:
     lines = lines[np.isfinite(lines).all(axis=1) & (lines[:, 0] > 0)]
     if len(lines) < _LEAST_BATCHES:
         return 0.0
-    cost = fit(columns(lines))
-    if cost is None or not cost.separable:
+    task_s = fixed_part_s(columns(lines))
+    if task_s is None:
         return 0.0
     short_s = quantile(np.sort(lines[:, 2]), _SHORT_TASK_QUANTILE)
-    return min(cost.task_s, MOST_FIXED_OF_TASK * short_s)
+    return min(task_s, MOST_FIXED_OF_TASK * short_s)

@@ -21,13 +21,18 @@ from homeostat.core.guards import (
 from homeostat.core.policy import Detector, Policy
 from homeostat.detectors.admission_bound import AdmissionDetector
 from homeostat.detectors.backlog import GrowingBacklogDetector
+from homeostat.detectors.disk_space import DiskSpaceDetector
+from homeostat.detectors.failed_work import FailedAttemptsDetector, LostWorkersDetector
 from homeostat.detectors.forecast_rise import RiseDetector
 from homeostat.detectors.idle import IdleDetector
 from homeostat.detectors.instance_skew import PendingSkewDetector, RateSkewDetector, SpeedSkewDetector
+from homeostat.detectors.lost_time import LostTimeDetector
 from homeostat.detectors.needless_spread import EvenKeysDetector
 from homeostat.detectors.pressure import PressureDetector
+from homeostat.detectors.savepoint_count import SavepointDetector
 from homeostat.detectors.sensitivity import Sensitivity
 from homeostat.detectors.slo_violation import SloDetector
+from homeostat.detectors.source_trouble import SourceTroubleDetector
 from homeostat.detectors.state_growth import StateGrowthDetector
 from homeostat.detectors.state_health import (
     FixedStateDetector,
@@ -36,9 +41,13 @@ from homeostat.detectors.state_health import (
     SnapshotRepairedDetector,
     StateMemoryDetector,
 )
+from homeostat.detectors.still_watermark import StillWatermarkDetector
 from homeostat.detectors.uneven_partitions import UnevenPartitionsDetector
+from homeostat.diagnosers.lost_time import LostTimeDiagnoser
 from homeostat.diagnosers.rise_ahead import AheadDiagnoser
+from homeostat.diagnosers.source_trouble import SourceDiagnoser
 from homeostat.diagnosers.state_risks import StateDiagnoser
+from homeostat.diagnosers.strengths import strengths_in_use
 from homeostat.diagnosers.weighing import EvidenceDiagnoser
 from homeostat.models.forecast import CANDIDATES
 from homeostat.models.load_ahead import Forecasts, forecast_of, forecasts_by
@@ -46,11 +55,14 @@ from homeostat.models.planning_question import Goal
 from homeostat.policies import dotted_paths
 from homeostat.resolvers.admit_more import AdmitMoreResolver
 from homeostat.resolvers.alert import Alert
+from homeostat.resolvers.apply_remedy import RemedyResolver
+from homeostat.resolvers.one_plan import OnePlan
 from homeostat.resolvers.rebalance import RebalanceResolver
 from homeostat.resolvers.replace_worker import ReplaceSlowResolver
 from homeostat.resolvers.retune import RetuneResolver
 from homeostat.resolvers.scale import ScaleDownResolver, ScaleUpResolver
 from homeostat.resolvers.scale_ahead import ScaleAheadResolver
+from homeostat.resolvers.scaling_veto import ScalingVeto
 from homeostat.resolvers.sizing import Sizing
 from homeostat.resolvers.spread_keys import AdjustSkewResolver, GatherResolver
 from homeostat.settings import GuardSettings, Settings
@@ -86,6 +98,13 @@ def detectors(settings: Settings) -> tuple[Detector, ...]:
         SnapshotLagDetector(),
         SnapshotRepairedDetector(),
         FixedStateDetector(),
+        DiskSpaceDetector(settings.space.least_free, settings.space.full_within),
+        LostTimeDetector(),
+        FailedAttemptsDetector(),
+        LostWorkersDetector(),
+        StillWatermarkDetector(),
+        SourceTroubleDetector(),
+        SavepointDetector(settings.space.most_savepoints, settings.space.savepoints),
     )
 
 
@@ -97,13 +116,14 @@ def _forecasts(settings: Settings) -> Forecasts:
 def guards(settings: GuardSettings) -> tuple[Guard, ...]:
     return guard_chain(
         KillSwitch(),
-        OneInFlight(),
+        OneInFlight(may_overtake=True),
         Bounds(),
         MostReplaced(settings.most_replaced),
         ConfirmShrink(settings.confirm),
         LargestChange(settings.largest_change, settings.largest_shrink),
         CostLimit(),
         CoolDown(settings.cooldown, settings.cooldown_shrink),
+        ScalingVeto(),
     )
 
 
@@ -113,13 +133,20 @@ def provisioning(settings: Settings) -> Policy:
     return Policy(
         name="provisioning",
         detectors=detectors(settings),
-        diagnosers=(EvidenceDiagnoser(), AheadDiagnoser(settings.planning.confidence), StateDiagnoser()),
+        diagnosers=(
+            EvidenceDiagnoser(),
+            LostTimeDiagnoser(strengths=strengths_in_use(settings.plugins.strengths, dotted_paths.cause_model)),
+            AheadDiagnoser(settings.planning.confidence),
+            StateDiagnoser(),
+            SourceDiagnoser(),
+        ),
         resolvers=(
             ReplaceSlowResolver(),
             AdjustSkewResolver(),
             GatherResolver(),
             RebalanceResolver(),
             AdmitMoreResolver(),
+            RemedyResolver(),
             ScaleUpResolver(sizing, settings.planning.largest_error),
             ScaleDownResolver(sizing, settings.planning.largest_error),
             ScaleAheadResolver(sizing, settings.planning.largest_error),
@@ -130,7 +157,8 @@ def provisioning(settings: Settings) -> Policy:
         window_s=settings.loop.window,
         least_observations=LEAST_OBSERVATIONS,
         regret_s=_REGRET_S,
-        arbiter=RankedArbiter(settings.loop.act_above, settings.loop.patience),
+        violation_cost=settings.planning.violation_cost,
+        arbiter=RankedArbiter(settings.loop.act_above, settings.loop.patience, OnePlan()),
         guards=guards(settings.guards),
     )
 
@@ -162,6 +190,7 @@ def latency(settings: Settings) -> Policy:
             GatherResolver(),
             RebalanceResolver(),
             AdmitMoreResolver(),
+            RemedyResolver(plans_trigger=True),
             retune,
             Alert(declared_only=True),
         ),

@@ -11,6 +11,7 @@ from typing import Any
 
 from homeostat.core.errors import ConfigError
 from homeostat.core.policy import Policy
+from homeostat.diagnosers.strengths import CauseModel
 from homeostat.models.forecast import statsforecast_candidates
 from homeostat.settings import STATSFORECAST, PluginSettings
 
@@ -20,6 +21,7 @@ _VERBS = {
     "resolvers": "resolve",
     "forecasters": "ahead",
     "proposers": "propose",
+    "models of causes": "probability",
 }
 
 
@@ -60,6 +62,11 @@ def part(path: str, kind: str) -> Any:
     if not getattr(plugin, "name", ""):
         raise ConfigError("the plug-in has no name", where=path, fix="add an attribute 'name'")
     return plugin
+
+
+def cause_model(path: str) -> CauseModel:
+    """Return the model of causes at a path. A class is instantiated without arguments."""
+    return part(path, "models of causes")  # type: ignore[no-any-return]
 
 
 def parts(paths: Iterable[str], kind: str) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from homeostat.core.errors import ConfigError
 from homeostat.core.policy import Policy
 from homeostat.policies import defaults, dotted_paths, paper
-from homeostat.policies.peers import PEERS
+from homeostat.policies.peers import PEER_SETTINGS, PEERS
 from homeostat.settings import Settings, read
 from homeostat.strict.toml_reading import nearest
 
@@ -49,21 +49,31 @@ def names() -> tuple[str, ...]:
     return (*_OURS, *_PEERS)
 
 
+def peer_names() -> tuple[str, ...]:
+    return tuple(_PEERS)
+
+
 def describe(name: str) -> str:
     return _OURS[name][1] if name in _OURS else _PEERS[name]
 
 
 def build(
-    name: str, settings: Mapping[str, Mapping[str, Any]] | None = None, scenario_peak_per_s: float | None = None
+    name: str,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    scenario_peak_per_s: float | None = None,
+    peer_settings: Mapping[str, Any] | None = None,
 ) -> Policy:
-    """Return the policy with these settings. `scenario_peak_per_s` is the load that `static` is sized for."""
+    """Return the policy with these settings.
+
+    `scenario_peak_per_s` is the load that `static` is sized for. `peer_settings` are those of a rule of another system.
+    """
     parsed_settings = read(settings or {})
     if name in _OURS:
         policy = _OURS[name][0](parsed_settings)
     elif name == "static":
         policy = PEERS[name](peak_per_s=scenario_peak_per_s)
     elif name in _PEERS:
-        policy = PEERS[name]()
+        policy = PEERS[name](PEER_SETTINGS[name](**(peer_settings or {})))
     elif ":" in name:
         return dotted_paths.extend(dotted_paths.policy(name), parsed_settings.plugins)
     else:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from homeostat.core.alerting import alert_about
-from homeostat.core.causes import Cause, cause_of
+from homeostat.core.causes import cause_of
 from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.view import View
+from homeostat.resolvers.remedies import remedies
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,22 +18,27 @@ class Alert:
     """Alerts about each diagnosis of `causes`. If `causes` is empty: about all of them, or with `declared_only` about
     those whose cause declares an alert.
 
-    Some causes often end by themselves, or are being fixed: alerts about them wait for `patience_s`. A longer time
-    means fewer and later alerts (choice).
+    Some causes often end by themselves, or an action can fix them: alerts about them wait for `patience_s`. A longer
+    time means fewer and later alerts (choice). An alert names the settings that would help.
     """
 
     causes: frozenset[str] = frozenset()
     declared_only: bool = False
     patience_s: float = 300.0
     name: str = "alert"
+    while_unsettled: ClassVar[bool] = True
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         for diagnosis in diagnoses:
             cause = cause_of(diagnosis.cause)
             alerts = diagnosis.cause in self.causes if self.causes else cause.alerts or not self.declared_only
-            if alerts and self._has_stood(view, diagnosis, cause):
-                yield alert_about(diagnosis)
+            if not alerts:
+                continue
+            possible = remedies(view, diagnosis)
+            is_mended = any(remedy.mends and not remedy.refusal for remedy in possible)
+            if self._has_stood(view, diagnosis, waits=is_mended or cause.alert_after_patience):
+                yield alert_about(diagnosis, "; ".join(remedy.sentence for remedy in possible))
 
-    def _has_stood(self, view: View, diagnosis: Diagnosis, cause: Cause) -> bool:
+    def _has_stood(self, view: View, diagnosis: Diagnosis, *, waits: bool) -> bool:
         since_s = view.standing_since_s.get((diagnosis.cause, diagnosis.component), view.now_s)
-        return not cause.alert_after_patience or view.now_s - since_s >= self.patience_s
+        return not waits or view.now_s - since_s >= self.patience_s

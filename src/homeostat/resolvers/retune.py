@@ -19,10 +19,11 @@ from homeostat.core.causes import (
     SLOW_INSTANCE,
     UNDER_PROVISIONED,
 )
-from homeostat.core.configuration import EXECUTORS, EXECUTORS_KNOB
+from homeostat.core.configuration import EXECUTORS, EXECUTORS_KNOB, TRIGGER_S
 from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.objective import GivesWay
 from homeostat.core.view import View
+from homeostat.detectors.slo_violation import LATENCY, ObjectiveMissed
 from homeostat.models.application_model import ApplicationModel, application_model
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.capacity import level
@@ -85,7 +86,7 @@ class RetuneResolver:
         rate = max(_rate_per_s(view, because) * self._rise_factor(view), expected_per_s(rising))
         the_plan, given_up = self._plan_for(model, Steady(rate, model.variation))
         dearer = the_plan.best.cost - the_plan.present.cost
-        if short:
+        if short and not self._recovers(the_plan, short):
             yield from self._more(model, the_plan, short, given_up)
         elif rising and dearer > 0:
             yield _saying(self._change(model, the_plan, rising), given_up)
@@ -125,6 +126,14 @@ class RetuneResolver:
     def _reliable(self, view: View) -> bool:
         return not any(is_doubted(view, name, self.up.most_error) for name in view.trust)
 
+    def _recovers(self, the_plan: Plan, short: tuple[Diagnosis, ...]) -> bool:
+        """Whether the latency is too long only because rows still wait, and will not be before a change has settled."""
+        present = the_plan.present
+        missed = [each.evidence.find(ObjectiveMissed) if each.cause == SLO_UNMET else None for each in short]
+        usual_s = present.predicted.latency_s.get("p95", math.inf)
+        late = all(each is not None and each.metric == LATENCY and usual_s <= each.objective for each in missed)
+        return late and 0.0 < present.catch_up_s <= self.settle_s
+
     def _more(
         self, model: ApplicationModel, the_plan: Plan, short: tuple[Diagnosis, ...], given_up: str
     ) -> Iterator[Proposal]:
@@ -149,7 +158,7 @@ class RetuneResolver:
             because,
             the_plan.patch,
             component=component,
-            prediction=Prediction(_gain(model, the_plan), model.topology.names, _expectation(model.at_s, the_plan)),
+            prediction=Prediction(_gain(model, the_plan), model.topology.names, _expectation(model, the_plan)),
             benefit=max(severity, LEAST_BENEFIT) if kind != SCALE_DOWN else -more,
             cost=RESOURCE_WEIGHT * max(more, 0.0) + PAUSE_WEIGHT * the_plan.best.pause_s,
         )
@@ -180,13 +189,16 @@ def _gain(model: ApplicationModel, the_plan: Plan) -> float:
     return math.log(performance.expected_s(rows, now) / performance.expected_s(rows, then))
 
 
-def _expectation(at_s: float, the_plan: Plan) -> str:
+def _expectation(model: ApplicationModel, the_plan: Plan) -> str:
     """The expected latency, and when the backlog will be processed with this plan and with the next smaller one."""
-    best = the_plan.best
+    best, at_s = the_plan.best, model.at_s
     late_s = best.predicted.latency_s.get("p95", math.nan)
     parts = [f"for {the_plan.rate_per_s:,.0f} rows/s"]
     if math.isfinite(late_s):
         parts.append(f"p95 latency {late_s:.1f} s")
+    for knob, spec in model.capabilities.knobs.items():
+        if knob.kind == TRIGGER_S and best.configuration.get(knob, 0) > (spec.promise or math.inf):
+            parts.append(f"a trigger longer than your {spec.promise:g} s, within your latency objective")
     if best.catch_up_s > 0:
         unit = "executors" if EXECUTORS_KNOB in best.configuration.values else "instances"
         parts.append(f"caught up {_caught_up(at_s, best)} {unit}")

@@ -20,6 +20,7 @@ from homeostat.core.symptoms import PRESSURE, SLO_VIOLATION
 from homeostat.core.view import View
 from homeostat.models.application_model import size_assumptions
 from homeostat.models.capacity import loads, speed_up
+from homeostat.models.headroom import until_growth_s
 from homeostat.resolvers.admit_more import rows_for
 from homeostat.resolvers.model_trust import doubt
 from homeostat.resolvers.paper_actions import SHRINK_FACTOR, scale_down_target, scale_up_target
@@ -34,6 +35,8 @@ _NO_GAIN = 1e-3
 # Observations before the first redeployment with a noisy load. Fewer act sooner, but with a rough idea of the noise, by
 # which headroom is planned. Shrinking can wait longer, because nothing is wrong. Choice.
 _LEAST_TO_GROW, _LEAST_TO_SHRINK = 6, 30
+# A pause leaves the application behind for this many times as long: it must also catch up. A choice.
+_DISTURBED_TIMES = 2.0
 # Their product is `PAUSE_WEIGHT`. Both remain, because recorded runs must repeat to the bit.
 _PAUSE_WEIGHT, _PAUSE_SHARE = 1.0 / 600.0, 0.2
 
@@ -121,7 +124,7 @@ class ScaleDownResolver:
 
     def resolve(self, view: View, diagnoses: Sequence[Diagnosis]) -> Iterator[Proposal]:
         idle = tuple(d for d in diagnoses if d.cause == OVER_PROVISIONED)
-        if not idle or any(d.cause != OVER_PROVISIONED and not cause_of(d.cause).state_risk for d in diagnoses):
+        if not idle or any(d.cause != OVER_PROVISIONED and not cause_of(d.cause).speed_unaffected for d in diagnoses):
             return
         floor = view.objective.throughput_per_s or 0.0
         idle_components = {d.component for d in idle}
@@ -129,6 +132,8 @@ class ScaleDownResolver:
         needs = [need for each in needs if (need := self._trusted_need(view, each, idle_components)) is not None]
         smaller = [need for need in needs if view.spec(need.knob).clip(need.instances) < need.present]
         if _too_early(view, smaller, _LEAST_TO_SHRINK) or not any(n.component in idle_components for n in smaller):
+            return
+        if not _is_worth_shrinking(view, smaller):
             return
         # The other components would be found idle later and need a second redeployment.
         shrinking = [n for n in smaller if n.component in idle_components or not view.spec(n.knob).live]
@@ -151,7 +156,7 @@ class ScaleDownResolver:
 def _is_mended_elsewhere(diagnosis: Diagnosis) -> bool:
     """Whether it is a fault that another action fixes better than more instances."""
     cause = cause_of(diagnosis.cause)
-    return cause.fault and bool(cause.mended_by)
+    return cause.fault and bool(cause.mended_by) and not cause.workers_help
 
 
 def _too_early(view: View, needs: Sequence[Need], least: int) -> bool:
@@ -159,6 +164,26 @@ def _too_early(view: View, needs: Sequence[Need], least: int) -> bool:
     stops = any(not view.spec(need.knob).live for need in needs)
     noisy = any(load.noise.sigma > 0 for load in loads(view).values())
     return stops and noisy and len(view.history) < least
+
+
+def _is_worth_shrinking(view: View, smaller: Sequence[Need]) -> bool:
+    """If the policy plans by risk: whether what is saved until the load comes back exceeds the cost of two changes.
+
+    Changes without a pause cost nothing here: the headroom covers the growth until the next one.
+    """
+    specs = [view.spec(need.knob) for need in smaller]
+    pause_s = max((spec.apply_s for spec in specs if not spec.live), default=0.0)
+    if view.violation_cost <= 0 or pause_s <= 0:
+        return True
+    room = min(
+        math.log(max(need.instances, 1) / (need.exact * math.sqrt(loads(view)[need.component].target)))
+        for need in smaller
+    )
+    saved = sum(
+        spec.cost * (need.present - spec.clip(need.instances)) for need, spec in zip(smaller, specs, strict=True)
+    )
+    lost = view.violation_cost * view.capabilities.cost(view.configuration) * 2.0 * _DISTURBED_TIMES * pause_s
+    return saved * until_growth_s(view, room) >= lost
 
 
 def _grows(view: View, need: Need) -> bool:

@@ -91,9 +91,10 @@ class Sizing:
             needed_per_s = offered_per_s * self._factor(view, load, floor_per_s, last)
             needed_per_s = max(needed_per_s, peak(load.offered_per_s, last))
             if math.isfinite(needed_per_s) and load.instances:
-                even = load.component in skewed
-                size = _executors if view.micro_batch else _instances
-                needs.append(size(view, load, needed_per_s, even))
+                if view.micro_batch:
+                    needs.append(_executors(view, load, needed_per_s, skewed))
+                else:
+                    needs.append(_instances(view, load, needed_per_s, load.component in skewed))
         return [need for need in needs if need is not None]
 
     def _factor(self, view: View, load: Load, floor_per_s: float, last: int) -> float:
@@ -160,13 +161,13 @@ def _instances(view: View, load: Load, wanted_per_s: float, even: bool) -> Need 
     return need
 
 
-def _executors(view: View, load: Load, wanted_per_s: float, even: bool) -> Need | None:
+def _executors(view: View, load: Load, wanted_per_s: float, even: frozenset[str]) -> Need | None:
     """The fewest executors that are enough. More partitions only if no number is enough without them."""
     model = batch_model(view)
     if model is None:
         return None
-    if even:
-        model = model.with_even_rows(load.component)
+    for name in sorted(even & {stage.name for stage in model.stages}):
+        model = model.with_even_rows(name)
     cut: Cut = _uncut
     best = _fewest(view, load, model, wanted_per_s, cut)
     # More partitions need a restart and, with state, a rewrite of it. So the stage itself comes first, then all.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from homeostat.core.causes import cause_of
 from homeostat.core.records import AlertContent, Record
@@ -17,20 +16,21 @@ from homeostat.store.sqlite import SqliteStore
 
 
 class Alarm:
-    """`runs` are the queries in whose logs the alerts appear."""
+    """`runs` are the queries in whose logs the alerts appear. `open_log` opens the log so that nothing is written once
+    another manager has taken over."""
 
-    def __init__(self, store: Path, runs: Iterable[str], say: Callable[[str], None]) -> None:
-        self._store, self._runs, self._say = store, tuple(runs), say
+    def __init__(self, open_log: Callable[[], SqliteStore], runs: Iterable[str], say: Callable[[str], None]) -> None:
+        self._open_log, self._runs, self._say = open_log, tuple(runs), say
 
     def ring(self, cause: str, details: str) -> None:
-        """Tell a person. An error of the log is told too, and never raised."""
+        """Alert a person. An error of the log is part of the message, and never raised."""
         entry = cause_of(cause)
         text = f"{entry.title} ({details}). What to do: {entry.advice}."
         self._say(text)
         # No counter of the loop numbers these: two processes must not give the same id.
         record = Record.of(f"t-{uuid.uuid4().hex[:12]}", time.time(), AlertContent(cause), text)
         try:
-            store = SqliteStore(self._store)
+            store = self._open_log()
             try:
                 for run in self._runs:
                     store.append(run, [record])

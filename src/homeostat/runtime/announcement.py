@@ -11,11 +11,14 @@ import os
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from homeostat.runtime.identity import Identity
 from homeostat.runtime.launch import CAPABILITIES, STARTED, read_json, write_json
+from homeostat.settings import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from homeostat.spark.application import Application
 
 HOME = Path(".homeostat")
+LOG_USE = "log"
+NO_DISKS: Mapping[str, Path] = MappingProxyType({})
+NO_CHECKPOINTS: Mapping[str, str] = MappingProxyType({})
 # Where the system only tells the clock time of a start, the clock may have been set by this much since.
 _CLOCK_STEP_S = 2.0
 _START_TICKS = 19  # the field of /proc/<process>/stat after the name of the process
@@ -31,16 +37,27 @@ _START_TICKS = 19  # the field of /proc/<process>/stat after the name of the pro
 
 def announce(directory: Path, application: Application, config: Config, identity: Identity) -> None:
     """Write down which queries are watched and which actions are possible."""
-    write_json(directory / CAPABILITIES, application.capability_table())
+    from homeostat.spark.application import checkpoint_locations
+
+    application.publish_capabilities(partial(write_json, directory / CAPABILITIES))
     queries = {pipeline.name: application.run_name(pipeline.name) for pipeline in application.pipelines}
-    announce_driver(directory, application.spark, config, identity, queries)
+    application.disks.watch(LOG_USE, config.store.parent)
+    locations = checkpoint_locations(application)
+    announce_driver(directory, application.spark, config, identity, queries, application.disks.paths, locations)
 
 
 def announce_driver(
-    directory: Path, spark: SparkSession, config: Config, identity: Identity, queries: Mapping[str, str]
+    directory: Path,
+    spark: SparkSession,
+    config: Config,
+    identity: Identity,
+    queries: Mapping[str, str],
+    disks: Mapping[str, Path] = NO_DISKS,
+    checkpoints: Mapping[str, str] = NO_CHECKPOINTS,
 ) -> None:
-    """`queries` maps the name of each query to the name of its run in the log."""
-    context = spark.sparkContext
+    """`queries` maps the name of each query to the name of its run in the log. `disks` are paths by what they are used
+    for, and `checkpoints` the known locations by the name of the query."""
+    context, space = spark.sparkContext, read(config.sections).space
     facts = {
         "process": os.getpid(),
         "identity": identity.id,
@@ -52,6 +69,13 @@ def announce_driver(
         "queries": dict(queries),
         "mode": config.mode,
         "store": str(config.store.resolve()),
+        "disks": {use: str(path) for use, path in disks.items()},
+        "checkpoints": dict(checkpoints),
+        "limits": {
+            "log": config.log.largest,
+            **{name: getattr(config.files, name) for name in ("event_logs", "driver_log")},
+            **{name: getattr(space, name) for name in ("least_free", "most_savepoints", "savepoints")},
+        },
     }
     write_json(directory / STARTED, facts)
     _list(directory)

@@ -5,15 +5,17 @@ Homeostat never restarts the queries of an attached application.
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from homeostat import config as configuration
 from homeostat.core.causes import NO_MANAGER
+from homeostat.core.configuration import ROWS_PER_TRIGGER, TRIGGER_S, Value
 from homeostat.core.errors import ConfigError, NewerLogError, NoLogError
 from homeostat.objectives import ObjectiveArgument, combine
 from homeostat.runtime.alarms import Alarm
@@ -26,6 +28,8 @@ from homeostat.runtime.messages import say
 from homeostat.runtime.query_manager import manager_maker, objective_of, policy_of, uneven_partitions
 from homeostat.spark.act.capabilities import judge, look_around
 from homeostat.spark.application import Application
+from homeostat.spark.application_query import Bounds
+from homeostat.strict import units
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
     from homeostat.core.loop_state import Mode
 
+T = TypeVar("T")
 LOOK_AGAIN_S = 1.0
 STOP_LIMIT_S = 30.0
 
@@ -44,9 +49,14 @@ class Attachment:
     """
 
     def __init__(
-        self, spark: SparkSession, config: configuration.Config, objective: ObjectiveArgument, directory: Path
+        self,
+        spark: SparkSession,
+        config: configuration.Config,
+        objective: ObjectiveArgument,
+        directory: Path,
+        bounds: Bounds,
     ) -> None:
-        self._spark, self._config, self._directory = spark, config, directory
+        self._spark, self._config, self._directory, self.bounds = spark, config, directory, bounds
         self._objective = combine(objective) if objective is not None else config.objective
         self._claim: Claim | None = None
         self._stopping = threading.Event()
@@ -142,12 +152,14 @@ class Attachment:
             self._directory,
             uneven_partitions(self._config),
             self._hold.name,
+            self.bounds,
         )
         self._application = application
         application.start()
         announce(self._directory, application, self._config, self._hold.identity)
         make_managers = manager_maker(self._config, application, self._hold, say)
-        alarm = Alarm(self._config.store, (application.run_name(each.name) for each in application.pipelines), say)
+        runs = [application.run_name(each.name) for each in application.pipelines]
+        alarm = Alarm(lambda: self._hold.open_log(*runs), runs, say)
         self._keeper = LoopKeeper(lambda: Loop(make_managers, say), say, partial(alarm.ring, NO_MANAGER))
         self._keeper.start()
 
@@ -167,19 +179,51 @@ def attach(
     mode: Mode | None = None,
     config: str | Path | None = None,
     directory: str | Path | None = None,
+    rows_per_trigger: tuple[int, int] | None = None,
+    trigger: tuple[float | str, float | str] | None = None,
 ) -> Attachment:
     """Manage the streaming queries of this session, including queries that start later.
 
-    Homeostat only takes actions that need no restart, and only in a mode that acts (`earn` or `regulate`). It reports
-    the bound on rows per batch but does not change it. Settings come from `config`, or from homeostat.toml in the
-    working directory. The call returns at once; call `stop()` on the result to end it.
+    Homeostat only takes actions that need no restart, and only in a mode that acts (`earn` or `regulate`). It changes
+    the rows per trigger and the trigger interval only within the bounds that you give, a least and a most value:
+    `rows_per_trigger=(1_000, 50_000)`, `trigger=(1, "20 s")`. Without bounds they stay as they are.
+    Settings come from `config`, or from homeostat.toml in the working directory. The call returns at once; call
+    `stop()` on the result to end it.
     """
     settings = configuration.load(config, flags={"mode": mode})
     policy_of(settings, objective_of(settings, combine(objective)))
     home = Path(directory) if directory is not None else HOME / _file_name(str(spark.conf.get("spark.app.name")))
-    attachment = Attachment(spark, settings, objective, home.resolve())
+    attachment = Attachment(spark, settings, objective, home.resolve(), _bounds(rows_per_trigger, trigger))
     attachment.start()
     return attachment
+
+
+def _bounds(
+    rows: tuple[int, int] | None, trigger: tuple[float | str, float | str] | None
+) -> dict[str, tuple[Value, Value]]:
+    bounds: dict[str, tuple[Value, Value]] = {}
+    if rows is not None:
+        bounds[ROWS_PER_TRIGGER] = _pair("rows_per_trigger", rows, int, 1)
+    if trigger is not None:
+        bounds[TRIGGER_S] = _pair("trigger", trigger, _seconds, 0)
+    return bounds
+
+
+def _pair(name: str, values: Sequence[T], read: Callable[[T], Value], least: Value) -> tuple[Value, Value]:
+    try:
+        low, high = (read(value) for value in values)
+    except (ValueError, TypeError) as error:
+        fix = "give a pair: a least and a most value"
+        raise ConfigError(f"{name} = {values!r} cannot be read", where="hs.attach", fix=fix) from error
+    if not least <= low <= high < math.inf:
+        raise ConfigError(
+            f"{name} = ({low:g}, {high:g}) is not a least and a most value of at least {least}", where="hs.attach"
+        )
+    return low, high
+
+
+def _seconds(value: float | str) -> float:
+    return units.parse_duration(value) if isinstance(value, str) else float(value)
 
 
 def _file_name(application_name: str) -> str:

@@ -23,7 +23,7 @@ from homeostat.runtime.file_limits import EVENTS
 from homeostat.runtime.hold import TAKEN_OVER, ApplicationHold
 from homeostat.runtime.java_watch import watch_java
 from homeostat.runtime.knobs_file import read_knobs, write_knobs
-from homeostat.runtime.launch import KNOBS, Launch
+from homeostat.runtime.launch import KNOBS, QUERY_FAILED, Launch
 from homeostat.runtime.lease import Claim
 from homeostat.runtime.loop_thread import Loop, LoopKeeper
 from homeostat.runtime.messages import say
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 
 LOOK_AGAIN_S = 0.5
-QUERY_FAILED = 4
 LOG, JAVA_OUTPUT = Path("logs") / "driver.log", Path("logs") / "driver.err"
 JAVA_ENDED = "JAVA_GATEWAY_EXITED"
 STANDARD_ERROR = 2
@@ -92,6 +91,7 @@ def drive(launch: Launch) -> int:
 
 
 def _session(launch: Launch, config: Config, application: Application, directory: Path) -> SparkSession:
+    from homeostat.spark.cluster.kafka_connector import with_connector
     from homeostat.spark.cluster.session import build_session, spark_conf
 
     file, _ = pipeline_files.parts(launch.app)
@@ -108,7 +108,7 @@ def _session(launch: Launch, config: Config, application: Application, directory
     old_bytes = log.stat().st_size if log.exists() else 0
     try:
         with _standard_error_in(java_output):
-            return build_session(conf)
+            return build_session(with_connector(conf))
     except HomeostatError:
         raise
     except Exception as error:
@@ -149,7 +149,8 @@ def _regulate(
 ) -> int:
     announce(application.directory, application, config, hold.identity)
     make_managers = manager_maker(config, application, hold, say)
-    alarm = Alarm(config.store, (application.run_name(pipeline.name) for pipeline in application.pipelines), say)
+    runs = [application.run_name(pipeline.name) for pipeline in application.pipelines]
+    alarm = Alarm(lambda: hold.open_log(*runs), runs, say)
     keeper = LoopKeeper(
         lambda: Loop(make_managers, say), say, partial(alarm.ring, NO_MANAGER), silent_s=launch.silent_s
     )

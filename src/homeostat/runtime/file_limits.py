@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from homeostat.settings import FileLimits
-from homeostat.spark.outside.event_log_pruning import prune_event_logs
+from homeostat.spark.outside.event_log_pruning import prune_event_logs, size_of
 
 EVENTS = "events"
 # Logs that a process writes through a file it keeps open, always at the end, so that they can be cut while it writes.
 # The driver's own log rolls over by itself.
 GROWING = ("logs/driver.err", "logs/*.out", "cluster/logs/*.log")
+LOG_FOLDERS = ("logs", "cluster/logs")
 EARLIER = ".1"
+_PARTS = re.compile(r"\.\d+$")
 # Files are looked at this often: at 20 MB a minute a log is past its limit by that much. A choice.
 EVERY_S = 60.0
 
@@ -33,6 +36,16 @@ def cut_log(log: Path, most_bytes: int) -> bool:
     except OSError:
         return False  # it is gone, or the disk is full; the next look tries again
     return True
+
+
+def log_sizes(directory: Path) -> dict[str, int]:
+    """The bytes of each log of an application with its earlier parts, by name."""
+    sizes: dict[str, int] = {}
+    for folder in LOG_FOLDERS:
+        for file in (directory / folder).glob("*"):
+            name = f"{folder}/{_PARTS.sub('', file.name)}"
+            sizes[name] = sizes.get(name, 0) + size_of(file)
+    return sizes
 
 
 class FileKeeper:

@@ -14,6 +14,7 @@ from homeostat.runtime.identity import IDENTITY, Identity, identity_of, is_older
 from homeostat.runtime.launch import LEASE
 from homeostat.runtime.lease import Lease
 from homeostat.runtime.store_lease import StoreLease
+from homeostat.store.reopening import reopen
 from homeostat.store.sqlite import SqliteStore
 
 TAKEN_OVER = "another manager has taken over this application, because this one showed no life for too long"
@@ -74,6 +75,16 @@ class ApplicationHold:
         self._store_lease.enrol(store)
         for run in runs:
             self._store_lease.bind(store, run)
+
+    def open_log(self, *runs: str) -> SqliteStore:
+        """The log that is there now, in which only this manager writes these runs."""
+        store = reopen(self._log)
+        try:
+            self.enrol(store, *runs)
+        except BaseException:
+            store.close()
+            raise
+        return store
 
     def _take(self, lease: Lease) -> None:
         lease.take()

@@ -21,6 +21,8 @@ KNOBS = "knobs.json"
 CAPABILITIES = "capabilities.json"
 LEASE = "lease"
 SUPERVISOR = "supervisor"
+# The exit code of a driver, one of whose queries was restarted as often as it may be.
+QUERY_FAILED = 4
 YARN_SETTINGS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 USUAL_PORTS = {"https": 443, "http": 80}
 _LOCAL = re.compile(r"local(\[ *(\*|[1-9]\d*) *(, *\d+ *)?\]|-cluster\[ *\d+ *, *\d+ *, *\d+ *\])?")

@@ -17,7 +17,7 @@ from homeostat.core.records import Record
 from homeostat.core.traffic import Traffic
 from homeostat.runtime.orders import Orders
 from homeostat.runtime.reconcile import Intent, reconcile
-from homeostat.runtime.recovery import numbers_in_log, pause_in_log
+from homeostat.runtime.recovery import judged_in_log, numbers_in_log, pause_in_log
 from homeostat.runtime.saved_state import Restored, restore_state, state_json
 from homeostat.runtime.waiting_events import WaitingEvents
 from homeostat.store.protocol import SET_ASIDE, Store
@@ -71,6 +71,8 @@ class Manager:
             self.state = replace(self.state, numbers=numbers_in_log(self.store, self.run))
         if "paused" in restored.lost:
             self.state = replace(self.state, paused=pause_in_log(self.store, self.run))
+        if not self.state.judged:
+            self.state = replace(self.state, judged=judged_in_log(self.store, self.run))
         if not restored.problems:
             return []
         self.store.set_aside(self.run, LOOP)
@@ -145,13 +147,14 @@ class Manager:
     def _write(self, state: State, records: Sequence[Record]) -> None:
         # Save the id counters first: a crash in between may skip ids but never assigns one twice.
         before = self.state
-        if (before.numbers, before.memory, before.trust) != (state.numbers, state.memory, state.trust):
+        saved_before = (before.numbers, before.memory, before.trust, before.judged)
+        if saved_before != (state.numbers, state.memory, state.trust, state.judged):
             self.store.save_state(self.run, LOOP, state_json(state))
         if records:
             self.store.append(self.run, records)
 
     def _carry_out(self, command: Command) -> list[Event]:
-        """The job must not suffer from a failure of ours. Return what failed."""
+        """Return what failed instead of raising: the job must not suffer from a failure of Homeostat."""
         where = "actuator" if isinstance(command, Apply) else "the notifier"
         try:
             if isinstance(command, Apply):

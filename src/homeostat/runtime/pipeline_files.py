@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 from homeostat.core.errors import ConfigError
@@ -48,10 +49,17 @@ def load(app: str) -> list[Pipeline]:
     return [pipeline for pipeline in pipelines if pipeline.name == name]
 
 
+class _SourceLoader(SourceFileLoader):
+    """Leaves no compiled file beside the application."""
+
+    def set_data(self, path: str, data: object, *, _mode: int = 0o666) -> None:
+        pass
+
+
 def _pipelines(path: Path) -> list[Pipeline]:
     name = _module_name(path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path.absolute())))
+    if path.suffix != ".py" or spec is None or spec.loader is None:
         raise ConfigError("not a Python file", where=str(path), fix="give a file whose name ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

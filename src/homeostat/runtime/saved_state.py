@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast, get_args
 
+from homeostat.core.calibration import OUTCOMES_KEPT, JudgedCause
 from homeostat.core.findings import Verdict
 from homeostat.core.loop_state import State
 from homeostat.core.memory import ActionKey, Context, MemoryEntry
@@ -20,6 +21,7 @@ def state_json(state: State) -> JSON:
         "paused": state.paused,
         "memory": [_entry_json(entry) for entry in state.memory],
         "trust": {name: [trust.error, trust.actions, trust.off] for name, trust in state.trust.items()},
+        "judged": {cause: [[o.probability, o.helped] for o in each] for cause, each in state.judged.items()},
     }
 
 
@@ -84,12 +86,29 @@ def _trust(value: Any) -> tuple[dict[str, Trust], list[str]]:
     return trusts, left_out
 
 
+def _judged(value: Any) -> tuple[dict[str, tuple[JudgedCause, ...]], list[str]]:
+    judged, left_out = {}, []
+    for cause, items in value.items():
+        try:
+            judged[str(cause)] = tuple(_judged_cause(*_list(item)) for item in _list(items)[-OUTCOMES_KEPT:])
+        except (ValueError, TypeError) as error:
+            left_out.append(f"{cause} ({type(error).__name__}: {error})")
+    return judged, left_out
+
+
+def _judged_cause(probability: Any, helped: Any) -> JudgedCause:
+    if not 0.0 < _number(probability) < 1.0 or not isinstance(helped, bool):
+        raise ValueError(f"[{probability!r}, {helped!r}] is not an outcome")
+    return JudgedCause(probability, helped)
+
+
 _READERS: Mapping[str, Callable[[Any], tuple[Any, list[str]]]] = {
     "numbers": _numbers,
     "earned": _earned,
     "paused": _paused,
     "memory": _memory,
     "trust": _trust,
+    "judged": _judged,
 }
 
 

@@ -12,11 +12,12 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from homeostat.core.errors import HomeostatError, StoreError
+from homeostat.core.errors import HomeostatError, LeaseLostError, StoreError
 from homeostat.runtime.identity import IDENTITY, Identity, read_identity
 from homeostat.runtime.launch import LEASE
 from homeostat.runtime.lease import LeaseTakenError
@@ -181,6 +182,22 @@ class StoreLease:
             where=str(self._log),
             fix=f"stop it first{'' if holder.directory == str(self._directory) else copy}",
         )
+
+
+def log_after(announcement: Mapping[str, Any]) -> SqliteStore:
+    """The log of a manager that has ended, to be written as long as no other one has taken over its application."""
+    store = SqliteStore(Path(str(announcement["store"])), guest=True)
+    try:
+        identity = str(announcement.get("identity", ""))
+        holder = ApplicationTable(store).holder(identity)
+        ended = (socket.gethostname(), announcement.get("process"))
+        if holder.token and (holder.host, holder.process) != ended:
+            raise LeaseLostError("another manager has taken over this application", where=str(store.path))
+        store.fence(identity, holder.token)
+    except BaseException:
+        store.close()
+        raise
+    return store
 
 
 def _kernel() -> str:

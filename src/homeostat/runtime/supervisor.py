@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -18,9 +19,11 @@ from homeostat.core.errors import HomeostatError
 from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.announcement import read_announcement
 from homeostat.runtime.file_limits import FileKeeper
-from homeostat.runtime.launch import SUPERVISOR, Launch, require_master
+from homeostat.runtime.launch import QUERY_FAILED, SUPERVISOR, Launch, require_master
 from homeostat.runtime.lease import Lease
+from homeostat.runtime.store_lease import log_after
 from homeostat.spark.cluster.embedded import ClusterError, EmbeddedCluster
+from homeostat.spark.cluster.leftovers import remove_leftovers
 from homeostat.spark.cluster.process_keeper import Keeper, send_signal
 
 DRIVER = "driver"
@@ -81,7 +84,8 @@ class Supervisor:
             return self._supervise(launch, each_moment)
 
     def _supervise(self, launch: Launch, each_moment: Callable[[], None]) -> int:
-        """Restart the driver when it dies. If it fails before it was ever up, return its exit code instead."""
+        """Restart the driver when it dies. If it fails before it was ever up, or gave up a query that it had restarted
+        often enough, return its exit code instead."""
         deaths_s: list[float] = []
         ever_up = False
         while True:
@@ -92,7 +96,7 @@ class Supervisor:
                 code, cluster_end = -signal.SIGKILL, error.what
             up_s = self._up_since()
             ever_up = ever_up or up_s is not None
-            if code == 0 or self._stop_reason or (code > 0 and not ever_up):
+            if code in (0, QUERY_FAILED) or self._stop_reason or (code > 0 and not ever_up):
                 return INTERRUPTED if self._stop_reason == "interrupted" else code
             deaths_s = [at for at in deaths_s if time.monotonic() - at < RESTARTS_WITHIN_S] + [time.monotonic()]
             if len(deaths_s) > MOST_RESTARTS:
@@ -114,7 +118,7 @@ class Supervisor:
         announcement = read_announcement(Path(self._launch.directory))
         if announcement is not None:
             runs = map(str, dict(announcement.get("queries", {})).values())
-            Alarm(Path(str(announcement["store"])), runs, lambda _: None).ring(DRIVER_STOPPED, what)
+            Alarm(partial(log_after, announcement), runs, lambda _: None).ring(DRIVER_STOPPED, what)
 
     def _on_new_cluster(self, launch: Launch) -> Launch:
         assert self._cluster is not None
@@ -135,6 +139,7 @@ class Supervisor:
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         if self._log is not None:
             self._log.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(Path(launch.directory))
         keeper = Keeper()
         try:
             self.driver_pid = keeper.start(DRIVER, command, environment=environment, log=self._log)

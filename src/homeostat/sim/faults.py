@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields, replace
 from math import isfinite, isnan
 from typing import get_args
 
 import numpy as np
 
 from homeostat.core.errors import ConfigError
-from homeostat.core.observation import Array, FlowSample, Observation, TaskSample
+from homeostat.core.observation import Observation
+from homeostat.sim.damage import NONSENSE, damage
 from homeostat.sim.scenario.spec import FaultKind, FaultSpec
-
-_FLOW_NUMBERS = tuple(f.name for f in fields(FlowSample) if f.name not in ("source", "query", "phases_s"))
-_NONSENSE = np.array([-1.0, -1e300, 1e300, np.inf, -np.inf, np.nan])
 
 
 class Faults:
@@ -29,9 +26,16 @@ class Faults:
         for number, spec in enumerate(specs, start=1):
             _check(spec, f"fault {number} ({spec.kind})", components, hosts)
         self.specs = specs
+        self._kinds = frozenset(spec.kind for spec in specs)
 
     def active(self, kind: FaultKind, t_s: float) -> tuple[FaultSpec, ...]:
+        if kind not in self._kinds:
+            return ()
         return tuple(s for s in self.specs if s.kind == kind and s.at_s <= t_s < s.until_s)
+
+    def among(self, kinds: Collection[str], t_s: float) -> tuple[FaultSpec, ...]:
+        """The active faults of these kinds."""
+        return tuple(s for s in self.specs if s.kind in kinds and s.at_s <= t_s < s.until_s)
 
     def hot_share(self, component: str, t_s: float) -> float:
         """The share of the hottest key; 0 if no fault makes a key hot."""
@@ -54,6 +58,14 @@ class Faults:
                 factor *= spec.factor
         return factor
 
+    def cpu_left(self, host: str, t_s: float) -> float:
+        """The share of the CPU of this host that others leave."""
+        left_share = 1.0
+        for spec in self.active("contention", t_s):
+            if spec.host in ("", host):
+                left_share *= 1.0 - spec.share
+        return left_share
+
     def next_change_s(self, t_s: float) -> float:
         """When the next fault begins or ends after `t_s`; infinity if none does."""
         times = (time for spec in self.specs for time in (spec.at_s, spec.until_s))
@@ -69,48 +81,13 @@ class Faults:
         Batch number, time and workers stay as they are.
         """
         for spec in self.active("metric-gap", t_s):
-            observation = _damage(observation, spec, np.array([np.nan]), rng)
+            observation = damage(observation, spec, np.array([np.nan]), rng)
         for spec in self.active("garbage-metrics", t_s):
-            observation = _damage(observation, spec, _NONSENSE, rng)
+            observation = damage(observation, spec, NONSENSE, rng)
         return observation
 
     def _at(self, kind: FaultKind, component: str, t_s: float) -> tuple[FaultSpec, ...]:
         return tuple(s for s in self.active(kind, t_s) if s.component in ("", component))
-
-
-def _damage(observation: Observation, spec: FaultSpec, nonsense: Array, rng: np.random.Generator) -> Observation:
-    def damage(values: Array) -> Array:
-        hit = rng.random(len(values)) < spec.share
-        return np.where(hit, rng.choice(nonsense, len(values)), values)
-
-    def task(sample: TaskSample) -> TaskSample:
-        return replace(
-            sample,
-            rows=damage(sample.rows),
-            run_s=damage(sample.run_s),
-            rows_out=damage(sample.rows_out),
-            pending_rows=damage(sample.pending_rows),
-            pressured_s=damage(sample.pressured_s),
-            finish_s=damage(sample.finish_s),
-        )
-
-    def flow(sample: FlowSample) -> FlowSample:
-        numbers = damage(np.array([getattr(sample, name) for name in _FLOW_NUMBERS]))
-        phases = damage(np.array(list(sample.phases_s.values()), dtype=np.float64))
-        return replace(
-            sample,
-            **dict(zip(_FLOW_NUMBERS, numbers.tolist(), strict=True)),
-            phases_s=dict(zip(sample.phases_s, phases.tolist(), strict=True)),
-        )
-
-    def hit(name: str) -> bool:
-        return spec.component in ("", name)
-
-    return replace(
-        observation,
-        flows=tuple(flow(f) if hit(f.source) else f for f in observation.flows),
-        tasks={name: task(t) if hit(name) else t for name, t in observation.tasks.items()},
-    )
 
 
 def _check(spec: FaultSpec, where: str, components: Collection[str] | None, hosts: Collection[str] | None) -> None:
@@ -127,6 +104,15 @@ def _check(spec: FaultSpec, where: str, components: Collection[str] | None, host
     require(0 <= spec.share <= 1, f"share must be between 0 and 1, not {spec.share:g}")
     require(spec.instance >= 0, f"instance must be 0 or more, not {spec.instance}")
     require(spec.stride >= 1, f"stride must be 1 or more, not {spec.stride}")
+    for name in ("seconds", "row_s", "task_s", "file_s", "growth"):
+        value: float = getattr(spec, name)
+        require(isfinite(value) and value >= 0, f"{name} must be 0 or more, not {value:g}")
+    for name in ("rows", "every_s", "attempts"):
+        require(getattr(spec, name) > 0, f"{name} must be above 0, not {getattr(spec, name):g}")
+    if spec.kind in ("contention", "task-failures"):
+        require(spec.share < 1, f"share must be below 1, not {spec.share:g}")
+    if spec.kind == "stuck-task":
+        require(isfinite(spec.until_s), "a stuck-task fault needs an end", "set until_s")
     if spec.kind == "slow-host":
         require(bool(spec.host), "a slow-host fault needs a host", "set host, such as host-0")
     if components is not None and spec.component:

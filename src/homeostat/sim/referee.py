@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from homeostat.core.actions import ADJUST_SKEW, GATHER, REPLACE, REVERT
 from homeostat.core.causes import RISE_AHEAD
+from homeostat.core.change_parts import PartContent
 from homeostat.core.configuration import EXECUTORS, PARALLELISM, Configuration, Knob, Value
 from homeostat.core.cycle import Trace
 from homeostat.core.guards import APPLICATION
@@ -45,7 +46,7 @@ class JudgedEngine(Protocol):
     @property
     def now_s(self) -> float: ...
 
-    def needed_parallelism(self, load_per_s: float) -> dict[Knob, int]: ...
+    def needed_parallelism(self, load_per_s: float, at_s: float | None = None) -> dict[Knob, int]: ...
 
     def faulty_workers(self) -> frozenset[str]: ...
 
@@ -135,9 +136,17 @@ class Referee:
         self.trajectory = [replace(each, needless=each.needless or each.id in growing_ids) for each in self.trajectory]
 
     def _needless(self, record: Record, action: ActionContent) -> bool:
-        """Whether the run would have done as well without it, by what was true and not by what was measured."""
+        """Whether the run would have done as well without it, by what was true and not by what was measured.
+
+        A plan is needless if one of its parts is.
+        """
         if action.action_kind == REVERT or not self._engine.truth:
             return False
+        if action.parts:
+            return any(self._is_needless(part, part.component) for part in action.parts)
+        return self._is_needless(action, record.component)
+
+    def _is_needless(self, action: ActionContent | PartContent, component: str) -> bool:
         now_s, truth = self._engine.now_s, self._engine.truth[-1]
         if action.action_kind == REPLACE:
             return not set(action.retire) & self._engine.faulty_workers()
@@ -145,7 +154,7 @@ class Referee:
         if action.action_kind == GATHER:
             return any(f.kind == "hot-key" for f in faults)
         if action.action_kind == ADJUST_SKEW:
-            return not any(f.kind in ("hot-key", "hash-imbalance") for f in faults) and not self._uneven(record)
+            return not any(f.kind in ("hot-key", "hash-imbalance") for f in faults) and not self._uneven(component)
         desired = {Knob.parse(name): value for name, value in action.patch.items()}
         shrinking_knobs = [knob for knob, value in desired.items() if value < truth.values.get(knob, value)]
         if shrinking_knobs:
@@ -186,6 +195,6 @@ class Referee:
             return bool(scopes - inputs)
         return fault.component in ("", APPLICATION)
 
-    def _uneven(self, record: Record) -> bool:
-        spec = next((c for c in self._scenario.components if c.name == record.component), None)
+    def _uneven(self, component: str) -> bool:
+        spec = next((c for c in self._scenario.components if c.name == component), None)
         return spec is not None and spec.keyed and spec.zipf > 0

@@ -27,6 +27,8 @@ from homeostat.store.protocol import Store
 SimulatedEngine = Dataflow | Microbatch
 # A run ends healthy if its last ticks or batches, this many, all were. One alone may be luck. Chosen by hand.
 HEALTHY_STRETCH = 5
+# Seconds of real time between two writes of the present state of a simulated run, for who watches it. A choice.
+PRESENT_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def simulate(
     log = store if store is not None else MemoryStore()
     run = run or f"{scenario.name}/{policy.name}/{scenario.seed if seed is None else seed}"
     referee = Referee(scenario, engine)
-    diary = Diary(store, run, policy) if store is not None else None
+    diary = Diary(store, run, policy, pause_s=PRESENT_PAUSE_S) if store is not None else None
 
     def after_step(trace: Trace, state: State) -> None:
         referee.watch(trace, state)
@@ -120,6 +122,8 @@ def simulate(
     step_s = interval_s(scenario)
     while engine.now_s < scenario.duration_s:
         manager.advance(min(engine.now_s + step_s, scenario.duration_s))
+    if diary is not None:
+        diary.close()
     description = engine.describe()
     engine.close()
     cost_knobs = {knob: spec.cost for knob, spec in description.capabilities.knobs.items() if spec.cost}
@@ -139,13 +143,17 @@ def simulate(
 
 
 def _oracle_instance_seconds(scenario: Scenario, cost_knobs: Mapping[Knob, float]) -> float:
-    """The cost of the smallest configuration that can process the noise-free load at each moment."""
+    """The cost of the smallest configuration that can process the noise-free load at each moment.
+
+    Where none can, it is the smallest one that does nearly as well as any.
+    """
     engine, workload = build_engine(scenario), Workload(scenario.workload, scenario.seed)
     step_s = interval_s(scenario)
     total = 0.0
     for number in range(math.ceil(scenario.duration_s / step_s)):
         start_s = number * step_s
         span_s = min(step_s, scenario.duration_s - start_s)
-        needed_counts = engine.needed_parallelism(workload.mean_per_s(start_s + span_s / 2))
+        middle_s = start_s + span_s / 2
+        needed_counts = engine.needed_parallelism(workload.mean_per_s(middle_s), middle_s)
         total += span_s * sum(cost * needed_counts.get(knob, 0) for knob, cost in cost_knobs.items())
     return total

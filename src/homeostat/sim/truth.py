@@ -26,7 +26,8 @@ SEARCH_STEPS = 50
 class TruthSample:
     """One tick or batch that ended at `at_s`.
 
-    `needed` holds the smallest values of the resource knobs that can process the noise-free load.
+    `needed` holds the smallest values of the resource knobs that can process the noise-free load; if none can, the
+    smallest that do nearly as well as any. `faulty_workers` are slow, on a bad host, or crashed.
     """
 
     at_s: float
@@ -37,6 +38,7 @@ class TruthSample:
     healthy: bool
     values: Mapping[Knob, Value]
     needed: Mapping[Knob, int]
+    faulty_workers: frozenset[str] = frozenset()
 
 
 def is_healthy(

@@ -8,29 +8,36 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from tempfile import gettempdir
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import EXECUTORS, Configuration, Knob
-from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt, UnderWay
+from homeostat.core.events import Apply, EngineChanged, Event, Observed, Receipt, SourceSeen, UnderWay
 from homeostat.core.objective import Objective
 from homeostat.core.topology import Topology
 from homeostat.models.partition_sizes import UnevenPartitions
 from homeostat.spark.act.actuator import Actuator
 from homeostat.spark.act.capabilities import Findings, judge, look_around
 from homeostat.spark.act.deadline import Deadline
+from homeostat.spark.act.evidence import Witness
 from homeostat.spark.act.executor_shares import ExecutorShares
 from homeostat.spark.act.executors import Executors, at_once
 from homeostat.spark.act.locality import Locality, ran_slowest_stage
 from homeostat.spark.act.managed_query import ManagedQuery
-from homeostat.spark.application_query import ApplicationQuery, attached_pipeline
+from homeostat.spark.application_query import ApplicationQuery, Bounds, attached_pipeline
 from homeostat.spark.clocks import STEADY
 from homeostat.spark.engine import QueryEngine
 from homeostat.spark.pipeline import Pipeline
+from homeostat.spark.sense.answering_source import AnsweringSource
+from homeostat.spark.sense.disks import Disks
 from homeostat.spark.sense.executor_watch import executor_news
 from homeostat.spark.sense.key_balance import Balances
 from homeostat.spark.sense.query_handle import QueryHandle
 from homeostat.spark.sense.rest_client import RestClient
+from homeostat.spark.sense.savepoint_watch import SavepointWatch
 from homeostat.spark.sense.sensors import Sensors
+from homeostat.spark.sense.status_store import StatusStore
 from homeostat.spark.undone_work import UndoneWork
 
 if TYPE_CHECKING:
@@ -43,6 +50,7 @@ DEFAULT_EXECUTORS = 2
 START_LIMIT_S = 180.0
 UNEVEN = UnevenPartitions()
 KEEPING = "writing the knobs for the next start"
+TELLING = "writing down what is possible"
 
 Knobs = Mapping[str, Any]
 
@@ -73,6 +81,10 @@ class Application:
         earlier_counts = earlier.get("executors", {})
         self._shares = ExecutorShares({name: int(earlier_counts.get(name, count)) for name, count in counts.items()})
         values = {Knob.parse(name): value for name, value in earlier.get("values", {}).items()}
+        self.disks = Disks({"checkpoints": directory, "temporary files": Path(gettempdir())})
+        self._savepoints = SavepointWatch()
+        self._witness = Witness()
+        self._publish: Callable[[list[dict[str, Any]]], None] = lambda table: None
         self._queries = {
             pipeline.name: ApplicationQuery(
                 pipeline, directory, {knob: value for knob, value in values.items() if knob.query == pipeline.name}
@@ -89,12 +101,16 @@ class Application:
         directory: Path,
         uneven: UnevenPartitions = UNEVEN,
         name: str = "",
+        bounds: Bounds = MappingProxyType({}),
     ) -> Application:
-        """Attach to running queries. They are never restarted, and Spark decides about executors until a command."""
+        """Attach to running queries. They are never restarted, and Spark decides about executors until a command.
+
+        `bounds` are the least and most rows per trigger and trigger interval that the user allows.
+        """
         pipelines = [attached_pipeline(query, objective=objective) for query in queries]
         application = cls(pipelines, directory, uneven=uneven, name=name)
         for pipeline, query in zip(pipelines, queries, strict=True):
-            application._queries[pipeline.name].attach(spark, query)
+            application._queries[pipeline.name].attach(spark, query, bounds)
         application.open(spark)
         application._share_out()
         return application
@@ -119,15 +135,16 @@ class Application:
         self._executors = Executors(spark) if steers else None
         for query in self._queries.values():
             query.open(spark)
-        self.rest = RestClient(str(spark.sparkContext.uiWebUrl))
+        url = spark.sparkContext.uiWebUrl
+        self.status = AnsweringSource(StatusStore(spark), *([RestClient(str(url))] if url else []))
         self.sensors = Sensors(
-            self.rest,
+            self.status,
             partial(_handles, self._queries),
             self._route,
             spark=spark,
             on_change=self._on_change,
             on_executors=self._executors_changed,
-            leaving=lambda: self._executors.ended if self._executors is not None else (),
+            leaving=lambda: self._executors.ended.ids if self._executors is not None else (),
             balance_of=Balances(lambda name: self._queries[name].balance(spark), self._route, self._uneven).of,
         )
         self._actuator = Actuator(
@@ -154,7 +171,13 @@ class Application:
     def stop(self, *, session: bool = True) -> None:
         """Cancel the current batch; Spark repeats it on the next start. `session` stops the session as well."""
         restartable = [query.stop for query in self.queries.values() if query.restartable]
-        for stop in (self._actuator.stop, self.sensors.stop, *restartable, *([self.spark.stop] if session else [])):
+        for stop in (
+            self._actuator.stop,
+            self.sensors.stop,
+            self.status.close,
+            *restartable,
+            *([self.spark.stop] if session else []),
+        ):
             with suppress(Exception):  # the others must stop all the same
                 stop()
 
@@ -190,10 +213,16 @@ class Application:
         if self._executors is not None:
             retired = self._executors.existed_at(shared_command.desired.retired, STEADY.to_time_of_day(command.at_s))
             shared_command = replace(shared_command, desired=Configuration(shared_command.desired.values, retired))
+        self._witness.expect(shared_command, self._actuator.configuration())
         self._actuator.apply(shared_command)
 
     def run_name(self, query: str) -> str:
         return f"{self.name}/{query}"
+
+    def publish_capabilities(self, publish: Callable[[list[dict[str, Any]]], None]) -> None:
+        """Now, and whenever something was seen to work or to fail."""
+        self._publish = publish
+        publish(self.capability_table())
 
     def capability_table(self) -> list[dict[str, Any]]:
         return [asdict(finding) for finding in self._findings(*self.queries.values()).table]
@@ -201,7 +230,7 @@ class Application:
     def _findings(self, *queries: ManagedQuery) -> Findings:
         """With the current executors: if Homeostat cannot control them, their number is the knob's only value."""
         executors = len(self.sensors.workers().ids) or self._surroundings.executors
-        return judge(replace(self._surroundings, executors=executors), queries)
+        return judge(replace(self._surroundings, executors=executors), queries, self._witness.evidence)
 
     def _topology(self, query: str) -> Topology:
         whole = self.sensors.topology()
@@ -214,15 +243,24 @@ class Application:
     def _route(self, event: Event) -> None:
         """Hand an event of the sensors or the actuator to the managers that it is for."""
         self._undone.retry()
+        if self._witness.note(event, self.status.way, self.status.errors.values()):
+            self._undone.do(TELLING, lambda: self._publish(self.capability_table()))
         match event:
             case Observed(observation):
                 name = observation.flows[0].query if observation.flows else ""
                 if name in self._queries:
+                    savepoints = self._savepoints.look(checkpoint_locations(self).get(name, ""))
+                    observation = replace(observation, disks=self.disks.look(), savepoints=savepoints)
                     self._queries[name].put(Observed(self._shares.observation(name, observation)))
+                    if self._queries[name].learn_limit():
+                        self._on_change("its limit is known in rows")
             case UnderWay(run):
                 for query in self._queries.values():
                     if query.is_run(run):
                         query.put(event)
+            case SourceSeen(sample):
+                if sample.query in self._queries:
+                    self._queries[sample.query].put(event)
             case Receipt():
                 self._on_receipt(event)
             case _:
@@ -240,8 +278,8 @@ class Application:
         """Report executors that came or went by themselves. The receipt reports those of a command."""
         if self._executors is not None:
             self._share_out()
-            ended_ids = self._executors.ended
-            lost, new = lost - ended_ids, new - ended_ids - self._executors.started_ids - self._executors.late()
+            ended_ids = self._executors.ended.ids
+            lost, new = lost - ended_ids, new - ended_ids - self._executors.started.ids - self._executors.late()
         if (lost or new) and not self._actuator.busy:
             self._on_change(executor_news(lost, new))
 
@@ -265,7 +303,17 @@ class Application:
 
 def waiting_queries(application: Application) -> dict[str, str]:
     """The queries that have not finished a batch in their current run, and what Spark says that they do."""
-    return {name: activity for name, query in application.queries.items() if (activity := query.waits_for)}
+    silent = application.sensors.sources.silent
+    return {
+        name: "; ".join(filter(None, (activity, silent(name))))
+        for name, query in application.queries.items()
+        if (activity := query.waits_for)
+    }
+
+
+def checkpoint_locations(application: Application) -> dict[str, str]:
+    """By query, without those of attached queries, which are not known."""
+    return {name: each.checkpoint.location for name, each in application.queries.items() if each.restartable}
 
 
 def _handles(queries: Mapping[str, ApplicationQuery]) -> list[QueryHandle]:

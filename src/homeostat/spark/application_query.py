@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import (
+    ASYNC_PROGRESS,
+    CHANGELOG_CHECKPOINTING,
     ROWS_PER_TRIGGER,
     SOURCE_PARTITIONS,
     STATE_PARTITIONS,
@@ -21,6 +24,7 @@ from homeostat.core.observation import Balance
 from homeostat.spark.act.admission import default_rows, report_bound, written_values
 from homeostat.spark.act.deadline import Deadline
 from homeostat.spark.act.managed_query import ManagedQuery
+from homeostat.spark.act.switches import switch_values
 from homeostat.spark.pipeline import (
     DEFAULT_TRIGGER_S,
     Context,
@@ -32,7 +36,7 @@ from homeostat.spark.pipeline import (
 from homeostat.spark.sense.declared_steps import NO_STEPS
 from homeostat.spark.sense.key_balance import read_balance
 from homeostat.spark.sense.query_handle import QueryHandle, handle_of
-from homeostat.spark.sense.source_formats import LiveBound, format_of, reset_live_bounds
+from homeostat.spark.sense.source_formats import format_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +49,10 @@ if TYPE_CHECKING:
 DEFAULT_STATE_PARTITIONS = 8
 
 
+# The least and the most value, by kind of knob.
+Bounds = Mapping[str, tuple[Value, Value]]
+
+
 class ApplicationQuery:
     """`values` are the knobs of an earlier run of the application; they replace the pipeline's own."""
 
@@ -55,6 +63,7 @@ class ApplicationQuery:
         self._managed: ManagedQuery | None = None
         self._context: Context | None = None
         self._handle: QueryHandle | None = None
+        self._written_trigger_s: float | None = None
 
     @property
     def name(self) -> str:
@@ -70,27 +79,40 @@ class ApplicationQuery:
         """The file through which the number of rows per batch changes while the query runs."""
         return self._directory / "control" / f"{self.name}.json"
 
-    def attach(self, spark: SparkSession, query: StreamingQuery) -> None:
-        """Use a query that somebody else started. It is never restarted."""
+    def attach(self, spark: SparkSession, query: StreamingQuery, bounds: Bounds) -> None:
+        """Use a query that somebody else started. It is never restarted, and only what has bounds changes."""
         managed = ManagedQuery.attach(spark, query, self.name)
-        trigger_s = running_trigger_s(query)
+        trigger_s = managed.live.interval_s
+        trigger_s = running_trigger_s(query) if math.isnan(trigger_s) else trigger_s
         managed.values = {} if math.isnan(trigger_s) else {Knob(TRIGGER_S, self.name): trigger_s}
         report_bound(managed)
+        managed.bounds = bounds
+        if ROWS_PER_TRIGGER in bounds:
+            managed.set_by_application = frozenset()
         self._managed = managed
+        self.learn_limit()
+
+    def learn_limit(self) -> bool:
+        """Find out what the limit of an attached query is in rows, if it may change: a limit on files says so only
+        after a batch. Returns whether it is known from now on."""
+        knob, managed = Knob(ROWS_PER_TRIGGER, self.name), self.managed
+        if ROWS_PER_TRIGGER not in managed.bounds or knob in managed.values or (rows := managed.live.rows) is None:
+            return False
+        managed.values = {**managed.values, knob: rows}
+        return True
 
     def open(self, spark: SparkSession) -> None:
         """Prepare the query in this session, unless it is attached."""
         if self._managed is not None:
             return
         self.control.parent.mkdir(parents=True, exist_ok=True)
-        reset_live_bounds(self.control)
         checkpoint = self._directory / "checkpoints" / self.name
 
         def build(values: Mapping[Knob, Value]) -> Any:
             return self._build(spark, values)
 
         values = {**first_values(self.pipeline), **self._earlier_values}
-        self._managed = ManagedQuery(spark, self.name, build, checkpoint, values, admit=self._admit)
+        self._managed = ManagedQuery(spark, self.name, build, checkpoint, values)
 
     def start(self, deadline: Deadline) -> None:
         """Start it, and find out which knobs it really has. Does nothing if it is attached."""
@@ -99,20 +121,22 @@ class ApplicationQuery:
             return
         query.start(deadline)
         assert self._context is not None
-        query.values = self._without_useless({**query.values, **self._context.knob_values})
+        switches = switch_values(self._context.spark, query.query, self.name)
+        query.values = self._without_useless({**switches, **query.values, **self._context.knob_values})
         report_bound(query)
-        if not self._live_bounds():
-            query.listens = False
+        query.longest_trigger_s = self._longest_trigger_s()
 
     def handle(self) -> QueryHandle | None:
         """What the sensors need of the current run; None before the first one."""
         query = self.managed.query
         if query is None:
             return self._handle
+        trigger_s = float(self.managed.values.get(Knob(TRIGGER_S, self.name), math.nan))
         if self._handle is None or self._handle.run_id != str(query.runId):
-            trigger_s = float(self.managed.values.get(Knob(TRIGGER_S, self.name), math.nan))
             steps = NO_STEPS if self._context is None else self._context.steps
             self._handle = handle_of(query, self.name, trigger_s, steps)
+        elif trigger_s != self._handle.trigger_s and not math.isnan(trigger_s):
+            self._handle = replace(self._handle, trigger_s=trigger_s)
         return self._handle
 
     def is_run(self, run_id: str) -> bool:
@@ -130,7 +154,9 @@ class ApplicationQuery:
     def _build(self, spark: SparkSession, values: Mapping[Knob, Value]) -> Any:
         context = Context(spark, self.name, values, self._directory, self.control)
         writer = build_writer(self.pipeline, context)
-        values_of_writer = written_values(self.pipeline, written_trigger_s(writer), values)
+        written_s = written_trigger_s(writer)
+        self._written_trigger_s = None if math.isnan(written_s) else written_s
+        values_of_writer = written_values(self.pipeline, written_s, values)
         if any(values.get(knob, value) != value for knob, value in values_of_writer.items()):
             context = Context(spark, self.name, {**values, **values_of_writer}, self._directory, self.control)
             writer = build_writer(self.pipeline, context)
@@ -138,17 +164,13 @@ class ApplicationQuery:
         self._context = context
         return writer
 
-    def _admit(self, rows: int) -> None:
-        for bound in self._live_bounds():
-            bound.change(self.control, rows)
-
-    def _live_bounds(self) -> list[LiveBound]:
-        assert self._context is not None
-        bounds = [format_of(name).live_bound for name in self._context.formats]
-        return [bound for bound in bounds if bound is not None]
+    def _longest_trigger_s(self) -> float | None:
+        """What the user chose, also if an earlier run has shortened it. An interval of 0 is nobody's choice."""
+        given_s = [self.pipeline.longest_trigger_s, self.pipeline.trigger_s, self._written_trigger_s]
+        return next((each for each in given_s if each is not None), None) or None
 
     def _without_useless(self, values: Mapping[Knob, Value]) -> dict[Knob, Value]:
-        """Without the knobs that its sources do not have, and without state partitions if it has no state."""
+        """Without the knobs that its sources do not have, and those that need state, or need that there is none."""
         assert self._context is not None
         formats = [format_of(name) for name in self._context.formats]
         useless = set()
@@ -156,8 +178,8 @@ class ApplicationQuery:
             useless.add(ROWS_PER_TRIGGER)
         if not any(source_format.partitions_option for source_format in formats):
             useless.add(SOURCE_PARTITIONS)
-        if not self.managed.checkpoint.has_state():
-            useless.add(STATE_PARTITIONS)
+        keeps_state = self.managed.checkpoint.has_state()
+        useless |= {ASYNC_PROGRESS} if keeps_state else {STATE_PARTITIONS, CHANGELOG_CHECKPOINTING}
         return {knob: value for knob, value in values.items() if knob.kind not in useless}
 
 

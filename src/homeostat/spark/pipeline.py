@@ -21,6 +21,7 @@ from homeostat.core.configuration import (
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.core.objective import Objective
 from homeostat.objectives import ObjectiveArgument, combine
+from homeostat.spark.cluster.kafka_connector import fix_for
 from homeostat.spark.sense.declared_steps import DeclaredSteps
 from homeostat.spark.sense.source_formats import format_of, knob_options
 from homeostat.strict import units
@@ -41,13 +42,18 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A query that can be built again with other knobs. If `trigger_s` is None, the function sets the trigger."""
+    """A query that can be built again with other knobs. If `trigger_s` is None, the function sets the trigger.
+
+    Without an objective for the latency, Homeostat makes the trigger interval no longer than `longest_trigger_s`, by
+    default the first one.
+    """
 
     name: str
     build: Callable[[Context], Any]
     objective: Objective = Objective()
     trigger_s: float | None = None
     start: Mapping[str, Value] = field(default_factory=dict)
+    longest_trigger_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +88,8 @@ class Context:
         rows = self._values.get(Knob(ROWS_PER_TRIGGER, self._query))
         partitions = self._values.get(Knob(SOURCE_PARTITIONS, self._query))
         reader = self.spark.readStream.format(format).options(**knob_options(name, rows, partitions))
-        bound = source_format.live_bound
-        return reader if bound is None else reader.options(**bound.reader_options(self._control))
+        option = source_format.control_option
+        return reader.option(option, str(self._control)) if option else reader
 
     def parallelism(self, name: str, start: int = DEFAULT_PARALLELISM) -> int:
         """The number of partitions of the step with this name: `df.repartition(ctx.parallelism("split"))`."""
@@ -133,6 +139,7 @@ def pipeline(
     *,
     name: str = "",
     trigger: float | str | None = None,
+    longest_trigger: float | str | None = None,
     **start: Value,
 ) -> Callable[[Builder], Pipeline]:
     """Turn a function into a pipeline that `homeostat run` can start, regulate and restart.
@@ -152,7 +159,7 @@ def pipeline(
     for knob, value in start.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ConfigError(f"{knob} = {value!r} is not a whole number of at least 1", where="pipeline")
-    trigger_s = _seconds(trigger)
+    trigger_s, longest_s = _seconds(trigger), _seconds(longest_trigger)
 
     def decorate(build: Builder) -> Pipeline:
         query_name = name or build.__name__
@@ -162,7 +169,7 @@ def pipeline(
                 where="pipeline",
                 fix="set name= to letters, digits, spaces, dots or hyphens",
             )
-        return Pipeline(query_name, build, combine(objective), trigger_s, dict(start))
+        return Pipeline(query_name, build, combine(objective), trigger_s, dict(start), longest_s)
 
     return decorate
 
@@ -187,7 +194,9 @@ def build_writer(pipeline: Pipeline, context: Context) -> Any:
         raise
     except Exception as error:
         words = str(error).strip().splitlines() or [""]
-        raise ConfigError(f"{_place(pipeline, error)} raises {type(error).__name__}: {words[0]}") from error
+        raise ConfigError(
+            f"{_place(pipeline, error)} raises {type(error).__name__}: {words[0]}", fix=fix_for(str(error))
+        ) from error
     if not hasattr(writer, "foreachBatch"):
         raise ConfigError(
             f"the function returns {type(writer).__name__}, not a writer",

@@ -36,15 +36,15 @@ def details(record: Record) -> list[str]:
             lines = [_unless_in(record, content.symptom, "severity", content.severity), _figures(content)]
         case DiagnosisContent():
             name = _unless_in(record, content.cause, "probability", content.probability)
-            lines = [name, _figures(content), _help(content)]
+            lines = [name, _correction(content), _figures(content), _help(content)]
         case OutcomeContent():
             lines = judgement(content)
         case RejectionContent():
             lines = []
         case ActionContent():
-            lines = [_settings(content), *steps(content)]
+            lines = [_settings(content), *parts(content), *steps(content)]
         case ChangeContent():
-            lines = [_worth(content)]
+            lines = [_worth(content), *parts(content)]
         case _:
             lines = []
     return [line for line in (*lines, _extra(record)) if line]
@@ -77,6 +77,31 @@ def prediction(change: ChangeContent) -> str:
     return SEPARATOR.join(filter(None, (_gain(predicted.gain), one_line(predicted.text), touch_text)))
 
 
+def parts(change: ChangeContent) -> list[str]:
+    """The remedies of a plan, each with its cause and its own prediction, and what the plan does without."""
+    lines = []
+    for place, part in enumerate(change.parts, 1):
+        knobs = settings(dict(part.patch), {})
+        knobs += [f"replace {', '.join(map(one_line, part.retire))}"] if part.retire else []
+        for_what = f"{one_line(part.cause)} at {one_line(part.component)}" if part.component else one_line(part.cause)
+        predicted = "" if part.prediction is None else _gain(part.prediction.gain)
+        head = f"part {place} of {len(change.parts)}: {one_line(part.action_kind)} for {for_what}"
+        lines.append(SEPARATOR.join(filter(None, (f"{head}: {', '.join(knobs)}", predicted))))
+    return [*lines, *map(one_line, change.left_out)]
+
+
+def part_verdicts(outcome: OutcomeContent) -> list[str]:
+    return [
+        ": ".join(
+            filter(
+                None,
+                (f"{one_line(p.action_kind)} for {one_line(p.cause)}", one_line(p.verdict), one_line(p.reason)),
+            )
+        )
+        for p in outcome.parts
+    ]
+
+
 def judgement(outcome: OutcomeContent) -> list[str]:
     """The outcome of an action, compared with its prediction."""
     observed, predicted, error = outcome.observed_gain, outcome.predicted_gain, outcome.standard_error
@@ -85,7 +110,8 @@ def judgement(outcome: OutcomeContent) -> list[str]:
         margin = "" if math.isnan(error) else f" ± {number(error)}"
         share = f" ({observed / predicted:.0%} of it)" if predicted > 0 and math.isfinite(observed / predicted) else ""
         comparison = f"observed gain {number(observed)}{margin}, {number(predicted)} predicted{share}"
-    return [line for line in (comparison, _model_error(outcome), _measurements(outcome)) if line]
+    lines = (comparison, _model_error(outcome), _measurements(outcome), *part_verdicts(outcome))
+    return [line for line in lines if line]
 
 
 def _from_content(record: Record) -> str:
@@ -112,6 +138,14 @@ def _unless_in(record: Record, name: str, measure: str, value: float) -> str:
     """The name and its measure, unless the record's sentence says them."""
     name_and_measure = _name_and_figure(name, measure, value)
     return "" if name_and_measure in record.text else name_and_measure
+
+
+def _correction(diagnosis: DiagnosisContent) -> str:
+    """What the outcomes of earlier actions made of the probability, if it can be seen."""
+    before, now = f"{diagnosis.before_outcomes:.2f}", f"{diagnosis.probability:.2f}"
+    if math.isnan(diagnosis.before_outcomes) or before == now:
+        return ""
+    return f"probability {before} before the outcomes of earlier actions, {now} with them"
 
 
 def _figures(content: FindingContent) -> str:

@@ -32,7 +32,7 @@ LONGEST_SECTION = 20
 # Newest ids that a misspelt one is compared with.
 IDS_COMPARED = 5_000
 _FATES = (REJECTION, ADVICE, ALERT, ACTION)
-_FATE_WORDS = {REJECTION: "rejected", ADVICE: "advised", ALERT: "told to a person"}
+_FATE_WORDS = {REJECTION: "rejected", ADVICE: "advised", ALERT: "sent to a person"}
 
 
 class LogLine(NamedTuple):

@@ -59,14 +59,16 @@ def error_name(error: sqlite3.Error) -> str:
     return name.removeprefix("SQLITE_").split("_")[0]
 
 
-def connect(path: Path, read_only: bool) -> sqlite3.Connection:
+def connect(path: Path, read_only: bool, *, create: bool = True) -> sqlite3.Connection:
     if path.is_dir():
         raise NoLogError("this is a directory", where=str(path), fix="name a file in it")
-    if not read_only:
+    if not read_only and create:
         path.parent.mkdir(parents=True, exist_ok=True)
         return _open(path, "mode=rwc")
     if not path.exists():
         raise NoLogError("there is no log", where=str(path), fix="check the path, or start a run first")
+    if not read_only:
+        return _open(path, "mode=rw")
     connection = _open(path, "mode=ro")
     try:
         connection.execute("SELECT count(*) FROM sqlite_master")

@@ -1,4 +1,4 @@
-"""Opens a log again whose file was removed or replaced while it was open."""
+"""Opens a log again whose file was removed, replaced or emptied while it was open."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from homeostat.store.log_file import translate_errors
+from homeostat.store.log_file import file_id, translate_errors
 from homeostat.store.sqlite import SqliteStore, UnreadableRecord
 
 
 def reopen(path: Path, on_unreadable: Callable[[UnreadableRecord], None] | None = None) -> SqliteStore:
-    """Open the file that is there now, or begin a new one.
+    """Open the file that is there now, or begin a new one if it was removed or emptied.
 
-    SQLite must not take what the removed file left beside it for a part of the new file. Several processes may notice
-    the loss at once: only one of them clears the remains, before the new file is there.
+    SQLite must not take what the removed file left beside it for a part of the new file. Readers that still have an
+    emptied file open hold a lock on it, so that the log must begin in another file. Several processes may notice the
+    loss at once: only one of them clears the remains, before the new file is there.
     """
     with translate_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         directory = os.open(path.parent, os.O_RDONLY)
         try:
             fcntl.flock(directory, fcntl.LOCK_EX)
-            if not path.exists():
-                for suffix in ("-wal", "-shm"):
-                    path.with_name(path.name + suffix).unlink(missing_ok=True)
+            if file_id(path) is None:
+                for suffix in ("", "-wal", "-shm"):
+                    Path(f"{path.resolve()}{suffix}").unlink(missing_ok=True)
             return SqliteStore(path, on_unreadable=on_unreadable)
         finally:
             os.close(directory)

@@ -140,16 +140,19 @@ class Retention:
         self._looked_at = {key: place for key, place in self._looked_at.items() if key[0] in names}
 
     def _work(self, run: RunInfo) -> Slice:
-        # An hour is summarised from its minutes, so these come first.
-        made = self._summarise(run, MINUTE) or self._summarise(run, HOUR)
+        whole_s = run.last_s - GRACE_S
+        made = self._summarise(run, MINUTE, whole_s)
+        # An hour is summarised from its minutes, so all of these must be there.
+        made += self._summarise(run, HOUR, min(whole_s, self._newest_s(run, MINUTE)))
         looked_at, deleted = self._delete(run)
         return Slice(made, deleted, more=made + looked_at > 0)
 
-    def _summarise(self, run: RunInfo, kind: str) -> int:
-        """Summarise the oldest batches, or minutes, that are not summarised yet."""
+    def _summarise(self, run: RunInfo, kind: str, whole_s: float) -> int:
+        """Summarise the oldest batches, or minutes, that are not summarised yet, up to the last period that was over by
+        then."""
         since_s = math.nextafter(self._newest_s(run, kind), math.inf)
         flows = self._store.records(run.name, kinds=(_SOURCES[kind],), since_s=since_s, limit=SLICE)
-        until_s = period_end_s(run.last_s - GRACE_S, STEPS_S[kind]) - STEPS_S[kind]
+        until_s = math.floor(whole_s / STEPS_S[kind]) * STEPS_S[kind] if math.isfinite(whole_s) else -math.inf
         whole = [flow for flow in flows if flow.at_s <= until_s]
         if len(flows) == SLICE and len(whole) == SLICE:
             whole = self._whole_periods(run, kind, whole)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from homeostat.core.errors import LeaseLostError, NoLogError, UnreadableError
+from homeostat.core.errors import LeaseLostError, NoLogError, StoreError, UnreadableError
 from homeostat.core.record_json import JSON
 from homeostat.core.records import ACTION, OUTCOME, RECEIPT, OutcomeContent, ReceiptContent, Record, content_of
 from homeostat.store.codec import dump, dump_of, load, load_body, mend, split_record
@@ -36,6 +36,8 @@ class UnreadableRecord:
 class SqliteStore:
     """A log file. `read_only` opens one that exists and changes nothing, also while another process writes.
 
+    `guest` is for a process that manages none of the runs: it writes only to runs that the log has.
+
     Used by one thread at a time; threads and processes that work at once open the file each for themselves. Records
     that cannot be read are an error, or are left out and passed to `on_unreadable`.
     """
@@ -45,13 +47,14 @@ class SqliteStore:
         path: str | Path,
         *,
         read_only: bool = False,
+        guest: bool = False,
         on_unreadable: Callable[[UnreadableRecord], None] | None = None,
     ) -> None:
         self.path = Path(path)
-        self._read_only, self._on_unreadable = read_only, on_unreadable
+        self._read_only, self._guest, self._on_unreadable = read_only, guest, on_unreadable
         self._fence: tuple[str, str] | None = None
         with translate_errors(self.path):
-            self._connection = connect(self.path, read_only)
+            self._connection = connect(self.path, read_only, create=not guest)
             try:
                 self._prepare()
                 self._file_id = file_id(self.path)
@@ -192,9 +195,10 @@ class SqliteStore:
     def _prepare(self) -> None:
         version = log_version(self._connection, self.path)
         if self._read_only:
-            if not version:
-                raise NoLogError("there is no log in this file yet", where=str(self.path), fix="start a run first")
+            self._require_log(version)
             return
+        if self._guest:
+            self._require_log(version)
         if not version:
             self._connection.execute(GIVES_SPACE_BACK)  # possible only before anything is written
         write_ahead(self._connection, self.path)
@@ -207,6 +211,10 @@ class SqliteStore:
             else:
                 create(connection)
 
+    def _require_log(self, version: int) -> None:
+        if not version:
+            raise NoLogError("the file has no log yet", where=str(self.path), fix="start a run first")
+
     def _require_ours(self) -> None:
         if self._fence is None:
             return
@@ -217,9 +225,12 @@ class SqliteStore:
     def run_key(self, run: str) -> int:
         """The number of a run, which is added if it is new."""
         name = (mend(run),)
-        self._connection.execute("INSERT INTO runs (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name)
-        ((key,),) = self._connection.execute("SELECT run FROM runs WHERE name = ?", name)
-        return int(key)
+        if not self._guest:
+            self._connection.execute("INSERT INTO runs (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name)
+        keys = self._connection.execute("SELECT run FROM runs WHERE name = ?", name).fetchall()
+        if not keys:
+            raise StoreError(f"the log has no run {run!r}", where=str(self.path), fix="another log has replaced it")
+        return int(keys[0][0])
 
     def _records(
         self, query: str, run: str, values: Mapping[str, str | float] = NOTHING, *, placeholders: bool = False
@@ -270,7 +281,7 @@ class SqliteStore:
 def _record(row: Sequence[Any]) -> Record:
     id, kind, at_s, text, component, because, body = row
     if not isinstance(at_s, float) or any(isinstance(each, bytes) for each in row):
-        raise ValueError(f"record {id!r} is none of ours")
+        raise ValueError(f"record {id!r} has columns of the wrong type")
     parents = () if because == "[]" else load(because)
     if not isinstance(parents, list | tuple):
         raise ValueError(f"record {id!r} comes from {because[:40]!r}")

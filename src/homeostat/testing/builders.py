@@ -30,7 +30,7 @@ from homeostat.core.view import View, Window
 Numbers = float | Sequence[float] | NDArray[np.float64]
 Tasks = Mapping[str, TaskSample]
 Series = float | Sequence[float] | NDArray[np.float64]
-TASK_COLUMNS = tuple(field.name for field in fields(TaskSample) if field.name != "worker")
+TASK_COLUMNS = tuple(field.name for field in fields(TaskSample) if field.type == "Array")
 FLOW_COLUMNS = tuple(field.name for field in fields(FlowSample) if field.name not in ("source", "query", "phases_s"))
 _HOSTS = 4
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from homeostat.core.configuration import Capabilities, Configuration, Knob, KnobSpec, Patch, Value, diff
 from homeostat.core.engine import Engine
-from homeostat.core.events import Apply, EngineChanged, Event, Observed, Operator, Receipt
+from homeostat.core.events import Apply, EngineChanged, Event, Observed, Operator, Receipt, SourceSeen
 from homeostat.core.observation import Observation
 
 EngineFactory = Callable[[], Engine]
@@ -197,6 +197,8 @@ def check_engine(factory: EngineFactory) -> None:
 def time_s(event: Event) -> float:
     if isinstance(event, Observed):
         return event.observation.at_s
+    if isinstance(event, SourceSeen):
+        return event.sample.at_s
     assert not isinstance(event, Operator), "an engine must not send operator commands"
     return event.at_s
 

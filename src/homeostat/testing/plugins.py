@@ -184,5 +184,6 @@ def _fingerprint(value: object) -> object:
     if isinstance(value, tuple | list):
         return tuple(_fingerprint(inner) for inner in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return tuple(_fingerprint(getattr(value, field.name)) for field in fields(value))
+        # What a value remembers of itself is no part of it.
+        return tuple(_fingerprint(getattr(value, field.name)) for field in fields(value) if field.compare)
     return value

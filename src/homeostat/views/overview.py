@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from homeostat.core.errors import ConfigError, StoreError
 from homeostat.core.records import (
     ACTION,
+    BATCH,
     DELIVERY,
+    DIAGNOSIS,
+    OUTCOME,
+    RECEIPT,
     BatchContent,
     DeliveryContent,
     DiagnosisContent,
@@ -23,12 +28,26 @@ from homeostat.core.records import (
 )
 from homeostat.runtime.announcement import is_running, read_announcement
 from homeostat.runtime.launch import CAPABILITIES, KNOBS, read_json
+from homeostat.store.present import load_present
+from homeostat.store.protocol import Store
 from homeostat.store.sqlite import SqliteStore
+from homeostat.views.resource_usage import ResourceUsage, resource_usage
 from homeostat.views.timeline import behind
 
 # Health is unknown after this much silence plus some batches: a restart takes less, and a crash is noticed soon.
 SILENT_S = 60.0
 SILENT_BATCHES = 5.0
+# Records of one kind that are read at most. A choice: far more than diagnoses stand at once, or answers an action has.
+_PAGE = 500
+_PAGES: tuple[tuple[tuple[str, ...], int], ...] = (
+    ((), 1),
+    ((BATCH,), 1),
+    ((DELIVERY,), 1),
+    ((ACTION,), 1),
+    ((RECEIPT,), _PAGE),
+    ((OUTCOME,), _PAGE),
+    ((DIAGNOSIS,), _PAGE),
+)
 HOW_TO_START = "start it with `homeostat run APP.PY`, or call hs.attach(spark) in it"
 
 HEALTHY = "healthy"
@@ -62,6 +81,7 @@ class Overview:
     knobs: Mapping[str, float]
     capabilities: Sequence[Mapping[str, Any]]
     queries: tuple[QueryState, ...] = field(default=())
+    usage: ResourceUsage = ResourceUsage()
 
     @property
     def health(self) -> str:
@@ -83,7 +103,8 @@ def overview(directory: Path, now_s: float) -> Overview:
     if executors:
         knobs["executors.app"] = sum(executors.values())
     queries = tuple(_queries(about, alive, now_s))
-    return Overview(directory, alive, about, knobs, read_json(directory / CAPABILITIES) or [], queries)
+    usage = resource_usage(directory, about, alive)
+    return Overview(directory, alive, about, knobs, read_json(directory / CAPABILITIES) or [], queries, usage)
 
 
 def query_state(name: str, records: Sequence[Record], alive: bool, now_s: float) -> QueryState:
@@ -113,11 +134,23 @@ def _queries(about: Mapping[str, Any], alive: bool, now_s: float) -> list[QueryS
         return [QueryState(name, UNKNOWN if alive else STOPPED, error.line) for name in about["queries"]]
     try:
         return [
-            query_state(name, store.records(run, since_s=started_s), alive, now_s)
+            query_state(name, recent_records(store, run, started_s), alive, now_s)
             for name, run in about["queries"].items()
         ]
     finally:
         store.close()
+
+
+def recent_records(store: Store, run: str, since_s: float) -> list[Record]:
+    """The records that tell the state of a query, by time. An application that has run for months has millions of
+    others."""
+    newest = partial(store.records, run, since_s=since_s, newest_first=True)
+    records = [record for kinds, limit in _PAGES for record in newest(kinds=kinds, limit=limit)]
+    ids = {record.id for record in records}
+    standing_ids = [finding.id for finding in load_present(store, run).diagnoses if finding.id not in ids]
+    older = [store.get(run, id) for id in standing_ids[:_PAGE]]
+    records += [record for record in older if record is not None and record.at_s >= since_s]
+    return sorted({record.id: record for record in records}.values(), key=lambda record: record.at_s)
 
 
 def _health(batch: BatchContent | None, newest_s: float | None, now_s: float) -> tuple[str, str]:

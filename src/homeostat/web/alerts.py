@@ -74,18 +74,19 @@ class Alerts:
         return alerts
 
     def _record(self, run: str, record: Record) -> None:
-        firing = self._firing.setdefault(run, {})
-        content = record.content
+        firing, content = self._firing.get(run, {}), record.content
         if isinstance(content, AlertContent):
             alert = _alert(run, record, content)
             if alert.key not in firing and len(firing) < MOST_ALERTS:
-                firing[alert.key] = alert
+                self._firing.setdefault(run, {})[alert.key] = alert
                 self._changed.add(run)
             return
         for alert in [each for each in firing.values() if _ends(record, each)]:
             del firing[alert.key]
             self._ended.setdefault(run, []).append(replace(alert, ended_s=record.at_s))
             self._changed.add(run)
+        if not firing:
+            self._firing.pop(run, None)
 
 
 def _alert(run: str, record: Record, content: AlertContent) -> Alert:

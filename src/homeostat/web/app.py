@@ -224,7 +224,7 @@ class Dashboard:
             role=person.role,
             origin=origin,
         )
-        store = SqliteStore(self._reader.path)
+        store = SqliteStore(self._reader.path, guest=True)
         try:
             store.append(info.name, [record])
         finally:

@@ -24,9 +24,9 @@ class Reader:
     def read(self, question: Callable[[Store], _Result]) -> _Result:
         """Answers a question. The file is opened again after an error, or when another file has replaced it."""
         store: SqliteStore | None = getattr(self._thread_local, "store", None)
-        if store is None or self._file() != self._thread_local.file:
+        if store is None or self.file != self._thread_local.file:
             self._close()
-            self._thread_local.file = self._file()
+            self._thread_local.file = self.file
             store = self._thread_local.store = SqliteStore(self.path, read_only=True)
         try:
             return question(store)
@@ -34,7 +34,9 @@ class Reader:
             self._close()
             raise
 
-    def _file(self) -> tuple[int, int] | None:
+    @property
+    def file(self) -> tuple[int, int] | None:
+        """Which file is the log now; None if there is none."""
         try:
             status = self.path.stat()
         except OSError:

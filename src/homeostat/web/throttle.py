@@ -43,7 +43,7 @@ class SignInThrottle:
         self._clock = clock
         self._clients: OrderedDict[str, Allowance] = OrderedDict()
         self._overall = Allowance(OVERALL_BURST, OVERALL_PER_S, OVERALL_BURST, clock())
-        self._proven: set[str] = set()
+        self._proven: OrderedDict[str, None] = OrderedDict()
 
     def wait_s(self, client: str, digest: str) -> float:
         """Seconds until this client may try this token; 0 if now. A token that was valid before need not wait."""
@@ -67,10 +67,13 @@ class SignInThrottle:
             self._clients.popitem(last=False)
 
     def succeeded(self, digest: str) -> None:
-        self._proven.add(digest)  # as many as there were valid tokens
+        self._proven[digest] = None
+        self._proven.move_to_end(digest)
+        while len(self._proven) > MOST_CLIENTS:
+            self._proven.popitem(last=False)
 
     def revoked(self, digest: str) -> None:
-        self._proven.discard(digest)
+        self._proven.pop(digest, None)
 
 
 def network(client: str) -> str:

@@ -105,6 +105,7 @@ class Notifier:
         self._say, self._pause_s = say, pause_s
         self._alerts = Alerts()
         self._position: int | None = None
+        self._file: tuple[int, int] | None = None
         self._waiting: dict[str, Waiting] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="homeostat alerts", daemon=True)
@@ -129,8 +130,10 @@ class Notifier:
 
     def _look(self) -> None:
         try:
-            if self._position is None:
+            file = self._reader.file
+            if self._position is None or file != self._file:
                 self._position = self._reader.read(self._begin)
+                self._file = file
             while news := self._reader.read(lambda store: store.after(self._position or 0, _PAGE)):
                 self._alerts.take(news)
                 self._position = news[-1].position
@@ -201,7 +204,7 @@ class Notifier:
         because = (waiting.record,) if waiting.record else ()
         record = Record.of(f"delivery-{uuid.uuid4().hex[:12]}", time.time(), content, sentence(content), "", because)
         try:
-            store = SqliteStore(self._reader.path)
+            store = SqliteStore(self._reader.path, guest=True)
             try:
                 store.append(run, [record])
             finally:

@@ -43,6 +43,7 @@ def test_the_first_day_does_not_count() -> None:
     assert trends(samples)["resident_mb"]["growth_a_day"] == pytest.approx(0.0)
 
 
+@pytest.mark.slow
 def test_a_short_life_through_the_real_store_and_the_real_service() -> None:
     result = measure(days=0.5, queries=2, batch_s=300.0, warm_up_s=3_600.0, tell=lambda line: None)
     assert [each["day"] for each in result["samples"]] == [0.25, 0.5]

@@ -60,3 +60,16 @@ def test_an_action_is_ordered_if_it_follows_from_an_order_and_open_until_its_rec
     watch.look()
     assert [each.id for each in watch.open_actions(0)] == ["a-2"]
     assert watch.open_actions(2) == []
+
+
+def test_an_action_that_is_written_again_into_a_new_log_counts_once(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    watch = LogWatch(path)
+    action = Record.of("a-1", 3.0, ActionContent("scale-up", "under-provisioned"), "scale up")
+    write(path, action)
+    watch.look()
+    for file in tmp_path.iterdir():
+        file.rename(tmp_path / f"old-{file.name}")
+    write(path, action)
+    watch.look()
+    assert [each.id for each in watch.actions] == ["a-1"]

@@ -70,3 +70,11 @@ def test_a_second_manager_that_is_not_refused_is_a_failure_and_is_ended(
     injection = manager_faults.second_manager(deployment, Random(1))
     assert injection.failure.startswith("not refused")
     assert len(deployment.family().processes) == 1
+
+
+def test_an_order_that_is_not_taken_harms_nobody(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    (driver,) = deployment.family().processes
+    monkeypatch.setattr(manager_faults, "choose", lambda *_: driver)
+    with pytest.raises(InjectionError, match="the order was not taken"):  # nobody manages anything in this log
+        manager_faults.interrupt_order("executors.app", (2, 3))(deployment, Random(1))
+    assert [each.pid for each in deployment.family().processes] == [driver.pid]

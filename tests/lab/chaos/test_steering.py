@@ -6,7 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-from homeostat.lab.chaos.steering import FILE_VARIABLE, Steering, read_steering, shifted_clock, write_steering
+import pytest
+
+from homeostat.lab.chaos.steering import (
+    FILE_VARIABLE,
+    Steering,
+    read_steering,
+    refuse_store,
+    shifted_clock,
+    write_steering,
+)
+from homeostat.spark.sense.sensor_error import SensorError
+from homeostat.spark.sense.status_store import StatusStore
 
 PROGRAM = """
 import sys, time
@@ -89,3 +100,14 @@ def _environment(file: Path) -> dict[str, str]:
     import os
 
     return {**os.environ, FILE_VARIABLE: str(file)}
+
+
+def test_a_status_store_that_refuses_answers_again_afterwards() -> None:
+    own = StatusStore._ask
+    refuse_store(True)
+    try:
+        with pytest.raises(SensorError, match="makes it refuse"):
+            StatusStore.jobs(StatusStore.__new__(StatusStore))
+    finally:
+        refuse_store(False)
+    assert StatusStore._ask is own

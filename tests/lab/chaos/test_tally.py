@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from homeostat.lab.chaos.log_watch import LoggedAction
@@ -16,18 +17,20 @@ def action(seen_s: float, cause: str, *, ordered: bool = False) -> LoggedAction:
 
 
 def test_an_action_is_asked_for_by_an_order_or_by_a_fault_that_explains_it() -> None:
-    trials = [Trial("driver-killed", 100.0, "", 20.0)]
+    trials = [Trial("driver-killed", 100.0, "", 20.0, over_s=120.0)]
     answers = [action(130.0, "under-provisioned"), action(130.0, "", ordered=True)]
     assert unasked_actions(answers, trials, CAUSES) == []
 
 
 def test_an_action_is_unasked_for_if_no_fault_explains_it() -> None:
-    trials = [Trial("driver-killed", 100.0, "", 20.0), Trial("rest-garbage", 900.0, "", 2.0)]
+    killed = Trial("driver-killed", 100.0, "", 20.0, over_s=120.0)
+    trials = [killed, Trial("rest-garbage", 900.0, "", 2.0, over_s=902.0)]
     too_early = action(99.0, "under-provisioned")
-    too_late = action(101.0 + ANSWER_S, "under-provisioned")
+    too_late = action(121.0 + ANSWER_S, "under-provisioned")
     other = action(130.0, "over-provisioned")
+    wrong_remedy = replace(action(130.0, "under-provisioned"), action_kind="replace")
     of_garbage = action(905.0, "slow-instance")
-    actions = [too_early, too_late, other, of_garbage]
+    actions = [too_early, too_late, other, wrong_remedy, of_garbage]
     assert unasked_actions(actions, trials, CAUSES) == actions
 
 
@@ -57,4 +60,5 @@ def test_only_a_run_without_any_harm_is_accepted() -> None:
         assert not summary(trials, [], CAUSES, **{**NO_HARM, **harm})["accepted"]
     unasked = summary(trials, [action(3.0, "slow-instance")], CAUSES, **NO_HARM)
     assert not unasked["accepted"]
-    assert unasked["unasked_actions"][0]["after"] == "rest-garbage"
+    (listed,) = unasked["unasked_actions"]
+    assert (listed["cause"], listed["after"], listed["seconds_after"]) == ("slow-instance", "rest-garbage", 2.0)

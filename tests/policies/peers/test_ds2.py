@@ -55,3 +55,32 @@ def test_ds2_waits_until_enough_intervals_agree() -> None:
 
     assert at(1)["parallelism.count"] == 20
     assert at(2) == {}
+
+
+def test_ds2_ignores_what_was_measured_just_after_a_deployment() -> None:
+    def at(ticks: int) -> dict[str, float]:
+        settings = Ds2Settings(warm_up_intervals=2)
+        return proposed_values(think(ds2(settings), chain(10, 5.0), arrival_per_s=4000.0, ticks=ticks))
+
+    assert at(12) == {}
+    assert at(19)["parallelism.count"] == 20
+
+
+def test_ds2_corrects_sizes_that_its_model_finds_enough_but_that_do_not_keep_up() -> None:
+    """2,000 rows/s arrive, and the true rates promise that ten instances process them. Only 1,000 are processed."""
+
+    def at(ratio: float) -> dict[str, float]:
+        policy = ds2(Ds2Settings(target_rate_ratio=ratio))
+        return proposed_values(think(policy, chain(10, 5.0), arrival_per_s=2000.0, taken_per_s=1000.0))
+
+    assert at(math.inf) == {}
+    assert at(1.5) == {f"parallelism.{name}": 20 for name in ("source", "flatmap", "count")}
+
+
+def test_ds2s_manager_does_not_deploy_one_instance_less() -> None:
+    def at(min_shrink: int) -> dict[str, float]:
+        policy = ds2(Ds2Settings(min_shrink=min_shrink))
+        return proposed_values(think(policy, chain(10, 5.0), arrival_per_s=1800.0))
+
+    assert at(1)["parallelism.count"] == 9
+    assert at(2) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from homeostat.policies.peers import (
     FlinkSettings,
     flink,
 )
-from homeostat.policies.peers.flink import scalability, target_capacity
+from homeostat.policies.peers.flink import aligned, scalability, target_capacity, true_rate_per_s
 from support.one_thought import Columns, chain, only, proposed_values, think
 
 
@@ -31,6 +32,45 @@ def test_flinks_target_capacity_has_room_to_catch_up_and_to_restart() -> None:
 )
 def test_flinks_scalability_is_fitted_and_kept_within_bounds(pairs: list[tuple[float, float]], alpha: float) -> None:
     assert scalability(pairs) == pytest.approx(alpha, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("switch", "least", "rate_per_s"),
+    [(0.2, 2, 350.0), (0.1, 2, 300.0), (0.1, 3, 350.0)],
+)
+def test_flinks_own_vectors_for_the_observed_rate(switch: float, least: int, rate_per_s: float) -> None:
+    """testObservedTprEvaluation: 350 by busy time, 200 and 400 observed."""
+    assert true_rate_per_s(350.0, (200.0, 400.0), switch, least) == rate_per_s
+
+
+@pytest.mark.parametrize(
+    ("now", "partitions", "factor", "least", "most", "parallelism"),
+    [
+        (6, 36, 0.8, 1, 10**9, 6),
+        (16, 128, 1.5, 1, 10**9, 32),
+        (200, 720, 1.3, 1, 10**9, 360),
+        (10, 128, 2.5, 1, 10**9, 32),
+        (6, 720, 0.8, 1, 700, 5),
+        (8, 720, 0.8, 8, 700, 8),
+        (16, 128, 1.5, 60, 10**9, 64),
+        (200, 720, 2.0, 1, 300, 240),
+        (200, 720, 2.0**31, 1, 600, 360),
+    ],
+)
+def test_flinks_own_vectors_for_the_alignment(
+    now: int, partitions: int, factor: float, least: int, most: int, parallelism: int
+) -> None:
+    """testParallelismComputationWithAdjustment and testParallelismComputationWithLimit."""
+    target = min(max(math.ceil(now * factor), least), most, partitions)
+    assert aligned(target, partitions, least, most) == parallelism
+
+
+def test_flink_trusts_a_lagging_source_more_than_its_busy_time() -> None:
+    """Busy for 6 s of 10 with 100 rows/s promises 167 rows/s, but with a minute of lag it processed only 100."""
+    busy = chain(10, 6.0, rows=100.0)
+    trace = think(flink(), busy, pending_rows=6_000.0, ticks=130)
+    figures = {d.component: d.evidence.figures() for d in only(trace).because}
+    assert figures["source"]["true rate_per_s"] == pytest.approx(100.0)
 
 
 def test_flink_rests_within_its_bounds_and_before_its_window_is_full() -> None:
@@ -52,7 +92,8 @@ def test_flink_delays_shrinking_and_never_shrinks_with_a_backlog() -> None:
     assert proposed_values(think(flink(), idle, ticks=370)) == {
         f"parallelism.{n}": 4 for n in ("source", "flatmap", "count")
     }
-    assert proposed_values(think(flink(), idle, pending_rows=31_000.0, ticks=370)) == {}
+    by_busy_time = flink(FlinkSettings(observed_least=10_000))
+    assert proposed_values(think(by_busy_time, idle, pending_rows=31_000.0, ticks=370)) == {}
 
 
 def test_flink_shrinks_only_to_the_largest_size_recommended_meanwhile() -> None:

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from homeostat.core.configuration import PARALLELISM, SOURCE_PARTITIONS, SPREAD, Knob
-from homeostat.sim.microbatch.layout import ROWS_KNOB, STATE_KNOB, TRIGGER_KNOB, layout, partitions_knob
+from dataclasses import replace
+
+from homeostat.core.configuration import PARALLELISM, SOURCE_PARTITIONS, SPREAD, Knob, KnobSpec
+from homeostat.sim.microbatch.layout import (
+    ASYNC_KNOB,
+    CHANGELOG_KNOB,
+    ROWS_KNOB,
+    STATE_KNOB,
+    TRIGGER_KNOB,
+    layout,
+    partitions_knob,
+)
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec
 from support.models import scenario
 
@@ -19,3 +29,16 @@ def test_a_limit_on_rows_is_a_knob_only_if_it_is_set() -> None:
     limited = layout(scenario(), MicrobatchSpec(executors=2, rows_per_trigger=500.0))
     assert limited.values[ROWS_KNOB] == 500
     assert ROWS_KNOB not in layout(scenario(), MicrobatchSpec(executors=2)).capabilities.knobs
+
+
+def test_changelogs_need_state_and_asynchronous_progress_needs_that_there_is_none() -> None:
+    both = MicrobatchSpec(executors=2, changelog_commit=0.3, async_progress=True)
+    with_state = scenario()
+    without_state = replace(with_state, components=tuple(replace(c, stateful=False) for c in with_state.components))
+    for shown, possible, impossible in (
+        (layout(with_state, both), CHANGELOG_KNOB, ASYNC_KNOB),
+        (layout(without_state, both), ASYNC_KNOB, CHANGELOG_KNOB),
+    ):
+        assert shown.values[possible] == 0
+        assert shown.capabilities.knobs[possible] == KnobSpec(0, 1, live=False, apply_s=both.restart_s)
+        assert impossible not in shown.values

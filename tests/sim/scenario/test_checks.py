@@ -57,3 +57,20 @@ def test_a_contradiction_is_named(engine: str, more: str, message: str) -> None:
 
 def test_a_run_that_would_never_end_is_refused() -> None:
     assert "the run would take" in refusal("", "dataflow", duration="10000 d")
+
+
+@pytest.mark.parametrize(
+    ("engine", "fault", "message"),
+    [
+        ("dataflow", 'kind = "slow-sink"', "a slow-sink fault has no effect with engine = 'dataflow'"),
+        ("microbatch", 'kind = "outside-system"', "a fault of kind 'outside-system' needs 'task' or 'row'"),
+        ("microbatch", 'kind = "stuck-task"\ncomponent = "count"', "a stuck-task fault needs 'until'"),
+        ("microbatch", 'kind = "stalled-watermark"', "a stalled-watermark fault needs a stateful component"),
+        ("microbatch", 'kind = "slow-fetch"\nrow = "1 ms"\ncomponent = "count"', "a slow-fetch fault needs a source"),
+        ("microbatch", 'kind = "contention"\nhost = "host-9"', "unknown host 'host-9'"),
+        ("microbatch", 'kind = "memory"\ncomponent = "cuont"', "unknown component 'cuont'"),
+        ("microbatch", 'kind = "contention"\nshare = "100 %"', "'share' must be"),
+    ],
+)
+def test_a_fault_that_cannot_happen_is_refused(engine: str, fault: str, message: str) -> None:
+    assert message in refusal(f"[[fault]]\n{fault}", engine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import pytest
 from pydantic import BaseModel, TypeAdapter
@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from homeostat.core.errors import ConfigError
 from homeostat.recordings.trace_file import TraceOptions
 from homeostat.sim.dataflow.engine import Dataflow
-from homeostat.sim.scenario import catalogue, spec
+from homeostat.sim.scenario import catalogue, fault_tables, spec
 from homeostat.sim.scenario import tables as tables
 from homeostat.strict.toml_reading import Table
 from support.paths import DOCS
@@ -71,14 +71,34 @@ SECTIONS: list[tuple[str, type[BaseModel], type[Any] | None]] = [
     ('### `kind = "trace"`', tables.TraceTable, TraceOptions),
     ("### spikes", tables.SpikeTable, spec.Spike),
     ("### noise", tables.NoiseTable, spec.Noise),
-    ("## `[[fault]]`", tables.TimedTable, spec.FaultSpec),
-    ('### `kind = "slow-instance"`', tables.SlowInstanceTable, spec.FaultSpec),
-    ('### `kind = "slow-host"`', tables.SlowHostTable, spec.FaultSpec),
-    ('### `kind = "hot-key"`', tables.HotKeyTable, spec.FaultSpec),
-    ('### `kind = "hash-imbalance"`', tables.HashImbalanceTable, spec.FaultSpec),
-    ('### `kind = "crash"`', tables.CrashTable, spec.FaultSpec),
-    ('### `kind = "stuck-sink"`', tables.StuckSinkTable, spec.FaultSpec),
-    ('### `kind = "metric-gap"` or `"garbage-metrics"`', tables.DamagedMetricsTable, spec.FaultSpec),
+    ("## `[[fault]]`", fault_tables.TimedTable, spec.FaultSpec),
+    ('### `kind = "slow-instance"`', fault_tables.SlowInstanceTable, spec.FaultSpec),
+    ('### `kind = "slow-host"`', fault_tables.SlowHostTable, spec.FaultSpec),
+    ('### `kind = "hot-key"`', fault_tables.HotKeyTable, spec.FaultSpec),
+    ('### `kind = "hash-imbalance"`', fault_tables.HashImbalanceTable, spec.FaultSpec),
+    ('### `kind = "crash"`', fault_tables.CrashTable, spec.FaultSpec),
+    ('### `kind = "stuck-sink"`', fault_tables.StuckSinkTable, spec.FaultSpec),
+    ('### `kind = "metric-gap"` or `"garbage-metrics"`', fault_tables.DamagedMetricsTable, spec.FaultSpec),
+    ('### `kind = "slow-sink"`', fault_tables.SlowSinkTable, spec.FaultSpec),
+    ('### `kind = "slow-commit"`, `"slow-planning"` or `"slow-source"`', fault_tables.SlowPhaseTable, spec.FaultSpec),
+    ('### `kind = "slow-scheduling"`', fault_tables.SlowSchedulingTable, spec.FaultSpec),
+    ('### `kind = "collecting"`', fault_tables.CollectingTable, spec.FaultSpec),
+    ('### `kind = "driver-memory"`', fault_tables.DriverMemoryTable, spec.FaultSpec),
+    ('### `kind = "small-files"`', fault_tables.SmallFilesTable, spec.FaultSpec),
+    ('### `kind = "slow-fetch"` or `"outside-system"`', fault_tables.WaitingTable, spec.FaultSpec),
+    ('### `kind = "slow-network"`', fault_tables.SlowNetworkTable, spec.FaultSpec),
+    ('### `kind = "contention"`', fault_tables.ContentionTable, spec.FaultSpec),
+    ('### `kind = "memory"`', fault_tables.MemoryTable, spec.FaultSpec),
+    ('### `kind = "spill"`', fault_tables.SpillTable, spec.FaultSpec),
+    ('### `kind = "state-store"`', fault_tables.StateStoreTable, spec.FaultSpec),
+    ('### `kind = "growing-state"` or `"rising-cost"`', fault_tables.GrowingTable, spec.FaultSpec),
+    ('### `kind = "stalled-watermark"`', fault_tables.StalledWatermarkTable, spec.FaultSpec),
+    ('### `kind = "late-rows"`', fault_tables.LateRowsTable, spec.FaultSpec),
+    ('### `kind = "costly-keys"` or `"skewed-join"`', fault_tables.CostlyPartitionTable, spec.FaultSpec),
+    ('### `kind = "task-failures"`', fault_tables.TaskFailuresTable, spec.FaultSpec),
+    ('### `kind = "poison-row"`', fault_tables.PoisonRowTable, spec.FaultSpec),
+    ('### `kind = "stuck-task"`', fault_tables.StuckTaskTable, spec.FaultSpec),
+    ('### `kind = "dying-executors"`', fault_tables.DyingExecutorsTable, spec.FaultSpec),
     ("## `[objective]`", tables.ObjectiveTable, None),
 ]
 COMMON = {"at", "until", "spikes", "noise", "kind"}
@@ -118,10 +138,20 @@ def validated(info: FieldInfo, value: object) -> object:
 def test_every_table_of_the_schema_has_a_section() -> None:
     defined = {
         table
-        for table in vars(tables).values()
-        if isinstance(table, type) and issubclass(table, Table) and table.__module__ == tables.__name__
+        for module in (tables, fault_tables)
+        for table in vars(module).values()
+        if isinstance(table, type) and issubclass(table, Table) and table.__module__ == module.__name__
     }
     assert defined - {table for _, table, _ in SECTIONS} == {tables.StepTable}
+
+
+def test_every_kind_of_fault_can_be_written() -> None:
+    tables_by_kind = {kind for table in fault_tables.TimedTable.__subclasses__() for kind in kinds(table)}
+    assert tables_by_kind == set(get_args(spec.FaultKind))
+
+
+def kinds(table: type[BaseModel]) -> tuple[str, ...]:
+    return get_args(table.model_fields["kind"].annotation)
 
 
 def test_every_shipped_scenario_is_documented() -> None:

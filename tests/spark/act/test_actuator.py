@@ -58,7 +58,7 @@ class Application:
         self.executors = Executors(spark)
         self.waits_while_spreading: set[str] = set()
         values = {STATE: 6, SOURCE: 2, ROWS: 600}
-        self.query = ManagedQuery(spark, "words", self.build, self.checkpoint, values, admit=self.admit)
+        self.query = ManagedQuery(spark, "words", self.build, self.checkpoint, values)
         self.actuator = Actuator(
             self.executors,
             [self.query],
@@ -93,9 +93,6 @@ class Application:
             lines = lines.selectExpr("concat(word, raise_error('the stage is broken')) AS word")
         counts = lines.groupBy("word").count()
         return counts.writeStream.outputMode("update").foreachBatch(ledger.write_counts(self.ledger))
-
-    def admit(self, rows: int) -> None:
-        source.write_control(self.control, rows_per_trigger=rows)
 
     def ran_state_tasks(self, ids: frozenset[str]) -> frozenset[str]:
         """Which of these ran a task of the latest stage with as many tasks as the state has partitions."""

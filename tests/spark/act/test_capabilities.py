@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -14,9 +14,11 @@ from homeostat.core.configuration import (
     STATE_PARTITIONS,
     TRIGGER_S,
     Knob,
+    KnobSpec,
     Value,
 )
 from homeostat.spark.act.capabilities import Surroundings, judge, look_around
+from homeostat.spark.act.evidence import Evidence
 from homeostat.spark.act.managed_query import ManagedQuery
 
 if TYPE_CHECKING:
@@ -32,6 +34,16 @@ VALUES: dict[Knob, Value] = {
 
 
 @dataclass
+class LiveStub:
+    """What changes without a restart, and why the rest does not."""
+
+    reasons: dict[str, str] = field(default_factory=lambda: dict.fromkeys((ROWS_PER_TRIGGER, TRIGGER_S), "of a reason"))
+
+    def refusal(self, kind: str) -> str:
+        return self.reasons.get(kind, "")
+
+
+@dataclass
 class QueryStub:
     """What the capabilities read of a query."""
 
@@ -39,10 +51,13 @@ class QueryStub:
     values: dict[Knob, Value] = field(default_factory=lambda: dict(VALUES))
     set_by_application: frozenset[Knob] = frozenset()
     restartable: bool = True
-    listens: bool = False
+    live: LiveStub = field(default_factory=lambda: LiveStub())
+    bounds: dict[str, tuple[Value, Value]] = field(default_factory=dict)
+    longest_trigger_s: float | None = 3.0
     stateful: bool = True
     rescale_s: float = 30.0
     fixed: str = ""
+    query: None = None
 
     def why_fixed(self, spark_version: str) -> str:
         return self.fixed
@@ -62,8 +77,26 @@ def test_on_a_standalone_cluster_everything_can_be_changed() -> None:
     assert "q: source partitions" in found.capabilities.notes
 
 
-def test_the_rows_per_trigger_are_live_where_the_source_listens() -> None:
-    assert judge(STANDALONE, [query(QueryStub(listens=True))]).capabilities.knobs[Knob(ROWS_PER_TRIGGER, "q")].live
+def test_rows_and_trigger_are_live_where_the_run_allows_it_and_otherwise_the_reason_is_shown() -> None:
+    stub = QueryStub(live=LiveStub({TRIGGER_S: "this release of Spark does not show it"}))
+    found = judge(STANDALONE, [query(stub)])
+    rows, trigger = (found.capabilities.knobs[Knob(kind, "q")] for kind in (ROWS_PER_TRIGGER, TRIGGER_S))
+    assert (rows.live, rows.apply_s) == (True, 0.0)
+    assert (trigger.live, trigger.promise) == (False, 3.0)
+    reasons = {finding.what: finding.reason for finding in found.table}
+    assert reasons["q: rows per trigger"] == "without a restart"
+    assert reasons["q: trigger interval"] == (
+        "with a restart from the checkpoint, because this release of Spark does not show it"
+    )
+
+
+def test_an_attached_query_offers_what_the_user_gave_bounds_for() -> None:
+    bounds: dict[str, tuple[Value, Value]] = {ROWS_PER_TRIGGER: (2000, 5000), TRIGGER_S: (1, 20)}
+    stub = QueryStub(restartable=False, live=LiveStub({TRIGGER_S: "its trigger has no interval"}), bounds=bounds)
+    found = judge(STANDALONE, [query(stub)]).capabilities
+    assert found.knobs[Knob(ROWS_PER_TRIGGER, "q")] == KnobSpec(1000, 5000, live=True)  # the present value is allowed
+    assert Knob(TRIGGER_S, "q") not in found.knobs
+    assert found.notes["q: trigger interval"] == "its trigger has no interval"
 
 
 @pytest.mark.parametrize(
@@ -100,10 +133,41 @@ def test_through_connect_nothing_is_sensed() -> None:
     assert not any(finding.can for finding in judge(Surroundings("4.3.0", connect=True)).table)
 
 
-def test_without_sparks_page_only_progress_is_sensed() -> None:
-    table = {finding.what: finding.can for finding in judge(replace(STANDALONE, ui=False)).table}
-    assert table["progress of queries"]
-    assert not table["tasks, stages and executors"]
+def test_what_was_not_observed_is_not_claimed() -> None:
+    found = judge(STANDALONE, [query(QueryStub())])
+    assert [finding.what for finding in found.table if finding.seen] == ["most executors"]
+    assert found.capabilities.knobs, "it may be tried all the same"
+
+
+def test_what_was_observed_is_claimed_with_the_way_it_came() -> None:
+    limit = Knob(ROWS_PER_TRIGGER, "q")
+    seen = Evidence(
+        progress=True, executors=True, tasks=True, way="the driver's status store", changed=frozenset({limit})
+    )
+    table = {finding.what: finding for finding in judge(STANDALONE, [query(QueryStub())], seen).table}
+    assert table["stages and tasks of batches"].seen
+    assert table["stages and tasks of batches"].reason == "from the driver's status store"
+    assert table["q: rows per trigger"].seen
+    assert not table["executors up and down"].seen
+
+
+def test_tasks_that_stay_unknown_are_not_claimed_and_the_reason_is_given() -> None:
+    blind = Evidence(progress=True, without_tasks=3, errors="the driver's REST API: the answer has status 403")
+    table = {finding.what: finding for finding in judge(STANDALONE, evidence=blind).table}
+    assert table["progress of queries"].seen
+    for what in ("executors", "stages and tasks of batches"):
+        assert not table[what].can
+        assert "status 403" in table[what].reason
+
+
+def test_a_change_that_failed_is_no_longer_claimed() -> None:
+    limit = Knob(ROWS_PER_TRIGGER, "q")
+    seen = Evidence(changed=frozenset({limit}), failed={limit: "no batch with the new limit within 60 s"})
+    [line] = [
+        each for each in judge(STANDALONE, [query(QueryStub())], seen).table if each.what == "q: rows per trigger"
+    ]
+    assert not line.seen
+    assert "no batch with the new limit" in line.reason
 
 
 def test_a_bound_of_the_application_is_reported_and_no_knob() -> None:

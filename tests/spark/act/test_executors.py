@@ -127,7 +127,7 @@ def test_a_replaced_executor_makes_way_for_one_elsewhere(executors: Executors) -
     now = executors.alive()
     assert executors.scheduler.registered_ids() == executors.ids()
     assert remark == ""
-    assert slow.id in executors.retired
+    assert slow.id in executors.retired.ids
     assert slow.id not in executors.ids()
     assert other.id in executors.ids()
     assert len(now) == 2 == executors.target
@@ -173,7 +173,7 @@ def test_where_the_cluster_gave_no_more_the_old_one_goes_first(executors: Execut
 def test_one_that_is_not_there_is_retired_already(executors: Executors) -> None:
     before = executors.ids()
     assert executors.replace(["nobody"], at_once, Deadline.after(LIMIT_S), full=False) == ""
-    assert "nobody" in executors.retired
+    assert "nobody" in executors.retired.ids
     assert executors.ids() == before
 
 

@@ -53,7 +53,7 @@ class Words:
         self.hung, self.hangs = directory / "hung", False
         self.breaks_at = -1
         values = {STATE: 3, SOURCE: 2, ROWS: 600, TRIGGER: 0.5}
-        self.query = ManagedQuery(spark, "words", self.build, self.checkpoint, values, admit=self.admit)
+        self.query = ManagedQuery(spark, "words", self.build, self.checkpoint, values)
 
     def lines(self, values: Mapping[Knob, Value]) -> DataFrame:
         reader = self.spark.readStream.format("homeostat").option("profile", PROFILE.to_json())
@@ -76,9 +76,6 @@ class Words:
 
         writer = self.lines(values).groupBy("word").count().writeStream.outputMode("update").foreachBatch(sink)
         return writer.format("no such sink") if values[SOURCE] == CANNOT_START else writer
-
-    def admit(self, rows: int) -> None:
-        source.write_control(self.control, rows_per_trigger=rows)
 
     def differences(self) -> list[str]:
         rows = ledger.recorded_rows(self.ledger, self.checkpoint)
@@ -186,7 +183,7 @@ def test_a_query_that_does_not_stop_is_back_as_soon_as_it_does(
 
 def test_the_bound_changes_without_a_restart(words: Words, wait_until: WaitUntil) -> None:
     before = words.query.query
-    words.query.admit(150, limit())
+    words.query.change_live({ROWS: 150}, limit())
     assert words.query.query is before
     assert words.query.values[ROWS] == 150
     wait_until(lambda: 0 < (words.query.query.lastProgress["numInputRows"]) <= 150, "a small batch is done")  # type: ignore[union-attr,index]

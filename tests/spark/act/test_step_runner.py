@@ -32,14 +32,14 @@ class Query:
 
     name: str
     values: dict[Knob, Value]
-    listens: bool = True
     active: bool = True
     during_restart: Callable[[], object] = lambda: None
     calls: list[str] = field(default_factory=list)
 
-    def admit(self, rows: int, deadline: Deadline) -> None:
-        self.calls.append(f"admit {rows}")
-        self.values[Knob(ROWS_PER_TRIGGER, self.name)] = rows
+    def change_live(self, values: Mapping[Knob, Value], deadline: Deadline) -> str:
+        self.calls.append(", ".join(f"{knob.kind} {value}" for knob, value in values.items()))
+        self.values |= values
+        return ""
 
     def restart(self, values: Mapping[Knob, Value], deadline: Deadline) -> str:
         self.calls.append("restart")
@@ -76,7 +76,7 @@ def test_each_query_gets_its_own_values_and_live_ones_come_first() -> None:
     desired = {Knob(ROWS_PER_TRIGGER, "left"): 50, Knob.of_step(PARALLELISM, "left", "split"): 8}
     answer = runner(left, right).run(command(desired), Deadline.after(60.0))
     assert (answer.applied, answer.detail) == (True, "left restarted")
-    assert left.calls == ["admit 50", "restart"]
+    assert left.calls == ["rows_per_trigger 50", "restart"]
     assert right.calls == []
 
 
@@ -86,7 +86,7 @@ def test_a_step_that_fails_undoes_the_steps_before_it() -> None:
     desired = {Knob(ROWS_PER_TRIGGER, "words"): 50, Knob.of_step(PARALLELISM, "words", "split"): BROKEN}
     answer = runner(words).run(command(desired), Deadline.after(60.0))
     assert (answer.applied, answer.detail) == (False, "words: no such partition")
-    assert words.calls == ["admit 50", "restart", "admit 100"]
+    assert words.calls == ["rows_per_trigger 50", "restart", "rows_per_trigger 100"]
     assert words.values == before
 
 
@@ -96,7 +96,7 @@ def test_while_the_application_stops_nothing_is_undone() -> None:
     desired = {Knob(ROWS_PER_TRIGGER, "words"): 50, Knob.of_step(PARALLELISM, "words", "split"): BROKEN}
     answer = runner(words, stopped=stopped).run(command(desired), Deadline.after(60.0, stopped))
     assert not answer.applied
-    assert words.calls == ["admit 50", "restart"]
+    assert words.calls == ["rows_per_trigger 50", "restart"]
 
 
 def test_without_time_left_no_step_begins() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 from homeostat.core.events import Apply, Receipt
-from homeostat.spark.outside.event_log import EventLog
-from homeostat.spark.outside.remote_application import LogQueries, WatchedApplication, WatchedQuery
+from homeostat.spark.outside.event_log import QUERY_PROGRESS, EventLog
+from homeostat.spark.outside.remote_application import _RUNS_KEPT, LogQueries, WatchedApplication, WatchedQuery
 from homeostat.spark.sense.progress import read_progress
 from homeostat.spark.sense.rest_client import RestClient
 from support.paths import RECORDED
@@ -39,6 +41,20 @@ def test_operators_of_stages_are_in_the_log() -> None:
     queries.handles()
     graphs = [graph for stage in range(1000) if (graph := queries.graph(stage)) is not None]
     assert any("MicroBatchScan" in {operator.name for operator in graph.operators} for graph in graphs)
+
+
+def test_of_queries_that_restart_for_years_the_newest_runs_are_kept(tmp_path: Path) -> None:
+    events = [json.loads(line) for line in LOG.read_text().splitlines() if QUERY_PROGRESS in line]
+    log = tmp_path / "events"
+    with log.open("w") as lines:
+        for number in range(3 * _RUNS_KEPT):
+            for run in ("steady", f"run-{number}"):
+                stamp = f"2026-01-01T{number // 60:02}:{number % 60:02}:00.000Z"
+                progress = {**events[0]["progress"], "runId": run, "timestamp": stamp}
+                lines.write(json.dumps({**events[0], "progress": progress}, separators=(",", ":")) + "\n")
+    runs = [handle.run_id for handle in LogQueries(EventLog(log)).handles()]
+    assert len(runs) == _RUNS_KEPT
+    assert {"steady", f"run-{3 * _RUNS_KEPT - 1}"} <= set(runs)
 
 
 def test_what_is_only_watched_cannot_be_changed() -> None:

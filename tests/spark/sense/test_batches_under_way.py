@@ -19,7 +19,7 @@ NOW_S = moment_s("2026-11-15T05:02:00Z")
 def looked(rest: RestClient, events: list[Event], *, busy: bool, answers: bool) -> BatchesUnderWay:
     book = QueryBook(lambda: [QueryHandle("words", "run-1", busy=lambda: busy)], lambda reason: None)
     guard = GuardedWork(events.append, lambda: NOW_S)
-    guard.rest_answers = answers
+    guard.spark_answers = answers
     executors = ExecutorWatch(rest, lambda: NOW_S, lambda gone, new: None, tuple)
     under_way = BatchesUnderWay(
         book,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from homeostat.core.events import Event, Failure
 from homeostat.spark.sense.guarded_work import GuardedWork
-from homeostat.spark.sense.rest_client import SensorError
+from homeostat.spark.sense.sensor_error import SensorError
 
 
 class Guarded:
@@ -33,11 +33,11 @@ def test_an_error_is_one_event_until_it_was_gone_for_a_minute() -> None:
 
 def test_only_an_error_of_the_rest_api_says_that_it_does_not_answer() -> None:
     guarded = Guarded()
-    guarded.guard.rest_answers = True
+    guarded.guard.spark_answers = True
     guarded.fails(KeyError("x"), 0.0)
-    assert guarded.guard.rest_answers
+    assert guarded.guard.spark_answers
     guarded.fails(SensorError("no answer", where="http://driver", kind="late"), 0.0)
-    assert not guarded.guard.rest_answers
+    assert not guarded.guard.spark_answers
     assert [event.error for event in guarded.events if isinstance(event, Failure)][1:] == ["http://driver: no answer"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from homeostat.spark.sense.jobs import JobBook, read_stages
+from homeostat.spark.sense.rest_answers import moment_s
 from support.rest_server import Answers, job, rest_answering, stage
 
 
@@ -44,3 +45,18 @@ def test_stages_that_ran_are_read_with_their_tasks() -> None:
         (run,) = read_stages(rest, book.of_batch("run-1", 4), lambda number: None)
     assert (run.stage.id, run.stage.job, run.partitions) == (1, 0, 1)
     assert [(task.rows_read, task.run_s) for task in run.tasks] == [(10.0, 1.0)]
+
+
+def test_a_job_that_the_user_described_belongs_to_the_batch_during_which_it_began() -> None:
+    """Job 7 began at second 7 of the minute."""
+    described = {**job(7, 4), "description": "my own text"}
+    with rest_answering(numbered(job(6, 4), described)) as rest:
+        book = JobBook(rest)
+        book.follow()
+        began_s = moment_s("2026-11-15T05:01:05Z")
+        assert [each.id for each in book.of_batch("run-1", 4)] == [6]
+        assert [each.id for each in book.of_batch("run-1", 4, (began_s, began_s + 3.0))] == [6, 7]
+        assert [each.id for each in book.of_batch("run-1", 4, (began_s, began_s + 1.0))] == [6]
+        assert book.ended(book.of_batch("run-1", 4)[0]).id == 6
+        book.forget("run-1", 3, began_s + 3.0)
+        assert [each.id for each in book.of_batch("run-1", 4, (began_s, began_s + 3.0))] == [6]

@@ -161,3 +161,21 @@ def test_the_rows_of_the_largest_keys_are_read_as_far_as_they_are_told() -> None
     }
     assert keys == {"new": KeyLoad(1000, 500, "a", (300, 2)), "old": KeyLoad(1000, 500, "a")}
     assert [load.hot_share(8) for load in keys.values()] == [0.8, 0.5]
+
+
+def test_event_time_and_watermark_are_moments_and_unknown_before_the_first_row() -> None:
+    report = {
+        "id": "q",
+        "runId": "run-1",
+        "batchId": 1,
+        "timestamp": "2026-11-18T10:46:08.524Z",
+        "durationMs": {"triggerExecution": 1557},
+        "sources": [],
+    }
+    event_time = {"max": "2026-11-18T10:46:01.000Z", "watermark": "2026-11-18T10:45:51.000Z"}
+    progress = read_progress({**report, "eventTime": event_time})
+    assert progress.event_time_s - progress.watermark_s == 10.0
+    assert round(progress.timestamp_s - progress.event_time_s, 3) == 7.524
+    none_yet = read_progress({**report, "eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}})
+    far_ahead = read_progress({**report, "eventTime": {"max": "+10000-01-01T00:00:00.000Z"}})
+    assert all(map(math.isnan, (none_yet.event_time_s, none_yet.watermark_s, far_ahead.event_time_s)))

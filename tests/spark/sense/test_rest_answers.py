@@ -31,4 +31,39 @@ def test_moments_are_read_in_both_spellings() -> None:
 
 def test_an_executor_in_a_standalone_cluster_keeps_the_address_of_its_host() -> None:
     answered = {"id": "1", "hostPort": "127.0.0.2:40000", "isActive": True, "totalCores": 2, "maxTasks": 2}
-    assert Executor.read(answered) == Executor("1", "127.0.0.2", 2, True)
+    executor = Executor.read(answered)
+    assert (executor.id, executor.host, executor.slots, executor.alive) == ("1", "127.0.0.2", 2, True)
+    assert all(map(math.isnan, (executor.heap_bytes, executor.heap_limit_bytes(0.6), executor.gc_s)))
+
+
+def test_the_heap_of_an_executor_follows_from_what_spark_gives_to_its_caches() -> None:
+    """From a real driver with 600 MB in local mode, of which its collector keeps 20 MB back."""
+    answered = {
+        "id": "driver",
+        "hostPort": "127.0.0.1:40657",
+        "isActive": True,
+        "totalCores": 2,
+        "maxTasks": 2,
+        "totalGCTime": 3593,
+        "memoryMetrics": {"usedOnHeapStorageMemory": 9048876, "totalOnHeapStorageMemory": 176160768},
+        "peakMemoryMetrics": {"JVMHeapMemory": 324586664, "TotalGCTime": 3593},
+    }
+    executor = Executor.read(answered)
+    assert (executor.heap_bytes, executor.gc_s) == (324586664.0, 3.593)
+    assert executor.heap_limit_bytes(0.6) == 580 * 2**20
+
+
+def test_a_job_has_the_name_that_the_user_gave_it_or_where_it_was_started() -> None:
+    answered = {
+        "jobId": 19,
+        "name": "call at clientserver.py:644",
+        "submissionTime": "2026-11-18T10:46:35.958GMT",
+        "completionTime": "2026-11-18T10:46:36.043GMT",
+        "stageIds": [40],
+        "jobGroup": "run-1",
+        "status": "SUCCEEDED",
+    }
+    assert Job.read({**answered, "description": "q\nbatch = 1"}).name == "call at clientserver.py:644"
+    assert Job.read({**answered, "description": "my own text\nof two lines"}).name == "my own text"
+    assert not Job.read(answered).broadcasts
+    assert Job.read({**answered, "jobTags": ["broadcast exchange (runId 25c8)"]}).broadcasts

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from homeostat.spark.sense.rest_client import RestClient, SensorError
+from homeostat.spark.sense.rest_client import RestClient
+from homeostat.spark.sense.sensor_error import SensorError
 
 LIMIT_S = 60.0  # only makes a broken test end
 SHORT_LIMIT_S = 0.3  # for answers that never end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from homeostat.core.configuration import Knob
 from homeostat.core.topology import Topology
 from homeostat.spark.sense.declared_steps import DeclaredSteps
-from homeostat.spark.sense.plan_graph import exchanges, from_scopes, read_dot
+from homeostat.spark.sense.plan_graph import PlanOperator, StageGraph, exchanges, from_scopes, read_dot
 from homeostat.spark.sense.stage_names import NameBook, RanStage
 from support.paths import RECORDED as LOGS
 
@@ -86,6 +87,25 @@ def test_a_join_has_two_inputs_and_each_source_its_component() -> None:
     topology = Topology(book.components(prefixed=True))
     assert topology["join/join"].inputs == ("join/scan", "join/scan-2")
     assert book.source_names(2) == ("scan", "scan-2")
+    assert [part.name for part in topology if part.joins] == ["join/join"]
+
+
+def stages_behind_two_scans(operator: str) -> list[RanStage]:
+    """A stage with this operator that reads the exchanges of two others."""
+    scan, exchange = PlanOperator("1", "WholeStageCodegen (1)", 1), PlanOperator("2", "Exchange", 2)
+    scans = [
+        StageGraph((replace(scan, first_rdd=rdd), replace(exchange, first_rdd=rdd + 1)), frozenset({rdd, rdd + 1}))
+        for rdd in (1, 11)
+    ]
+    reading = StageGraph((exchange, PlanOperator("3", operator, 21)), frozenset({21}), reads=frozenset({2, 12}))
+    return [RanStage(number, 1, graph) for number, graph in enumerate((*scans, reading))]
+
+
+@pytest.mark.parametrize(("operator", "joins"), [("WholeStageCodegen (3)", True), ("Union", False)])
+def test_a_stage_that_reads_two_exchanges_joins_them_unless_it_unites_them(operator: str, joins: bool) -> None:
+    book = NameBook("q")
+    book.assign(stages_behind_two_scans(operator))
+    assert [part.joins for part in book.components(prefixed=False)] == [False, False, joins]
 
 
 def test_sources_read_by_one_stage_share_its_name() -> None:

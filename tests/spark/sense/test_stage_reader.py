@@ -26,7 +26,7 @@ def test_tasks_are_read_by_component_with_the_executor_that_ran_them() -> None:
         stages, book, guard = reader(rest)
         (run,) = book.running()
         assert stages.tasks(run, read_progress(progress(4))).samples == {}, "the REST API is not known to answer"
-        guard.rest_answers = True
+        guard.spark_answers = True
         (sample,) = stages.tasks(run, read_progress(progress(4))).samples.values()
     assert sample.rows.tolist() == [10.0]
     assert sample.worker.tolist() == [0]

@@ -164,3 +164,9 @@ def test_snapshots_are_due_as_it_was_set() -> None:
 
 def test_before_the_executors_are_known_nothing_is_known_of_their_memory() -> None:
     assert math.isnan(settings("local[2]").limits("hdfs", 0).memory_bytes)
+
+
+def test_times_of_updates_and_removals_and_late_rows() -> None:
+    metrics = {"operatorName": "dedupe", "allUpdatesTimeMs": 2897, "allRemovalsTimeMs": 12, "commitTimeMs": 43395}
+    state = read_states([{**metrics, "numRowsDroppedByWatermark": 7}], 3)["dedupe"]
+    assert (state.update_s, state.remove_s, state.commit_s, state.late_rows) == (2.897, 0.012, 43.395, 7.0)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
-from homeostat.spark.sense.rest_answers import Executor, Task
+from homeostat.spark.sense.rest_answers import Executor
 from homeostat.spark.sense.stage_names import RanStage
-from homeostat.spark.sense.task_columns import StageRun, task_sample, worker_sample
+from homeostat.spark.sense.stage_run import StageRun
+from homeostat.spark.sense.task_answers import Task
+from homeostat.spark.sense.task_columns import task_sample, worker_sample
 
 EXECUTORS = [Executor("10", "b", 1, True), Executor("2", "a", 1, True), Executor("driver", "a", 0, True)]
 

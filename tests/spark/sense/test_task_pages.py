@@ -65,6 +65,7 @@ def test_a_huge_stage_is_read_in_few_pages_that_are_spread_over_it(tasks: int, p
     assert (run.tasks[0].index, run.tasks[-1].index) == (0, tasks - 1)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_tasks_on_two_thousand_executors_stay_within_a_bound_on_memory() -> None:
     huge = HugeStage(100_000, executors=2_000)
     with rest_computing(huge.answer) as rest:
@@ -72,7 +73,7 @@ def test_a_hundred_thousand_tasks_on_two_thousand_executors_stay_within_a_bound_
         guard = GuardedWork(lambda event: None, lambda: 0.0)
         executors = ExecutorWatch(rest, lambda: 0.0, lambda gone, new: None, tuple)
         reader = StageReader(rest, book, executors, guard, None)
-        guard.rest_answers = True
+        guard.spark_answers = True
         (run,) = book.running()
         tracemalloc.start()
         tasks = reader.tasks(run, read_progress(progress(4)))

@@ -14,14 +14,14 @@ from typing import Any
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.lab.bench.ground import machine
 from homeostat.lab.chaos import deployment as setup
-from homeostat.lab.chaos.deployment import PROFILE, Deployment
+from homeostat.lab.chaos.deployment import Deployment
 from homeostat.lab.chaos.fault import FaultKind, Injection, InjectionError, draw
 from homeostat.lab.chaos.manager_faults import manager_faults
 from homeostat.lab.chaos.process_faults import process_faults
 from homeostat.lab.chaos.processes import describe
 from homeostat.lab.chaos.small_disk import SmallDisk
 from homeostat.lab.chaos.tally import Trial, summary
-from homeostat.lab.ledger import committed_rows, count_differences, recorded_rows
+from homeostat.lab.ledger import committed_rows, recorded_rows, row_differences
 from homeostat.strict.toml_reading import nearest
 
 FAULTS: tuple[FaultKind, ...] = (*process_faults(), *manager_faults())
@@ -64,7 +64,8 @@ class Course:
         if not recovered:
             lack = self._lack() or ("" if injection.holds() else "what was ordered does not hold")
             seen = "; ".join(filter(None, (seen, lack or "no new batches or records", *deployment.last_lines())))
-        trial = Trial(kind.name, began_s, injection.detail, recover_s, seen, len(deployment.exits) - exits)
+        exits = len(deployment.exits) - exits
+        trial = Trial(kind.name, began_s, injection.detail, recover_s, seen, exits, over_s=time.monotonic())
         self.trials.append(trial)
         self.tell(f"{len(self.trials)}. {kind.name} ({trial.detail}): {_outcome(trial)}")
         if recovered:
@@ -76,10 +77,10 @@ class Course:
     def _recovers(self, injection: Injection, limit_s: float) -> bool:
         """Whole again, then new batches committed and seen by the manager, all by what it left in its files."""
         deployment = self.deployment
-        until_s = deployment.clock() + limit_s
+        until_s = deployment.patience() + limit_s
 
         def left_s() -> float:
-            return max(0.0, until_s - deployment.clock())
+            return max(0.0, until_s - deployment.patience())
 
         if not deployment.wait(lambda: not deployment.missing() and injection.holds(), left_s()):
             return False
@@ -129,7 +130,11 @@ def measure(
             "exit_code": code,
             "full_disk": disk.how,
             "setup": _setup_json(minutes),
-            "machine": {"before": before, "after": machine()},
+            "machine": {
+                "before": before,
+                "after": machine(),
+                "processor_share": round(deployment.patience.mean_share, 2),
+            },
         }
 
 
@@ -169,7 +174,7 @@ def _leftovers(deployment: Deployment) -> list[str]:
 def _ledger(deployment: Deployment) -> tuple[int, int, int]:
     """The rows that were read, those that were lost, and those that counted twice."""
     rows = max(committed_rows(deployment.checkpoint), recorded_rows(deployment.ledger, deployment.checkpoint))
-    return rows, *count_differences(deployment.ledger, PROFILE, rows)
+    return rows, *row_differences(deployment.ledger, rows)
 
 
 @contextmanager

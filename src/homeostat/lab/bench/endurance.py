@@ -154,7 +154,9 @@ class _Application:
     def _manager(self, number: int, start_s: float) -> Manager:
         run, query = f"endurance/query{number}", SteadyQuery(number, start_s)
         ahead = number % _FORECASTING == 0
-        policy = registry.build("provisioning", {"loop": {"cadence": CADENCE}, "planning": {"ahead": ahead}})
+        policy = registry.build(
+            "provisioning", {"loop": {"cadence": CADENCE, "window": CADENCE}, "planning": {"ahead": ahead}}
+        )
         diary, keeper = Diary(self.store, run, policy), ModelKeeper(self.store, run)
 
         def after_step(trace: Any, state: Any) -> None:

@@ -87,7 +87,7 @@ class Setup:
 
 
 # The load varies within each run. Runs differ in speed as a whole, so if rows varied only between runs, their cost
-# could not be told from that difference. Many short runs show better than a few long ones how much runs differ.
+# could not be separated from that difference. Many short runs show better than a few long ones how much runs differ.
 FITTED = (
     Setup(1, 210.0, wave=0.4),
     Setup(1, 150.0, wave=0.4),

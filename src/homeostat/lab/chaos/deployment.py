@@ -20,7 +20,7 @@ from homeostat.core.objective import Objective
 from homeostat.lab.chaos import processes
 from homeostat.lab.chaos.log_watch import LogWatch
 from homeostat.lab.chaos.processes import MARK_VARIABLE, Family
-from homeostat.lab.chaos.running_clock import RunningClock
+from homeostat.lab.chaos.running_clock import PatienceClock, RunningClock
 from homeostat.lab.chaos.small_disk import SmallDisk
 from homeostat.lab.chaos.steering import FILE_VARIABLE, PLUG_IN, Steering, write_steering
 from homeostat.lab.ledger import last_batch
@@ -69,6 +69,7 @@ class Deployment:
     _start_again_s: float | None = None
 
     def __post_init__(self) -> None:
+        self.patience = PatienceClock(self.clock)
         self.directory, self.ledger = self.home / "kept", self.home / "ledger"
         self.checkpoint = self.directory / "checkpoints" / NAME
         self.hang_file = self.home / "hang"
@@ -84,6 +85,7 @@ class Deployment:
             executors=EXECUTORS,
             state_partitions=STATE_PARTITIONS,
             hang_file=str(self.hang_file),
+            by_row=True,
         )
         self.app = write_app(self.home / "app.py", spec)
         (self.home / "homeostat.toml").write_text(SETTINGS)
@@ -141,13 +143,16 @@ class Deployment:
             self.start()
 
     def hold(self, seconds: float) -> None:
-        self.wait(lambda: False, seconds)
+        until_s = self.clock() + seconds
+        while self.clock() < until_s:
+            self.look()
+            time.sleep(LOOK_AGAIN_S)
 
     def wait(self, condition: Callable[[], bool], limit_s: float) -> bool:
-        """Whether the condition came true within so many seconds in which this process ran."""
-        until_s = self.clock() + limit_s
+        """Whether the condition came true within so many seconds of patience: see `PatienceClock`."""
+        until_s = self.patience() + limit_s
         while not condition():
-            if self.clock() > until_s:
+            if self.patience() > until_s:
                 return False
             self.look()
             time.sleep(LOOK_AGAIN_S)

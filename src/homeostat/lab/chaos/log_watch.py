@@ -33,7 +33,10 @@ class LogWatch:
         self.batches = 0
         self.actions: list[LoggedAction] = []
         self.receipts: set[str] = set()
+        self.refusals: set[str] = set()
         self._inode, self._position = 0, 0
+        # A manager whose log is lost writes its open actions again into the new one.
+        self._seen_actions: set[tuple[str, float]] = set()
 
     def look(self) -> None:
         try:
@@ -45,7 +48,8 @@ class LogWatch:
             newest = store.position()
             if inode != self._inode or newest < self._position:
                 self._inode, self._position = inode, 0
-                self.receipts = set()  # a new log counts its actions from the start
+                # a new log counts its actions from the start
+                self.receipts, self.refusals = set(), set()
             for placed in store.after(self._position, _MOST_AT_ONCE):
                 self._position = placed.position
                 self._note(store, placed.run, placed.record)
@@ -61,7 +65,8 @@ class LogWatch:
     def _note(self, store: SqliteStore, run: str, record: Record) -> None:
         if record.kind == BATCH:
             self.batches += 1
-        elif record.kind == ACTION:
+        elif record.kind == ACTION and (record.id, record.at_s) not in self._seen_actions:
+            self._seen_actions.add((record.id, record.at_s))
             action = record.content_as(ActionContent)
             assert action is not None
             ordered = any(each.kind == ORDER for each in store.chain(run, record.id))
@@ -70,3 +75,5 @@ class LogWatch:
             )
         elif (receipt := record.content_as(ReceiptContent)) is not None:
             self.receipts.add(receipt.action)
+            if not receipt.applied:
+                self.refusals.add(receipt.action)

@@ -93,10 +93,12 @@ def misbehave(behaviour: Behaviour) -> Inject:
         seconds = chance.uniform(SHORTEST_S, LONGEST_S)
         requests = deployment.proxy.requests
         try:
+            deployment.steer(store_refuses=True)  # otherwise nobody asks the REST API
             deployment.proxy.behave(behaviour, LATE_S)
             deployment.hold(seconds)
         finally:
             deployment.proxy.behave(Behaviour.FAITHFUL)
+            deployment.steer()
         if deployment.proxy.requests == requests:
             raise InjectionError("nobody asked Spark's REST API for anything", where="bench chaos")
         return Injection(f"for {seconds:.0f} s, {deployment.proxy.requests - requests} requests")
@@ -218,13 +220,23 @@ def interrupt_order(knob: str, values: tuple[int, int]) -> Inject:
             ORDER_LIMIT_S,
         )
         under_way = bool(deployment.log.open_actions(actions))
-        send([driver], signal.SIGKILL)
+        if begun and process.poll() in (None, 0):
+            send([driver], signal.SIGKILL)
+        else:  # refused, such as while another action is being judged: nothing is interrupted
+            process.kill()
         said = process.communicate()[0].strip()
         if not begun or process.returncode:
             raise InjectionError(f"the order was not taken: {said}", where="bench chaos")
         when = "before its receipt" if under_way else "after its receipt"
         injection = Injection(f"{knob} from {current} to {value}, driver killed {when}")
-        return replace(injection, holds=lambda: current_value(deployment, knob) == value)
+
+        def is_settled() -> bool:
+            """The order holds, or its receipt says that it does not: after a long restart its time limit has passed."""
+            ordered = {each.id for each in deployment.log.actions[actions:] if each.ordered}
+            given_up = bool(ordered & deployment.log.refusals) and current_value(deployment, knob) == current
+            return given_up or current_value(deployment, knob) == value
+
+        return replace(injection, holds=is_settled)
 
     return inject
 

@@ -1,12 +1,17 @@
-"""A clock that stands still while this process does: a machine that was suspended has not kept anyone waiting."""
+"""Clocks that stand still, or go slowly, while nothing could run: nobody was kept waiting by the application then."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 # A step of the bench takes far less. A longer one means that this process itself did not run.
 LONGEST_STEP_S = 10.0
+# Less running and waiting than this, in seconds, says nothing about the processor. A choice.
+_LEAST_MEASURED_S = 0.1
+_SCHEDULER = Path("/proc/self/schedstat")
 
 
 class RunningClock:
@@ -22,3 +27,48 @@ class RunningClock:
         self._ran_s += min(now_s - self._read_s, LONGEST_STEP_S)
         self._read_s = now_s
         return self._ran_s
+
+
+def processor_s() -> tuple[float, float]:
+    """How long this process was on a processor, and how long it waited for one; zero where the kernel does not say."""
+    with suppress(OSError, ValueError):
+        ran, waited = _SCHEDULER.read_text().split()[:2]
+        return int(ran) / 1e9, int(waited) / 1e9
+    return 0.0, 0.0
+
+
+class PatienceClock:
+    """The seconds of another clock, times the share of a processor that this process got when it wanted one.
+
+    The application has the priority of this process, so on a crowded machine it gets about the same share, and all that
+    it does takes that much longer. A limit on this clock is one on what the application does, not on what others do.
+    """
+
+    def __init__(self, clock: Callable[[], float], processor: Callable[[], tuple[float, float]] = processor_s) -> None:
+        self._clock, self._processor = clock, processor
+        self._read_s, self._measured_s = clock(), processor()
+        self._began_s = self._measured_s
+        self._share = 1.0
+        self._patience_s = 0.0
+
+    def __call__(self) -> float:
+        now_s = self._clock()
+        self._measure()
+        self._patience_s += (now_s - self._read_s) * self._share
+        self._read_s = now_s
+        return self._patience_s
+
+    @property
+    def mean_share(self) -> float:
+        """Over its whole life; 1 if it never had to wait."""
+        return _share(self._began_s, self._processor())
+
+    def _measure(self) -> None:
+        measured_s = self._processor()
+        if sum(measured_s) - sum(self._measured_s) >= _LEAST_MEASURED_S:
+            self._share, self._measured_s = _share(self._measured_s, measured_s), measured_s
+
+
+def _share(before_s: tuple[float, float], after_s: tuple[float, float]) -> float:
+    ran_s, waited_s = (after - before for after, before in zip(after_s, before_s, strict=True))
+    return ran_s / (ran_s + waited_s) if ran_s + waited_s > 0 else 1.0

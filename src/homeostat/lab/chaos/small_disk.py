@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ FILLER = "filler"
 
 
 class SmallDisk:
-    """A directory. While it is `mounted`, it is a file system of its own, which `fill` fills."""
+    """A directory. While it is `mounted`, it is a file system of its own, which `fill` fills. Its files stay there."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -31,8 +32,13 @@ class SmallDisk:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.mounted:
+            self.clear()
+            aside = self.directory.with_name(f"{self.directory.name}-aside")
+            shutil.copytree(self.directory, aside, dirs_exist_ok=True)
             subprocess.run(["umount", "--lazy", str(self.directory)], capture_output=True, check=True)
             self.mounted = False
+            shutil.copytree(aside, self.directory, dirs_exist_ok=True)
+            shutil.rmtree(aside)
 
     @property
     def how(self) -> str:

@@ -22,18 +22,22 @@ if TYPE_CHECKING:
 PLUG_IN = "homeostat.lab.chaos.steering:SteeredDetector"
 FILE_VARIABLE = "CHAOS_STEERING"
 LOOK_AGAIN_S = 0.1
+_ASK = "_ask"  # the method through which every question goes
+_own_methods: dict[str, Callable[..., object]] = {}
 RAISES, HANGS, ENDS = "raises", "hangs", "ends"
 
 
 @dataclass(frozen=True, slots=True)
 class Steering:
     """What the detector does. `clock_s` is added to the process's wall clock. No file may grow beyond `file_bytes`,
-    unless it is 0. `number` tells two equal orders apart: the manager ends once for each."""
+    unless it is 0. If `store_refuses`, the driver's status store does not answer, so that the REST API is asked.
+    `number` tells two equal orders apart: the manager ends once for each."""
 
     number: int = 0
     manager: str = ""
     clock_s: float = 0.0
     file_bytes: int = 0
+    store_refuses: bool = False
 
 
 class EndedError(BaseException):
@@ -88,12 +92,27 @@ def _follow(file: Path) -> None:
         if steering != obeyed:
             time.time = shifted_clock(true_time, steering.clock_s)
             limit_file_size(steering.file_bytes)
+            refuse_store(steering.store_refuses)
             obeyed = steering
         time.sleep(LOOK_AGAIN_S)
 
 
 def shifted_clock(true_time: Callable[[], float], seconds: float) -> Callable[[], float]:
     return (lambda: true_time() + seconds) if seconds else true_time
+
+
+def refuse_store(refused: bool) -> None:
+    """Let every question to the driver's status store fail, as in a release of Spark that has changed it."""
+    from homeostat.spark.sense.status_store import StatusStore
+
+    own = _own_methods.setdefault(_ASK, getattr(StatusStore, _ASK))
+    setattr(StatusStore, _ASK, _refuse if refused else own)
+
+
+def _refuse(*_: object, **__: object) -> object:
+    from homeostat.spark.sense.sensor_error import SensorError
+
+    raise SensorError("the chaos bench makes it refuse", where="the driver's status store")
 
 
 def limit_file_size(file_bytes: int) -> None:

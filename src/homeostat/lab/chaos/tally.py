@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeostat.core.actions import REVERT
+from homeostat.core.causes import cause_of
 from homeostat.lab.chaos.log_watch import LoggedAction
 
-# How long after a fault the loop may still answer to what it left behind: it looks back over ten minutes.
-ANSWER_S = 600.0
+# How long after the application is whole again the loop may still answer to what a fault left behind: waiting rows, of
+# which a minute's are processed within seconds. Longer would excuse almost any action, because faults come every half
+# minute. A choice: as long as an action takes to settle.
+ANSWER_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One fault, from `began_s` on. `recover_s` counts from its end until the application was whole again, None if it
-    was not within the limit; `seen` then says what was seen instead. `exits` counts how often the command ended."""
+    was not within the limit; `seen` then says what was seen instead. `exits` counts how often the command ended. It was
+    over at `over_s`, recovered or not."""
 
     kind: str
     began_s: float
@@ -25,6 +29,7 @@ class Trial:
     recover_s: float | None
     seen: str = ""
     exits: int = 0
+    over_s: float = 0.0
 
     @property
     def survived(self) -> bool:
@@ -34,14 +39,18 @@ class Trial:
 def unasked_actions(
     actions: Iterable[LoggedAction], trials: Sequence[Trial], causes: Mapping[str, frozenset[str]]
 ) -> list[LoggedAction]:
-    """Actions that neither an order of the bench nor a fault of the last minutes accounts for. `causes` has, for each
-    kind of fault, the diagnoses that it may rightly lead to."""
+    """Actions that neither an order of the bench nor a fault accounts for. `causes` has, for each kind of fault, the
+    diagnoses that it may rightly lead to. The action must be one against that diagnosis, and come while the fault
+    lasts or soon after. The load never changes, so it asks for nothing."""
     return [action for action in actions if not action.ordered and not _is_answer(action, trials, causes)]
 
 
 def _is_answer(action: LoggedAction, trials: Sequence[Trial], causes: Mapping[str, frozenset[str]]) -> bool:
+    if action.action_kind not in (*cause_of(action.cause).mended_by, REVERT):
+        return False
     return any(
-        action.cause in causes[trial.kind] and 0 <= action.seen_s - trial.began_s <= ANSWER_S for trial in trials
+        action.cause in causes[trial.kind] and trial.began_s <= action.seen_s <= trial.over_s + ANSWER_S
+        for trial in trials
     )
 
 
@@ -91,11 +100,12 @@ def _kind_json(trials: Sequence[Trial]) -> dict[str, Any]:
 
 
 def _action_json(action: LoggedAction, trials: Sequence[Trial]) -> dict[str, Any]:
-    before = [trial.kind for trial in trials if trial.began_s <= action.seen_s]
+    before = [trial for trial in trials if trial.began_s <= action.seen_s]
     return {
         "id": action.id,
         "kind": action.action_kind,
         "cause": action.cause,
         "text": action.text,
-        "after": before[-1] if before else "",
+        "after": before[-1].kind if before else "",
+        "seconds_after": round(action.seen_s - before[-1].began_s, 1) if before else None,
     }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from homeostat.core.observation import NAN, Array
+from homeostat.core.stats import numpy_quantile
 from homeostat.models.forecast.series import knots, known_mean
 
 # Errors of steps up to this factor nearer or further count too: more smooth the quantiles, fewer keep the horizons
@@ -90,4 +91,5 @@ def _quantiles(errors: Array, levels: Sequence[float]) -> Array:
     if not len(known_errors):
         return np.full(len(levels), NAN)
     wider_levels = [0.5 + (level - 0.5) * (1 + 1 / max(count, 1)) for level in levels]
-    return np.asarray(np.quantile(known_errors, np.clip(wider_levels, 0.0, 1.0)))
+    ordered = np.sort(known_errors)
+    return np.array([numpy_quantile(ordered, min(max(level, 0.0), 1.0)) for level in wider_levels])

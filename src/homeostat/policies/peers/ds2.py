@@ -32,13 +32,20 @@ class Ds2Settings:
     headroom: float = 0.0
     # Smaller changes are not deployed: 1 deploys all of them.
     min_change: int = 1
+    # Fewer instances than this less are not worth a deployment. DS2's manager has 2.
+    min_shrink: int = 1
+    # Intervals that are ignored after a deployment. DS2's configuration has 2, of 10 s each.
+    warm_up_intervals: int = 0
+    # If the model asks for no more instances and yet a source processes this many times less than arrives, all
+    # operators get that many times as many. Off in DS2, too.
+    target_rate_ratio: float = math.inf
 
     def __post_init__(self) -> None:
         check_settings(
             self,
             positive=("interval_s",),
-            not_negative=("headroom",),
-            at_least_one=("activation_intervals", "min_change"),
+            not_negative=("headroom", "warm_up_intervals"),
+            at_least_one=("activation_intervals", "min_change", "min_shrink"),
         )
 
 
@@ -49,6 +56,8 @@ class Ds2Rule:
 
     def targets(self, view: View) -> Sequence[Target] | Missing:
         settings = self.settings
+        if settings.warm_up_intervals and not recent(view, settings.interval_s * self._intervals):
+            return ()
         digests = recent(view, settings.interval_s * settings.activation_intervals)
         plans: list[Sequence[Target]] = []
         for number in range(settings.activation_intervals if digests else 0):
@@ -57,14 +66,35 @@ class Ds2Rule:
             plan = size(view, part, arrivals(view, part), settings.headroom)
             if isinstance(plan, Missing):
                 return plan
-            plans.append(plan)
+            plans.append(corrected(plan, _rate_ratio(part), settings.target_rate_ratio))
         return [target for same in zip(*plans, strict=True) if (target := self._agreement(same)) is not None]
+
+    @property
+    def _intervals(self) -> int:
+        return self.settings.warm_up_intervals + self.settings.activation_intervals
 
     def _agreement(self, same: Sequence[Target]) -> Target | None:
         largest = max(same, key=lambda target: target.size)
         now = largest.unit.now
         one_way = all(t.size > now for t in same) or all(t.size < now for t in same)
-        return largest if one_way and abs(largest.size - now) >= self.settings.min_change else None
+        least = (
+            self.settings.min_change if largest.size > now else max(self.settings.min_change, self.settings.min_shrink)
+        )
+        return largest if one_way and abs(largest.size - now) >= least else None
+
+
+def corrected(plan: Sequence[Target], ratio: float, threshold: float) -> Sequence[Target]:
+    """The plan, or its last correction: all sizes times what the sources lack, if nothing is to grow and they lag."""
+    if not ratio > threshold or any(target.size > target.unit.now for target in plan):
+        return plan
+    return [target._replace(size=math.ceil(target.size * ratio - _ROUNDING)) for target in plan]
+
+
+def _rate_ratio(digests: Sequence[Digest]) -> float:
+    """How many times what was processed arrived; NaN if that is unknown."""
+    known = [d for d in digests if math.isfinite(d.rows) and math.isfinite(d.arrival_per_s)]
+    processed = sum(d.rows for d in known)
+    return sum(d.arrival_per_s * d.span_s for d in known) / processed if processed > 0 else math.nan
 
 
 def size(
@@ -92,5 +122,5 @@ def size(
 def ds2(settings: Ds2Settings | None = None) -> Policy:
     """DS2: sizes all operators at once from true rates."""
     settings = settings or Ds2Settings()
-    span_s = settings.interval_s * settings.activation_intervals
+    span_s = settings.interval_s * (settings.warm_up_intervals + settings.activation_intervals)
     return rule_policy(Ds2Rule(settings), cadence_s=settings.interval_s, settle_s=0.0, window_s=span_s)

@@ -3,14 +3,16 @@
 target capacity = lag ÷ catch-up + in · restart ÷ catch-up + in ÷ target utilisation, with in = processed rate +
 d(lag)/dt at a source, propagated by output ratios; p′ = ⌈p · target capacity ÷ (true rate · α)⌉. If any vertex is out
 of the bounds 0.7 ± 0.3, it changes all of them. Scaling down waits, then applies the largest value recommended
-meanwhile. It never happens with more than 5 min of backlog.
+meanwhile. It never happens with more than 5 min of backlog. The true rate is that of the busiest instance or, where
+sources with a lag show that this is too much, the rate that was observed. The result is aligned to the partitions.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
@@ -18,7 +20,16 @@ from homeostat.core.digest import Digest
 from homeostat.core.observation import NAN
 from homeostat.core.policy import Policy
 from homeostat.core.view import View
-from homeostat.policies.peers.measurements import Load, Unit, demands, measure, recent, units
+from homeostat.policies.peers.measurements import (
+    Load,
+    Unit,
+    demands,
+    measure,
+    observed_rates,
+    recent,
+    slots_per_worker,
+    units,
+)
 from homeostat.policies.peers.rule import Missing, Target, rule_policy
 from homeostat.policies.setting_checks import check_settings
 
@@ -54,12 +65,20 @@ class FlinkSettings:
     # With a longer backlog than this nothing is scaled down.
     backlog_s: float = 300.0
     observed_scalability: bool = False
+    # From which lag on sources show their true rate, by how much it must be below the one from busy time to replace it,
+    # and how many observations it needs.
+    observed_lag_s: float = 30.0
+    observed_switch: float = 0.15
+    observed_least: int = 2
+    # Whether the number of partitions is to be a multiple of the parallelism.
+    align: bool = True
 
     def __post_init__(self) -> None:
         check_settings(
             self,
             positive=("cadence_s", "window_s", "catch_up_s", "backlog_s"),
             not_negative=("stabilisation_s", "boundary", "restart_s", "shrink_delay_s", "largest_shrink"),
+            at_least_one=("observed_least",),
             shares=("target_utilisation",),
         )
 
@@ -69,6 +88,28 @@ def target_capacity(
 ) -> float:
     """`lag_per_s` is the lag ÷ catch-up, already propagated from the sources."""
     return lag_per_s + in_per_s * restart_s / catch_up_s + in_per_s / utilisation
+
+
+def true_rate_per_s(by_busy_time: float, observed_per_s: Sequence[float], switch: float, least: int) -> float:
+    """The rate from busy time, unless it is more than `switch` above the mean of enough observed rates."""
+    if len(observed_per_s) < least:
+        return by_busy_time
+    observed = fmean(observed_per_s)
+    return by_busy_time if by_busy_time <= observed * (1.0 + switch) else observed
+
+
+def aligned(parallelism: int, partitions: int, least: int, most: int) -> int:
+    """The next larger parallelism that divides the partitions evenly; if there is none up to the bound, the smallest
+    one whose busiest instance has as few partitions."""
+    half = partitions // 2 + partitions % 2
+    upper = min(partitions if parallelism > partitions // 2 else half, most)
+    for p in range(parallelism, upper + 1):
+        if partitions % p == 0:
+            return p
+    p = parallelism
+    while p > 1 and partitions // p <= partitions // parallelism:
+        p -= 1
+    return max(p + 1 if partitions % p else p, least)
 
 
 def scalability(pairs: Sequence[tuple[float, float]]) -> float:
@@ -114,7 +155,7 @@ class FlinkRule:
         return [self._target(view, vertex, behind_s) for vertex in vertices]
 
     def _vertices(self, view: View, digests: Sequence[Digest]) -> Sequence[_Vertex] | Missing:
-        loads = {unit: measure(view, unit, digests) for unit in units(view)}
+        loads = {unit: self._measured(view, unit, digests) for unit in units(view)}
         by_component = {unit.component: load for unit, load in loads.items()}
         rates, lags = _source_rates(view, digests, self.settings.catch_up_s)
         inputs, catching_up = demands(view, by_component, rates), demands(view, by_component, lags)
@@ -126,6 +167,24 @@ class FlinkRule:
             alpha = scalability(_pairs(view, unit)) if self.settings.observed_scalability else 1.0
             vertices.append(_Vertex(unit, load, in_per_s, lag_per_s, alpha))
         return vertices
+
+    def _measured(self, view: View, unit: Unit, digests: Sequence[Digest]) -> Load:
+        settings, load = self.settings, measure(view, unit, digests)
+        observed_per_s = observed_rates(view, unit, digests, settings.observed_lag_s)
+        rate = true_rate_per_s(load.capacity_per_s, observed_per_s, settings.observed_switch, settings.observed_least)
+        return replace(load, capacity_per_s=rate)
+
+    def _aligned(self, view: View, unit: Unit, target: int) -> int:
+        """On micro-batches the partitions of the longest stage are shared out to the slots. A dataflow hashes its keys
+        to whatever instances there are."""
+        if not (self.settings.align and view.micro_batch and view.current):
+            return target
+        part, spec = view.current[-1].components.get(unit.component), view.spec(unit.knob)
+        if part is None or target >= part.instances:
+            return target
+        slots = max(1, round(slots_per_worker(view)))
+        most = min(spec.maximum * slots, part.instances)
+        return math.ceil(aligned(target * slots, part.instances, math.ceil(spec.minimum), int(most)) / slots)
 
     def _capacity(self, vertex: _Vertex, utilisation: float, restart_s: float) -> float:
         return target_capacity(vertex.in_per_s, vertex.lag_per_s, utilisation, restart_s, self.settings.catch_up_s)
@@ -145,7 +204,7 @@ class FlinkRule:
         return max(1, math.ceil(vertex.load.instances * factor - _ROUNDING))
 
     def _target(self, view: View, vertex: _Vertex, behind_s: float) -> Target:
-        unit, target = vertex.unit, self._recommendation(vertex)
+        unit, target = vertex.unit, self._aligned(view, vertex.unit, self._recommendation(vertex))
         if target < unit.now:
             lately = self._largest_lately(view, unit)
             target = unit.now if behind_s > self.settings.backlog_s else min(unit.now, max(target, lately))
@@ -172,7 +231,8 @@ class FlinkRule:
             stretch = [d for d in stretch if d.epoch == stretch[-1].epoch]
             vertices = self._vertices(view, stretch) if stretch else ()
             if not isinstance(vertices, Missing):
-                largest = max([largest, *(self._recommendation(v) for v in vertices if v.unit == unit)])
+                mine = [self._aligned(view, unit, self._recommendation(v)) for v in vertices if v.unit == unit]
+            largest = max([largest, *mine])
         return largest or unit.now
 
 

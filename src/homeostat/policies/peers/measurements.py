@@ -143,11 +143,13 @@ def _measure_batches(view: View, unit: Unit, digests: Sequence[Digest]) -> Load:
     executors = fmean(d.workers for d in usable) or 1.0
     rows = sum(d.rows for d in usable)
     work_s = sum(c.run_s / c.known_share for d in usable for name, c in d.components.items() if name in unit.touched)
+    # A stage is as long as its busiest slot works, and stages follow each other.
+    busiest_s = sum(c.span_s for d in usable for name, c in d.components.items() if name in unit.touched)
     ratios = [d.seconds / d.trigger_s for d in usable if math.isfinite(d.seconds) and d.trigger_s > 0]
     return Load(
         instances=executors,
         rate_per_s=rows / work_s * slots if work_s > 0 else NAN,
-        capacity_per_s=rows / work_s * slots * executors if work_s > 0 else NAN,
+        capacity_per_s=rows / busiest_s if busiest_s > 0 else NAN,
         busy=work_s / (executors * slots * seconds),
         demand=_mean(ratios),
         rows_out_per_row=1.0,
@@ -163,3 +165,22 @@ def _has_measurements(digest: Digest, unit: Unit) -> bool:
 def _mean(values: Iterable[float]) -> float:
     finite = [value for value in values if math.isfinite(value)]
     return fmean(finite) if finite else NAN
+
+
+def observed_rates(view: View, unit: Unit, digests: Sequence[Digest], lag_s: float) -> tuple[float, ...]:
+    """Return the rates at which a unit that reads from sources worked while more than `lag_s` of arrivals waited.
+
+    It then does all it can. What held it back on a dataflow is taken out. A unit behind queues has none.
+    """
+    sources = {source.name for source in view.topology.sources}
+    if not sources & set(unit.touched):
+        return ()
+    rates = []
+    for digest in digests:
+        waits = digest.span_s > 0 and digest.pending_rows > lag_s * digest.arrival_per_s > 0
+        if not waits or not math.isfinite(digest.rows):
+            continue
+        part = digest.components.get(unit.component)
+        pressed = part.pressured if part is not None and math.isfinite(part.pressured) else 0.0
+        rates.append(digest.rows / digest.span_s / (1.0 - min(pressed, _MOST_PRESSURE)))
+    return tuple(rates)

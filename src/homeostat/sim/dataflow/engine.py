@@ -173,7 +173,7 @@ class Dataflow:
             needed=self.needed_parallelism(self._workload.mean_per_s(self._time_s - span_s / 2)),
         )
 
-    def needed_parallelism(self, load_per_s: float) -> dict[Knob, int]:
+    def needed_parallelism(self, load_per_s: float, at_s: float | None = None) -> dict[Knob, int]:
         """The parallelism each component needs for this load, or for the part that the objective asks for."""
         objective = self._scenario.objective.throughput_per_s
         target_per_s = load_per_s if objective is None else min(load_per_s, objective)

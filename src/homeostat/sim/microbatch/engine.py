@@ -8,17 +8,20 @@ from math import inf
 from homeostat.core.configuration import EXECUTORS_KNOB, Knob
 from homeostat.core.errors import ConfigError
 from homeostat.core.events import Apply, EngineChanged, Event, Observed
+from homeostat.core.observation import WorkerLoss
 from homeostat.sim.faults import Faults
 from homeostat.sim.microbatch.agenda import CLUSTER, TIME_LIMIT, Agenda
 from homeostat.sim.microbatch.batches import Batch
 from homeostat.sim.microbatch.commands import MicrobatchCommands
+from homeostat.sim.microbatch.disturbances import DISTURBING_KINDS, PASSING_KINDS
 from homeostat.sim.microbatch.executors import Executor, Executors
+from homeostat.sim.microbatch.expected_batches import Application, sufficient_executors
 from homeostat.sim.microbatch.layout import TRIGGER_KNOB, layout
+from homeostat.sim.microbatch.measures import Measures
 from homeostat.sim.microbatch.offsets import Offsets
 from homeostat.sim.microbatch.query import Query
 from homeostat.sim.microbatch.reports import Finished, observation
 from homeostat.sim.microbatch.slowness import Slowness
-from homeostat.sim.microbatch.stages import needed_executors
 from homeostat.sim.microbatch.step_runner import StepRunner
 from homeostat.sim.random_streams import stream
 from homeostat.sim.scenario.spec import FaultSpec, MicrobatchSpec, Scenario
@@ -63,6 +66,8 @@ class Microbatch:
         )
         self._steps = StepRunner(self._query, self._executors, self._agenda, self._layout.capabilities)
         self._commands = MicrobatchCommands(self._steps, self._events.append, self._remind)
+        self._measures = Measures(self._spec, self._faults, self._seed)
+        self._losses: list[WorkerLoss] = []
         self._reported_s, self._reported_rows = 0.0, 0
         self.truth: list[TruthSample] = []
         for fault in self._faults.specs:
@@ -91,15 +96,18 @@ class Microbatch:
     def faulty_workers(self) -> frozenset[str]:
         return self._executors.faulty(self.now_s)
 
-    def needed_parallelism(self, load_per_s: float) -> dict[Knob, int]:
-        """The fewest executors whose batches of this load end within the trigger interval."""
+    def needed_parallelism(self, load_per_s: float, at_s: float | None = None) -> dict[Knob, int]:
+        """The fewest executors whose batches of this load end within the trigger interval, or nearly as short as any.
+
+        What weighs on the batches is that of the moment `at_s`, by default now.
+        """
         components = self._scenario.components
-        executors = needed_executors(
-            components,
-            self._spec,
-            tuple(self._query.routing(component) for component in components),
+        routings = tuple(self._query.routing(component) for component in components)
+        executors = sufficient_executors(
+            Application(components, self._spec, routings),
             float(f"{load_per_s:.3g}"),
             float(self._query.values[TRIGGER_KNOB]) or NO_TRIGGER_INTERVAL_S,
+            self._query.disturbance(self.now_s if at_s is None else at_s, DISTURBING_KINDS - PASSING_KINDS),
         )
         return {EXECUTORS_KNOB: executors}
 
@@ -121,7 +129,12 @@ class Microbatch:
         self._commands.carry_on()
 
     def _schedule(self, fault: FaultSpec) -> None:
-        begins = {"slow-instance": self._slow_down, "crash": self._crash, "stuck-sink": self._query.hold_up_sink}
+        begins = {
+            "slow-instance": self._slow_down,
+            "crash": self._crash,
+            "dying-executors": self._keep_dying,
+            "stuck-sink": self._query.hold_up_sink,
+        }
         if fault.kind in begins:
             self._agenda.at(fault.at_s, CLUSTER, lambda: begins[fault.kind](fault))
 
@@ -131,9 +144,21 @@ class Microbatch:
 
     def _crash(self, fault: FaultSpec) -> None:
         back_s = fault.until_s if fault.until_s < inf else self.now_s + self._spec.executor_start_s
-        executor = self._executors.crash(fault.instance, self.now_s, back_s)
+        self._lose_executor(fault.instance, back_s, fault.reason)
+
+    def _keep_dying(self, fault: FaultSpec) -> None:
+        """Another executor dies, and the next one some time later."""
+        death = round((self.now_s - fault.at_s) / fault.every_s)
+        self._lose_executor(fault.instance + death, self.now_s + self._spec.executor_start_s, fault.reason)
+        next_s = fault.at_s + (death + 1) * fault.every_s
+        if next_s < fault.until_s:
+            self._agenda.at(next_s, CLUSTER, lambda: self._keep_dying(fault))
+
+    def _lose_executor(self, index: int, back_s: float, reason: str) -> None:
+        executor = self._executors.crash(index, self.now_s, back_s)
         if executor is None:
             return
+        self._losses.append(WorkerLoss(executor.id, executor.host, reason))
         self._query.lose(executor)
         self._query.adjust_to_executors()
         self._events.append(self._description(f"{executor.id} on {executor.host} was lost"))
@@ -162,7 +187,17 @@ class Microbatch:
             executor.id: executor for executor in [*self._query.lost_executors, *executors.crashed_executors(now_s)]
         }
         run = f"run-{self._query.restarts}"
-        sample = observation(finished_batch, executors.up(now_s), tuple(dead.values()), self._spec.slots, run)
+        up = executors.up(now_s)
+        sample = observation(finished_batch, up, tuple(dead.values()), self._spec.slots, run)
+        sample = self._measures.complete(
+            sample,
+            batch,
+            self._query.disturbance(batch.started_s),
+            (*up, *dead.values()),
+            failures=self._query.failures,
+            losses=self._losses,
+        )
+        self._losses = []
         if self._faults.garbles(now_s):
             sample = self._faults.garble(sample, now_s, stream(self._seed, "garble", str(batch.number)))
         self._events.append(Observed(sample))
@@ -176,5 +211,6 @@ class Microbatch:
                 finished_batch.kept_up(self._scenario.objective),
                 self._steps.configuration().values,
                 self.needed_parallelism(self._workload.mean_per_s(now_s)),
+                self.faulty_workers(),
             )
         )

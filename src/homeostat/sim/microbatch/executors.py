@@ -63,7 +63,7 @@ class Executors:
         first = turn % len(usable) if usable else 0
         columns = []
         for executor in usable[first:] + usable[:first]:
-            slow = self._slowness(executor, now_s)
+            slow = self._slowness(executor, now_s) / self._faults.cpu_left(executor.host, now_s)
             warm_up = self._spec.warm_up
             factors = (slow * warm_up, 1.0) if executor.fresh else (slow, warm_up)
             busy = busy_until_s.get(executor.number, [])
@@ -78,7 +78,8 @@ class Executors:
         self._slow.append((fault, candidates[fault.instance % len(candidates)].number))
 
     def faulty(self, now_s: float) -> frozenset[str]:
-        slow = [executor for executor in self.up(now_s) if self._slowness(executor, now_s) > 1]
+        crowded_hosts = {fault.host for fault in self._faults.active("contention", now_s)}
+        slow = [e for e in self.up(now_s) if self._slowness(e, now_s) > 1 or e.host in crowded_hosts]
         return frozenset(executor.id for executor in slow + self.crashed_executors(now_s))
 
     def crashed_executors(self, now_s: float) -> list[Executor]:

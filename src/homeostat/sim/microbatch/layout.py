@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import isfinite
 
 from homeostat.core.configuration import (
+    ASYNC_PROGRESS,
+    CHANGELOG_CHECKPOINTING,
     EXECUTORS_KNOB,
     PARALLELISM,
     ROWS_PER_TRIGGER,
@@ -26,6 +28,8 @@ from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Scenario
 STATE_KNOB = Knob(STATE_PARTITIONS, "main")
 ROWS_KNOB = Knob(ROWS_PER_TRIGGER, "main")
 TRIGGER_KNOB = Knob(TRIGGER_S, "main")
+CHANGELOG_KNOB = Knob(CHANGELOG_CHECKPOINTING, "main")
+ASYNC_KNOB = Knob(ASYNC_PROGRESS, "main")
 # Bounds of what a policy may set. Both are beyond what any scenario needs.
 LONGEST_TRIGGER_S = 3600
 MOST_ROWS = 10**12
@@ -75,9 +79,19 @@ def layout(scenario: Scenario, engine: MicrobatchSpec) -> Layout:
         if component.keyed:
             values[Knob(SPREAD, component.name)] = 1
             knobs[Knob(SPREAD, component.name)] = KnobSpec(1, component.maximum)
+    for knob in _switches(scenario, engine):
+        values[knob], knobs[knob] = 0, KnobSpec(0, 1, live=False, apply_s=restart_s)
     notes = {} if ROWS_KNOB in knobs else {str(ROWS_KNOB): "the source has no limit on rows per trigger"}
     replace_s = engine.executor_start_s + engine.trigger_s
     return Layout(shape, Capabilities(knobs, can_replace=True, replace_s=replace_s, notes=notes), values)
+
+
+def _switches(scenario: Scenario, engine: MicrobatchSpec) -> list[Knob]:
+    """As with Spark: changelogs are of state, and progress is tracked asynchronously only without state."""
+    keeps_state = any(has_state(component) for component in scenario.components)
+    if keeps_state:
+        return [CHANGELOG_KNOB] if engine.changelog_commit is not None else []
+    return [ASYNC_KNOB] if engine.async_progress else []
 
 
 def _check(scenario: Scenario, engine: MicrobatchSpec) -> None:
@@ -108,6 +122,7 @@ def _check_engine(engine: MicrobatchSpec) -> None:
         "executor_start_s",
         "locality_wait_s",
         "driver_s",
+        "dispatch_s",
         "commit_s",
         "restart_s",
         "combine_overhead",

@@ -9,16 +9,27 @@ from math import floor, inf
 import numpy as np
 
 from homeostat.core.configuration import EXECUTORS_KNOB, SPREAD, Knob, Restart, Value
-from homeostat.core.observation import NAN, IntArray
+from homeostat.core.observation import NAN, Array, IntArray, JobSpan, TaskFailure
 from homeostat.sim.faults import Faults
 from homeostat.sim.microbatch.agenda import NEXT_BATCH, PROGRESS, Agenda
 from homeostat.sim.microbatch.batches import Batch, Stage
+from homeostat.sim.microbatch.burdens import Burden, collect_s, driver_delays_s, sink_s, stage_burden
+from homeostat.sim.microbatch.disturbances import CALM, DISTURBING_KINDS, Disturbance, disturbance
 from homeostat.sim.microbatch.executors import Executor, Executors
-from homeostat.sim.microbatch.layout import ROWS_KNOB, TRIGGER_KNOB, Layout, has_state, partitions_knob
+from homeostat.sim.microbatch.layout import (
+    ASYNC_KNOB,
+    CHANGELOG_KNOB,
+    ROWS_KNOB,
+    TRIGGER_KNOB,
+    Layout,
+    has_state,
+    partitions_knob,
+)
+from homeostat.sim.microbatch.log_writer import LogWriter
 from homeostat.sim.microbatch.offsets import Offsets
 from homeostat.sim.microbatch.scheduling import NOWHERE
 from homeostat.sim.microbatch.slowness import Slowness
-from homeostat.sim.microbatch.stages import Routing, busy_executors, stage_rows, work
+from homeostat.sim.microbatch.stages import Routing, Work, busy_executors, stage_rows, work
 from homeostat.sim.routing import heaviest_key, turn_at
 from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec
 
@@ -59,6 +70,17 @@ class Query:
         self._batch_number = 0
         self._redo: tuple[Mapping[str, int], float] | None = None
         self._homes: dict[str, IntArray] = {}
+        self._disturbing = spec.dispatch_s > 0 or any(fault.kind in DISTURBING_KINDS for fault in faults.specs)
+        self.failures: list[TaskFailure] = []
+        self._log_writer = LogWriter()
+
+    def disturbance(self, t_s: float, kinds: frozenset[str] = DISTURBING_KINDS) -> Disturbance:
+        """What weighs on the query at this moment."""
+        if not self._disturbing:
+            return CALM
+        now = disturbance(self._faults.among(kinds, t_s), self._components, t_s, self._spec.dispatch_s)
+        share = self._spec.changelog_commit
+        return now.with_changelog(share) if share is not None and self.values.get(CHANGELOG_KNOB) else now
 
     def start(self) -> None:
         self._agenda.at(self._agenda.now_s, NEXT_BATCH, self._start_batch, may_lapse=True)
@@ -73,6 +95,7 @@ class Query:
             self._redo = (self._batch.taken_rows, self._batch.slowness)
         self._batch = None
         self.lost_executors = []
+        self._log_writer.finish()
         self.restart_under_way = step
         self._agenda.forget()
         self._agenda.at(self._agenda.now_s + self._spec.restart_s, PROGRESS, self._finish_restart, may_lapse=True)
@@ -132,7 +155,11 @@ class Query:
         rows = stage_rows(self._components, taken_rows, partitions)
         driver_s = max(SHORTEST_DRIVER_S, self._spec.driver_s * self._slowness.driver(self._batch_number))
         self._batch = batch = Batch(self._batch_number, taken_rows, rows, now_s, driver_s, slowness)
-        self._later(batch.driver_s, self._finish_batch if batch.idle else self._start_stage)
+        delays_s = driver_delays_s(self.disturbance(now_s), driver_s, taken_rows)
+        if "walCommit" in delays_s:
+            delays_s["walCommit"] = self._logging_s(now_s, delays_s["walCommit"])
+        batch.delays_s = delays_s
+        self._later(batch.planned_s, self._finish_batch if batch.idle else self._start_stage)
 
     def _later(self, seconds: float, do: Callable[[Batch], None]) -> None:
         """Go on with this batch, unless a restart or a new plan comes first."""
@@ -146,16 +173,22 @@ class Query:
         stride = self._faults.stride(component.name, now_s)
         routing = replace(self.routing(component), hot_share=hot_share, stride=stride, turn=turn_at(component, now_s))
         busy = busy_executors(len(self._executors.usable(now_s)), routing.partitions, self._spec.slots)
-        stage_work = work(component, batch.rows[component.name], routing, busy, self._spec.combine_overhead)
+        rows = batch.rows[component.name] + batch.surplus_rows(component.inputs)
+        stage_work = work(component, rows, routing, busy, self._spec.combine_overhead)
         noise = batch.slowness * self._slowness.tasks(component.name, batch.number, routing.partitions)
+        stage_work = replace(stage_work, seconds=stage_work.seconds * noise)
+        burden = self._burden(component, batch, stage_work, noise)
+        if burden is not None:
+            stage_work = replace(stage_work, seconds=stage_work.seconds + burden.work_s + burden.gc_s)
         stage = Stage(
             component,
-            replace(stage_work, seconds=stage_work.seconds * noise),
+            stage_work,
             started_s=now_s,
             wait_until_s=now_s + self._spec.locality_wait_s,
             homes=self._home(component, routing.partitions) if has_state(component) else None,
             is_sink=not self._layout.topology.downstream(component.name),
             largest_key=max(hot_share, (1.0 - hot_share) * heaviest_key(component)) if component.keyed else NAN,
+            burden=burden,
         )
         batch.stages.append(stage)
         batch.in_stage = True
@@ -163,30 +196,71 @@ class Query:
         for fault in self._faults.active("stuck-sink", now_s):
             self.hold_up_sink(fault)
 
+    def _burden(self, component: ComponentSpec, batch: Batch, stage_work: Work, noise: Array) -> Burden | None:
+        now = self.disturbance(self._agenda.now_s)
+        if now is CALM:
+            return None
+        return stage_burden(
+            component,
+            stage_work,
+            noise,
+            now,
+            slots=self._spec.slots,
+            executors=len(self._executors.usable(self._agenda.now_s)),
+            rng=self._slowness.attempts(component.name, batch.number, self.restarts),
+        )
+
     def _expect_end_of_stage(self, end_s: float) -> None:
         self._agenda.forget()
-        self._later(end_s - self._agenda.now_s, self._finish_stage)
+        stage = self._batch.stages[-1] if self._batch is not None else None
+        if stage is not None and stage.burden is not None and stage.burden.fatal is not None:
+            failed_s = float(stage.placement.finish_s[stage.burden.fatal])
+            self._later(failed_s - self._agenda.now_s, self._fail)
+        else:
+            self._later(end_s - self._agenda.now_s, self._finish_stage)
+
+    def _fail(self, batch: Batch) -> None:
+        """A task failed for good: the query stops, and starts again with the same batch."""
+        self.failures += batch.stages[-1].failures()
+        self.restart(Restart({}))
 
     def _finish_stage(self, batch: Batch) -> None:
         stage = batch.stages[-1]
+        self.failures += stage.failures()
         if stage.homes is not None:
             self._homes[stage.spec.name] = stage.placement.executor
         batch.in_stage = False
         if len(batch.stages) < len(self._components):
             self._start_stage(batch)
         else:
-            batch.added_s = self._agenda.now_s
-            self._later(self._spec.commit_s, self._finish_batch)
+            self._hand_over(batch)
+
+    def _hand_over(self, batch: Batch) -> None:
+        """The driver collects what it is sent, the sink takes the rows, and the batch is committed."""
+        now_s = self._agenda.now_s
+        now = self.disturbance(now_s)
+        rows_out = sum(float(stage.rows_out.sum()) for stage in batch.stages if stage.is_sink)
+        handed_s = now_s + collect_s(now, rows_out)
+        batch.added_s = handed_s + sink_s(now, rows_out)
+        if now.sink_job:
+            began_s, ended_s = handed_s - batch.started_s, batch.added_s - batch.started_s
+            batch.other_jobs = (JobSpan(began_s, ended_s, "write of the sink"),)
+        commit_s = self._logging_s(batch.added_s, self._spec.commit_s + now.commit_s)
+        self._later(batch.added_s - now_s + commit_s, self._finish_batch)
+
+    def _logging_s(self, now_s: float, seconds: float) -> float:
+        """How long the batch waits for a write to its logs."""
+        return self._log_writer.write(now_s, seconds) if self.values.get(ASYNC_KNOB) else seconds
 
     def _finish_batch(self, batch: Batch) -> None:
         self._offsets.commit(batch.taken_rows)
         self._on_batch_end(batch)
         for stage in batch.stages:
-            executors_used = set(np.unique(stage.placement.executor).tolist())
+            executors_used = set(stage.placement.executor.tolist())
             for executor in self._executors.members:
                 executor.fresh = executor.fresh and executor.number not in executors_used
         self._batch = None
-        self.lost_executors = []
+        self.lost_executors, self.failures = [], []
         self._batch_number += 1
         self._agenda.at(self._next_start_s(batch), NEXT_BATCH, self._start_batch, may_lapse=True)
         self.adjust_to_executors()

@@ -40,6 +40,10 @@ class Slowness:
             factors[draws < self._share] *= self._factor
         return factors
 
+    def attempts(self, component: str, batch: int, restarts: int) -> np.random.Generator:
+        """What decides which attempts at the tasks of a stage fail."""
+        return stream(self._seed, component, "attempts", str(batch), str(restarts))
+
 
 @lru_cache(maxsize=CACHED_DRAWS)
 def _normal(count: int, seed: int, *names: str) -> Array:

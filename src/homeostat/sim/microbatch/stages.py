@@ -50,9 +50,10 @@ def stage_rows(
 def work(spec: ComponentSpec, rows: int, routing: Routing, busy: Array, combine_overhead: float = 0.0) -> Work:
     """Divide the rows into partitions, and compute how long each takes while `busy` executors have a task."""
     share = shares(spec, routing.partitions, routing.spread, routing.hot_share, routing.stride, routing.turn)
-    edges = np.floor(np.cumsum(share) * rows + 0.5)
+    edges = np.floor(share.cumsum() * rows + 0.5)
     edges[-1] = rows
-    per_task = np.diff(edges, prepend=0.0)
+    per_task = edges.copy()
+    per_task[1:] -= edges[:-1]
     keys = np.zeros(routing.partitions)
     if spec.stateful or spec.key_s > 0:
         # A hash spreads the keys evenly over the partitions that get rows, even if the rows are uneven.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from math import isfinite
 
+from homeostat.sim.scenario.fault_targets import SOURCE_FAULTS, STATE_FAULTS, concerns
 from homeostat.sim.scenario.spec import ComponentSpec, DataflowSpec, FaultSpec, MicrobatchSpec, Scenario
 from homeostat.sim.scenario.tables import ScenarioTable
 from homeostat.strict.toml_reading import Problem, nearest
@@ -22,6 +23,9 @@ MICROBATCH_KEYS = {
 KEYED_KEYS = {"keys": "keys", "zipf": "zipf", "turn_s": "turn"}
 KEYED_FAULTS = ("hot-key", "hash-imbalance")
 INSTANCE_FAULTS = ("slow-instance", "crash")
+WAITING_FAULTS = ("slow-fetch", "outside-system", "state-store")
+# The kinds of fault that both engines have.
+COMMON_FAULTS = (*INSTANCE_FAULTS, *KEYED_FAULTS, "slow-host", "stuck-sink", "metric-gap", "garbage-metrics")
 # A run with more steps would take days of computing.
 MOST_STEPS = 100_000_000
 # Spark measures triggers in milliseconds.
@@ -172,6 +176,8 @@ def _fault(here: tuple[str | int, ...], fault: FaultSpec, scenario: Scenario) ->
     if isfinite(fault.until_s) and fault.until_s <= fault.at_s:
         until, at = format_duration(fault.until_s), format_duration(fault.at_s)
         yield Problem((*here, "until"), f"'until' ({until}) is not after 'at' ({at})")
+    if fault.kind not in COMMON_FAULTS:
+        yield from _microbatch_fault(here, fault, scenario)
     by_name = {spec.name: spec for spec in scenario.components}
     target = by_name.get(fault.component)
     if fault.kind in INSTANCE_FAULTS and isinstance(scenario.engine, MicrobatchSpec):
@@ -189,8 +195,24 @@ def _fault(here: tuple[str | int, ...], fault: FaultSpec, scenario: Scenario) ->
     elif fault.kind == "stuck-sink" and any(fault.component in spec.inputs for spec in scenario.components):
         yield Problem((*here, "component"), f"'{fault.component}' is not a sink: other components read from it")
     hosts = [f"host-{number}" for number in range(scenario.engine.hosts)]
-    if fault.kind == "slow-host" and fault.host not in hosts:
+    if (fault.kind == "slow-host" or fault.host) and fault.host not in hosts:
         yield Problem((*here, "host"), f"unknown host '{fault.host}'", f"use host-0 to {hosts[-1]}")
+
+
+def _microbatch_fault(here: tuple[str | int, ...], fault: FaultSpec, scenario: Scenario) -> Iterator[Problem]:
+    if isinstance(scenario.engine, DataflowSpec):
+        yield Problem((*here, "kind"), f"a {fault.kind} fault has no effect with engine = 'dataflow'", "remove it")
+    if fault.kind in WAITING_FAULTS and fault.task_s == fault.row_s == 0:
+        yield Problem(
+            here, f"a fault of kind '{fault.kind}' needs 'task' or 'row'", "set the time that each task or row waits"
+        )
+    if fault.kind == "stuck-task" and not isfinite(fault.until_s):
+        yield Problem(here, "a stuck-task fault needs 'until'", "set when the task goes on")
+    hit = [spec for spec in scenario.components if concerns(fault, spec)]
+    if fault.kind in STATE_FAULTS and not any(spec.stateful and spec.kind == "operator" for spec in hit):
+        yield Problem(here, f"a {fault.kind} fault needs a stateful component", "add stateful = true to an operator")
+    elif fault.kind in SOURCE_FAULTS and fault.component and not any(spec.kind == "source" for spec in hit):
+        yield Problem((*here, "component"), f"a {fault.kind} fault needs a source")
 
 
 def _executor_fault(here: tuple[str | int, ...], fault: FaultSpec, engine: MicrobatchSpec) -> Iterator[Problem]:

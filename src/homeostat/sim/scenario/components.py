@@ -31,10 +31,16 @@ def topology(
                 keyed=spec.keyed,
                 partitions=partitions(spec),
                 spread=Knob(SPREAD, spec.name) if spec.keyed else None,
+                joins=joins_inputs(spec),
             )
             for spec in components
         )
     )
+
+
+def joins_inputs(spec: ComponentSpec) -> bool:
+    """Whether it brings the rows of a key of several inputs together."""
+    return spec.keyed and len(spec.inputs) > 1
 
 
 def _check(spec: ComponentSpec) -> None:

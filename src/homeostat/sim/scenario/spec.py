@@ -94,6 +94,31 @@ FaultKind = Literal[
     "stuck-sink",
     "metric-gap",
     "garbage-metrics",
+    "slow-sink",
+    "slow-commit",
+    "slow-planning",
+    "slow-scheduling",
+    "collecting",
+    "driver-memory",
+    "slow-source",
+    "small-files",
+    "slow-fetch",
+    "outside-system",
+    "slow-network",
+    "contention",
+    "memory",
+    "spill",
+    "state-store",
+    "growing-state",
+    "stalled-watermark",
+    "late-rows",
+    "rising-cost",
+    "costly-keys",
+    "skewed-join",
+    "task-failures",
+    "poison-row",
+    "stuck-task",
+    "dying-executors",
 ]
 
 
@@ -101,10 +126,19 @@ FaultKind = Literal[
 class FaultSpec:
     """Something that goes wrong from `at_s` until `until_s`; by default forever, unless the loop heals it.
 
-    `factor`: how many times slower (slow-*). `share`: the part of the load on the hottest key (hot-key), or the part
-    of the measurements that is lost or garbled (metric-gap, garbage-metrics). `stride`: all keys are multiples of it
-    (hash-imbalance). `instance`: which instance (slow-instance, crash). A slow instance stays slow as long as its
-    process lives; its replacement is healthy. A slow host slows every process on it.
+    `factor`: how many times slower (slow-*), dearer (costly-keys) or more rows (skewed-join). `share`: the part of the
+    load on the hottest key (hot-key), of the measurements that is lost or garbled (metric-gap, garbage-metrics), of
+    the CPU that others take (contention), of the driver's heap in use (driver-memory), of the attempts that fail
+    (task-failures), or of the rows that are late (late-rows). `stride`: all keys are multiples of it (hash-imbalance).
+    `instance`: which executor (slow-instance, crash) or partition (costly-keys, skewed-join, poison-row, stuck-task).
+    A slow instance stays slow as long as its process lives; its replacement is healthy. A slow host slows every process
+    on it.
+
+    `seconds`: the time that is added to each batch, and `row_s` for each row. `task_s`: the time that is added to each
+    task, or to each partition of the state. `growth`: the share by which the fault grows per hour. `rows`: what fits
+    into the memory of an executor (memory) or of a task (spill), or into a file (small-files), which takes `file_s` to
+    open. `job`: the sink runs a job of its own. `attempts`: how many attempts fail (poison-row). `every_s`: the time
+    between two deaths, and `reason` what the cluster says about them (dying-executors).
     """
 
     kind: FaultKind
@@ -116,6 +150,16 @@ class FaultSpec:
     factor: float = 4.0
     share: float = 0.5
     stride: int = 2
+    seconds: float = 5.0
+    row_s: float = 0.0
+    task_s: float = 0.0
+    growth: float = 0.0
+    rows: float = 1000.0
+    file_s: float = 0.02
+    job: bool = False
+    attempts: int = 3
+    every_s: float = 60.0
+    reason: str = "exited with code 137"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +180,11 @@ class MicrobatchSpec:
     """Tasks on shared slots, batch by batch.
 
     The tasks of a whole run take longer or shorter by one log-normal factor, for whatever else the machines do. Its
-    logarithm has the standard deviation `run_sigma`.
+    logarithm has the standard deviation `run_sigma`. The driver starts one task at a time and needs `dispatch_s` for
+    each.
+
+    With changelog checkpointing, the share `changelog_commit` of what a slow store takes for each commit remains. None:
+    it cannot be switched on. `async_progress`: progress can be tracked asynchronously.
     """
 
     trigger_s: float = 10.0
@@ -148,6 +196,7 @@ class MicrobatchSpec:
     warm_up: float = 1.5
     locality_wait_s: float = 3.0
     driver_s: float = 0.5
+    dispatch_s: float = 0.0
     commit_s: float = 0.2
     restart_s: float = 5.0
     hosts: int = 4
@@ -156,6 +205,8 @@ class MicrobatchSpec:
     run_sigma: float = 0.0
     grant_limit: int = 1000
     combine_overhead: float = 0.05
+    changelog_commit: float | None = None
+    async_progress: bool = False
 
 
 @dataclass(frozen=True, slots=True)

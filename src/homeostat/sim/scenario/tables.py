@@ -6,53 +6,35 @@ Each field has the name of the value in `spec` that it sets. Its alias is the ke
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from homeostat.recordings.load import FASTEST_PER_S, ValueKind
+from homeostat.recordings.load import ValueKind
 from homeostat.settings import Settings
-from homeostat.strict import toml_reading
+from homeostat.sim.scenario.fault_tables import FaultTable
+from homeostat.sim.scenario.table_types import (
+    MOST_KEYS,
+    Amount,
+    Duration,
+    Factor,
+    Instances,
+    Name,
+    Number,
+    PositiveDuration,
+    PositiveRate,
+    Rate,
+    Slowdown,
+    Text,
+    optional,
+)
 from homeostat.strict.toml_reading import (
-    ContradictionError,
     Count,
     PositiveCount,
     PositiveError,
     Share,
     Table,
 )
-
-MOST_INSTANCES = 1_000_000
-MOST_KEYS = 10_000_000
-MOST_TIMES = 1_000_000
-
-# No real application is beyond these limits, and the simulator's arithmetic would lose precision there.
-SHORTEST_S, LONGEST_S = 1e-6, 1e12
-SLOWEST_PER_S = 1e-9
-Duration = Annotated[toml_reading.Duration, Field(le=LONGEST_S)]
-PositiveDuration = Annotated[toml_reading.PositiveDuration, Field(ge=SHORTEST_S, le=LONGEST_S)]
-Rate = Annotated[toml_reading.Rate, Field(le=FASTEST_PER_S)]
-PositiveRate = Annotated[toml_reading.PositiveRate, Field(ge=SLOWEST_PER_S, le=FASTEST_PER_S)]
-
-
-def _name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", text):
-        raise ContradictionError(f"{text!r} is not a valid name", fix="use letters, digits, '_', '-' and '.'")
-    return text
-
-
-Text = Annotated[str, Field(min_length=1)]
-Name = Annotated[str, AfterValidator(_name)]
-Instances = Annotated[int, Field(ge=1, le=MOST_INSTANCES)]
-Number = Annotated[int, Field(ge=0)]
-Factor = Annotated[float, Field(gt=0)]
-Slowdown = Annotated[float, Field(ge=1, le=MOST_TIMES)]
-Amount = Annotated[float, Field(ge=0, le=MOST_TIMES)]
-
-
-def optional(key: str | None = None) -> Any:
-    return Field(default=None, alias=key)
 
 
 class NoiseTable(Table):
@@ -80,6 +62,7 @@ class MicrobatchTable(Table):
     warm_up: Slowdown = optional()
     locality_wait_s: Duration = optional("locality_wait")
     driver_s: Duration = optional("driver")
+    dispatch_s: Duration = optional("dispatch")
     commit_s: Duration = optional("commit")
     restart_s: Duration = optional("restart")
     hosts: Instances = optional()
@@ -88,6 +71,8 @@ class MicrobatchTable(Table):
     run_sigma: Annotated[float, Field(ge=0, le=2)] = optional()
     grant_limit: Instances = optional()
     combine_overhead: Annotated[Share, Field(lt=1)] = optional()
+    changelog_commit: Share = optional()
+    async_progress: bool = optional()
 
 
 class ComponentTable(Table):
@@ -172,67 +157,6 @@ class TraceTable(LoadTable):
 
 WorkloadTable = Annotated[
     ConstantTable | StepsTable | RampTable | SineTable | DiurnalTable | TraceTable, Field(discriminator="kind")
-]
-
-
-class TimedTable(Table):
-    """When a fault begins and ends."""
-
-    at_s: Duration = optional("at")
-    until_s: Duration = optional("until")
-
-
-class SlowInstanceTable(TimedTable):
-    kind: Literal["slow-instance"]
-    component: str = optional()
-    instance: Number = optional()
-    factor: Slowdown = optional()
-
-
-class SlowHostTable(TimedTable):
-    kind: Literal["slow-host"]
-    host: str
-    factor: Slowdown = optional()
-
-
-class HotKeyTable(TimedTable):
-    kind: Literal["hot-key"]
-    component: str
-    share: Share = optional()
-
-
-class HashImbalanceTable(TimedTable):
-    kind: Literal["hash-imbalance"]
-    component: str
-    stride: Annotated[int, Field(ge=2, le=MOST_INSTANCES)] = optional()
-
-
-class CrashTable(TimedTable):
-    kind: Literal["crash"]
-    component: str = optional()
-    instance: Number = optional()
-
-
-class StuckSinkTable(TimedTable):
-    kind: Literal["stuck-sink"]
-    component: str = optional()
-
-
-class DamagedMetricsTable(TimedTable):
-    kind: Literal["metric-gap", "garbage-metrics"]
-    component: str = optional()
-    share: Share = optional()
-
-
-FaultTable = Annotated[
-    SlowInstanceTable
-    | SlowHostTable
-    | HotKeyTable
-    | HashImbalanceTable
-    | CrashTable
-    | StuckSinkTable
-    | DamagedMetricsTable,
-    Field(discriminator="kind"),
 ]
 
 

@@ -49,6 +49,7 @@ def _engine(engine: MicrobatchSpec) -> Iterator[str]:
         ("warm_up", repr(float(engine.warm_up))),
         ("locality_wait", _duration(engine.locality_wait_s)),
         ("driver", _duration(engine.driver_s)),
+        ("dispatch", _duration(engine.dispatch_s)),
         ("commit", _duration(engine.commit_s)),
         ("restart", _duration(engine.restart_s)),
         ("hosts", str(engine.hosts)),

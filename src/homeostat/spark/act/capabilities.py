@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from homeostat.checkpoint import rescale
 from homeostat.core.configuration import (
+    ASYNC_PROGRESS,
+    CHANGELOG_CHECKPOINTING,
     EXECUTORS_KNOB,
     PARALLELISM,
     ROWS_PER_TRIGGER,
     SOURCE_PARTITIONS,
     SPREAD,
     STATE_PARTITIONS,
+    SWITCHES,
     TRIGGER_S,
     Capabilities,
     Knob,
     KnobSpec,
 )
+from homeostat.spark.act.evidence import NO_EVIDENCE, Evidence
+from homeostat.spark.act.live_knobs import LIVE_KINDS
+from homeostat.spark.act.switches import async_refusal
 from homeostat.spark_release import release
 
 if TYPE_CHECKING:
@@ -31,22 +37,28 @@ SENSING_SINCE = (3, 5)
 EXECUTOR_S, RESTART_S, REPLACE_S = 10.0, 10.0, 20.0
 _MOST_EXECUTORS = 1000  # more than one driver can coordinate well
 _UNLIMITED = 2**31 - 1  # the default of spark.dynamicAllocation.maxExecutors
+_NO_STATE = "the query has no state, or has finished no batch yet"
 _WORDS = {
     PARALLELISM: "parallelism of named steps",
     SPREAD: "spread of hot keys",
     SOURCE_PARTITIONS: "source partitions",
-    ROWS_PER_TRIGGER: "rows per trigger",
-    TRIGGER_S: "trigger interval",
+    **LIVE_KINDS,
+    CHANGELOG_CHECKPOINTING: "changelog checkpointing",
+    ASYNC_PROGRESS: "asynchronous progress tracking",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the table that `doctor` and `status` print."""
+    """One line of the table that `doctor` and `status` print.
+
+    What can be done in principle is not claimed before it was `seen` to work in this run.
+    """
 
     what: str
     can: bool
     reason: str
+    seen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,6 @@ class Surroundings:
     version: str
     master: str = ""
     connect: bool = False
-    ui: bool = True
     coarse: bool = True
     executors: int = 1
     executor_cores: int = 1
@@ -88,20 +99,22 @@ class Surroundings:
         return "YARN" if self.master.startswith("yarn") else ""
 
 
-def judge(here: Surroundings, queries: Sequence[ManagedQuery] = ()) -> Findings:
+def judge(here: Surroundings, queries: Sequence[ManagedQuery] = (), evidence: Evidence = NO_EVIDENCE) -> Findings:
     """What Homeostat can do here. A query offers the knobs that it has values for."""
     knobs: dict[Knob, KnobSpec] = {}
-    table = list(_sensing(here))
+    table = list(_sensing(here, evidence))
     steerable = _executors(here)
-    table.append(steerable)
+    table.append(_tried(steerable, EXECUTORS_KNOB, evidence))
     count = max(1, here.executors)
     maximum, why = _most(here)
     if steerable.can:
         knobs[EXECUTORS_KNOB] = KnobSpec(1, max(count, maximum), apply_s=EXECUTOR_S, cost=1.0)
-        table.append(Finding("most executors", True, f"{maximum}: {why}"))
+        table.append(Finding("most executors", True, f"{maximum}: {why}", seen=True))  # a limit, nothing to observe
     else:
         knobs[EXECUTORS_KNOB] = KnobSpec(count, count, cost=1.0)
-    table.append(Finding("replace a slow executor", steerable.can, steerable.reason))
+    failure = f"{steerable.reason}; failed last: {evidence.replace_failure}" if evidence.replace_failure else ""
+    reason = failure or steerable.reason
+    table.append(Finding("replace a slow executor", steerable.can, reason, evidence.replaced and not failure))
     table.append(
         Finding(
             "avoid a bad host",
@@ -112,7 +125,7 @@ def judge(here: Surroundings, queries: Sequence[ManagedQuery] = ()) -> Findings:
         )
     )
     for query in queries:
-        table.extend(_query(here, query, knobs))
+        table.extend(_query(here, query, knobs, evidence))
     notes = {finding.what: finding.reason for finding in table if not finding.can}
     capabilities = Capabilities(knobs, can_replace=steerable.can, replace_s=REPLACE_S, notes=notes)
     return Findings(capabilities, tuple(table))
@@ -132,7 +145,6 @@ def look_around(spark: SparkSession, *, room: int | None = None) -> Surroundings
     return Surroundings(
         version,
         master=context.master,
-        ui=context.uiWebUrl is not None,
         coarse=coarse,
         executors=len(infos),
         executor_cores=max(1, cores),
@@ -150,18 +162,33 @@ def _executor_infos(inner: Any) -> Iterator[Any]:
         yield executors.next()
 
 
-def _sensing(here: Surroundings) -> Iterator[Finding]:
-    progress, rest = "progress of queries", "tasks, stages and executors"
-    if here.connect:
-        for what in (progress, rest):
-            yield Finding(what, False, "Spark Connect hides the driver; use `homeostat watch` on its web UI")
+def _sensing(here: Surroundings, evidence: Evidence) -> Iterator[Finding]:
+    progress, executors, tasks = "progress of queries", "executors", "stages and tasks of batches"
+    if here.connect or here.release < SENSING_SINCE:
+        hidden = "Spark Connect hides the driver; use `homeostat watch` on its web UI"
+        for what in (progress, executors, tasks):
+            yield Finding(what, False, hidden if here.connect else _requires(SENSING_SINCE, here))
         return
-    is_supported = here.release >= SENSING_SINCE
-    yield Finding(progress, is_supported, f"Spark {here.version}" if is_supported else _requires(SENSING_SINCE, here))
-    if here.ui:
-        yield Finding(rest, is_supported, "from the driver's REST API")
+    yield Finding(progress, True, f"Spark {here.version}", evidence.progress)
+    missing = f": {evidence.errors}" if evidence.errors else ""
+    ways = f"from {evidence.way}" if evidence.way else "from the driver's status store, or else its REST API"
+    if evidence.lacks_tasks and not evidence.executors:
+        yield Finding(executors, False, f"unknown so far{missing}")
     else:
-        yield Finding(rest, False, "the driver's REST API is off because spark.ui.enabled is false")
+        yield Finding(executors, True, ways, evidence.executors)
+    if evidence.lacks_tasks:
+        yield Finding(tasks, False, f"unknown for the latest batches{missing}")
+    else:
+        yield Finding(tasks, True, ways, evidence.tasks)
+
+
+def _tried(finding: Finding, knob: Knob, evidence: Evidence) -> Finding:
+    """With what came of it in this run."""
+    if not finding.can:
+        return finding
+    if why := evidence.failed.get(knob):
+        return replace(finding, reason=f"{finding.reason}; failed last: {why}")
+    return replace(finding, seen=knob in evidence.changed)
 
 
 def _requires(since: tuple[int, ...], here: Surroundings) -> str:
@@ -194,35 +221,67 @@ def _most(here: Surroundings) -> tuple[int, str]:
     return min(limits)
 
 
-def _query(here: Surroundings, query: ManagedQuery, knobs: dict[Knob, KnobSpec]) -> Iterator[Finding]:
+def _query(
+    here: Surroundings, query: ManagedQuery, knobs: dict[Knob, KnobSpec], evidence: Evidence
+) -> Iterator[Finding]:
     for knob in query.set_by_application:
         words = f"{query.values[knob]:,}, set by the application; Homeostat does not change it"
         yield Finding(f"{query.name}: {_WORDS[knob.kind]}", False, words)
     if not query.restartable:
+        yield from _within_bounds(query, knobs)
         yield Finding(f"{query.name}: changes that need a restart", False, "attached queries cannot be restarted")
         return
     state = _rescale(here, query)
-    yield state
+    yield _tried(state, Knob(STATE_PARTITIONS, query.name), evidence)
     if state.can:
         knobs[Knob(STATE_PARTITIONS, query.name)] = KnobSpec(1, 1000, live=False, apply_s=query.rescale_s)
     for kind, words in _WORDS.items():
         if kind in {knob.kind for knob in query.set_by_application}:
             continue
+        if kind in SWITCHES and (reason := _switch_refusal(here, query, kind)):
+            yield Finding(f"{query.name}: {words}", False, reason)
+            continue
         own_knobs = [knob for knob in query.values if knob.kind == kind]
-        live = kind == ROWS_PER_TRIGGER and query.listens
+        fixed = query.live.refusal(kind) if kind in LIVE_KINDS and own_knobs else "."
+        live = not fixed
         for knob in own_knobs:
-            knobs[knob] = _spec(kind, live)
+            knobs[knob] = replace(_spec(kind, live), promise=query.longest_trigger_s if kind == TRIGGER_S else None)
         how = "without a restart" if live else "with a restart from the checkpoint"
-        yield Finding(
-            f"{query.name}: {words}", bool(own_knobs), how if own_knobs else "the application does not use it"
-        )
+        how += f", because {fixed}" if kind in LIVE_KINDS and not live else ""
+        missing = "the application sets it itself" if kind in SWITCHES else "the application does not use it"
+        line = Finding(f"{query.name}: {words}", bool(own_knobs), how if own_knobs else missing)
+        tried = [each for knob in own_knobs for each in (_tried(line, knob, evidence),) if each != line]
+        yield next(iter(sorted(tried, key=lambda each: each.seen)), line)  # one that failed says more
+
+
+def _within_bounds(query: ManagedQuery, knobs: dict[Knob, KnobSpec]) -> Iterator[Finding]:
+    """What the user allows for an attached query. The present value is allowed in any case."""
+    for kind, (low, high) in query.bounds.items():
+        knob = Knob(kind, query.name)
+        if reason := query.live.refusal(kind):
+            yield Finding(f"{query.name}: {_WORDS[kind]}", False, reason)
+            continue
+        now = query.values.get(knob, low)
+        knobs[knob] = KnobSpec(min(low, now), max(high, now), live=True)
+        yield Finding(f"{query.name}: {_WORDS[kind]}", True, f"without a restart, from {low:,g} to {high:,g}")
 
 
 def _spec(kind: str, live: bool) -> KnobSpec:
     apply_s = 0.0 if live else RESTART_S
+    if kind in SWITCHES:
+        return KnobSpec(0, 1, live=live, apply_s=apply_s)
     if kind == TRIGGER_S:
         return KnobSpec(0.0, 3600.0, live=live, apply_s=apply_s)
     return KnobSpec(1, 10**9 if kind == ROWS_PER_TRIGGER else 1000, live=live, apply_s=apply_s)
+
+
+def _switch_refusal(here: Surroundings, query: ManagedQuery, kind: str) -> str:
+    """Why this setting cannot be switched for the query; empty if it can."""
+    if kind == ASYNC_PROGRESS:
+        return "Spark allows it only for queries without state" if query.stateful else async_refusal(query.query)
+    if not query.stateful:
+        return _NO_STATE
+    return "" if here.rocksdb else "only RocksDB has changelogs"
 
 
 def _rescale(here: Surroundings, query: ManagedQuery) -> Finding:
@@ -232,7 +291,7 @@ def _rescale(here: Surroundings, query: ManagedQuery) -> Finding:
     if not here.rocksdb:
         return Finding(what, False, "only RocksDB state can be repartitioned")
     if not query.stateful:
-        return Finding(what, False, "the query has no state, or has finished no batch yet")
+        return Finding(what, False, _NO_STATE)
     if reason := query.why_fixed(here.version):
         return Finding(what, False, reason)
     return Finding(what, True, "with a restart from the checkpoint")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from homeostat.core.errors import HomeostatError
 from homeostat.spark.act.deadline import Deadline
+from homeostat.spark.act.recent_ids import RecentIds
 from homeostat.spark.act.scheduler import ExecutorInfo, Scheduler
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ _KILL_S = 60.0
 _REQUESTS_TRIED = 3
 # Executors requested together start within a few seconds of each other.
 _TOGETHER_S = 5.0
+# Hosts on which executors were replaced. A choice: more than a cluster has, where pods are not hosts of their own.
+_HOSTS_KEPT = 1_000
 
 
 class ExecutorsError(HomeostatError):
@@ -63,10 +66,9 @@ class Executors:
 
     def __init__(self, spark: SparkSession) -> None:
         self.scheduler = Scheduler(spark)
-        self.retired: frozenset[str] = frozenset()
+        self.retired = RecentIds()
         # Started and ended by a command. Spark starting or losing others is news to the loop.
-        self.started_ids: frozenset[str] = frozenset()
-        self.ended: frozenset[str] = frozenset()
+        self.started, self.ended = RecentIds(), RecentIds()
         self.target = 0
         # How many the cluster granted when it last refused to grant more. It may grant more later.
         self._ceiling: int | None = None
@@ -127,7 +129,7 @@ class Executors:
             raise ExecutorsError(f"{up} of {count} executors are up: the cluster grants no more")
         self._ceiling = None
         fresh = self.ids() - before
-        self.started_ids |= fresh
+        self.started.add(fresh)
         return fresh
 
     def shrink(self, count: int, batch_ends: BatchEnds, deadline: Deadline) -> None:
@@ -135,7 +137,7 @@ class Executors:
         executors = self.alive()
         self.request(count)
         surplus = whom_to_retire(executors, len(executors) - count)
-        self.ended |= frozenset(surplus)
+        self.ended.add(surplus)
         self.retire(surplus, batch_ends, deadline)
 
     def retire(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline) -> None:
@@ -176,12 +178,14 @@ class Executors:
         count, before = self.target, self.alive()
         leaving = [executor for executor in before if executor.id in ids]
         if not leaving:
-            self.retired |= frozenset(ids)
+            self.retired.add(ids)
             return ""
         self._replaced_on.update(executor.host for executor in leaving)
+        for host in list(self._replaced_on)[:-_HOSTS_KEPT]:
+            del self._replaced_on[host]
         hosts = hosts_to_avoid(leaving, before, self._replaced_on)
         going = frozenset(executor.id for executor in leaving)
-        self.ended |= going
+        self.ended.add(going)
         full = full or (self._ceiling is not None and len(before) >= self._ceiling)
         if not full:
             self.request(count + len(leaving))
@@ -193,11 +197,11 @@ class Executors:
         fresh = sorted(self._besides(before), key=lambda executor: executor.host not in hosts)
         self._drain_surplus(fresh[: max(0, len(fresh) - len(leaving))], batch_ends)
         self._kill_once(has_drained, going, deadline)
-        self.retired |= frozenset(ids)
+        self.retired.add(ids)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             raise ExecutorsError(f"the old executors are gone, but only {len(self.alive())} of {count} are up")
         fresh = self._besides(before)
-        self.started_ids |= frozenset(executor.id for executor in fresh)
+        self.started.add(executor.id for executor in fresh)
         if sum(executor.host not in hosts for executor in fresh) >= len(leaving):
             return ""
         again = ", ".join(sorted({executor.host for executor in fresh} & hosts))
@@ -207,7 +211,7 @@ class Executors:
         """They take no more tasks. `trim` ends them later, so that nobody waits for it."""
         if executors:
             surplus = frozenset(executor.id for executor in executors)
-            self.ended |= surplus
+            self.ended.add(surplus)
             self._surplus.append((surplus, self._drain(surplus, batch_ends)))
 
     def trim(self, batch_ends: BatchEnds, deadline: Deadline) -> None:
@@ -216,7 +220,7 @@ class Executors:
             self._let_go(*self._surplus.pop(), deadline)
         if late := self.late():
             self._ceiling = None
-            self.ended |= late
+            self.ended.add(late)
             self.retire(late, batch_ends, deadline)
 
     def staying(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
@@ -12,9 +12,10 @@ from homeostat.checkpoint import rescale
 from homeostat.checkpoint.files import files_of
 from homeostat.checkpoint.lock import Hold
 from homeostat.checkpoint.metadata import Checkpoint
-from homeostat.core.configuration import ROWS_PER_TRIGGER, STATE_PARTITIONS, Knob, Value
+from homeostat.core.configuration import STATE_PARTITIONS, Knob, Value
 from homeostat.spark.act import state_moves
 from homeostat.spark.act.deadline import Deadline
+from homeostat.spark.act.live_knobs import LiveKnobs
 from homeostat.spark.act.query_errors import QueryError, start_error
 from homeostat.spark.act.query_launcher import Build, QueryLauncher, Values
 from homeostat.spark.act.query_run import QueryRun
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-# How long to wait for the end of a batch before its state moves: an open batch costs a run of its own.
+# How long to wait for the end of a batch before a restart: an open batch is done twice, and moving its state costs a
+# run of its own. Longer would let a batch that hangs delay the restart.
 _BATCH_END_S, _LOOK_S = 15.0, 0.02
+# The share of a command's time in which batches must show a change without a restart. The rest is left for a restart.
+_SHARE_TO_SEE = 0.6
 # How long a query may take to come back with its old values after a change failed.
 _RETURN_S = 120.0
 
@@ -36,8 +40,8 @@ _RETURN_S = 120.0
 class ManagedQuery:
     """One query and the values of its knobs.
 
-    `build` makes the writer for given values; None for an attached query, of which only the live knobs can change.
-    `admit` changes the limit on the rows of a batch while the query runs, if its source supports that.
+    `build` makes the writer for given values; None for an attached query, of which only the live knobs can change, and
+    these only within `bounds`.
     """
 
     def __init__(
@@ -47,23 +51,23 @@ class ManagedQuery:
         build: Build | None,
         checkpoint: str | Path,
         values: Values,
-        *,
-        admit: Callable[[int], None] | None = None,
     ) -> None:
         self.name = name
         self.values: Values = dict(values)
         self.set_by_application: frozenset[Knob] = frozenset()  # shown, never changed
-        self.listens = admit is not None  # the rows per trigger change without a restart
+        self.bounds: Mapping[str, tuple[Value, Value]] = {}  # by kind of knob
+        self.longest_trigger_s: float | None = None  # without an objective for the latency; None if the user chose none
         self.verifies = True  # moved state is compared with what it was
         self.checkpoint = Checkpoint(str(checkpoint), files_of(str(checkpoint), spark))
-        self._spark, self._admit = spark, admit
+        self._spark = spark
         self._launcher = QueryLauncher(spark, name, build, self.checkpoint.location)
         self._run = QueryRun()
+        self.live = LiveKnobs(spark, self._run, shared=build is None)
         self._retries = Retries()
         self._lock = RLock()
         self._hold = Hold(self.checkpoint.location)
         self._should_run = False
-        self._rows_knob, self._state_knob = Knob(ROWS_PER_TRIGGER, name), Knob(STATE_PARTITIONS, name)
+        self._state_knob = Knob(STATE_PARTITIONS, name)
 
     @classmethod
     def attach(cls, spark: SparkSession, query: StreamingQuery, name: str = "") -> ManagedQuery:
@@ -151,7 +155,9 @@ class ManagedQuery:
                     f"cannot build the query with these values: {first_line(error)}", where=self.name
                 ) from error
             try:
-                if self._moves_state(new):
+                # No batch is then open when the query stops. Without a pause, Spark repeats the open one.
+                is_paused = self.live.pause(self.checkpoint, deadline.at_most(_BATCH_END_S))
+                if not is_paused and self._moves_state(new):
                     deadline.at_most(_BATCH_END_S).wait_until(lambda: self._run.idle or not self.active, _LOOK_S)
                 with move.phase("stop"):
                     self._launcher.stop(self.query)
@@ -167,16 +173,20 @@ class ManagedQuery:
                 raise QueryError(f"{first_line(error)}; {outcome}", where=self.name) from error
             return move.settle()
 
-    def admit(self, rows: int, deadline: Deadline) -> None:
-        """Change the limit on the rows of a batch without a restart, and wait until a batch starts with it."""
-        assert self._admit is not None
-        before = self.values.get(self._rows_knob)
-        self._admit(rows)
-        if not deadline.wait_until(self._run.next_start()):
-            if before is not None:
-                self._admit(int(before))
-            raise QueryError("no batch started with the new limit on rows", where=self.name)
-        self.values = {**self.values, self._rows_knob: rows}
+    def change_live(self, values: Values, deadline: Deadline) -> str:
+        """Change rows per trigger and trigger interval while the query runs. If its batches do not show it, restart the
+        query with the new values, if that is possible. Returns remarks for the receipt."""
+        with self._lock:
+            before = {knob.kind: self.values[knob] for knob in values if knob in self.values}
+            new = {knob.kind: value for knob, value in values.items()}
+            try:
+                remark = self.live.change(new, before, deadline.at_most(deadline.left_s * _SHARE_TO_SEE))
+            except QueryError as error:
+                if not self.restartable or deadline.left_s <= 0:
+                    raise QueryError(error.what, where=self.name) from error
+                return f"{error.what}, so the query was restarted; {self.restart(values, deadline)}".rstrip("; ")
+            self.values = {**self.values, **values}
+            return remark
 
     def batch_end(self) -> Callable[[], bool]:
         """A function that tells whether the batch that runs now has ended."""

@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from homeostat.core.configuration import STATE_PARTITIONS, TRIGGER_S, Knob, Value
+from homeostat.core.configuration import (
+    ASYNC_PROGRESS,
+    CHANGELOG_CHECKPOINTING,
+    STATE_PARTITIONS,
+    TRIGGER_S,
+    Knob,
+    Value,
+)
 from homeostat.spark.act.query_errors import QueryError
 from homeostat.spark.pipeline import require_manageable
 from homeostat.spark_errors import first_line
@@ -22,7 +29,10 @@ Build = Callable[[Values], "DataStreamWriter"]
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _STOP_TIMEOUT = "spark.sql.streaming.stopTimeout"
-_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+ASYNC_OPTION = "asyncProgressTrackingEnabled"
+# With Spark's default of one second the logs have gaps, and the query could not go on without this option.
+_ASYNC_OPTIONS = {ASYNC_OPTION: "true", "asyncProgressTrackingCheckpointIntervalMs": "0"}
 _POOL = "spark.scheduler.pool"
 # How long Spark waits for a batch to notice that its query stops. Without a limit, a hanging sink blocks for ever.
 STOP_S = 30.0
@@ -46,6 +56,8 @@ class QueryLauncher:
         writer = self._build(values)
         require_manageable(writer, self._checkpoint)
         writer = writer.queryName(self._query).option("checkpointLocation", self._checkpoint)
+        if values.get(Knob(ASYNC_PROGRESS, self._query)):
+            writer = writer.options(**_ASYNC_OPTIONS)
         trigger_s = values.get(Knob(TRIGGER_S, self._query))
         if trigger_s is None:
             return writer
@@ -54,19 +66,25 @@ class QueryLauncher:
     def start(self, writer: DataStreamWriter, values: Values) -> StreamingQuery:
         context = self._spark.sparkContext
         partitions = values.get(Knob(STATE_PARTITIONS, self._query))
+        changelog = values.get(Knob(CHANGELOG_CHECKPOINTING, self._query))
+        settings = {
+            _PARTITIONS: partitions,
+            _STOP_TIMEOUT: f"{STOP_S:g}s",
+            CHANGELOG: None if changelog is None else str(bool(changelog)).lower(),
+        }
         # With a pool of its own, each query of an application gets a fair share of the executors.
         context.setLocalProperty(_POOL, self._query)
         try:
             # Spark first stops an earlier run that still hangs, and would wait for it for ever.
-            with _settings(self._spark, {_PARTITIONS: partitions, _STOP_TIMEOUT: f"{STOP_S:g}s"}):
+            with _settings(self._spark, settings):
                 return writer.start()
         finally:
             context.setLocalProperty(_POOL, None)  # type: ignore[arg-type]
 
     def start_once(self, values: Values) -> StreamingQuery:
         """Run a single trigger. It leaves a snapshot of the state, so that the next reader need not replay changes."""
-        with _settings(self._spark, {_CHANGELOG: "false"}):
-            return self.start(self.writer(values).trigger(once=True), values)
+        once = {**values, Knob(CHANGELOG_CHECKPOINTING, self._query): 0, Knob(ASYNC_PROGRESS, self._query): 0}
+        return self.start(self.writer(once).trigger(once=True), once)
 
     def stop(self, query: StreamingQuery | None) -> None:
         if query is None:

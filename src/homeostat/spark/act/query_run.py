@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from homeostat.spark.act.deadline import Deadline
@@ -31,6 +29,16 @@ class QueryRun:
     def idle(self) -> bool:
         """Whether it waits for data or for the next trigger."""
         return self.query is not None and str(self.query.status["message"]).startswith(_IDLE)
+
+    @property
+    def between_triggers(self) -> bool:
+        """Whether no trigger is active, so that the next batch is still to be planned."""
+        return self.idle and self.query is not None and not self.query.status["isTriggerActive"]
+
+    @property
+    def has_nothing_to_do(self) -> bool:
+        """Whether the latest trigger found no rows."""
+        return self.between_triggers and self.query is not None and not self.query.status["isDataAvailable"]
 
     @property
     def progress(self) -> Any:
@@ -62,21 +70,6 @@ class QueryRun:
     def require_work(self, deadline: Deadline) -> None:
         if not self.works_within(deadline):
             raise QueryError("no batch finished in time" if self.active else self.why_ended())
-
-    def next_start(self) -> Callable[[], bool]:
-        """A function that tells whether a batch began after now, or none will because there is nothing to do.
-
-        It does not wait for a clock that is set back meanwhile: of two batches that end, the second began after now.
-        """
-        before, moment_s = self.last_batch()[0], time.time()
-
-        def has_begun() -> bool:
-            batch, began = self.last_batch()
-            if self.idle or batch > before + 1:
-                return True
-            return bool(began) and datetime.fromisoformat(began).timestamp() >= moment_s
-
-        return has_begun
 
     def batch_end(self) -> Callable[[], bool]:
         """A function that tells whether the batch that runs now has ended."""

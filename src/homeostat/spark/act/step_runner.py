@@ -10,7 +10,6 @@ from threading import Event as Signal
 from homeostat.core.command_queue import Answer
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,
-    ROWS_PER_TRIGGER,
     Capabilities,
     Configuration,
     Knob,
@@ -25,6 +24,7 @@ from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Apply
 from homeostat.spark.act.deadline import Deadline
 from homeostat.spark.act.executors import Executors
+from homeostat.spark.act.live_knobs import LIVE_KINDS
 from homeostat.spark.act.locality import Locality, Worked
 from homeostat.spark.act.managed_query import ManagedQuery
 from homeostat.spark_errors import first_line
@@ -67,7 +67,7 @@ class StepRunner:
         retired: frozenset[str] = frozenset()
         if self._executors is not None:
             values[EXECUTORS_KNOB] = self._executors.staying()
-            retired = self._executors.retired
+            retired = self._executors.retired.ids
         elif (spec := self._capabilities().knobs.get(EXECUTORS_KNOB)) is not None:
             values[EXECUTORS_KNOB] = spec.minimum
         for query in self._queries:
@@ -109,7 +109,7 @@ class StepRunner:
     def _do(self, step: Step, progress: _Progress) -> None:
         match step:
             case SetLive(values):
-                self._admit(values, progress)
+                self._change_live(values, progress)
                 if EXECUTORS_KNOB in values:
                     self._scale(int(values[EXECUTORS_KNOB]), progress)
             case Replace(workers):
@@ -117,14 +117,16 @@ class StepRunner:
             case Restart(values):
                 self._restart(values, progress)
 
-    def _admit(self, values: Mapping[Knob, Value], progress: _Progress) -> None:
+    def _change_live(self, values: Mapping[Knob, Value], progress: _Progress) -> None:
         for query in self._queries:
-            knob = Knob(ROWS_PER_TRIGGER, query.name)
-            if knob in values and query.listens:
-                before = query.values.get(knob)
-                query.admit(int(values[knob]), progress.deadline)
-                if before is not None:
-                    progress.undos.append(partial(_admit_again, query, int(before)))
+            new = {
+                knob: value for knob, value in values.items() if knob.query == query.name and knob.kind in LIVE_KINDS
+            }
+            if new:
+                before = {knob: query.values[knob] for knob in new if knob in query.values}
+                progress.remarks.append(query.change_live(new, progress.deadline))
+                if before:
+                    progress.undos.append(partial(_change_again, query, before))
 
     def _scale(self, count: int, progress: _Progress) -> None:
         executors = self._executors
@@ -188,8 +190,8 @@ def _undo(undo: Callable[[], object]) -> str:
     return ""
 
 
-def _admit_again(query: ManagedQuery, rows: int) -> None:
-    query.admit(rows, Deadline.after(_UNDO_S))
+def _change_again(query: ManagedQuery, values: Mapping[Knob, Value]) -> None:
+    query.change_live(values, Deadline.after(_UNDO_S))
 
 
 def _restart_again(query: ManagedQuery, values: Mapping[Knob, Value]) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Self, TypeVar
 
 from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.spark.cluster.java import find_java
+from homeostat.spark.cluster.leftovers import LOCAL, remove_leftovers
 from homeostat.spark.cluster.process_keeper import Keeper
 
 T = TypeVar("T")
@@ -157,7 +158,8 @@ class EmbeddedCluster:
         """Without the user's own Spark settings, which are for another cluster. Each has a new secret."""
         for host in (MASTER_HOST, *self.worker_hosts):
             _require_address(host)
-        for part in ("logs", "work", "local"):
+        remove_leftovers(self.directory)
+        for part in ("logs", "work", LOCAL):
             (self.directory / part).mkdir(parents=True, exist_ok=True)
         conf = self.directory / "conf"
         # Spark reads a secret from a file of settings, a command line or the environment. Only a file can be private.
@@ -170,7 +172,7 @@ class EmbeddedCluster:
             "JAVA_HOME": str(find_java().home),
             "SPARK_HOME": str(spark_home()),
             CONF_DIR: str(conf),
-            "SPARK_LOCAL_DIRS": str(self.directory / "local"),
+            "SPARK_LOCAL_DIRS": str(self.directory / LOCAL),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": f"{LIGHT} -Dspark.master.rest.enabled=false",
             "SPARK_LAUNCHER_OPTS": LIGHT,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from homeostat.spark.cluster.embedded import MASTER_HOST, spark_home
 from homeostat.spark.cluster.java import find_java
+from homeostat.spark.cluster.leftovers import LOCAL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,7 +154,7 @@ def _loopback(directory: Path) -> dict[str, str]:
         "spark.driver.bindAddress": MASTER_HOST,
         # Everybody on this machine can open the pages of the driver.
         "spark.ui.killEnabled": "false",
-        "spark.local.dir": str(directory / "local"),
+        "spark.local.dir": str(directory / LOCAL),
     }
 
 
@@ -161,7 +162,7 @@ def _logging(master: str, directory: Path, log_bytes: int) -> dict[str, str]:
     """The driver logs to a file, because its standard error belongs to the application."""
     files = directory / "conf"
     logs = directory / "logs"
-    for path in (files, logs, directory / "local"):
+    for path in (files, logs, directory / LOCAL):
         path.mkdir(parents=True, exist_ok=True)
     driver, executor = files / "driver-log4j2.properties", files / "executor-log4j2.properties"
     part_bytes = log_bytes // (LOG_PARTS + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +17,9 @@ Event = Mapping[str, Any]
 TASK_END = "SparkListenerTaskEnd"
 JOB_START = "SparkListenerJobStart"
 STAGE_SUBMITTED = "SparkListenerStageSubmitted"
+JOB_END = "SparkListenerJobEnd"
+STAGE_COMPLETED = "SparkListenerStageCompleted"
+STAGE_EXECUTOR_METRICS = "SparkListenerStageExecutorMetrics"
 EXECUTOR_ADDED = "SparkListenerExecutorAdded"
 EXECUTOR_REMOVED = "SparkListenerExecutorRemoved"
 BLOCK_MANAGER_ADDED = "SparkListenerBlockManagerAdded"
@@ -26,6 +29,10 @@ _LISTENER = "org.apache.spark.sql.streaming.StreamingQueryListener$"
 QUERY_STARTED = f"{_LISTENER}QueryStartedEvent"
 QUERY_PROGRESS = f"{_LISTENER}QueryProgressEvent"
 QUERY_TERMINATED = f"{_LISTENER}QueryTerminatedEvent"
+_SQL = "org.apache.spark.sql.execution.ui.SparkListener"
+SQL_STARTED = f"{_SQL}SQLExecutionStart"
+SQL_REPLANNED = f"{_SQL}SQLAdaptiveExecutionUpdate"
+SQL_COUNTED = f"{_SQL}DriverAccumUpdates"
 KINDS = (
     TASK_END,
     JOB_START,
@@ -39,20 +46,30 @@ KINDS = (
     QUERY_PROGRESS,
     QUERY_TERMINATED,
 )
-# Most lines of a log are plans and task starts. Lines of other kinds than KINDS are not parsed.
-_LINE_STARTS = tuple(f'{{"Event":"{kind}"'.encode() for kind in KINDS)
+# What observations are made from.
+OBSERVED_KINDS = (
+    *KINDS,
+    JOB_END,
+    STAGE_COMPLETED,
+    STAGE_EXECUTOR_METRICS,
+    SQL_STARTED,
+    SQL_REPLANNED,
+    SQL_COUNTED,
+)
 _ROLLED = re.compile(r"events_(\d+)_")
 _OFFSETS = ("startOffset", "endOffset", "latestOffset")
 _UNREADABLE = (".lz4", ".lzf", ".snappy")
 
 
 class EventLog:
-    """The events of KINDS, each once. Each call of `new_events` returns those written since the last call.
+    """The events of these kinds, each once. Each call of `new_events` returns those written since the last call.
 
     In a directory with several logs, it reads the newest, or the newest of the application with this id.
     """
 
-    def __init__(self, path: str | Path, application: str = "") -> None:
+    def __init__(self, path: str | Path, application: str = "", kinds: Sequence[str] = KINDS) -> None:
+        # Most lines of a log are plans and task starts. Lines of other kinds are not parsed.
+        self._line_starts = tuple(f'{{"Event":"{kind}"'.encode() for kind in kinds)
         self._path = _log_in(Path(path), application)
         self._read_bytes: dict[str, int] = {}
         self._complete: set[str] = set()
@@ -84,7 +101,7 @@ class EventLog:
             self._read_bytes.setdefault(key, 0)
             for line in _whole_lines(stream):
                 self._read_bytes[key] += len(line)
-                if line.startswith(_LINE_STARTS):
+                if line.startswith(self._line_starts):
                     try:
                         yield json.loads(line)
                     except ValueError:

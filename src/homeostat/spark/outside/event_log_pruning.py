@@ -6,6 +6,7 @@ settings, the executors and the queries.
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import IO
@@ -51,14 +52,16 @@ def prune_event_logs(directory: Path, most_bytes: int) -> int:
 
 def size_of(path: Path) -> int:
     """The bytes of a file, or of all files in a directory; a file that disappears meanwhile counts as none."""
-    files = path.rglob("*") if path.is_dir() else (path,)
-    total = 0
-    for file in files:
-        try:
-            total += file.stat().st_size if file.is_file() else 0
-        except OSError:
-            continue
-    return total
+    if not path.is_dir():
+        return _bytes_of(path)
+    return sum(_bytes_of(Path(folder, name)) for folder, _, names in os.walk(path) for name in names)
+
+
+def _bytes_of(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def _fold(log: Path, excess_bytes: int) -> int:

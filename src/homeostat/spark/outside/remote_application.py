@@ -32,6 +32,8 @@ from homeostat.spark.sense.sensors import Sensors
 
 _ENDED_AFTER_S = 10.0  # a choice: the latest batch counts as ended after so long without a further job
 _LIST_ANEW_S = 30.0  # a choice: after so long without a new job, check whether a number was skipped
+# Runs that are remembered, of which only the newest of each query goes on: those that reported last. A choice.
+_RUNS_KEPT = 100
 _MOST_KEPT = 200  # jobs, progress reports and stage graphs. A choice: more than any recent batch needs
 ONLY_WATCHED = "Homeostat only watches this application"
 
@@ -83,6 +85,8 @@ class RestQueries:
             jobs[job.id] = job
             for old in sorted(jobs)[:-_MOST_KEPT]:
                 del jobs[old]
+            if len(self._runs) > _RUNS_KEPT:
+                del self._runs[min(self._runs, key=lambda run: max(self._runs[run]))]
 
     def _progress(self, run: str) -> Iterator[Json]:
         """Of the batches that have ended, newest first."""
@@ -133,6 +137,8 @@ class LogQueries:
         if event["Event"] == QUERY_PROGRESS:
             progress = progress_of(event)
             self._progress.setdefault(str(progress["runId"]), deque(maxlen=_MOST_KEPT)).append(progress)
+            if len(self._progress) > _RUNS_KEPT:
+                del self._progress[min(self._progress, key=lambda run: str(self._progress[run][-1]["timestamp"]))]
         elif event["Event"] == STAGE_SUBMITTED:
             info = event["Stage Info"]
             self._graphs[int(info["Stage ID"])] = graph_of(info)
@@ -216,8 +222,11 @@ class WatchedApplication:
     def _handles(self) -> Sequence[QueryHandle]:
         handles = self._queries.handles()
         for handle in handles:
+            self._runs.pop(handle.run_id, None)
             self._runs[handle.run_id] = handle.name
             self._engines.setdefault(handle.name, WatchedQuery(self, handle.name))
+        for run in list(self._runs)[: -2 * _RUNS_KEPT]:  # the reports of those that ended may still arrive
+            del self._runs[run]
         return handles
 
     def _route(self, event: Event) -> None:

@@ -8,7 +8,8 @@ from homeostat.core.events import Event, UnderWay
 from homeostat.core.observation import NAN
 from homeostat.spark.sense.guarded_work import GuardedWork
 from homeostat.spark.sense.known_queries import QueryBook, QueryRun
-from homeostat.spark.sense.progress import arrived_rows
+from homeostat.spark.sense.progress import arrived_rows, usual_share
+from homeostat.spark.sense.source_watch import SourceWatch
 from homeostat.spark.sense.stage_reader import StageReader
 
 _YOUNG_S = 2.0  # a choice: most younger batches are about to end, and looking at one costs the driver requests
@@ -29,7 +30,9 @@ class BatchesUnderWay:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         steady_s: Callable[[float], float],
+        sources: SourceWatch | None = None,
     ) -> None:
+        self._sources = sources
         self._queries, self._stages, self._guard = queries, stages, guard
         self._emit, self._clock, self._steady_s = emit, clock, steady_s
         self._latest: dict[str, UnderWay] = {}
@@ -40,7 +43,7 @@ class BatchesUnderWay:
         old_runs = [
             run for run in self._queries.running() if run.last_s is None or self._clock() - run.last_s >= _YOUNG_S
         ]
-        if self._guard.rest_answers and old_runs:
+        if self._guard.spark_answers and old_runs:
             self._stages.jobs.follow()
         turn = self._in_turn(old_runs)
         running = {run.handle.run_id: batch for run in turn if (batch := self._running(run)) is not None}
@@ -60,7 +63,7 @@ class BatchesUnderWay:
     def _running(self, run: QueryRun) -> UnderWay | None:
         run_id = run.handle.run_id
         batch = self._stages.jobs.newest_batch(run_id)
-        if not self._guard.rest_answers or batch is None or batch <= run.last_batch:
+        if not self._guard.spark_answers or batch is None or batch <= run.last_batch:
             return self._without_jobs(run)
         run.busy_s = None
         self._queries.learn_plan(run)
@@ -97,5 +100,13 @@ class BatchesUnderWay:
         latest = run.query.latest
         if latest is None:
             return NAN
-        rows = arrived_rows(run.handle.sources, latest, self._clock())
-        return sum(latest_row - source.end for latest_row, source in zip(rows, latest.sources, strict=True))
+
+        def seen(source: int, at_s: float) -> float:
+            return self._sources.end_at(run, source, at_s) if self._sources is not None else NAN
+
+        rows = arrived_rows(run.handle.sources, latest, self._clock(), seen)
+        shares = run.query.rows_per_offset
+        return sum(
+            (latest_row - source.end) * shares.get(index, usual_share(source))
+            for index, (latest_row, source) in enumerate(zip(rows, latest.sources, strict=True))
+        )

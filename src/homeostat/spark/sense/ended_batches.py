@@ -20,14 +20,20 @@ from homeostat.spark.sense.progress import (
     flows,
     idle_flows,
     read_progress,
+    row_shares,
 )
-from homeostat.spark.sense.stage_reader import StageReader
+from homeostat.spark.sense.source_watch import SourceWatch
+from homeostat.spark.sense.stage_reader import BatchTasks, StageReader
 from homeostat.spark.sense.state_stores import StoreSettings
+from homeostat.spark.sense.surroundings import Around, Surroundings
 
 BalanceReader = Callable[[str, Topology | None, Mapping[str, TaskSample]], Balance | None]
 
 # The shortest span of an observation. Spark's clock has a resolution of a millisecond.
 _LEAST_SPAN_S = 0.001
+# How much the newest batch says about the share of offsets that are rows: more follows faster, less is steadier. A
+# choice.
+_NEW_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,8 @@ class IdleTrigger:
 class EndedBatches:
     """Emits one observation per batch, in order, also for batches that the listener missed.
 
-    Batches that ended before it was made are left out. `stores` holds the settings of the state stores. `clipped`
+    Batches that ended before it was made are left out. `stores` holds the settings of the state stores. `surroundings`
+    looks at the driver and its host. `clipped`
     counts observations whose end, by Spark's clock, was not after that of the one before, or was in the future.
     """
 
@@ -55,12 +62,15 @@ class EndedBatches:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         steady_s: Callable[[float], float],
+        sources: SourceWatch | None = None,
     ) -> None:
+        self._sources = sources
         self._queries, self._stages, self._executors, self._guard = queries, stages, executors, guard
         self._balance_of, self._emit, self._clock, self._steady_s = balance_of, emit, clock, steady_s
         self._since_s = clock()
         self.clipped = 0
         self.stores = StoreSettings()
+        self.surroundings = Surroundings(executors)
         self.stopped = False
 
     def on_progress(self, report: Json) -> None:
@@ -111,9 +121,15 @@ class EndedBatches:
                 self._observe(run, progress)
 
     def _observe(self, run: QueryRun, progress: Progress) -> None:
-        tasks, left_out = self._tasks(run, progress)
+        tasks = self._tasks(run, progress)
+        around = self._look_around(run, progress)
         workers = self._executors.workers
-        now = _arrivals(run, progress)
+        if self._sources is not None:
+            progress = self._sources.positioned(run, progress)
+        now = self._arrivals(run, progress)
+        for index, share in row_shares(run.handle.sources, progress).items():
+            before = run.query.rows_per_offset.get(index, share)
+            run.query.rows_per_offset[index] = before + _NEW_SHARE * (share - before)
         sample = flows(
             progress,
             query=run.handle.name,
@@ -121,6 +137,7 @@ class EndedBatches:
             names=self._queries.source_names(run, len(progress.sources)),
             now=now,
             before=run.query.arrived,
+            rows_per_offset=run.query.rows_per_offset,
         )
         run.query.arrived, run.query.latest = now, progress
         run.last_batch = progress.batch
@@ -129,31 +146,47 @@ class EndedBatches:
             span_s=progress.seconds,
             batch=progress.batch,
             flows=sample,
-            tasks=tasks,
+            tasks=tasks.samples,
             workers=workers,
             run=progress.run,
             states=self._states(progress, len(workers.ids)),
-            balance=self._balance_of(run.handle.name, self._queries.topology, tasks),
+            balance=self._balance_of(run.handle.name, self._queries.topology, tasks.samples),
             keys={f"{run.handle.name}/{name}": load for name, load in progress.keys.items()},
-            left_out=left_out,
+            left_out=tasks.left_out,
+            failures=tasks.failures,
+            losses=self._executors.losses(run.losses_told),
+            other_jobs=tasks.other_jobs,
+            driver=around.driver,
+            hosts=around.hosts,
+            files=tasks.files,
+            sources=self._sources.samples(run) if self._sources is not None else (),
         )
+        run.losses_told = self._executors.lost_count
         self._tell(run, observation)
-        self._stages.jobs.forget(progress.run, progress.batch)
+        self._stages.jobs.forget(progress.run, progress.batch, progress.timestamp_s + progress.seconds)
 
-    def _tasks(self, run: QueryRun, progress: Progress) -> tuple[dict[str, TaskSample], dict[str, int]]:
-        tasks: dict[str, TaskSample] = {}
-        left_out: dict[str, int] = {}
+    def _tasks(self, run: QueryRun, progress: Progress) -> BatchTasks:
+        tasks = [BatchTasks()]
 
         def read() -> None:
-            read_tasks = self._stages.tasks(run, progress)
-            tasks.update(read_tasks.samples)
-            left_out.update(read_tasks.left_out)
+            tasks[0] = self._stages.tasks(run, progress)
 
         self._guard.run("tasks", read)
-        for component, count in left_out.items():
-            total = tasks[component].instances
+        for component, count in tasks[0].left_out.items():
+            total = tasks[0].samples[component].instances
             self._guard.note("tasks", f"{component} has {total:,} tasks, of which {count:,} were not read")
-        return tasks, left_out
+        if count := tasks[0].failures_left_out:
+            self._guard.note("failed tasks", f"{count:,} more attempts at tasks failed than are listed")
+        return tasks[0]
+
+    def _look_around(self, run: QueryRun, progress: Progress) -> Around:
+        around = [Around()]
+
+        def look() -> None:
+            around[0] = self.surroundings.look(run.handle.run_id, progress.seconds)
+
+        self._guard.run("driver", look)
+        return around[0]
 
     def _read(self, report: Json) -> Progress:
         progress = read_progress(report)
@@ -176,14 +209,17 @@ class EndedBatches:
         run.last_s = at_s
         self._emit(Observed(replace(observation, at_s=at_s, span_s=max(span_s, _LEAST_SPAN_S))))
 
+    def _arrivals(self, run: QueryRun, progress: Progress) -> Arrivals:
+        """What had arrived when the batch ended, if the source can tell; otherwise what Spark saw when it began."""
+
+        def seen(source: int, at_s: float) -> float:
+            return self._sources.end_at(run, source, at_s) if self._sources is not None else NAN
+
+        rows = arrived_rows(run.handle.sources, progress, progress.ended_s, seen)
+        return Arrivals(progress.ended_s, rows) if all(row == row for row in rows) else arrivals(progress)
+
     def _states(self, progress: Progress, workers: int) -> dict[str, StateSample]:
         return {
             name: replace(state, limits=self.stores.limits(state.backend, workers))
             for name, state in progress.states.items()
         }
-
-
-def _arrivals(run: QueryRun, progress: Progress) -> Arrivals:
-    """What had arrived when the batch ended, if the source can tell; otherwise what Spark saw when it began."""
-    rows = arrived_rows(run.handle.sources, progress, progress.ended_s)
-    return Arrivals(progress.ended_s, rows) if all(row == row for row in rows) else arrivals(progress)

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from homeostat.core.events import Event, Failure
-from homeostat.spark.sense.rest_client import SensorError
+from homeostat.spark.sense.sensor_error import SensorError
 
 _REPEAT_AFTER_S = 60.0  # a choice: a failure that comes back every second is one entry in the log
 
 
 class GuardedWork:
-    """`rest_answers` is False from a failed request until the executors could be read again."""
+    """`spark_answers` is False from a failed request until the executors could be read again."""
 
     def __init__(self, emit: Callable[[Event], None], clock: Callable[[], float]) -> None:
         self._emit, self._clock = emit, clock
         self._failed_s: dict[tuple[str, str], float] = {}
-        self.rest_answers = False
+        self.spark_answers = False
 
     def run(self, where: str, work: Callable[[], object]) -> bool:
         """Whether the work succeeded. The same kind of failure is reported again only after a minute without it."""
         try:
             work()
         except SensorError as error:
-            self.rest_answers = False
+            self.spark_answers = False
             self._report(where, error.kind, error.line)
         except Exception as error:
             self._report(where, type(error).__name__, f"{type(error).__name__}: {error}")

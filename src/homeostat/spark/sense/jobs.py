@@ -1,16 +1,18 @@
-"""The jobs and stages of a batch, read over REST. Job numbers are counted up, so that no long list is requested."""
+"""The jobs and stages of a batch, as Spark shows them. Job numbers are counted up, so that no long list is needed."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
 
 from homeostat.spark.sense.plan_graph import StageGraph
-from homeostat.spark.sense.rest_answers import Job, StageAttempt, Task
-from homeostat.spark.sense.rest_client import RestClient
+from homeostat.spark.sense.rest_answers import Job, StageAttempt
 from homeostat.spark.sense.stage_names import RanStage
-from homeostat.spark.sense.task_columns import StageRun
+from homeostat.spark.sense.stage_run import StageRun, stage_run
+from homeostat.spark.sense.status_source import StatusSource
+from homeostat.spark.sense.task_answers import TaskList
 from homeostat.spark.sense.task_pages import MOST_TASKS, WHOLE_TASKS, read_attempt
 
 # Spark reports progress a moment before it has recorded the end of the last task. A choice: this is far longer than
@@ -18,13 +20,14 @@ from homeostat.spark.sense.task_pages import MOST_TASKS, WHOLE_TASKS, read_attem
 _SETTLE_S = 2.0
 _SETTLE_POLL_S = 0.05
 _JOBS_KEPT = 2_000  # a choice: more than the batches of 50 queries under way have; older ones were read or missed
+NO_SPAN = (math.inf, -math.inf)
 
 
 class JobBook:
     """Which jobs belong to which batch. Spark numbers the jobs of an application consecutively."""
 
-    def __init__(self, rest: RestClient) -> None:
-        self._rest = rest
+    def __init__(self, status: StatusSource) -> None:
+        self._status = status
         self._next: int | None = None
         self._jobs: dict[int, Job] = {}
         self._lock = threading.Lock()
@@ -35,7 +38,7 @@ class JobBook:
             if self._next is None:
                 self._list()
             assert self._next is not None
-            while (job := self._rest.job(self._next)) is not None:
+            while (job := self._status.job(self._next)) is not None:
                 self._note(job)
 
     def list_anew(self) -> None:
@@ -43,25 +46,37 @@ class JobBook:
         with self._lock:
             self._list()
 
-    def of_batch(self, run: str, batch: int) -> list[Job]:
+    def of_batch(self, run: str, batch: int, span: tuple[float, float] = NO_SPAN) -> list[Job]:
+        """Those whose description names the batch. Those of the run that name none, because the user described them,
+        belong to it if they were submitted within `span`, by the driver's clock."""
         with self._lock:
-            return [job for job in self._jobs.values() if job.group == run and job.batch == batch]
+            return [
+                job
+                for job in self._jobs.values()
+                if job.group == run
+                and (job.batch == batch or (job.batch is None and span[0] <= job.submitted_s <= span[1]))
+            ]
+
+    def ended(self, job: Job) -> Job:
+        """As it is now: jobs are read when they begin."""
+        return self._status.job(job.id) or job
 
     def newest_batch(self, run: str) -> int | None:
         with self._lock:
             batches = [job.batch for job in self._jobs.values() if job.group == run and job.batch is not None]
         return max(batches, default=None)
 
-    def forget(self, run: str, batch: int) -> None:
-        """Drop the jobs of this batch and of earlier ones."""
+    def forget(self, run: str, batch: int, before_s: float = -math.inf) -> None:
+        """Drop the jobs of this batch and of earlier ones, and those without a batch that began before this moment."""
         with self._lock:
             mine = [job for job in self._jobs.values() if job.group == run]
-            for number in [job.id for job in mine if job.batch is not None and job.batch <= batch]:
-                del self._jobs[number]
+            for job in mine:
+                if job.submitted_s <= before_s if job.batch is None else job.batch <= batch:
+                    del self._jobs[job.id]
 
     def _list(self) -> None:
         self._next = self._next or 0
-        for job in self._rest.jobs():
+        for job in self._status.jobs():
             self._note(job)
 
     def _note(self, job: Job) -> None:
@@ -72,34 +87,37 @@ class JobBook:
 
 
 def read_stages(
-    rest: RestClient, jobs: list[Job], graph_of: Callable[[int], StageGraph | None]
+    status: StatusSource, jobs: list[Job], graph_of: Callable[[int], StageGraph | None]
 ) -> tuple[StageRun, ...]:
     """The stages that ran in these jobs, with their tasks. A stage shared by several jobs ran in the first of them."""
     deadline = time.monotonic() + _SETTLE_S
     runs = []
     for job in jobs:
         for number in job.stages:
-            attempts = _settled_attempts(rest, number, deadline, whole=job.tasks <= WHOLE_TASKS)
+            attempts = _settled_attempts(status, number, deadline, whole=job.tasks <= WHOLE_TASKS)
             if attempts:
-                tasks = {task.index: task for _, tasks_done in attempts for task in tasks_done}
-                stage = RanStage(number, job.id, graph_of(number))
-                partitions = attempts[-1][0].tasks
-                left_out = 0 if partitions <= MOST_TASKS else partitions - len(tasks)
-                runs.append(StageRun(stage, partitions, _in_order(tasks), left_out))
+                runs.append(
+                    stage_run(
+                        RanStage(number, job.id, graph_of(number)),
+                        max(attempt.tasks for attempt, _ in attempts),
+                        [tasks for _, tasks in attempts],
+                        attempts[0][0].began_s,
+                        attempts[-1][0].ended_s,
+                        MOST_TASKS,
+                    )
+                )
     return tuple(runs)
 
 
-def _in_order(tasks: dict[int, Task]) -> tuple[Task, ...]:
-    return tuple(tasks[index] for index in sorted(tasks))
-
-
 def _settled_attempts(
-    rest: RestClient, number: int, deadline: float, *, whole: bool
-) -> list[tuple[StageAttempt, list[Task]]]:
+    status: StatusSource, number: int, deadline: float, *, whole: bool
+) -> list[tuple[StageAttempt, TaskList]]:
     """The attempts that ran, once none is open any more. Without `whole` their tasks are read in pages."""
     while True:
-        attempts = rest.stage_with_tasks(number) if whole else [(attempt, []) for attempt in rest.stage(number)]
+        attempts = (
+            status.stage_with_tasks(number) if whole else [(attempt, TaskList()) for attempt in status.stage(number)]
+        )
         if not any(attempt.open for attempt, _ in attempts) or time.monotonic() > deadline:
             ran = [(attempt, tasks) for attempt, tasks in attempts if attempt.ran]
-            return ran if whole else [(attempt, read_attempt(rest, attempt)) for attempt, _ in ran]
+            return ran if whole else [(attempt, read_attempt(status, attempt)) for attempt, _ in ran]
         time.sleep(_SETTLE_POLL_S)

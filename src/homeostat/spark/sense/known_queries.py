@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from homeostat.core.topology import Topology
 from homeostat.spark.sense.plan_graph import exchanges
@@ -19,11 +19,15 @@ _ENDED_RUNS_KEPT = 100
 
 @dataclass
 class KnownQuery:
-    """What outlives a restart of a query: the names of its stages, and how many rows had arrived when."""
+    """What outlives a restart of a query: the names of its stages, and how many rows had arrived when.
+
+    `rows_per_offset` is by the number of the source, for those whose offsets are not all rows.
+    """
 
     names: NameBook
     arrived: Arrivals | None = None
     latest: Progress | None = None
+    rows_per_offset: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -31,6 +35,7 @@ class QueryRun:
     """One run of a query, from start to stop.
 
     `last_s` is the end of its last observation. `busy_s` is when it was first seen working on a batch without jobs.
+    `losses_told` counts the lost executors that its observations have told.
     """
 
     handle: QueryHandle
@@ -39,6 +44,7 @@ class QueryRun:
     last_s: float | None = None
     idle: int = 0
     busy_s: float | None = None
+    losses_told: int = 0
 
     @property
     def next_batch(self) -> int:
@@ -71,6 +77,7 @@ class QueryBook:
                     query.names.steps = handle.steps
                     self._runs[handle.run_id] = QueryRun(handle, query)
                     self._forget_old_runs({each.run_id for each in handles})
+                self._runs[handle.run_id].handle = handle  # its trigger may have changed
             return [self._runs[handle.run_id] for handle in handles]
 
     def run(self, run_id: str) -> QueryRun | None:

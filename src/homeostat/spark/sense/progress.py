@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,23 +16,27 @@ from homeostat.spark.sense.state_stores import read_states
 
 Json = Mapping[str, Any]
 _BATCH_DURATION = "triggerExecution"
+NO_GAPS: Mapping[int, float] = {}
 KEYS_METRIC = "homeostat "  # followed by the name of a spread or a watch: an observed metric about its keys
 
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """Rows that a batch read from a source. `end` is the number of rows before the offset where the batch ended, and
-    `latest` before the latest offset when it began. `offset` is the end offset in the source's own format."""
+    """Rows that a batch read from a source. `start` and `end` are the numbers of rows before the offsets where the
+    batch started and ended, and `latest` before the latest offset when it began. `offset` is the end offset in the
+    source's own format."""
 
     rows: float
     end: float
     latest: float
     offset: Any = None
+    start: float = NAN
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One batch that ended. State, keys and watermark belong to the whole query."""
+    """One batch that ended. State, keys and watermark belong to the whole query. `timestamp_s` is when it began by the
+    driver's clock."""
 
     query: str
     run: str
@@ -45,6 +49,9 @@ class Progress:
     state_bytes: float = NAN
     updated_keys: float = NAN
     watermark_gap_s: float = NAN
+    event_time_s: float = NAN
+    watermark_s: float = NAN
+    timestamp_s: float = NAN
     states: Mapping[str, StateSample] = field(default_factory=dict)
     keys: Mapping[str, KeyLoad] = field(default_factory=dict)
 
@@ -69,6 +76,8 @@ def read_progress(progress: Json) -> Progress:
         seconds = float(progress["batchDuration"]) / 1000
     state = progress.get("stateOperators") or []
     started_s = moment_s(progress["timestamp"])
+    event_time = progress.get("eventTime") or {}
+    watermark_s = _event_moment_s(event_time, "watermark")
     return Progress(
         query=str(progress.get("name") or progress["id"]),
         run=str(progress["runId"]),
@@ -80,7 +89,10 @@ def read_progress(progress: Json) -> Progress:
         state_rows=_total(state, "numRowsTotal"),
         state_bytes=_total(state, "memoryUsedBytes"),
         updated_keys=_total(state, "numRowsUpdated"),
-        watermark_gap_s=_watermark_gap_s(progress.get("eventTime") or {}, started_s),
+        watermark_gap_s=started_s - watermark_s,
+        event_time_s=_event_moment_s(event_time, "max"),
+        watermark_s=watermark_s,
+        timestamp_s=started_s,
         states=read_states(state, int(progress["batchId"])),
         keys=_keys(progress.get("observedMetrics") or {}),
     )
@@ -110,14 +122,52 @@ def arrivals(progress: Progress) -> Arrivals:
     return Arrivals(progress.started_s, tuple(source.latest for source in progress.sources))
 
 
-def arrived_rows(sources: Sequence[SourceOptions], progress: Progress, at_s: float) -> tuple[float, ...]:
-    """Rows that had arrived at each source at `at_s`, some time after the batch began; NaN if only Spark knows."""
+def _nothing_seen(source: int, at_s: float) -> float:
+    return NAN
+
+
+def arrived_rows(
+    sources: Sequence[SourceOptions],
+    progress: Progress,
+    at_s: float,
+    seen: Callable[[int, float], float] = _nothing_seen,
+) -> tuple[float, ...]:
+    """Rows that had arrived at each source at `at_s`, some time after the batch began; NaN if only Spark knows.
+
+    `seen` says for the number of a source what was seen there at a moment, if it was asked.
+    """
     if len(sources) != len(progress.sources):
         return (NAN,) * len(progress.sources)
-    return tuple(
-        latest_row(source, SourcePosition(end.offset, end.latest, progress.started_s), at_s)
-        for source, end in zip(sources, progress.sources, strict=True)
-    )
+    rows = []
+    for index, (source, end) in enumerate(zip(sources, progress.sources, strict=True)):
+        computed = latest_row(source, SourcePosition(end.offset, end.latest, progress.started_s), at_s)
+        rows.append(seen(index, at_s) if math.isnan(computed) else computed)
+    return tuple(rows)
+
+
+def usual_share(part: SourceProgress) -> float:
+    """How many rows an offset is, as long as no batch has shown it: unknown for files, whose offsets are bytes."""
+    return NAN if _is_of_files(part.offset) else 1.0
+
+
+def _is_of_files(offset: Any) -> bool:
+    return isinstance(offset, Mapping) and "logOffset" in offset
+
+
+def row_shares(sources: Sequence[SourceOptions], progress: Progress) -> dict[int, float]:
+    """By the number of the source: how many rows there were for each offset that the batch read.
+
+    Kafka has at most one. The offsets of files are bytes. Other offsets are rows.
+    """
+    shares = {}
+    for index, (source, part) in enumerate(zip(sources, progress.sources, strict=False)):
+        offsets = part.end - part.start
+        if offsets > 0 and part.rows > 0:
+            if source.format == "kafka":
+                shares[index] = min(1.0, part.rows / offsets)
+            elif _is_of_files(part.offset):
+                shares[index] = part.rows / offsets
+    return shares
 
 
 def flows(
@@ -128,9 +178,19 @@ def flows(
     names: Sequence[str],
     now: Arrivals,
     before: Arrivals | None,
+    rows_per_offset: Mapping[int, float] = NO_GAPS,
 ) -> tuple[FlowSample, ...]:
-    """One sample per component. `names` has the component that reads each source; sources of one stage are one flow."""
-    columns = list(zip(progress.sources, now.rows, _rates(now, before), strict=True))
+    """One sample per component. `names` has the component that reads each source; sources of one stage are one flow.
+
+    `rows_per_offset` has the sources whose offsets are not all rows.
+    """
+    shares = [rows_per_offset.get(index, usual_share(part)) for index, part in enumerate(progress.sources)]
+    rates = [rate * share for rate, share in zip(_rates(now, before), shares, strict=True)]
+    waiting = [
+        _behind(source.end, latest) * share
+        for source, latest, share in zip(progress.sources, now.rows, shares, strict=True)
+    ]
+    columns = list(zip(progress.sources, waiting, rates, strict=True))
     samples: list[FlowSample] = []
     for name in dict.fromkeys(names):
         mine = [column for column, other in zip(columns, names, strict=True) if other == name]
@@ -143,12 +203,14 @@ def flows(
                 seconds=progress.seconds,
                 trigger_s=trigger_s,
                 arrival_per_s=sum(rate for _, _, rate in mine),
-                pending_rows=sum(_behind(source.end, latest) for source, latest, _ in mine),
+                pending_rows=sum(pending for _, pending, _ in mine),
                 # Values of the whole query are counted once, at its first source.
                 updated_keys=progress.updated_keys if first else 0.0,
                 state_rows=progress.state_rows if first else 0.0,
                 state_bytes=progress.state_bytes if first else 0.0,
                 watermark_gap_s=progress.watermark_gap_s,
+                event_time_s=progress.event_time_s,
+                watermark_s=progress.watermark_s,
                 phases_s=progress.phases_s,
             )
         )
@@ -184,6 +246,7 @@ def _source(source: Json) -> SourceProgress:
         end=row_number(description, offset),
         latest=row_number(description, source.get("latestOffset")),
         offset=offset,
+        start=row_number(description, source.get("startOffset")),
     )
 
 
@@ -192,8 +255,11 @@ def _total(operators: Sequence[Json], name: str) -> float:
     return float(sum(operator.get(name, NAN) for operator in operators))
 
 
-def _watermark_gap_s(event_time: Json, at_s: float) -> float:
-    """How far the watermark is behind the clock. Before the first row it is the epoch, so the gap is unknown."""
-    text = event_time.get("watermark")
-    watermark_s = moment_s(text) if isinstance(text, str) else 0.0
-    return at_s - watermark_s if watermark_s > 0 else NAN
+def _event_moment_s(event_time: Json, name: str) -> float:
+    """Before the first row the watermark is the epoch, and so it is unknown."""
+    text = event_time.get(name)
+    try:
+        moment = moment_s(text) if isinstance(text, str) else 0.0
+    except ValueError:
+        return NAN  # rows may have any time, also one in the year 10000
+    return moment if moment > 0 else NAN

@@ -32,7 +32,8 @@ def _never_busy() -> bool:
 @dataclass(frozen=True, slots=True)
 class QueryHandle:
     """One run of a query. `recent_progress` returns the progress reports that Spark still has, newest first; `plan` the
-    physical plan of the latest batch as text; `busy` whether the query is working on a batch. `steps` are the names
+    physical plan of the latest batch as text; `busy` whether the query is working on a batch. `checkpoint`
+    is where it keeps its progress. `steps` are the names
     that its pipeline gave to steps."""
 
     name: str
@@ -43,6 +44,7 @@ class QueryHandle:
     busy: Callable[[], bool] = _never_busy
     steps: DeclaredSteps = NO_STEPS
     sources: tuple[SourceOptions, ...] = ()
+    checkpoint: str = ""
 
 
 def handle_of(query: StreamingQuery, name: str, trigger_s: float, steps: DeclaredSteps = NO_STEPS) -> QueryHandle:
@@ -56,7 +58,15 @@ def handle_of(query: StreamingQuery, name: str, trigger_s: float, steps: Declare
         busy=lambda: _processes(query),
         steps=steps,
         sources=known_sources(query),
+        checkpoint=_checkpoint(query),
     )
+
+
+def _checkpoint(query: StreamingQuery) -> str:
+    try:
+        return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
+    except Exception:  # a private interface of Spark: without it the files that wait are not known
+        return ""
 
 
 def _newest_first(query: StreamingQuery) -> Iterator[Json]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -11,12 +11,29 @@ from typing import Any, Self
 from homeostat.core.observation import NAN
 
 Json = Mapping[str, Any]
+_BROADCAST_TAG = "broadcast exchange"
+_RESERVED_BYTES = 300 * 2**20  # Spark's own constant
+_MOST_CHARACTERS = 100  # a choice: a line in a table
 _BATCH = re.compile(r"^batch = (\d+)$", re.MULTILINE)
 
 
 def moment_s(text: str) -> float:
     """Seconds since the epoch, from `2026-11-15T05:08:17.504GMT` or, as in progress reports, `...Z`."""
     return datetime.fromisoformat(text.removesuffix("GMT").removesuffix("Z")).replace(tzinfo=UTC).timestamp()
+
+
+def _optional_s(text: str | None) -> float:
+    return moment_s(text) if text else NAN
+
+
+def job_name(description: str, call_site: str) -> str:
+    """The first line of the description that the user set, or where in the code the job was started."""
+    return (description.partition("\n")[0] or call_site)[:_MOST_CHARACTERS]
+
+
+def is_broadcast(tags: Iterable[str]) -> bool:
+    """Whether a job collects the small side of a join, by Spark's own tags."""
+    return any(tag.startswith(_BROADCAST_TAG) for tag in tags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +50,9 @@ class ListedApplication:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`group` is the run id of the query that started it. `batch` is None if it belongs to no batch."""
+    """`group` is the run id of the query that started it. `batch` is None if its description names none. `name` is the
+    user's own description, or else where in the code it was started. `broadcasts` says that it collects the small side
+    of a join."""
 
     id: int
     group: str
@@ -44,6 +63,8 @@ class Job:
     submitted_s: float
     ended_s: float = NAN
     tasks: int = 0
+    name: str = ""
+    broadcasts: bool = False
 
     @classmethod
     def read(cls, answer: Json) -> Self:
@@ -57,18 +78,24 @@ class Job:
             stages=tuple(sorted(int(stage) for stage in answer["stageIds"])),
             running=answer["status"] == "RUNNING",
             submitted_s=moment_s(answer["submissionTime"]),
-            ended_s=moment_s(answer["completionTime"]) if answer.get("completionTime") else NAN,
+            ended_s=_optional_s(answer.get("completionTime")),
             tasks=int(answer.get("numTasks", 0)),
+            name=job_name("" if batch else description, str(answer.get("name") or "")),
+            broadcasts=is_broadcast(answer.get("jobTags") or ()),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class StageAttempt:
+    """`began_s` is when its first task was launched, or else when it was submitted."""
+
     id: int
     attempt: int
     status: str
     tasks: int
     tasks_done: int
+    began_s: float = NAN
+    ended_s: float = NAN
 
     @classmethod
     def read(cls, answer: Json) -> Self:
@@ -78,6 +105,8 @@ class StageAttempt:
             status=str(answer["status"]),
             tasks=int(answer["numTasks"]),
             tasks_done=int(answer["numCompleteTasks"]),
+            began_s=_optional_s(answer.get("firstTaskLaunchedTime") or answer.get("submissionTime")),
+            ended_s=_optional_s(answer.get("completionTime")),
         )
 
     @property
@@ -91,50 +120,36 @@ class StageAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A successful attempt at one partition of a stage. `run_s` excludes waiting for shuffle blocks."""
-
-    index: int
-    executor: str
-    launched_s: float
-    ended_s: float
-    run_s: float
-    rows_read: float
-    rows_shuffled_in: float
-    rows_shuffled_out: float
-    rows_written: float
-
-    @classmethod
-    def read(cls, answer: Json) -> Self:
-        metrics = answer["taskMetrics"]
-        shuffle = metrics["shuffleReadMetrics"]
-        launched_s = moment_s(answer["launchTime"])
-        return cls(
-            index=int(answer["index"]),
-            executor=str(answer["executorId"]),
-            launched_s=launched_s,
-            ended_s=launched_s + answer["duration"] / 1000,
-            run_s=max(0.0, (metrics["executorRunTime"] - shuffle["fetchWaitTime"]) / 1000),
-            rows_read=float(metrics["inputMetrics"]["recordsRead"]),
-            rows_shuffled_in=float(shuffle["recordsRead"]),
-            rows_shuffled_out=float(metrics["shuffleWriteMetrics"]["recordsWritten"]),
-            rows_written=float(metrics["outputMetrics"]["recordsWritten"]),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Executor:
+    """`heap_bytes` is the most that was used of its heap so far, and `storage_bytes` what Spark gives to caches and
+    operators in it. `gc_s` is its time of garbage collection so far. `loss` says why it is gone."""
+
     id: str
     host: str
     slots: int
     alive: bool
+    heap_bytes: float = NAN
+    storage_bytes: float = NAN
+    gc_s: float = NAN
+    loss: str = ""
 
     @classmethod
     def read(cls, answer: Json) -> Self:
         cores = int(answer["totalCores"])
+        peak = answer.get("peakMemoryMetrics") or {}
+        memory = answer.get("memoryMetrics") or {}
         return cls(
             id=str(answer["id"]),
             host=str(answer["hostPort"]).rpartition(":")[0],
             slots=int(answer.get("maxTasks", cores)),
             alive=bool(answer["isActive"]),
+            # Zero until the first heartbeat.
+            heap_bytes=float(peak.get("JVMHeapMemory") or NAN),
+            storage_bytes=float(memory.get("totalOnHeapStorageMemory") or NAN),
+            gc_s=max(answer.get("totalGCTime", NAN), peak.get("TotalGCTime", 0)) / 1000,
+            loss=str(answer.get("removeReason") or ""),
         )
+
+    def heap_limit_bytes(self, memory_fraction: float) -> float:
+        """The size of its heap. Spark gives a fraction of it, after a fixed reserve, to caches and operators."""
+        return self.storage_bytes / memory_fraction + _RESERVED_BYTES

@@ -4,37 +4,38 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from homeostat.core.errors import HomeostatError
-from homeostat.spark.sense.rest_answers import Executor, Job, ListedApplication, StageAttempt, Task
+from homeostat.spark.sense.rest_answers import Executor, Job, ListedApplication, StageAttempt
+from homeostat.spark.sense.sensor_error import LATE, SensorError
+from homeostat.spark.sense.status_source import (
+    FIRST_TIMEOUT_S,
+    LARGEST_ANSWER_BYTES,
+    TIMEOUT_S,
+    read_attempts,
+    read_attempts_with_tasks,
+    read_each,
+    read_jobs,
+    read_page,
+)
+from homeostat.spark.sense.task_answers import TaskList
 
 if TYPE_CHECKING:
     import httpx
 
-FIRST_TIMEOUT_S = 15.0  # measured: Spark's UI can take over 4 s for its first answer
-TIMEOUT_S = 3.0  # a choice: a slow answer is as good as none, since the next batch comes soon
-# A choice: several times the answer about a stage with as many tasks as are read at once, or about 10,000 executors.
-_LARGEST_BYTES = 32_000_000
 _NOT_FOUND = 404
 _T = TypeVar("_T")
-
-
-class SensorError(HomeostatError):
-    """Spark's REST API did not answer, or gave an unexpected answer. Equal problems have the same `kind`."""
-
-    def __init__(self, what: str, *, where: str = "", fix: str = "", kind: str = "") -> None:
-        super().__init__(what, where=where, fix=fix)
-        self.kind = kind or what
 
 
 class RestClient:
     """The REST API of one application, for Spark 3.5 and newer. Without `application`, the only one at the address.
 
-    The API has no streaming progress, which comes from the query itself. Safe to use from several threads.
+    It is a StatusSource. The API has no streaming progress, which comes from the query itself.
     """
+
+    way = "the driver's REST API"
 
     def __init__(
         self,
@@ -59,37 +60,40 @@ class RestClient:
         return self._get("version", lambda answer: str(answer["spark"]))
 
     def applications(self) -> list[ListedApplication]:
-        return self._get("applications", _each(ListedApplication.read))
+        return self._get("applications", read_each(ListedApplication.read))
 
     def executors(self) -> list[Executor]:
-        """All executors, also those that are gone, and the driver, which has slots only in local mode."""
-        return self._get_mine("allexecutors", _each(Executor.read))
+        return self._get_mine("allexecutors", read_each(Executor.read))
+
+    def properties(self) -> dict[str, str]:
+        none: dict[str, str] = {}
+        return self._get_mine("environment", lambda answer: dict(answer["sparkProperties"]), missing=none)
 
     def jobs(self) -> list[Job]:
-        """All jobs that Spark still remembers, oldest first. The answer can be long: prefer `job`."""
-        return sorted(self._get_mine("jobs", _each(Job.read)), key=lambda job: job.id)
+        return self._get_mine("jobs", read_jobs)
 
     def job(self, number: int) -> Job | None:
-        """None if Spark does not know the job, yet or any more."""
         return self._get_mine(f"jobs/{number}", Job.read, missing=None)
 
     def stage(self, number: int) -> list[StageAttempt]:
-        """Its attempts, oldest first. Empty if Spark does not know the stage."""
         none: list[StageAttempt] = []
-        attempts = self._get_mine(f"stages/{number}?details=false", _each(StageAttempt.read), missing=none)
-        return sorted(attempts, key=lambda attempt: attempt.attempt)
+        return self._get_mine(f"stages/{number}?details=false", read_attempts, missing=none)
 
-    def stage_with_tasks(self, number: int) -> list[tuple[StageAttempt, list[Task]]]:
-        """Its attempts with their successful tasks, in one request, since every request costs the driver time."""
-        none: list[tuple[StageAttempt, list[Task]]] = []
-        attempts = self._get_mine(f"stages/{number}?details=true", _each(_attempt_with_tasks), missing=none)
-        return sorted(attempts, key=lambda entry: entry[0].attempt)
+    def stage_with_tasks(self, number: int) -> list[tuple[StageAttempt, TaskList]]:
+        none: list[tuple[StageAttempt, TaskList]] = []
+        return self._get_mine(f"stages/{number}?details=true", read_attempts_with_tasks, missing=none)
 
-    def tasks(self, number: int, attempt: int, offset: int, length: int) -> tuple[int, list[Task]]:
-        """How many tasks an attempt has from `offset` on, at most `length`, and the successful ones of them."""
+    def tasks(self, number: int, attempt: int, offset: int, length: int) -> tuple[int, TaskList]:
         page = f"stages/{number}/{attempt}/taskList?offset={offset}&length={length}"
-        none: tuple[int, list[Task]] = (0, [])
-        return self._get_mine(page, lambda answer: (len(_as_list(answer)), _successful(answer)), missing=none)
+        return self._get_mine(page, read_page, missing=(0, TaskList()))
+
+    def newest_sql(self) -> int:
+        page = "sql?details=false&planDescription=false&length=100000"
+        none: list[int] = []
+        return max(self._get_mine(page, read_each(lambda answer: int(answer["id"])), missing=none), default=-1)
+
+    def sql(self, number: int, read: Callable[[Any], _T]) -> _T | None:
+        return self._get_mine(f"sql/{number}?details=true&planDescription=false", read, missing=None)
 
     def application(self) -> str:
         """The id of the application, looked up once."""
@@ -136,13 +140,13 @@ class RestClient:
             with self._open_client().stream("GET", url, timeout=limit_s) as response:
                 for chunk in response.iter_bytes():
                     body += chunk
-                    if time.monotonic() > deadline or len(body) > _LARGEST_BYTES:
+                    if time.monotonic() > deadline or len(body) > LARGEST_ANSWER_BYTES:
                         raise httpx.ReadTimeout("the answer does not end")
                 self._has_answered = True
                 self._hear_date(response.headers.get("date", ""))
                 return response.status_code, bytes(body)
         except httpx.TimeoutException as error:
-            raise SensorError(f"no answer within {limit_s:g} s", where=url, kind="late") from error
+            raise SensorError(f"no answer within {limit_s:g} s", where=url, kind=LATE) from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, RuntimeError) as error:
             raise SensorError(f"the request failed: {error}", where=url, kind=type(error).__name__) from error
 
@@ -165,21 +169,3 @@ class RestClient:
 
 def _ignore_date(moment_s: float) -> None:
     """The default for `on_date`."""
-
-
-def _each(read: Callable[[Any], _T]) -> Callable[[Any], list[_T]]:
-    return lambda answer: [read(entry) for entry in _as_list(answer)]
-
-
-def _as_list(answer: Any) -> list[Any]:
-    if not isinstance(answer, list):
-        raise TypeError("expected a list")
-    return answer
-
-
-def _attempt_with_tasks(answer: Any) -> tuple[StageAttempt, list[Task]]:
-    return StageAttempt.read(answer), _successful(answer.get("tasks", {}).values())
-
-
-def _successful(tasks: Iterable[Any]) -> list[Task]:
-    return [Task.read(task) for task in tasks if task["status"] == "SUCCESS" and "taskMetrics" in task]

@@ -20,9 +20,10 @@ from homeostat.spark.sense.executor_watch import ExecutorWatch
 from homeostat.spark.sense.guarded_work import GuardedWork
 from homeostat.spark.sense.known_queries import QueryBook
 from homeostat.spark.sense.query_handle import Listener, QueryHandle, stage_graphs
-from homeostat.spark.sense.rest_client import RestClient
+from homeostat.spark.sense.source_watch import LOOK_EVERY_S, SourceWatch
 from homeostat.spark.sense.stage_reader import GraphReader, StageReader
 from homeostat.spark.sense.state_stores import store_settings
+from homeostat.spark.sense.status_source import StatusSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +51,7 @@ class Sensors:
     """Passes events about the queries to `emit`, from its own threads.
 
     With `spark`, progress comes from a listener, and operators of stages from the driver. Otherwise progress comes from
-    the queries' handles and operators from `graph_of`. Tasks, stages and executors always come from the REST API. A
+    the queries' handles and operators from `graph_of`. Tasks, stages and executors always come from `status`. A
     value that cannot be read is unknown (NaN, or left out).
 
     `on_change` gets a reason when the plan is first known and when it changes. `on_executors` gets the executors that
@@ -61,7 +62,7 @@ class Sensors:
 
     def __init__(
         self,
-        rest: RestClient,
+        status: StatusSource,
         queries: Callable[[], Sequence[QueryHandle]],
         emit: Callable[[Event], None],
         *,
@@ -80,16 +81,21 @@ class Sensors:
         self._quiet_s = _QUIET_S if spark is not None else POLL_S
         self._book = QueryBook(queries, on_change)
         self._guard = GuardedWork(emit, clock)
-        self._executors = ExecutorWatch(rest, clock, on_executors, leaving)
-        self._stages = StageReader(rest, self._book, self._executors, self._guard, graph_of)
+        self._executors = ExecutorWatch(status, clock, on_executors, leaving)
+        self._stages = StageReader(status, self._book, self._executors, self._guard, graph_of)
+        self.sources = sources = SourceWatch(self._book, self._guard, emit, clock)
         self._ended = EndedBatches(
-            self._book, self._stages, self._executors, self._guard, balance_of, emit, clock, steady_s
+            self._book, self._stages, self._executors, self._guard, balance_of, emit, clock, steady_s, sources
         )
-        self._under_way = BatchesUnderWay(self._book, self._stages, self._guard, emit, clock, steady_s)
+        self._under_way = BatchesUnderWay(self._book, self._stages, self._guard, emit, clock, steady_s, sources)
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=target, name=f"homeostat {name}", daemon=True)
-            for name, target in (("batches", self._read_batches), ("polling", self._poll))
+            for name, target in (
+                ("batches", self._read_batches),
+                ("polling", self._poll),
+                ("sources", self._ask_sources),
+            )
         ]
 
     def start(self) -> None:
@@ -116,7 +122,7 @@ class Sensors:
 
     @property
     def silent_s(self) -> float:
-        """How long the REST API has not answered."""
+        """How long Spark has not answered."""
         return self._executors.silent_s
 
     def under_way(self) -> UnderWay | None:
@@ -129,6 +135,7 @@ class Sensors:
             self._listener.start()
             conf, master = self._spark.conf, str(self._spark.sparkContext.master)
             self._ended.stores = store_settings(lambda name, default: str(conf.get(name, default)), master)
+            self._guard.run("driver", partial(self._ended.surroundings.look_inside, self._spark))
 
     def _hear_idle(self, run: str) -> None:
         self._put(IdleTrigger(run, self._clock()))
@@ -158,9 +165,13 @@ class Sensors:
         else:
             self._ended.on_progress(json.loads(event))
 
+    def _ask_sources(self) -> None:
+        while not self._stopping.wait(LOOK_EVERY_S):
+            self._guard.run("sources", self.sources.look)
+
     def _poll(self) -> None:
         while not self._stopping.is_set():
-            if not self._guard.rest_answers or not self._executors.fresh:
-                self._guard.rest_answers = self._guard.run("executors", self._executors.read)
+            if not self._guard.spark_answers or not self._executors.fresh:
+                self._guard.spark_answers = self._guard.run("executors", self._executors.read)
             self._guard.run("batch under way", self._under_way.look)
             self._stopping.wait(POLL_S)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from homeostat.core.configuration import Value
 from homeostat.core.observation import NAN
@@ -44,19 +43,6 @@ class SourcePosition:
     at_s: float = NAN
 
 
-class LiveBound(Protocol):
-    """Changes the largest batch of a source while the query runs, through a file that the source reads."""
-
-    def reader_options(self, control: Path) -> Mapping[str, str]:
-        """The options that make a source read this file."""
-
-    def change(self, control: Path, rows: int) -> None:
-        """Limit the next batches to this many rows."""
-
-    def reset(self, control: Path) -> None:
-        """Return to the limit in the source's options."""
-
-
 def _unknown_rows(source: SourceOptions, position: SourcePosition, at_s: float) -> float:
     return NAN
 
@@ -71,14 +57,15 @@ class SourceFormat:
 
     `bound_option` limits the rows of a batch and `partitions_option` sets the number of partitions; an empty name means
     that there is no such option. `arrived_rows` tells, without asking Spark, how many rows had arrived at a given time.
-    `prepare` is called with the session before a pipeline reads from the format.
+    `prepare` is called with the session before a pipeline reads from the format. `control_option` names an option with
+    a file from which the source takes orders while it runs, as the experiment source does.
     """
 
     bound_option: str = ""
     partitions_option: str = ""
     arrived_rows: Callable[[SourceOptions, SourcePosition, float], float] = _unknown_rows
     prepare: Callable[[SparkSession], None] = _needs_nothing
-    live_bound: LiveBound | None = None
+    control_option: str = ""
 
 
 _FORMATS: dict[str, SourceFormat] = {}
@@ -92,13 +79,6 @@ def register(name: str, source_format: SourceFormat) -> None:
 def format_of(name: str) -> SourceFormat:
     """The adapter of a format; one that knows nothing if none is registered."""
     return _FORMATS.get(name.lower(), SourceFormat())
-
-
-def reset_live_bounds(control: Path) -> None:
-    """Before the first start of a query, whose sources are not yet known: forget what an earlier run wrote."""
-    for source_format in _FORMATS.values():
-        if source_format.live_bound is not None:
-            source_format.live_bound.reset(control)
 
 
 def latest_row(source: SourceOptions, position: SourcePosition, at_s: float) -> float:

@@ -29,10 +29,10 @@ _CURIOUS_BATCHES = 20  # a choice: exchanges that no plan of so many batches has
 _WORD = re.compile(r"[A-Za-z]+")
 # Adaptive execution adds and removes these from batch to batch.
 _ADAPTIVE = ("AQEShuffleRead", "CustomShuffleReader", "ShuffleQueryStage", "ResultQueryStage", "AdaptiveSparkPlan")
-_AGGREGATE, _OWN_STATE = "aggregate", "state"
+_AGGREGATE, _OWN_STATE, _JOIN = "aggregate", "state", "join"
 _STATE_WORDS = (
     ("StateStoreSave", _AGGREGATE),
-    ("SymmetricHashJoin", "join"),
+    ("SymmetricHashJoin", _JOIN),
     ("StreamingDeduplicate", "dedupe"),
     ("StreamingGlobalLimit", "limit"),
     ("WithState", _OWN_STATE),
@@ -40,7 +40,7 @@ _STATE_WORDS = (
 )
 _UNSPREAD = {
     _AGGREGATE: "Spark already combines the rows of a key before the shuffle, where the aggregate allows it",
-    "join": "a join needs all rows of a key in one place, from both sides",
+    _JOIN: "a join needs all rows of a key in one place, from both sides",
     "dedupe": "finding duplicates needs all rows of a key in one place",
     "limit": "a limit counts all rows in one place",
 }
@@ -65,7 +65,8 @@ class RanStage:
 @dataclass(frozen=True, slots=True)
 class NamedStage:
     """A component of a query. `inputs` are the signatures of the stages that feed it, `scans` the number of its
-    streaming scans, and `state` the kind of its state, or an empty string."""
+    streaming scans, and `state` the kind of its state, or an empty string. `joins` says that it brings the rows of a
+    key of several inputs together."""
 
     name: str
     signature: str
@@ -75,6 +76,7 @@ class NamedStage:
     keyed: bool = False
     scans: int = 0
     repartition: str = ""
+    joins: bool = False
 
     @property
     def stateful(self) -> bool:
@@ -186,6 +188,7 @@ class NameBook:
                 spread=self._spread(part),
                 unspread=self._unspread(part),
                 watched=self._watched_name(part),
+                joins=part.joins,
             )
             for part in self._from_sources_on()
         )
@@ -253,6 +256,7 @@ class NameBook:
             keyed=bool(state) or (exchange is not None and exchange.hashed),
             scans=_operators(graph).count("MicroBatchScan") if graph is not None else 0,
             repartition=repartition,
+            joins=state == _JOIN or (graph is not None and len(graph.reads) > 1 and not _unites(graph)),
         )
 
     def _from_sources_on(self) -> list[NamedStage]:
@@ -315,6 +319,11 @@ def _operators(graph: StageGraph) -> list[str]:
 def _state_word(graph: StageGraph) -> str:
     operators = _operators(graph)
     return next((word for mark, word in _STATE_WORDS if any(mark in operator for operator in operators)), "")
+
+
+def _unites(graph: StageGraph) -> bool:
+    """Whether it only appends the rows of its inputs to each other. Code generation hides the operator of a join."""
+    return any("Union" in operator for operator in _operators(graph))
 
 
 def _word(graph: StageGraph | None, inputs: tuple[str, ...]) -> str:

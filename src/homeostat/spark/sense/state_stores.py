@@ -57,6 +57,9 @@ def _state(name: str, operator: Json, metrics: Json, batch: int) -> StateSample:
         disk_bytes=custom("rocksdbSstFileSize"),
         pinned_bytes=custom("rocksdbPinnedBlocksMemoryUsage"),
         commit_s=number("commitTimeMs") / 1000,
+        update_s=number("allUpdatesTimeMs") / 1000,
+        remove_s=number("allRemovalsTimeMs") / 1000,
+        late_rows=number("numRowsDroppedByWatermark"),
         # RocksDB reports microseconds. Spark multiplies them by 1000 instead of dividing.
         stall_s=custom("rocksdbWriterStallLatencyMs") / 1e9,
         loads=of_load("rocksdbNumLoadedFromDfs"),

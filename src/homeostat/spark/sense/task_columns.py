@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from homeostat.core.observation import NAN, Array, TaskSample, WorkerSample
-from homeostat.spark.sense.rest_answers import Executor, Task
-from homeostat.spark.sense.stage_names import RanStage
+from homeostat.spark.sense.rest_answers import Executor
+from homeostat.spark.sense.stage_run import StageRun
+from homeostat.spark.sense.task_costs import task_costs
+
+MEMORY_FRACTION = 0.6  # Spark's default of spark.memory.fraction
 
 
-@dataclass(frozen=True, slots=True)
-class StageRun:
-    """A stage that ran in a batch, and its successful tasks (the last attempt at each partition).
-
-    `left_out` tasks were not read, because there are too many.
-    """
-
-    stage: RanStage
-    partitions: int
-    tasks: tuple[Task, ...]
-    left_out: int = 0
-
-    @property
-    def feeds(self) -> bool:
-        """Whether its rows go into an exchange."""
-        return self.stage.graph is not None and self.stage.graph.feeds
-
-
-def worker_sample(executors: Iterable[Executor], leaving: Collection[str] = ()) -> WorkerSample:
+def worker_sample(
+    executors: Iterable[Executor], leaving: Collection[str] = (), memory_fraction: float = MEMORY_FRACTION
+) -> WorkerSample:
     """The executors that are alive, have slots and are not `leaving`. The driver has slots only in local mode."""
     working = (each for each in executors if each.alive and each.slots > 0 and each.id not in leaving)
     alive = sorted(working, key=lambda executor: (len(executor.id), executor.id))
@@ -39,11 +25,14 @@ def worker_sample(executors: Iterable[Executor], leaving: Collection[str] = ()) 
         hosts=tuple(executor.host for executor in alive),
         slots=np.array([float(executor.slots) for executor in alive]),
         alive=np.ones(len(alive), dtype=np.bool_),
+        heap_bytes=np.array([executor.heap_bytes for executor in alive]),
+        heap_limit_bytes=np.array([executor.heap_limit_bytes(memory_fraction) for executor in alive]),
     )
 
 
-def task_sample(runs: Sequence[StageRun], workers: WorkerSample) -> TaskSample:
-    """One component in one batch. If it ran several times (the sink writes twice), the runs are added up."""
+def task_sample(runs: Sequence[StageRun], workers: WorkerSample, batch_began_s: float = NAN) -> TaskSample:
+    """One component in one batch, which began at `batch_began_s` by the driver's clock. If it ran several times (the
+    sink writes twice), the runs are added up."""
     index = {identity: number for number, identity in enumerate(workers.ids)}
     samples = [_sample(run, index) for run in runs]
     size = max(sample.instances for sample in samples)
@@ -59,6 +48,9 @@ def task_sample(runs: Sequence[StageRun], workers: WorkerSample) -> TaskSample:
         pressured_s=unknown,
         finish_s=_sum([sample.finish_s for sample in samples], size),
         worker=worker,
+        costs=task_costs(runs, size),
+        began_s=min(run.began_s for run in runs) - batch_began_s,
+        ended_s=max(run.ended_s for run in runs) - batch_began_s,
     )
 
 

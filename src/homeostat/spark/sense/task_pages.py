@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from homeostat.spark.sense.rest_answers import StageAttempt, Task
-from homeostat.spark.sense.rest_client import RestClient
+from homeostat.spark.sense.rest_answers import StageAttempt
+from homeostat.spark.sense.status_source import StatusSource
+from homeostat.spark.sense.task_answers import TaskList
 
 # The tasks of a job with no more than this many are read in one request for each stage: an answer has 2 kB for each
 # task, and a page costs a request of its own. A choice.
@@ -15,12 +16,12 @@ PAGE_TASKS = 1_000
 MOST_TASKS = 20_000
 
 
-def read_attempt(rest: RestClient, attempt: StageAttempt) -> list[Task]:
-    """The successful tasks of an attempt; of too many, pages that are spread evenly over them."""
-    tasks: list[Task] = []
+def read_attempt(status: StatusSource, attempt: StageAttempt) -> TaskList:
+    """The tasks of an attempt; of too many, pages that are spread evenly over them."""
+    tasks = TaskList()
     for offset in _offsets(attempt.tasks):
-        count, successful = rest.tasks(attempt.id, attempt.attempt, offset, PAGE_TASKS)
-        tasks += successful
+        count, page = status.tasks(attempt.id, attempt.attempt, offset, PAGE_TASKS)
+        tasks += page
         if count < PAGE_TASKS:
             break
     return tasks

@@ -1,0 +1,36 @@
+"""`homeostat fetch`: download jars that Spark or the demo needs and that pip does not bring."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from homeostat.cli.output import JsonFlag, print_json, say
+from homeostat.core.errors import ConfigError
+
+KAFKA, BROKER = "kafka", "kafka-broker"
+
+
+def fetch(
+    what: Annotated[str, typer.Argument(metavar="kafka|kafka-broker", help="What to fetch.")],
+    json: JsonFlag = False,
+) -> None:
+    """Download jars from Maven Central: Spark's Kafka connector, or a Kafka broker for demos and tests.
+
+    Each file is checked against its recorded SHA-256. Files that are there already are not downloaded again.
+    """
+    from homeostat.lab.kafka.broker import broker_jars
+    from homeostat.spark.cluster import jars
+    from homeostat.spark.cluster.kafka_connector import connector_jars, why_missing
+
+    if what not in (KAFKA, BROKER):
+        raise ConfigError(f"cannot fetch {what!r}", fix=f"write {KAFKA} or {BROKER}")
+    wanted = connector_jars() if what == KAFKA else broker_jars()
+    if not wanted:
+        raise ConfigError(why_missing())
+    paths = jars.fetch(wanted, lambda line: say(f"homeostat: {line}"))
+    if json:
+        print_json({"files": [str(path) for path in paths]})
+    else:
+        print(f"{len(paths)} jars are in {jars.directory()}")

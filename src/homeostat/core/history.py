@@ -1,0 +1,106 @@
+"""The digests of a run, and their numbers as columns, which grow with every observation instead of being read anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from operator import attrgetter
+
+import numpy as np
+
+from homeostat.core.digest import ComponentDigest, Digest
+from homeostat.core.observation import NAN, Array
+
+_NUMBERS = ("int", "float", "bool")
+_FLOW = tuple(each.name for each in fields(Digest) if each.type in _NUMBERS)
+_PART = tuple(each.name for each in fields(ComponentDigest) if each.type in _NUMBERS)
+_FLOW_PLACES = {name: place for place, name in enumerate(_FLOW)}
+_PART_PLACES = {name: place for place, name in enumerate(_PART)}
+_flow_line, _part_line = attrgetter(*_FLOW), attrgetter(*_PART)
+_NO_PART = (NAN,) * len(_PART)
+# Lines that a new table has room for. It doubles when it is full.
+_FIRST_ROOM = 64
+# Tables also hold lines of digests that are forgotten, up to this many times the digests that are kept. More would take
+# memory, fewer would copy the lines more often. A choice.
+_LONGEST_TIMES = 2
+
+
+class _Table:
+    """Lines of numbers, to which lines are appended. Earlier readers see only the lines that were there for them."""
+
+    def __init__(self, width: int) -> None:
+        self.length = 0
+        self._lines = np.full((width, _FIRST_ROOM), NAN)
+
+    def append(self, line: tuple[float, ...]) -> None:
+        if self.length == self._lines.shape[1]:
+            self._lines = np.concatenate([self._lines, np.full_like(self._lines, NAN)], axis=1)
+        self._lines[:, self.length] = line
+        self.length += 1
+
+    def skip(self, lines: int) -> None:
+        for _ in range(lines):
+            self.append(_NO_PART)
+
+    def column(self, place: int, start: int, end: int) -> Array:
+        numbers = self._lines[place, start:end]
+        numbers.flags.writeable = False
+        return numbers
+
+
+class History(tuple[Digest, ...]):
+    """Digests in the order in which they were observed."""
+
+    _flows: _Table
+    _parts: dict[str, _Table]
+    _end: int
+
+    @classmethod
+    def of(cls, digests: Iterable[Digest]) -> History:
+        history = cls(digests)
+        history._flows, history._parts, history._end = _Table(len(_FLOW)), {}, 0
+        for digest in history:
+            history._append(digest)
+        return history
+
+    def after(self, digest: Digest, most: int) -> History:
+        """Return the history with one digest more, without the oldest beyond `most`."""
+        is_branch = self._flows.length != self._end  # another history already went on from here
+        if is_branch or self._end >= _LONGEST_TIMES * most:
+            return History.of((*self, digest)[-most:])
+        history = History((*self, digest)[-most:])
+        history._flows, history._parts, history._end = self._flows, self._parts, self._end
+        history._append(digest)
+        return history
+
+    def _append(self, digest: Digest) -> None:
+        self._flows.append(_flow_line(digest))
+        for name in digest.components:
+            if name not in self._parts:
+                self._parts[name] = _Table(len(_PART))
+                self._parts[name].skip(self._end)
+        for name, table in self._parts.items():
+            part = digest.components.get(name)
+            table.append(_NO_PART if part is None else _part_line(part))
+        self._end += 1
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Every component that was ever measured."""
+        return tuple(self._parts)
+
+    def flow(self, name: str, last: int) -> Array:
+        """Return a number of the last digests."""
+        return self._flows.column(_FLOW_PLACES[name], self._end - min(last, len(self)), self._end)
+
+    def part(self, component: str, name: str, last: int) -> Array:
+        """Return a number of a component in the last digests; NaN where it was not measured."""
+        start = self._end - min(last, len(self))
+        table = self._parts.get(component)
+        if table is None:
+            return np.full(self._end - start, NAN)
+        return table.column(_PART_PLACES[name], start, self._end)
+
+
+def as_history(digests: tuple[Digest, ...]) -> History:
+    return digests if isinstance(digests, History) else History.of(digests)

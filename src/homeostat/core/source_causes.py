@@ -1,0 +1,67 @@
+"""What can be wrong with a source. A person has to mend it; the query goes on from its checkpoint.
+
+What can be wrong besides is in `core/causes.py`.
+"""
+
+from __future__ import annotations
+
+from homeostat.core.cause_registry import Cause, declare
+
+SOURCE_UNREACHABLE = declare(
+    Cause(
+        "source-unreachable",
+        "the source of {where} does not answer",
+        title="The source does not answer",
+        advice="check that the brokers run, and that the driver and the executors reach them; nothing is lost, the "
+        "query goes on from its checkpoint",
+        fault=True,
+        alerts=True,
+        culprit="waiting for the source",
+    )
+)
+SOURCE_LEADERLESS = declare(
+    Cause(
+        "source-leaderless",
+        "partitions of the source of {where} have no leader",
+        title="Partitions of the source have no leader",
+        advice="start the brokers that hold these partitions; their rows wait until then",
+        fault=True,
+        alerts=True,
+        culprit="waiting for partitions without a leader",
+    )
+)
+SOURCE_GONE = declare(
+    Cause(
+        "source-gone",
+        "a topic that {where} reads does not exist",
+        title="A topic does not exist",
+        advice="create the topic, or remove it from the subscription; if it was deleted and created anew, start the "
+        "query with a new checkpoint, because its offsets belong to the old topic",
+        fault=True,
+        alerts=True,
+        culprit="waiting for a topic that does not exist",
+    )
+)
+ROWS_EXPIRED = declare(
+    Cause(
+        "rows-expired",
+        "rows were deleted from the source of {where} before they were read",
+        title="Rows were deleted before they were read",
+        advice="keep rows for longer (retention.ms, retention.bytes of the topic); Spark stops the query here unless "
+        'it has .option("failOnDataLoss", "false"), with which it goes on with the oldest rows that are left',
+        harmless=True,
+        alerts=True,
+    )
+)
+RETENTION_NEAR = declare(
+    Cause(
+        "retention-near",
+        "rows of the source of {where} will soon be deleted before they are read",
+        title="Unread rows will soon be deleted",
+        advice="keep rows for longer (retention.ms, retention.bytes of the topic) until the query has caught up, or "
+        "raise the limits that hold it down",
+        harmless=True,
+        alerts=True,
+    )
+)
+SOURCE_CAUSES = frozenset({SOURCE_UNREACHABLE, SOURCE_LEADERLESS, SOURCE_GONE, ROWS_EXPIRED, RETENTION_NEAR})

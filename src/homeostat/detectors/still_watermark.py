@@ -1,0 +1,68 @@
+"""Detects a watermark that does not move although rows with event times arrive."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from homeostat.core.evidence import Evidence
+from homeostat.core.findings import Symptom
+from homeostat.core.observation import Observation
+from homeostat.core.symptoms import STILL_WATERMARK
+from homeostat.core.view import View
+from homeostat.core.wording import whole_span
+
+# Severity is one half when the watermark has stood for this many times as long as is tolerated. A choice.
+_HALF_SEVERITY = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class StillWatermark(Evidence):
+    """The watermark has not moved for `still_s`, and is `behind_s` behind the latest event time; NaN if unknown."""
+
+    headline: ClassVar[str] = "the watermark of {where} does not move"
+    still_s: float
+    batches: float
+    behind_s: float | None = None
+
+    def summary(self) -> str:
+        behind = f", {whole_span(self.behind_s)} behind the latest event" if self.behind_s is not None else ""
+        return f"it has not moved for {whole_span(self.still_s)}{behind}"
+
+
+@dataclass(frozen=True, slots=True)
+class StillWatermarkDetector:
+    """Reports a watermark that stays the same while batches with rows go on.
+
+    Spark moves it between batches, to the latest event time of the batch before less the delay that the query allows.
+    """
+
+    # Batches with rows without a move. A watermark may rest for some, if late rows come in between. A choice.
+    least_batches: int = 5
+    # And at least this long: many short batches may see the same second of event time. A choice.
+    least_s: float = 10.0
+    name: str = STILL_WATERMARK
+
+    def detect(self, view: View) -> Iterator[Symptom]:
+        with_rows = [o for o in view.window.observations if any(flow.rows > 0 for flow in o.flows)]
+        marks = np.array([_watermark_s(o) for o in with_rows])
+        if len(marks) < self.least_batches or not marks[-1] > 0:
+            return
+        moved = np.flatnonzero(marks != marks[-1])
+        still = with_rows[int(moved[-1]) + 1 :] if len(moved) else with_rows
+        still_s = still[-1].at_s - still[0].at_s
+        if len(still) < self.least_batches or still_s < self.least_s:
+            return
+        event_s = max((flow.event_time_s for flow in with_rows[-1].flows), default=math.nan)
+        behind_s = event_s - float(marks[-1]) if math.isfinite(event_s) else None
+        severity = still_s / (still_s + _HALF_SEVERITY * self.least_s)
+        yield Symptom(STILL_WATERMARK, "", severity, StillWatermark(still_s, float(len(still)), behind_s))
+
+
+def _watermark_s(observation: Observation) -> float:
+    marks = [flow.watermark_s for flow in observation.flows if math.isfinite(flow.watermark_s)]
+    return min(marks, default=math.nan)

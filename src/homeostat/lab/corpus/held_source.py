@@ -1,0 +1,36 @@
+"""The experiment source, as one that can become slow to say what is new."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING
+
+from homeostat.lab.corpus.row_work import pause
+from homeostat.lab.source import Offset, Source, StreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.types import StructType
+
+
+class HeldReader(StreamReader):
+    """The option `hold` names the switch: the source waits for so many seconds before it says what is new."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._hold = {name.lower(): value for name, value in options.items()}["hold"]
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        pause(self._hold)
+        return super().latestOffset(start, limit)
+
+
+class HeldSource(Source):
+    def streamReader(self, schema: StructType) -> HeldReader:  # noqa: N802
+        return HeldReader(self.options)
+
+
+def register(spark: SparkSession) -> None:
+    """Queries of this session read this source under the name of the experiment source."""
+    spark.dataSource.register(HeldSource)

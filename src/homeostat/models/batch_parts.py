@@ -1,0 +1,146 @@
+"""Where the time of one recorded batch went: the driver's phases, the stages, and what lies around them.
+
+A batch is phases on the driver and, inside `addBatch`, stages of tasks. What of `addBatch` no stage covers belongs to
+the driver if it lies before or between stages, and to the sink if it lies after the last one or is a job of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from homeostat.core.observation import NAN, Array, IntArray, JobSpan, Observation, TaskCosts, TaskSample
+from homeostat.core.stats import filled, median
+from homeostat.models.batch_replay import makespan_s
+
+# Spark's names of the phases, by what they do. `addBatch` contains the stages and is divided further.
+SOURCE_PHASES = ("latestOffset", "getOffset", "setOffsetRange", "getEndOffset", "getBatch")
+PLANNING_PHASES = ("queryPlanning",)
+CHECKPOINT_PHASES = ("walCommit", "commitOffsets", "commitBatch")
+STAGES_PHASE = "addBatch"
+
+
+@dataclass(frozen=True)
+class StagePart:
+    """The tasks of one component in one batch. `task_s` is how long each kept its slot, with its failed attempts."""
+
+    name: str
+    task_s: Array
+    rows: Array
+    worker: IntArray
+    costs: TaskCosts | None
+    seconds: float
+    slots: int
+
+    @cached_property
+    def recorded_s(self) -> float:
+        """How long its tasks take on its slots."""
+        return makespan_s(self.task_s, self.slots)
+
+    def replay_s(self, task_s: Array, slots: int | None = None) -> float:
+        """Return how long the stage would have taken with other tasks, at the pace at which it ran."""
+        recorded_s = self.recorded_s
+        return self.seconds * makespan_s(task_s, slots or self.slots) / recorded_s if recorded_s > 0 else self.seconds
+
+    def cost(self, name: str) -> Array:
+        """A column of the costs. A task that was not measured counts like a typical one, and as 0 if none was."""
+        if self.costs is None:
+            return np.zeros(len(self.task_s))
+        return filled(or_typical(getattr(self.costs, name)), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchParts:
+    """One batch of `seconds`. `period_s` is how long it may take: its trigger interval, or what it took if longer.
+
+    `lead_s` is the time of `addBatch` before the first stage and between stages, `tail_s` after the last one and in
+    jobs that run no stage of the query. Both are NaN if the engine does not report when stages ran; `around_s` is then
+    all that is known of them.
+    """
+
+    seconds: float
+    trigger_s: float
+    rows: float
+    phases_s: Mapping[str, float]
+    stages: tuple[StagePart, ...]
+    lead_s: float
+    tail_s: float
+    around_s: float
+
+    @property
+    def period_s(self) -> float:
+        return max(self.seconds, self.trigger_s) if math.isfinite(self.trigger_s) else self.seconds
+
+    def phases(self, names: Iterable[str]) -> float:
+        return sum(self.phases_s.get(name, 0.0) for name in names)
+
+
+def batch_parts(observation: Observation) -> BatchParts | None:
+    """None if this was no batch with rows whose duration and tasks are known."""
+    flows = observation.flows
+    seconds = max((flow.seconds for flow in flows), default=NAN)
+    rows = sum(flow.rows for flow in flows)
+    if not (seconds > 0 and rows > 0 and observation.tasks):
+        return None
+    slots = max(1, int(observation.workers.slots.sum()))
+    stages = tuple(
+        part for name, sample in observation.tasks.items() if (part := _stage(name, sample, slots)) is not None
+    )
+    phases_s = {name: value for name, value in flows[0].phases_s.items() if value >= 0}
+    add_s = phases_s.get(STAGES_PHASE, seconds - sum(phases_s.values()))
+    spans = [(s.began_s, s.ended_s) for s in observation.tasks.values()]
+    lead_s, tail_s = _around(spans, observation.other_jobs, _start_of_stages_s(phases_s), add_s)
+    around_s = max(0.0, add_s - sum(stage.seconds for stage in stages))
+    return BatchParts(seconds, flows[0].trigger_s, rows, phases_s, stages, lead_s, tail_s, around_s)
+
+
+def _stage(name: str, sample: TaskSample, slots: int) -> StagePart | None:
+    measured = np.isfinite(sample.run_s)
+    if not measured.any():
+        return None
+    # A task that was not measured counts like a typical one: otherwise it would seem to hold up all others, or nobody.
+    task_s, costs = or_typical(sample.run_s), sample.costs
+    if costs is not None:
+        extra = (costs.fetch_wait_s, costs.deserialise_s, costs.serialise_s, costs.delay_s, costs.failed_s)
+        task_s = task_s + sum(filled(column, 0.0) for column in extra)
+    finish_s = sample.finish_s[np.isfinite(sample.finish_s)]
+    seconds = float(finish_s.max()) if len(finish_s) else makespan_s(task_s, slots)
+    return StagePart(name, task_s, or_typical(sample.rows), sample.worker, costs, seconds, slots)
+
+
+def or_typical(values: Array) -> Array:
+    known = np.isfinite(values)
+    return np.asarray(np.where(known, values, median(values[known]))) if known.any() and not known.all() else values
+
+
+def _start_of_stages_s(phases_s: Mapping[str, float]) -> float:
+    """When `addBatch` began, in seconds after the batch did. The other phases come before it, except the commits."""
+    before = (*SOURCE_PHASES, *PLANNING_PHASES, "walCommit")
+    return sum(phases_s.get(name, 0.0) for name in before)
+
+
+def _around(
+    spans: list[tuple[float, float]], other_jobs: tuple[JobSpan, ...], began_s: float, add_s: float
+) -> tuple[float, float]:
+    """The time of `addBatch` without a stage: before the last one ended, and afterwards or in jobs of their own."""
+    if not spans or not all(math.isfinite(value) for span in spans for value in span):
+        return NAN, NAN
+    last_s = max(end for _, end in spans)
+    covered_s = _union_s(spans)
+    jobs = [(job.began_s, job.ended_s) for job in other_jobs if job.ended_s <= last_s]
+    jobs_s = _union_s([*spans, *jobs]) - covered_s
+    lead_s = last_s - min(began_s, min(begin for begin, _ in spans)) - covered_s - jobs_s
+    tail_s = began_s + add_s - last_s
+    return max(0.0, lead_s), max(0.0, tail_s) + jobs_s
+
+
+def _union_s(spans: list[tuple[float, float]]) -> float:
+    total_s, reached_s = 0.0, -math.inf
+    for begin, end in sorted(spans):
+        total_s += max(0.0, end - max(begin, reached_s))
+        reached_s = max(reached_s, end)
+    return total_s

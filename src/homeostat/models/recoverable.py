@@ -1,0 +1,261 @@
+"""How long a recorded batch would have taken without a cause: the same batch, replayed with that cause removed.
+
+Each cause is removed alone, and also after all others were removed. Where two causes hide each other (a slow worker and
+a hot partition that both reach the end of the stage), removing one alone gains nothing; the larger of the two counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from homeostat.core.causes import UNDER_PROVISIONED
+from homeostat.core.observation import Array, Observation
+from homeostat.core.stats import filled, median, numpy_quantile
+from homeostat.core.time_causes import (
+    CHECKPOINT_BOUND,
+    DRIVER_BOUND,
+    FAILING_TASKS,
+    GC_BOUND,
+    SHUFFLE_BOUND,
+    SINK_BOUND,
+    SMALL_FILES,
+    SOURCE_BOUND,
+    SPILLING,
+    STATE_STORE_BOUND,
+    TINY_TASKS,
+    TOO_FEW_PARTITIONS,
+)
+from homeostat.models.batch_parts import (
+    CHECKPOINT_PHASES,
+    PLANNING_PHASES,
+    SOURCE_PHASES,
+    BatchParts,
+    StagePart,
+    batch_parts,
+    or_typical,
+)
+
+# Rows that are unevenly divided. Other measurements show the cause: a hot key, the hash, or the source.
+UNEVEN_ROWS = "uneven-rows"
+# Bytes per second that a task spills and reads back, with the cost of turning rows into bytes and back. A slower rate
+# would blame more of a task's time on spilling. A choice: disks and serialisers differ.
+SPILL_BYTES_PER_S = 60e6
+# At most this share of a task's time is blamed on spilling, because the work itself takes some. A choice.
+MOST_SPILLING = 0.9
+# A task that takes less than this mostly starts and ends. Spark's tuning guide calls tasks of 200 ms short; below half
+# of that the start costs as much as the work. A choice.
+STARTING_S = 0.1
+# The quantile of the task times that the cost of starting a task stays below: the smallest may be an outlier. A choice.
+_SHORT_TASK = 0.1
+
+# Files with fewer bytes take longer to open than to read: the default of spark.sql.files.openCostInBytes, in bytes.
+OPEN_COST_BYTES = 4 * 2**20
+# So many of them in a batch are more than a source of files needs. A choice.
+MANY_FILES = 20
+
+Change = Callable[[StagePart], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """`seconds` of a batch that would not have been needed without the cause. `component` is empty for all of it.
+
+    `guessed` says that the measurement that separates this cause from another was missing. `least_s` is what it costs
+    alone or after all others were removed, whichever is less: what makes a task long also makes its other parts long.
+    """
+
+    cause: str
+    seconds: float
+    component: str = ""
+    guessed: bool = False
+    least_s: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLosses:
+    """What one batch lost to each cause, by cause and component."""
+
+    parts: BatchParts
+    losses: Mapping[tuple[str, str], Loss]
+
+    def seconds(self, cause: str, component: str = "") -> float:
+        loss = self.losses.get((cause, component))
+        return loss.seconds if loss is not None else 0.0
+
+    def least_s(self, cause: str, component: str = "") -> float:
+        loss = self.losses.get((cause, component))
+        if loss is None:
+            return 0.0
+        return loss.least_s if math.isfinite(loss.least_s) else loss.seconds
+
+
+def batch_losses(observation: Observation) -> BatchLosses | None:
+    """None if this was no batch whose time is known. The loop looks at the same batches in every cycle."""
+    return observation.once("batch losses", lambda: _batch_losses(observation))
+
+
+def _batch_losses(observation: Observation) -> BatchLosses | None:
+    parts = batch_parts(observation)
+    if parts is None:
+        return None
+    losses = [
+        *_around_the_stages(parts, reads_small_files(observation)),
+        *_inside_the_stages(parts, _store_s(observation)),
+        *_by_layout(parts),
+    ]
+    return BatchLosses(parts, {(loss.cause, loss.component): loss for loss in losses if loss.seconds > 0})
+
+
+def _around_the_stages(parts: BatchParts, small_files: bool) -> list[Loss]:
+    known = math.isfinite(parts.tail_s)
+    tail_s, lead_s = (parts.tail_s, parts.lead_s) if known else (parts.around_s, 0.0)
+    scheduling_s = sum(_gain_s(stage, stage.task_s - stage.cost("delay_s")) for stage in parts.stages)
+    driver_s = parts.phases(PLANNING_PHASES) + lead_s + scheduling_s
+    return [
+        Loss(SINK_BOUND, tail_s, guessed=not known),
+        Loss(DRIVER_BOUND, driver_s, guessed=not known),
+        Loss(SMALL_FILES if small_files else SOURCE_BOUND, parts.phases(SOURCE_PHASES)),
+        Loss(CHECKPOINT_BOUND, parts.phases(CHECKPOINT_PHASES)),
+    ]
+
+
+def _inside_the_stages(parts: BatchParts, store_s: Mapping[str, float]) -> list[Loss]:
+    """Causes that make tasks longer than their rows do."""
+    changes: dict[str, Change] = {
+        GC_BOUND: partial(_without, costs=("gc_s",)),
+        SHUFFLE_BOUND: partial(_without, costs=("fetch_wait_s", "shuffle_write_s")),
+        SPILLING: _without_spilling,
+        FAILING_TASKS: partial(_without, costs=("failed_s",)),
+        UNEVEN_ROWS: with_even_rows,
+        STATE_STORE_BOUND: lambda stage: stage.task_s - store_s.get(stage.name, 0.0),
+    }
+    return [
+        Loss(cause, gain.most_s, stage.name, least_s=gain.least_s)
+        for stage in parts.stages
+        for cause, gain in gains(stage, changes).items()
+        if gain.most_s > 0
+    ]
+
+
+class Gain(NamedTuple):
+    """What a change gains at a stage, alone or after all others: the more and the less of the two."""
+
+    most_s: float
+    least_s: float
+
+
+def gains(stage: StagePart, changes: Mapping[str, Change]) -> dict[str, Gain]:
+    tasks_s = {name: change(stage) for name, change in changes.items()}
+    factors = {name: _factor(stage, task_s) for name, task_s in tasks_s.items() if task_s is not stage.task_s}
+    acting = {name: factor for name, factor in factors.items() if bool((factor != 1.0).any())}
+    if not acting:
+        return {}
+    product = np.prod(list(acting.values()), axis=0)
+    all_s = stage.replay_s(stage.task_s * product)
+    gained = {}
+    for name, factor in acting.items():
+        alone_s = stage.seconds - stage.replay_s(stage.task_s * factor)
+        others = product / np.where(factor > 0, factor, 1.0)
+        last_s = stage.replay_s(stage.task_s * others) - all_s if len(acting) > 1 else alone_s
+        gained[name] = Gain(max(0.0, alone_s, last_s), max(0.0, min(alone_s, last_s)))
+    return gained
+
+
+def _factor(stage: StagePart, task_s: Array) -> Array:
+    """The time of each task after the change over its time before. A task never takes less than nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(stage.task_s > 0, task_s / stage.task_s, 1.0)
+    return np.asarray(np.maximum(filled(factor, 1.0), 0.0))
+
+
+def reads_small_files(observation: Observation) -> bool:
+    files = observation.files
+    return files.read >= MANY_FILES and files.read_bytes < OPEN_COST_BYTES * files.read
+
+
+def _gain_s(stage: StagePart, task_s: Array) -> float:
+    return max(0.0, stage.seconds - stage.replay_s(np.maximum(task_s, 0.0)))
+
+
+def _without(stage: StagePart, costs: tuple[str, ...]) -> Array:
+    task_s = stage.task_s
+    for name in costs:
+        seconds = stage.cost(name)
+        if seconds.any():
+            task_s = task_s - seconds
+    return task_s
+
+
+def _without_spilling(stage: StagePart) -> Array:
+    """Without the time that the spilled bytes take or, if that is more, the time in which such a task only waited."""
+    if stage.costs is None:
+        return stage.task_s
+    spilled_bytes = stage.cost("spilled_disk_bytes")
+    if not spilled_bytes.any():
+        return stage.task_s
+    known = ("gc_s", "fetch_wait_s", "shuffle_write_s", "deserialise_s", "serialise_s", "delay_s", "failed_s")
+    waited_s = stage.task_s - filled(or_typical(stage.costs.cpu_s), np.inf) - sum(stage.cost(name) for name in known)
+    spilling_s = np.where(spilled_bytes > 0, np.maximum(spilled_bytes / SPILL_BYTES_PER_S, waited_s), 0.0)
+    return np.asarray(stage.task_s - np.minimum(spilling_s, MOST_SPILLING * stage.task_s))
+
+
+def with_even_rows(stage: StagePart) -> Array:
+    """Each task with the mean number of rows, at its own time per row."""
+    rows = filled(stage.rows, 0.0)
+    if len(rows) < 2 or not (rows > 0).any():
+        return stage.task_s
+    start_s = min(_starting_s(stage), float(stage.task_s.min()))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        even_s = start_s + (stage.task_s - start_s) * np.where(rows > 0, rows.mean() / rows, 1.0)
+    # Tasks without rows get some: at the typical time of the others.
+    return np.asarray(np.where(rows > 0, even_s, median(even_s[rows > 0])))
+
+
+def _starting_s(stage: StagePart) -> float:
+    return min(STARTING_S, numpy_quantile(np.sort(stage.task_s), _SHORT_TASK)) if len(stage.task_s) else 0.0
+
+
+def _store_s(observation: Observation) -> dict[str, float]:
+    """The mean time that a task of each stateful component spent on committing its state and waiting for the store."""
+    commit_s = sum(_known(state.commit_s) + _known(state.stall_s) for state in observation.states.values())
+    partitions = max((_known(state.partitions) for state in observation.states.values()), default=0.0)
+    if not (commit_s > 0 and partitions > 0):
+        return {}
+    stateful = [name for name, sample in observation.tasks.items() if sample.instances == int(partitions)]
+    return {stateful[-1]: commit_s / partitions} if stateful else {}
+
+
+def _known(value: float) -> float:
+    return value if math.isfinite(value) else 0.0
+
+
+def _by_layout(parts: BatchParts) -> list[Loss]:
+    """What another number of tasks or slots would gain."""
+    losses = []
+    more_slots_s = 0.0
+    for stage in parts.stages:
+        tasks, work_s, start_s = len(stage.task_s), float(stage.task_s.sum()), _starting_s(stage)
+        pace = stage.seconds / recorded_s if (recorded_s := stage.replay_s(stage.task_s)) > 0 else 1.0
+        divided_s = pace * (start_s + max(0.0, work_s - tasks * start_s) / stage.slots)
+        if tasks > stage.slots:
+            losses.append(Loss(TINY_TASKS, _tiny_s(stage, start_s), stage.name))
+            more_slots_s += stage.seconds - stage.replay_s(stage.task_s, 2 * stage.slots)
+        elif tasks < stage.slots:
+            losses.append(Loss(TOO_FEW_PARTITIONS, max(0.0, pace * work_s / tasks - divided_s), stage.name))
+    losses.append(Loss(UNDER_PROVISIONED, more_slots_s))
+    return losses
+
+
+def _tiny_s(stage: StagePart, start_s: float) -> float:
+    """What one task per slot would save: the starts of all others, which run in turns on the slots."""
+    tasks = len(stage.task_s)
+    work_s = float(np.maximum(stage.task_s - start_s, 0.0).sum())
+    fewer_s = start_s + work_s / stage.slots
+    now_s = start_s * math.ceil(tasks / stage.slots) + work_s / stage.slots
+    return stage.seconds * max(0.0, now_s - fewer_s) / now_s if now_s > 0 else 0.0

@@ -1,0 +1,55 @@
+"""Whether a row costs a component more and more time: a steady rise, not a step."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from homeostat.core.observation import Array
+
+# Batches that are looked at, the latest ones: a rise that began lately shows in few, a slow one only in many. With
+# fewer than the first number, a step is easily taken for a rise. Choices.
+LONGEST_SPAN = 192
+_SPANS = (6, 12, 24, 48, 96, LONGEST_SPAN)
+# How many times the cost must have become. A smaller rise is looked for when it has gone on for longer. A choice.
+_RISEN = 1.3
+# What a straight line leaves unexplained of the logarithm of the costs, over what the best step does. Of a straight
+# rise, a step leaves a quarter of the variance and a line nothing; of noise, both leave most. A choice.
+_STRAIGHTER = 0.5
+# An earlier batch with so many times the rows of now is not compared, and its rows are taken into account: fixed costs
+# make a row of a smaller batch dearer. A choice.
+_SIMILAR_ROWS = 1.5
+
+
+def rise_of_costs(costs: Array, sizes: Array, rows: float) -> float:
+    """How many times the first of the latest batches a row costs in the last one; 1 without a rise.
+
+    `costs` and `sizes` (in rows) are of the latest batches in their order, and `rows` is the size of the present one.
+    """
+    usable = np.isfinite(costs) & (costs > 0) & (sizes <= rows * _SIMILAR_ROWS)
+    costs_ln, sizes = np.log(costs[usable]), sizes[usable]
+    if len(costs_ln) < _SPANS[0]:
+        return 1.0
+    spans = {min(span, len(costs_ln)) for span in _SPANS}
+    return max(_rise(costs_ln[-span:], float(sizes[-span:].max()) / max(rows, 1.0)) for span in spans)
+
+
+def _rise(costs_ln: Array, larger: float) -> float:
+    """`larger`: how many times the rows of now the largest of these batches had."""
+    places = np.arange(len(costs_ln))
+    slope, start = np.polyfit(places, costs_ln, 1)
+    risen_ln = float(slope) * (len(costs_ln) - 1)
+    if risen_ln < math.log(_RISEN * max(1.0, larger)):
+        return 1.0
+    unexplained = float(np.sum((costs_ln - start - slope * places) ** 2))
+    return math.exp(risen_ln) if unexplained <= _STRAIGHTER * _unexplained_by_a_step(costs_ln) else 1.0
+
+
+def _unexplained_by_a_step(values: Array) -> float:
+    """The sum of squares that remains if the values are cut at the best place into two parts, each with its mean."""
+    centred = values - values.mean()
+    counts = np.arange(1, len(values))
+    sums = np.cumsum(centred)[:-1]
+    gained = sums**2 * (1.0 / counts + 1.0 / (len(values) - counts))
+    return float(np.sum(centred**2) - gained.max())

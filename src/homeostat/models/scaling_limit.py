@@ -1,0 +1,166 @@
+"""What no number of executors can shorten: the critical path of the latest batches, and what takes most of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from homeostat.core.causes import UNDER_PROVISIONED, cause_of
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS, NEARLY_LATE, WORTH_NAMING
+from homeostat.core.objective import Objective
+from homeostat.core.stats import median
+from homeostat.core.view import View
+from homeostat.core.wording import span
+from homeostat.models.recoverable import UNEVEN_ROWS, BatchLosses, batch_losses
+from homeostat.models.time_losses import LossSeries, time_losses
+
+# The share of the time that a batch may take from which something is named as what takes it. A choice.
+_NOTABLE = 0.25
+# How many times its usual cost a cause must take to be named from a smaller share on, that of a symptom: batches were
+# in time before it rose. A choice, as for the symptom.
+_RISEN = 2.0
+# Of the latest batches so many may be without a measurement. Fewer know nothing where metrics often fail. A choice.
+_UNMEASURED = 6
+# 95 % of the rows wait for at most this many batches: up to one until their batch begins, and then their own.
+_BATCHES_PER_LATENCY = 1.95
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingLimit:
+    """Batches take `batch_s`, and may take `allowed_s`. With any number of executors they would still take `least_s`.
+
+    `culprit` is the cause that takes most of the time, and `culprit_s` how much; empty if nothing takes much.
+    `without_s` is how long a batch of the rows of one trigger interval would take without all causes that more
+    executors do not help; NaN if unknown.
+    """
+
+    batch_s: float
+    allowed_s: float
+    least_s: float
+    culprit: str
+    culprit_s: float
+    batches: tuple[BatchLosses, ...]
+    without_s: float = math.nan
+    arrival_per_s: float = math.nan
+
+    def fits(self, offered_per_s: float, target: float) -> bool:
+        """Whether batches at the present pace, without causes that executors do not help, would process so many rows
+        within this share of the trigger interval.
+
+        Only the latest batches count, because earlier ones may have had a fault that is over. False if it is unknown.
+        """
+        trigger_s = self.batches[-1].parts.trigger_s
+        needed_s = self.without_s * max(1.0, offered_per_s / self.arrival_per_s) if self.arrival_per_s > 0 else math.nan
+        return trigger_s > 0 and needed_s <= target * trigger_s
+
+    @property
+    def late(self) -> bool:
+        return self.batch_s > self.allowed_s
+
+    @property
+    def nearly_late(self) -> bool:
+        return self.batch_s > NEARLY_LATE * self.allowed_s
+
+    @property
+    def enough_s(self) -> float:
+        """How long a batch may take, so that no more rows arrive meanwhile than it processes."""
+        latest = self.batches[-1].parts
+        if latest.trigger_s > 0 or not self.arrival_per_s > 0:
+            return self.allowed_s
+        return min(self.allowed_s, latest.rows / self.arrival_per_s)
+
+    @property
+    def latest_s(self) -> float:
+        return self.batches[-1].parts.seconds
+
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether batches are late and would be with any number of executors, because of the culprit."""
+        return self.late and self.least_s > self.allowed_s and bool(self.culprit)
+
+    @property
+    def explained(self) -> bool:
+        """Whether batches are late only because of causes that more executors do not help."""
+        fits_without = self.without_s <= self.allowed_s and not cause_of(self.culprit).workers_help
+        return self.out_of_reach or (self.nearly_late and bool(self.culprit) and fits_without)
+
+    @property
+    def why(self) -> str:
+        subject = cause_of(self.culprit).culprit or self.culprit
+        return f"{subject} takes {span(self.culprit_s)} of {span(self.batch_s)}"
+
+
+def scaling_limit(view: View) -> ScalingLimit | None:
+    """None if the latest batches were not measured, or the engine has no batches."""
+    return view.once("scaling limit", _scaling_limit)
+
+
+def _scaling_limit(view: View) -> ScalingLimit | None:
+    latest = view.window.observations[-LEAST_OBSERVATIONS - _UNMEASURED :]
+    measured = [each for observation in latest if (each := batch_losses(observation)) is not None]
+    batches = tuple(measured[-LEAST_OBSERVATIONS:])
+    if len(batches) < LEAST_OBSERVATIONS or not view.micro_batch:
+        return None
+    batch_s = median(np.array([each.parts.seconds for each in batches]))
+    triggers_s = [each.parts.trigger_s for each in batches if math.isfinite(each.parts.trigger_s)]
+    allowed_s = _allowed_s(view.objective, triggers_s[-1] if triggers_s else math.nan)
+    least_s = median(np.array([_least_s(each, allowed_s) for each in batches]))
+    lost_s, risen = _lost_s(time_losses(view))
+    culprit, culprit_s = _culprit(lost_s, risen, min(batch_s, allowed_s))
+    removed_s = sum(
+        seconds
+        for cause, seconds in lost_s.items()
+        if not cause_of(cause).workers_help and seconds >= WORTH_NAMING * min(batch_s, allowed_s)
+    )
+    arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
+    arrival_per_s = median(arrivals[np.isfinite(arrivals)])
+    without_s = median(np.array([_without_s(each, arrival_per_s, removed_s) for each in batches]))
+    return ScalingLimit(batch_s, allowed_s, least_s, culprit, culprit_s, batches, without_s, arrival_per_s)
+
+
+def _allowed_s(objective: Objective, trigger_s: float) -> float:
+    """How long a batch may take: its trigger interval, or longer if the objective allows it. Unbounded without both."""
+    bounds = [trigger_s] if trigger_s > 0 else []
+    if objective.latency_p95_s is not None:
+        bounds.append(objective.latency_p95_s / _BATCHES_PER_LATENCY)
+    if objective.lag_s is not None:
+        bounds.append(objective.lag_s)
+    return max(bounds, default=math.inf)
+
+
+def _least_s(batch: BatchLosses, allowed_s: float) -> float:
+    """The batch with a slot for every task. Rows that wait because batches are late would not be there."""
+    parts = batch.parts
+    fewer_rows = min(1.0, allowed_s / parts.period_s)
+    longest_s = sum(stage.replay_s(stage.task_s, max(1, len(stage.task_s))) for stage in parts.stages)
+    return parts.seconds - sum(stage.seconds for stage in parts.stages) + fewer_rows * longest_s
+
+
+def _without_s(batch: BatchLosses, arrival_per_s: float, lost_s: float) -> float:
+    """The batch without these seconds, with the rows that arrive in one trigger interval."""
+    arriving_rows = arrival_per_s * batch.parts.trigger_s
+    stages_s = sum(stage.seconds for stage in batch.parts.stages)
+    around_s = batch.parts.seconds - stages_s
+    shorter_s = max(0.0, stages_s - max(0.0, lost_s - around_s))
+    return max(0.0, around_s - lost_s) + shorter_s * arriving_rows / batch.parts.rows
+
+
+def _lost_s(losses: tuple[LossSeries, ...]) -> tuple[dict[str, float], frozenset[str]]:
+    """What each cause costs, where it costs most, and which cost far more than usual there."""
+    lost_s: dict[str, float] = {}
+    risen: dict[str, bool] = {}
+    for each in losses:
+        seconds = median(each.lost_s[-LEAST_OBSERVATIONS:])
+        if each.cause not in (UNDER_PROVISIONED, UNEVEN_ROWS) and seconds > lost_s.get(each.cause, 0.0):
+            lost_s[each.cause] = seconds
+            risen[each.cause] = seconds >= _RISEN * each.usual_s
+    return lost_s, frozenset(cause for cause, has_risen in risen.items() if has_risen)
+
+
+def _culprit(lost_s: Mapping[str, float], risen: Collection[str], of_s: float) -> tuple[str, float]:
+    worst = max(lost_s, key=lambda cause: lost_s[cause], default="")
+    least_s = (WORTH_NAMING if worst in risen else _NOTABLE) * of_s
+    return (worst, lost_s[worst]) if worst and lost_s[worst] >= least_s else ("", 0.0)

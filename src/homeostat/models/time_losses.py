@@ -1,0 +1,334 @@
+"""What the latest batches lost to each cause: the recoverable time, batch by batch.
+
+Causes that one batch shows are in `recoverable`. Here are those that show only in several batches: slow workers and
+hosts, costly partitions, tasks that wait longer than they used to, and rows that cost more and more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from homeostat.core.causes import EXTERNAL, SLOW_INSTANCE
+from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
+from homeostat.core.observation import Array, HostSample, Observation
+from homeostat.core.stats import filled, median, quantile
+from homeostat.core.time_causes import (
+    CHECKPOINT_BOUND,
+    COSTLY_KEYS,
+    DRIVER_BOUND,
+    HOST_CONTENTION,
+    RISING_COST,
+    SHUFFLE_BOUND,
+    SLOW_HOST,
+    SMALL_FILES,
+    SPILLING,
+    STATE_STORE_BOUND,
+)
+from homeostat.core.view import View
+from homeostat.core.worker_pace import NOTICED
+from homeostat.models.batch_parts import StagePart
+from homeostat.models.pace import paces
+from homeostat.models.recoverable import (
+    UNEVEN_ROWS,
+    BatchLosses,
+    Change,
+    batch_losses,
+    gains,
+    reads_small_files,
+    with_even_rows,
+)
+from homeostat.models.rising_cost import LONGEST_SPAN, rise_of_costs
+
+# Batches whose losses are compared: more are surer, fewer are newer. A choice.
+RECENT_BATCHES = 6
+# Times as long per row as the other partitions from which the rows of a partition are costly. A choice.
+COSTLY = 1.5
+# Digests that the usual wait of a task is read from, and the fewest that are enough. Choices.
+_USUAL_OVER, _LEAST_USUAL = 240, 5
+# Batches that tell the usual wait of a task. They are fewer, because a wait that began just after the start is a rise
+# of many times. A choice.
+_LEAST_USUAL_WAITS = 3
+# The usual wait is a low quantile, so that a trouble that has stood for long is not taken for usual. A choice.
+_USUAL_QUANTILE = 0.2
+# A lower quantile, and how many times its distance from the usual one the upper fifth lies above that one, for normal
+# values: how waits vary is read from below, where no trouble shows. Statistics.
+_LOW_QUANTILE, _SPREAD_ABOVE = 0.05, 2.1
+# The share of the trigger interval below which a loss is not looked at more closely: half of what makes a symptom.
+_HARDLY = 0.05
+# A host whose cores are used up to this share is full, and other processes with this share of them take time from the
+# tasks. With the last share they are the likelier reason even if the host is not full all the time. Choices.
+FULL_HOST, MUCH_TAKEN, MOST_TAKEN = 0.85, 0.1, 0.3
+# How many times as long as usual both planning and the offset log must take to show that the host is busy, and how many
+# times the rise of one the rise of the other may be. Choices.
+_SLOWED, _ALIKE = 1.5, 3.0
+# Causes that make a task wait and are measured themselves.
+_MEASURED_WAITS = (SPILLING, STATE_STORE_BOUND, SHUFFLE_BOUND)
+Batches = Sequence[tuple[Observation, BatchLosses]]
+StageChange = Callable[[Observation, StagePart], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class LossSeries:
+    """What the latest batches lost to one cause. All arrays have one entry per batch, the latest last.
+
+    `usual_s` is what batches lost to it before; NaN if that is not known. `guessed` says that the
+    measurement that separates this cause from another is missing. `least_s` is what remains of the loss after all
+    others were removed.
+    """
+
+    cause: str
+    component: str
+    lost_s: Array
+    seconds: Array
+    trigger_s: Array
+    usual_s: float = math.nan
+    guessed: bool = False
+    instances: tuple[int, ...] = ()
+    workers: tuple[str, ...] = ()
+    least_s: Array | None = None
+
+    @property
+    def beside_s(self) -> Array:
+        """The loss beside larger ones, of which it may be a part."""
+        return self.lost_s if self.least_s is None else self.least_s
+
+    @property
+    def share(self) -> Array:
+        """The loss as a share of the time that a batch may take: its trigger interval, or what it took without one."""
+        return np.asarray(self.lost_s / np.where(self.trigger_s > 0, self.trigger_s, self.seconds))
+
+
+def time_losses(view: View) -> tuple[LossSeries, ...]:
+    """Return one series for each cause that the latest batches lost time to; none for an engine without batches."""
+    return view.once("time losses", _time_losses)
+
+
+def _time_losses(view: View) -> tuple[LossSeries, ...]:
+    if not view.micro_batch:
+        return ()
+    pairs = [(o, losses) for o in view.window.observations if (losses := batch_losses(o)) is not None]
+    recent, earlier = pairs[-RECENT_BATCHES:], pairs[:-LEAST_OBSERVATIONS]
+    if not recent:
+        return ()
+    keys = dict.fromkeys(key for _, losses in recent for key in losses.losses)
+    batches = [losses for _, losses in recent]
+    times, before = _times(batches), [losses for _, losses in earlier]
+    series = [_series(cause, component, batches, before, times) for cause, component in keys]
+    rises = list(_by_rise(view, recent))
+    waits = _by_wait(view, recent, frozenset(each.component for each in rises))
+    by_task = [*_by_pace(recent, earlier), *waits, *rises]
+    return (*_with_contention(recent, series), *by_task)
+
+
+def _series(
+    cause: str,
+    component: str,
+    batches: Sequence[BatchLosses],
+    earlier: Sequence[BatchLosses],
+    times: tuple[Array, Array],
+) -> LossSeries:
+    first = next(each.losses[cause, component] for each in batches if (cause, component) in each.losses)
+    lost_s = np.array([each.seconds(cause, component) for each in batches])
+    least_s = np.array([each.least_s(cause, component) for each in batches])
+    series = LossSeries(cause, component, lost_s, *times, guessed=first.guessed, least_s=least_s)
+    # What hardly costs anything is compared with nothing.
+    if len(earlier) < _LEAST_USUAL or not (component == "" or bool((series.share >= _HARDLY).any())):
+        return series
+    rows = median(np.array([each.parts.rows for each in batches]))
+    usual = np.sort([each.seconds(cause, component) * _growth(each, component, rows) for each in earlier])
+    return replace(series, usual_s=quantile(usual, _USUAL_QUANTILE))
+
+
+def _growth(batch: BatchLosses, component: str, rows: float) -> float:
+    """How much more this batch would have lost at so many rows: in proportion in tasks, and as much on the driver."""
+    return max(1.0, rows / batch.parts.rows) if component and batch.parts.rows > 0 else 1.0
+
+
+def _times(batches: Sequence[BatchLosses]) -> tuple[Array, Array]:
+    return np.array([b.parts.seconds for b in batches]), np.array([b.parts.trigger_s for b in batches])
+
+
+def _by_pace(recent: Batches, earlier: Batches) -> Iterator[LossSeries]:
+    pace = paces([observation for observation, _ in recent])
+    slow_workers = {id: ratio for id, ratio in pace.workers.items() if ratio >= NOTICED}
+    on_slow_hosts = _on_slow_hosts(recent[-1][0], slow_workers)
+    for cause, is_shared in ((SLOW_INSTANCE, False), (SLOW_HOST, True)):
+        workers = {id: ratio for id, ratio in slow_workers.items() if (id in on_slow_hosts) == is_shared}
+        if workers:
+            series = _replayed(cause, "", recent, partial(_at_the_pace_of_peers, workers=workers))
+            yield replace(series, workers=tuple(sorted(workers)), guessed=not all(pace.told_apart.values()))
+    for name, ratios in pace.partitions.items():
+        costly = np.where(filled(ratios, 1.0) >= COSTLY, ratios, 1.0)
+        if (costly > 1.0).any():
+            series = _replayed(COSTLY_KEYS, name, recent, partial(_at_the_usual_cost, component=name, times=costly))
+            instances = tuple(int(i) for i in np.flatnonzero(costly > 1.0))
+            usual_s = 0.0 if _were_ordinary(earlier, name, instances) else math.nan
+            yield replace(series, usual_s=usual_s, instances=instances, guessed=not pace.told_apart[name])
+
+
+def _were_ordinary(earlier: Batches, name: str, instances: tuple[int, ...]) -> bool:
+    """Whether these partitions were not costly in the first batches of the window."""
+    ratios = paces([observation for observation, _ in earlier[:RECENT_BATCHES]]).partitions.get(name)
+    if len(earlier) < _LEAST_USUAL or ratios is None or len(ratios) <= max(instances):
+        return False
+    before = ratios[list(instances)]
+    return bool((before[np.isfinite(before)] < COSTLY).all() and np.isfinite(before).any())
+
+
+def _replayed(cause: str, component: str, recent: Batches, change: StageChange) -> LossSeries:
+    """Each batch with this change, alone or together with even rows."""
+    lost = []
+    for observation, losses in recent:
+        changes: dict[str, Change] = {cause: partial(change, observation), UNEVEN_ROWS: with_even_rows}
+        gained = [gains(stage, changes).get(cause) for stage in losses.parts.stages]
+        lost.append(sum(gain.most_s for gain in gained if gain is not None))
+    return LossSeries(cause, component, np.array(lost), *_times([losses for _, losses in recent]))
+
+
+def _at_the_pace_of_peers(observation: Observation, stage: StagePart, workers: Mapping[str, float]) -> Array:
+    ids = observation.workers.ids
+    pace = [workers.get(ids[w], 1.0) if 0 <= w < len(ids) else 1.0 for w in stage.worker.tolist()]
+    return np.asarray(stage.task_s / np.array(pace))
+
+
+def _at_the_usual_cost(observation: Observation, stage: StagePart, component: str, times: Array) -> Array:
+    if stage.name != component or len(stage.task_s) != len(times):
+        return stage.task_s
+    return np.asarray(stage.task_s / times)
+
+
+def _on_slow_hosts(observation: Observation, slow_workers: Mapping[str, float]) -> frozenset[str]:
+    """The slow workers on hosts whose workers are all slow, if there are several on it and other hosts to compare."""
+    by_host: dict[str, list[str]] = {}
+    for id, host in zip(observation.workers.ids, observation.workers.hosts, strict=True):
+        by_host.setdefault(host, []).append(id)
+    slow_hosts = [ids for ids in by_host.values() if len(ids) > 1 and all(id in slow_workers for id in ids)]
+    return frozenset(id for ids in slow_hosts for id in ids) if len(by_host) > 1 else frozenset()
+
+
+def _by_wait(view: View, recent: Batches, rising: frozenset[str]) -> Iterator[LossSeries]:
+    """Tasks that wait longer for each row than they used to: the CPU is taken, or something outside is slow.
+
+    Where rows cost more and more, this is not told apart from waiting.
+    """
+    names = [name for name in recent[-1][0].tasks if name not in rising]
+    waits = {name: each for name in names if (each := _excess_wait(view, name)) is not None}
+    excess = {name: each.excess_s for name, each in waits.items()}
+    if not excess or _longest_s(recent[-1][1], excess) < _HARDLY * recent[-1][1].parts.period_s:
+        return
+    hosts = [host for observation, _ in recent for host in observation.hosts if math.isfinite(host.others)]
+    taken = _cpu_is_taken(recent)
+    sources = {c.name for c in view.topology if c.kind == "source"} if reads_small_files(recent[-1][0]) else set()
+    by_files = {name: wait_s for name, wait_s in excess.items() if name in sources and not taken}
+    others = {name: wait_s for name, wait_s in excess.items() if name not in by_files}
+    for name in by_files:
+        yield _with_usual(_waiting(SMALL_FILES, name, recent, by_files), waits, by_files)
+    if others:
+        series = _waiting(HOST_CONTENTION if taken else EXTERNAL, "", recent, others)
+        yield _with_usual(replace(series, guessed=not hosts), waits, others)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """By how much tasks wait longer for each row than they used to, and how much of that is how waits vary."""
+
+    excess_s: float
+    varying_s: float
+
+
+def _excess_wait(view: View, name: str) -> _Wait | None:
+    ran = np.isfinite(view.numbers.part(name, "instances", _USUAL_OVER))
+    waits = view.numbers.part(name, "row_wait_s", _USUAL_OVER)[ran]
+    earlier, latest = waits[:-LEAST_OBSERVATIONS], waits[-LEAST_OBSERVATIONS:]
+    usual, now_s = np.sort(earlier[np.isfinite(earlier)]), median(latest[np.isfinite(latest)])
+    if len(usual) < _LEAST_USUAL_WAITS or not now_s > (usual_s := quantile(usual, _USUAL_QUANTILE)):
+        return None
+    varying_s = _SPREAD_ABOVE * (usual_s - quantile(usual, _LOW_QUANTILE))
+    return _Wait(now_s - usual_s, varying_s)
+
+
+def _with_usual(series: LossSeries, waits: Mapping[str, _Wait], names: Mapping[str, float]) -> LossSeries:
+    """With what batches usually lose because waits vary."""
+    varying_s, excess_s = (sum(getattr(waits[name], each) for name in names) for each in ("varying_s", "excess_s"))
+    varying = min(1.0, varying_s / excess_s)
+    return replace(series, usual_s=varying * median(series.lost_s[-LEAST_OBSERVATIONS:]))
+
+
+def _cpu_is_taken(recent: Batches) -> bool:
+    """Whether other processes use much of a host that is full while tasks run, or most of what they could.
+
+    A batch that mostly waits on the driver leaves its hosts idle for most of the time.
+    """
+    measured = [(o, losses) for o, losses in recent if any(math.isfinite(host.others) for host in o.hosts)]
+    if not measured:
+        return False
+    observation, losses = measured[-1]
+    stages_s = sum(stage.seconds for stage in losses.parts.stages)
+    running = min(1.0, stages_s / losses.parts.seconds) if losses.parts.seconds > 0 else 1.0
+    return any(_is_taken(host, max(running, MUCH_TAKEN)) for host in observation.hosts)
+
+
+def _is_taken(host: HostSample, running: float) -> bool:
+    own_while_running = (host.busy - host.others) / running
+    full = own_while_running + host.others >= FULL_HOST
+    return host.others >= MOST_TAKEN or (host.others >= MUCH_TAKEN and full)
+
+
+def _longest_s(losses: BatchLosses, excess: Mapping[str, float]) -> float:
+    """No batch can be longer by more than this, because its tasks wait: the longest wait in each round of tasks."""
+    return sum(
+        excess.get(stage.name, 0.0)
+        * float(np.nanmax(stage.rows, initial=0.0))
+        * math.ceil(len(stage.rows) / stage.slots)
+        for stage in losses.parts.stages
+    )
+
+
+def _waiting(cause: str, component: str, recent: Batches, excess: Mapping[str, float]) -> LossSeries:
+    series = _replayed(cause, component, recent, partial(_without_excess, excess=excess))
+    explained_s = np.array([_explained_s(losses, tuple(excess)) for _, losses in recent])
+    return replace(series, lost_s=np.maximum(0.0, series.lost_s - explained_s))
+
+
+def _explained_s(losses: BatchLosses, components: Sequence[str]) -> float:
+    """Time in which these components waited for a reason that was measured."""
+    return sum(losses.seconds(cause, name) for cause in _MEASURED_WAITS for name in components)
+
+
+def _without_excess(observation: Observation, stage: StagePart, excess: Mapping[str, float]) -> Array:
+    waited_s = excess.get(stage.name, 0.0) * filled(stage.rows, 0.0)
+    return np.asarray(stage.task_s - np.minimum(waited_s, stage.task_s))
+
+
+def _with_contention(recent: Batches, series: Sequence[LossSeries]) -> list[LossSeries]:
+    """Where nobody reports the load of hosts, it shows in the driver: planning and the offset log both take longer.
+
+    One is mostly computing and the other mostly storage, so that a cause of their own would slow only one of them.
+    """
+    own = [each for each in series if each.cause in (DRIVER_BOUND, CHECKPOINT_BOUND)]
+    known_hosts = any(math.isfinite(host.others) for observation, _ in recent for host in observation.hosts)
+    rises = [median(each.lost_s[-LEAST_OBSERVATIONS:]) / each.usual_s if each.usual_s > 0 else math.nan for each in own]
+    risen = [each for each, rise in zip(own, rises, strict=True) if rise >= _SLOWED]
+    if known_hosts or len(risen) < 2 or max(rises) > _ALIKE * min(rises):
+        return list(series)
+    excess_s = np.asarray(sum(np.maximum(each.lost_s - each.usual_s, 0.0) for each in risen))
+    usual = [replace(each, lost_s=np.minimum(each.lost_s, each.usual_s)) for each in risen]
+    contention = replace(risen[0], cause=HOST_CONTENTION, lost_s=excess_s, usual_s=0.0, guessed=True)
+    return [*(each for each in series if not any(each is one for one in risen)), *usual, contention]
+
+
+def _by_rise(view: View, recent: Batches) -> Iterator[LossSeries]:
+    """Rows that cost more and more."""
+    latest = recent[-1][0]
+    rows = sum(flow.rows for flow in latest.flows)
+    sizes = view.numbers.flow("rows", LONGEST_SPAN)
+    for name in latest.tasks:
+        ratio = rise_of_costs(view.numbers.part(name, "row_s", LONGEST_SPAN), sizes, rows)
+        if ratio > 1.0:
+            change = partial(_at_the_usual_cost, component=name, times=np.full(latest.tasks[name].instances, ratio))
+            yield _replayed(RISING_COST, name, recent, change)

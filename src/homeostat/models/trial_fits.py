@@ -1,0 +1,83 @@
+"""Fits the cost of a task for many assumed slowings at once, to see which of them explains the measurements best.
+
+Normal equations are exact enough to compare, and much faster than a least-squares solve for each slowing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+import numpy as np
+
+from homeostat.core.observation import Array
+
+# From the median absolute deviation to the standard deviation of a normal distribution.
+MAD_TO_SIGMA = 1.4826
+# Residuals beyond this many standard deviations count less, as in Huber's estimator. A choice.
+OUTLIER_SIGMAS = 2.5
+# Added to the diagonal of the normal equations, whose columns have length 1: parallel columns then share a coefficient.
+# Large enough for the solution to be finite, and too small to move any other. A choice.
+_RIDGE = 1e-13
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """One line per assumed slowing, one column per measurement. `parts` are multiplied by the coefficients that are
+    fitted, and `given_s` is the time of a task that is known beforehand."""
+
+    parts: Sequence[Array]
+    given_s: Array | float
+    seconds: Array
+    weight: Array
+
+    def errors(self, rounds: int) -> Array:
+        """The weighted sum of |ln(measured ÷ fitted)| for each slowing, after so many rounds of reweighting."""
+        values = self.seconds - self.given_s
+        columns = np.stack([np.broadcast_to(part, self.parts[-1].shape) for part in self.parts], axis=1)
+        values = np.broadcast_to(values, self.parts[-1].shape)
+        certainty = np.sqrt(self.weight) / values
+        for number in range(rounds):
+            coefficients = _not_negative(columns * certainty[:, None, :], values * certainty)
+            plain = (coefficients[:, None, :] @ columns)[:, 0, :]
+            if number < rounds - 1:
+                certainty = self._reweighted(values, plain)
+        expected = plain + self.given_s
+        return np.asarray(np.abs(np.log(self.seconds / np.maximum(expected, 1e-12))) @ self.weight)
+
+    def _reweighted(self, values: Array, plain: Array) -> Array:
+        fitted = np.maximum(plain, 1e-3 * values)
+        errors = np.abs(values / fitted - 1.0)
+        usual = np.maximum(MAD_TO_SIGMA * _medians(errors), 1e-6)[:, None]
+        share = np.minimum(1.0, OUTLIER_SIGMAS * usual / np.maximum(errors, 1e-12))
+        return np.asarray(np.sqrt(self.weight * share) / fitted)
+
+
+def _medians(lines: Array) -> Array:
+    count = lines.shape[1]
+    low, high = (count - 1) // 2, count // 2
+    parted = np.partition(lines, (low, high), axis=1)
+    return np.asarray(0.5 * (parted[:, low] + parted[:, high]))
+
+
+def _not_negative(columns: Array, values: Array) -> Array:
+    """Non-negative least squares, line by line, by trying every subset of the columns, of which there are few."""
+    lines, count, _ = columns.shape
+    scale = np.sqrt(np.maximum((columns * columns).sum(axis=2), 1e-300))
+    columns = columns / scale[:, :, None]
+    squares, products = columns @ columns.transpose(0, 2, 1), (columns @ values[:, :, None])[:, :, 0]
+    best, least = np.zeros((lines, count)), np.full(lines, np.inf)
+    for chosen in map(list, chain.from_iterable(combinations(range(count), size) for size in range(count, 0, -1))):
+        part = squares[:, chosen][:, :, chosen] + _RIDGE * np.eye(len(chosen))
+        solution = np.linalg.solve(part, products[:, chosen, None])[:, :, 0]
+        # Without the squares of the values, which are the same for every subset.
+        error = -np.einsum("ij,ij->i", solution, products[:, chosen])
+        better = (solution >= 0).all(axis=1) & (error < least)
+        if better.any():
+            least[better] = error[better]
+            best[better] = 0.0
+            best[np.ix_(better, chosen)] = solution[better]
+        if len(chosen) == count and better.all():
+            break
+    return np.asarray(best / scale)

@@ -1,0 +1,55 @@
+"""Settings of Spark that a restart of a query switches on or off, and why they are not possible for some queries.
+
+What bounds the memory of RocksDB is not among them: an executor reads its size once, when its first store opens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from homeostat.core.configuration import ASYNC_PROGRESS, CHANGELOG_CHECKPOINTING, Knob, Value
+from homeostat.spark.act.query_launcher import CHANGELOG
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+# Sinks that write a batch again after a failure, whatever the log of offsets says. Spark also allows the sinks of
+# `foreach` and `memory`, but code behind these may rely on a batch having the same rows when it is repeated.
+ASYNC_SINKS = {"KafkaTable": "kafka", "noop-table": "noop", "console": "console"}
+_ASYNC_EXECUTION = "AsyncProgressTracking"
+
+
+def switch_values(spark: SparkSession, query: StreamingQuery | None, name: str) -> dict[Knob, Value]:
+    """What a query that has just started runs with. One that the application sets itself is left out."""
+    changelog = str(spark.conf.get(CHANGELOG, "false")).lower() == "true"
+    values: dict[Knob, Value] = {Knob(CHANGELOG_CHECKPOINTING, name): int(changelog)}
+    if query is not None and not _tracks_async(query):
+        values[Knob(ASYNC_PROGRESS, name)] = 0
+    return values
+
+
+def async_refusal(query: StreamingQuery | None) -> str:
+    """Why the sink of this query does not allow asynchronous progress tracking; empty if it does."""
+    sink = _sink(query)
+    if sink in ASYNC_SINKS:
+        return ""
+    return f"only with the sinks {', '.join(ASYNC_SINKS.values())}; this one is {sink or 'unknown'}"
+
+
+def _sink(query: StreamingQuery | None) -> str:
+    try:
+        java_sink: Any = query._jsq.streamingQuery().sink()  # type: ignore[union-attr]
+    except Exception:  # a private interface of Spark
+        return ""
+    try:
+        return str(java_sink.name())
+    except Exception:  # older sinks have no name
+        return str(java_sink.getClass().getSimpleName())
+
+
+def _tracks_async(query: StreamingQuery) -> bool:
+    try:
+        return str(query._jsq.streamingQuery().getClass().getSimpleName()).startswith(_ASYNC_EXECUTION)
+    except Exception:
+        return False

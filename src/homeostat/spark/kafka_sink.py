@@ -1,0 +1,69 @@
+"""A sink to Kafka whose rows have names, so that a reader can drop those that came twice.
+
+Spark writes to Kafka at least once: a batch that is repeated after a failure writes its rows again. Here each row
+carries a name that is the same when the batch is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from homeostat.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+# The header that holds the name of a row: query, epoch and row.
+ROW_NAME = "homeostat-row"
+_QUERY_ID = "sql.streaming.queryId"
+_VALUE, _KEY, _HEADERS = "value", "key", "headers"
+
+
+def kafka_sink(
+    rows: DataFrame, servers: str, topic: str, *, id: Sequence[str] = (), options: Mapping[str, str] | None = None
+) -> DataStreamWriter:
+    """A writer of `rows` to a topic. They need the column `value`, and may have `key`, as for Spark's own sink.
+
+    `id` are columns that no two rows of a batch share. Without them, rows of a batch are counted by their content,
+    which takes a shuffle. A row without a `key` gets its name as the key. `options` go to Spark's sink, such as
+    `kafka.security.protocol`.
+    """
+    names = (id,) if isinstance(id, str) else tuple(id)
+    missing = [name for name in (_VALUE, *names) if name not in rows.columns]
+    if missing:
+        raise ConfigError(f"the rows have no column {missing[0]!r}", where="kafka_sink", fix="select it")
+
+    def write(batch: DataFrame, epoch: int) -> None:
+        named_rows = _named(batch, query_id(batch), epoch, names)
+        writer = named_rows.write.format("kafka").options(**dict(options or {}))
+        writer.option("kafka.bootstrap.servers", servers).option("topic", topic).option("includeHeaders", "true").save()
+
+    return rows.writeStream.foreachBatch(write)
+
+
+def query_id(batch: DataFrame) -> str:
+    """The id of the query, which stays as long as its checkpoint: epochs of another checkpoint begin anew."""
+    id = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+    if not id:
+        raise ConfigError("the id of the query is unknown", where="kafka_sink", fix="use it as the sink of a query")
+    return str(id)
+
+
+def _named(batch: DataFrame, query: str, epoch: int, id: Sequence[str]) -> DataFrame:
+    """The rows with their names as a header, and as the key of those without one."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    if id:
+        row: Any = f.concat_ws("/", *(f.col(name).cast("string") for name in id))
+    else:
+        # Rows with the same content can stand for each other, so that counting them is the same in every repetition.
+        content = f.xxhash64(*batch.columns)
+        alike = f.row_number().over(Window.partitionBy(*batch.columns).orderBy(f.lit(1)))
+        row = f.concat_ws("-", f.hex(content), alike)
+    name = f.concat(f.lit(f"{query}/{epoch}/"), row).cast("binary")
+    key = f.coalesce(f.col(_KEY).cast("binary"), name) if _KEY in batch.columns else name
+    header = f.array(f.struct(f.lit(ROW_NAME).alias("key"), name.alias("value")))
+    return batch.select(key.alias(_KEY), f.col(_VALUE).cast("binary").alias(_VALUE), header.alias(_HEADERS))

@@ -1,0 +1,16 @@
+"""The error of everything that the sensors read from Spark."""
+
+from __future__ import annotations
+
+from homeostat.core.errors import HomeostatError
+
+LATE = "late"
+HUNG = "hung"  # an earlier question is still without an answer, so this one was not asked
+
+
+class SensorError(HomeostatError):
+    """Spark did not answer, or gave an unexpected answer. Equal problems have the same `kind`."""
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "", kind: str = "") -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.kind = kind or what

@@ -1,0 +1,52 @@
+"""What no number of executors can shorten."""
+
+from __future__ import annotations
+
+from homeostat.core.objective import Objective
+from homeostat.core.time_causes import SINK_BOUND
+from homeostat.models.scaling_limit import scaling_limit
+from homeostat.testing import instances, observations, view_of
+from support.timed_batches import batch, slow_sink, stage
+
+
+def test_a_sink_longer_than_the_trigger_is_out_of_reach_and_named() -> None:
+    limit = scaling_limit(view_of(slow_sink(12.0)))
+    assert limit is not None
+    assert limit.out_of_reach
+    assert limit.culprit == SINK_BOUND
+    assert limit.why == "the sink takes 12 s of 14.1 s"
+
+
+def test_a_sink_that_leaves_time_for_the_tasks_is_not() -> None:
+    limit = scaling_limit(view_of(slow_sink(6.0)))
+    assert limit is not None
+    assert not limit.late
+    assert not limit.out_of_reach
+
+
+def test_an_objective_that_allows_longer_batches_brings_it_within_reach() -> None:
+    limit = scaling_limit(view_of(slow_sink(12.0), objective=Objective(lag_s=60.0)))
+    assert limit is not None
+    assert not limit.out_of_reach
+
+
+def test_batches_as_they_are_now_fit_whatever_was_before() -> None:
+    """100 rows/s arrive, and a batch of 1,000 rows takes 2.2 s of the 10 s that it may take."""
+    limit = scaling_limit(view_of([*slow_sink(12.0, 9)[:6], *slow_sink(0.1, 9)[6:]]))
+    assert limit is not None
+    assert limit.fits(100.0, target=0.9)
+    assert limit.fits(400.0, target=0.9)
+    assert not limit.fits(500.0, target=0.9)
+
+
+def test_two_causes_that_executors_do_not_help_explain_late_batches_together() -> None:
+    """Each alone would leave 11 s of the 10 s that a batch may take; without both it takes 2 s."""
+    phases_s = {"queryPlanning": 9.0, "addBatch": 2.0, "commitOffsets": 9.0}
+    tasks = {"read": stage([1.0, 1.0, 1.0, 1.0], began_s=9.0)}
+    limit = scaling_limit(view_of([batch(tasks, number=n, seconds=20.0, phases_s=phases_s) for n in range(1, 7)]))
+    assert limit is not None
+    assert limit.explained
+
+
+def test_a_dataflow_has_none() -> None:
+    assert scaling_limit(view_of(observations(6, {"work": instances(100.0, 1.0)}))) is None
