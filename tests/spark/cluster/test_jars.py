@@ -72,6 +72,24 @@ def test_a_jar_that_is_not_there_is_named_with_what_to_do(repository: Path) -> N
         jars.fetch([example(artifact="other")], ignore)
 
 
+@pytest.mark.spark
+def test_a_download_that_fails_for_a_moment_is_tried_again(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = repository.rename(tmp_path / "away")
+    run_ivy = jars._run_ivy
+
+    def come_back_afterwards(absent: list[Jar], place: Path) -> str:
+        output = run_ivy(absent, place)
+        if away.exists():
+            away.rename(repository)
+        return output
+
+    monkeypatch.setattr(jars, "_run_ivy", come_back_afterwards)
+    (path,) = jars.fetch([example()], ignore)
+    assert path.read_bytes() == CONTENT
+
+
 def test_the_lists_name_every_jar_once_with_its_hash() -> None:
     for wanted in (broker_jars(), connector_jars("4.3.0")):
         assert len({jar.file_name for jar in wanted}) == len(wanted) > 0

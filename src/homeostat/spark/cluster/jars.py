@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
@@ -28,6 +27,8 @@ _LIMIT_S = 900.0
 _TIMEOUTS = ("-Dsun.net.client.defaultConnectTimeout=15000", "-Dsun.net.client.defaultReadTimeout=60000")
 _REASONS = ("Server access", "UnknownHost", "Connection refused", "timed out", "not found", "UNRESOLVED", "PKIX")
 _LONGEST_REASON = 200
+# A choice: a repository that fails so often is down.
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +80,21 @@ def fetch(jars: Iterable[Jar], say: Callable[[str], None]) -> list[Path]:
 
 
 def _retrieve(jars: list[Jar], place: Path) -> None:
-    """Nothing is kept unless every file arrived as it was recorded."""
-    output = _run_ivy(jars, place)
+    """Nothing is kept unless every file is as it was recorded. Ivy keeps what came for the next attempt."""
+    for _ in range(_ATTEMPTS):
+        output = _run_ivy(jars, place)
+        absent = [jar for jar in jars if not (place / jar.file_name).is_file()]
+        if not absent:
+            break
+    else:
+        reason = _reason(output)
+        jar = next((jar for jar in absent if f"{jar.group}#{jar.artifact};" in reason), absent[0])
+        raise ConfigError(
+            f"cannot download {jar.group}:{jar.artifact}:{jar.version}: {reason}",
+            fix=f"check the network; for a repository of your own set {IVY_SETTINGS} to a file of Ivy settings",
+        )
     for jar in jars:
-        file = place / jar.file_name
-        if not file.is_file():
-            raise ConfigError(
-                f"cannot download {jar.group}:{jar.artifact}:{jar.version}: {_reason(output)}",
-                fix=f"check the network; for a repository of your own set {IVY_SETTINGS} to a file of Ivy settings",
-            )
-        if hashlib.sha256(file.read_bytes()).hexdigest() != jar.sha256:
+        if hashlib.sha256((place / jar.file_name).read_bytes()).hexdigest() != jar.sha256:
             raise ConfigError(
                 f"{jar.group}:{jar.artifact}:{jar.version} is not the file that Homeostat was tested with: "
                 "its SHA-256 differs",
@@ -122,8 +128,6 @@ def _run_ivy(jars: list[Jar], place: Path) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"no answer within {_LIMIT_S:.0f} s"
-    finally:
-        shutil.rmtree(place / "cache", ignore_errors=True)
     return ran.stdout + ran.stderr
 
 
