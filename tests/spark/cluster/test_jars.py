@@ -32,14 +32,15 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     settings.write_text(SETTINGS.format(place=place))
     monkeypatch.setenv(jars.IVY_SETTINGS, str(settings))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    file = place / "org" / "example" / "tool" / "1.0" / "tool-1.0.jar"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(CONTENT)
+    for version in ("1.0", "2.0"):
+        file = place / "org" / "example" / "tool" / version / f"tool-{version}.jar"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(CONTENT)
     return place
 
 
-def example(content: bytes = CONTENT, artifact: str = "tool") -> Jar:
-    return Jar("org.example", artifact, "1.0", hashlib.sha256(content).hexdigest())
+def example(content: bytes = CONTENT, artifact: str = "tool", version: str = "1.0") -> Jar:
+    return Jar("org.example", artifact, version, hashlib.sha256(content).hexdigest())
 
 
 def ignore(line: str) -> None:
@@ -70,6 +71,14 @@ def test_a_jar_that_is_not_there_is_named_with_what_to_do(repository: Path) -> N
         ConfigError, match=r"cannot download org.example:other:1.0: .*not found.*HOMEOSTAT_IVY_SETTINGS"
     ):
         jars.fetch([example(artifact="other")], ignore)
+
+
+@pytest.mark.spark
+def test_two_versions_of_a_jar_are_fetched_at_once(repository: Path) -> None:
+    """The broker and the connector need different clients."""
+    first, second = jars.fetch([example(), example(version="2.0")], ignore)
+    assert first != second
+    assert first.read_bytes() == second.read_bytes() == CONTENT
 
 
 @pytest.mark.spark

@@ -132,14 +132,15 @@ def _run_ivy(jars: list[Jar], place: Path) -> str:
 
 
 def _as_ivy(jars: Iterable[Jar]) -> str:
-    """Exactly these jars, without what they depend on: the lists are complete."""
+    """Exactly these jars, also two versions of one, without what they depend on: the lists are complete."""
     lines = (
         f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)} "
         'transitive="false"/>'
         for jar in jars
     )
     head = '<ivy-module version="2.0"><info organisation="homeostat" module="jars"/><dependencies>'
-    return f"{head}{''.join(lines)}</dependencies></ivy-module>"
+    every_version = '<conflict org="*" module="*" manager="all"/>'
+    return f"{head}{''.join(lines)}{every_version}</dependencies></ivy-module>"
 
 
 def _reason(output: str) -> str:
