@@ -237,7 +237,7 @@ def test_a_wrong_file_is_refused_with_line_reason_and_remedy(text: str, line: st
     assert refused.value.line == line
 
 
-def test_all_mistakes_of_a_file_are_told_at_once(folder: Path) -> None:
+def test_all_mistakes_of_a_file_are_reported_at_once(folder: Path) -> None:
     path = _file(folder / "a.toml", 'mode = "x"\n[loop]\nsettle = 3\n[paper]\nfense = true\n')
     with pytest.raises(ConfigError) as refused:
         config.load(path, {"HOMEOSTAT_LOOP_WINDOW": "3"})

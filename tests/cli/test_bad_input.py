@@ -78,7 +78,7 @@ def test_a_trace_that_cannot_be_mended_is_refused(
     refused(homeostat("sim", "run", with_trace(scenario, rows)), *words)
 
 
-def test_a_trace_that_can_be_mended_is_run_and_the_repairs_are_told(homeostat: Homeostat, scenario: Path) -> None:
+def test_a_trace_that_can_be_mended_is_run_and_the_repairs_are_reported(homeostat: Homeostat, scenario: Path) -> None:
     rows = "timestamp,value\n0,90\n120,100\n60,100\n60,110\n180,NaN\n240,100\n2400,100\n"
     ran = homeostat("sim", "run", with_trace(scenario, rows), "--policy", "static", "--json")
     assert ran.code == 0

@@ -15,7 +15,7 @@ from homeostat.lab.demonstration import REGULATED, Performance
 from support.demonstrations import PLAN, QUIET, performance, timeline
 
 
-def test_in_lines_each_event_is_told_once(tmp_path: Path) -> None:
+def test_in_lines_each_event_is_reported_once(tmp_path: Path) -> None:
     lines: list[str] = []
     viewer, shown = Lines(lines.append, lambda line: None), performance(tmp_path)
     viewer.look(shown)

@@ -51,7 +51,7 @@ def test_a_missing_kafka_connector_is_no_fault_but_named(
     assert check["fix"] == "for Kafka: homeostat fetch kafka"
 
 
-def test_an_address_that_cannot_be_used_is_told(homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_cannot_be_used_is_reported(homeostat: Homeostat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "SECOND_ADDRESS", "192.0.2.1")
     ran = homeostat("doctor")
     assert ran.code == 3

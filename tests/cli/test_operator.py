@@ -91,7 +91,7 @@ def test_a_dry_run_of_the_only_run_needs_no_name_and_no_manager(homeostat: Homeo
     assert homeostat("log", "--kind", "order", "--json").json == []
 
 
-def test_what_cannot_be_asked_is_told(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_asked_is_reported(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:
     assert homeostat("pause").code == 2
     with managed(tmp_path / "homeostat.sqlite", scenario):
         for words, what in [

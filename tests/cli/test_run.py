@@ -160,7 +160,7 @@ def test_a_file_that_never_ends_loading(homeostat: Homeostat, app: Path, monkeyp
     refused(homeostat("run", app), "app.py", "took more than 2 s", "do not start queries at the top")
 
 
-def test_a_setting_of_the_file_that_is_wrong_is_told_with_its_line(homeostat: Homeostat, app: Path) -> None:
+def test_a_setting_of_the_file_that_is_wrong_is_reported_with_its_line(homeostat: Homeostat, app: Path) -> None:
     (app.parent / "homeostat.toml").write_text('mode = "observe"\n\n[loop]\nsettle = "soon"\n')
     refused(homeostat("run", app), "homeostat.toml:4", "settle")
 

@@ -64,7 +64,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / ".homeostat"
 
 
-def test_one_that_keeps_up_is_healthy_and_told_in_full(homeostat: Homeostat, home: Path) -> None:
+def test_one_that_keeps_up_is_healthy_and_reported_in_full(homeostat: Homeostat, home: Path) -> None:
     now_s = time.time()
     application(
         home / "clicks",
@@ -158,7 +158,7 @@ def test_a_driver_that_has_ended_or_whose_number_another_process_has(homeostat: 
     assert homeostat("status", "--directory", "other.py", "--json").json["health"] == "not running"
 
 
-def test_a_log_that_is_gone_is_unknown_and_the_rest_is_told(homeostat: Homeostat, home: Path) -> None:
+def test_a_log_that_is_gone_is_unknown_and_the_rest_is_reported(homeostat: Homeostat, home: Path) -> None:
     application(home / "clicks", batch(1, time.time()))
     (home / "clicks" / "log.sqlite").unlink()
     ran = homeostat("status")

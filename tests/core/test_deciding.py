@@ -89,7 +89,7 @@ class Warn:
 
 
 @pytest.mark.parametrize("mode", ["observe", "advise", "regulate"])
-def test_a_person_is_told_once_and_again_only_after_the_trouble_was_over(mode: Mode) -> None:
+def test_a_person_is_alerted_once_and_again_only_after_the_trouble_was_over(mode: Mode) -> None:
     warning = replace(policy(Trouble(pauses_s=((100.0, 120.0),))), resolvers=(Warn(),))
     played = play(warning, ENGINE, OBSERVED, mode=mode)
     alerts = [command for command in played.commands if isinstance(command, Notify)]

@@ -328,7 +328,7 @@ def test_a_refused_command_changes_nothing_and_is_not_an_outcome() -> None:
     assert state.observed == ENGINE.configuration
 
 
-def test_what_a_person_should_know_of_an_action_that_took_effect_is_told() -> None:
+def test_what_a_person_should_know_of_an_action_that_took_effect_is_reported() -> None:
     once = Once()
     policy = Policy("once", (once,), (once,), (once,))
     played = play(policy, ENGINE, measured(count=APPLIED_AT), acknowledge=False)

@@ -83,7 +83,7 @@ def test_one_that_would_end_the_program_is_left_out_as_any_other() -> None:
     assert played.texts("failure") == ["broken failed and was left out: SystemExit: 3"]
 
 
-def test_a_failure_is_told_once_for_as_long_as_it_lasts() -> None:
+def test_a_failure_is_reported_once_for_as_long_as_it_lasts() -> None:
     def now_and_then(view: View) -> Iterable[Any]:
         if len(view.window) in (2, 3, 4, 7, 8):
             raise RuntimeError(f"at {view.now_s}")

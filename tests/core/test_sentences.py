@@ -14,7 +14,7 @@ from homeostat.core.findings import Diagnosis, Outcome, Proposal, Symptom
 GROW = Proposal("scale-up", (), Patch({EXECUTORS_KNOB: 4}, frozenset({"exec-2"})))
 
 
-def test_a_symptom_is_told_by_its_headline_or_else_by_its_kind() -> None:
+def test_a_symptom_is_reported_by_its_headline_or_else_by_its_kind() -> None:
     sentence = sentences.symptom_sentence(Symptom("unknown", "count", evidence=MissingMetric("idle", "rows")))
     plain = sentences.symptom_sentence(Symptom("odd", evidence=Measured({"rows": 3.0})))
 
@@ -22,7 +22,7 @@ def test_a_symptom_is_told_by_its_headline_or_else_by_its_kind() -> None:
     assert plain == "odd at the application: rows 3"
 
 
-def test_a_diagnosis_is_told_with_its_cause_and_probability() -> None:
+def test_a_diagnosis_is_reported_with_its_cause_and_probability() -> None:
     text = sentences.diagnosis_sentence(Diagnosis(UNDER_PROVISIONED, "count", 0.756))
 
     assert text == "count has too few instances for the load (under-provisioned, probability 0.76)"
@@ -42,7 +42,7 @@ def test_a_change_names_every_knob_and_worker() -> None:
         (Outcome("confounded", reason="a restart"), "Could not tell whether a-1 helped: a restart"),
     ],
 )
-def test_an_outcome_is_told_with_its_reason(outcome: Outcome, text: str) -> None:
+def test_an_outcome_is_reported_with_its_reason(outcome: Outcome, text: str) -> None:
     assert sentences.outcome_sentence("a-1", outcome) == text
 
 
@@ -63,7 +63,7 @@ def test_each_step_has_words(step: Step, text: str) -> None:
     assert sentences.step_words(step) == text
 
 
-def test_the_engine_and_people_are_told() -> None:
+def test_the_engine_and_people_are_informed() -> None:
     assert sentences.engine_sentence([], "start") == "the engine runs with nothing that can be set (start)"
     assert sentences.operator_sentence(Operator("pause", "ada", "a release")) == "ada: pause (a release)"
     assert sentences.ended_sentence("pressure", 61.4) == "pressure is over after 1 min 01 s"

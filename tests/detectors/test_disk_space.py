@@ -49,7 +49,7 @@ def test_enough_space_is_not(enough: DiskSample) -> None:
     assert symptoms(enough) == []
 
 
-def test_the_worst_disk_is_told() -> None:
+def test_the_worst_disk_is_reported() -> None:
     (symptom,) = symptoms(disk(1.9), replace(disk(0.1), path="/tmp"))
     assert "/tmp" in symptom.evidence.summary()
     assert symptom.severity > symptoms(disk(1.9))[0].severity

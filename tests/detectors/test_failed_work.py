@@ -17,7 +17,7 @@ from support.timed_batches import slow_sink
 CALM = slow_sink(0.1, 8)
 
 
-def test_attempts_that_fail_in_several_batches_are_told_with_their_reason() -> None:
+def test_attempts_that_fail_in_several_batches_are_reported_with_their_reason() -> None:
     observed = [
         replace(each, failures=(TaskFailure("read", number % 4, "ValueError"),)) if number % 2 else each
         for number, each in enumerate(CALM)
@@ -49,7 +49,7 @@ def test_one_failure_is_an_accident() -> None:
     assert list(FailedAttemptsDetector().detect(view_of(once))) == []
 
 
-def test_workers_that_keep_dying_are_told() -> None:
+def test_workers_that_keep_dying_are_reported() -> None:
     dying = [replace(each, losses=(WorkerLoss("7", "a", "out of memory"),)) for each in CALM[:3]]
     (symptom,) = LostWorkersDetector().detect(view_of([*dying, *CALM[3:]]))
     assert symptom.evidence == WorkersLost(3.0, 8.0, "out of memory")

@@ -56,7 +56,7 @@ def seen(says: Says, view: View | None = None) -> list[Symptom]:
     return [s for s in RiseDetector(forecasts=says).detect(view or word_count()) if s.component == "split"]
 
 
-def test_a_rise_is_told_when_there_is_just_time_to_act() -> None:
+def test_a_rise_is_reported_when_there_is_just_time_to_act() -> None:
     (symptom,) = seen(Says(300.0, 600.0, NOW_S + 120.0))
     assert symptom.evidence.figures()["expected_per_s"] == pytest.approx(660.0)
     assert symptom.evidence.figures()["ahead_s"] == 30.0

@@ -357,7 +357,7 @@ def test_a_slow_executor_is_found_among_stragglers_within_five_batches(seed: int
 
 
 @pytest.mark.parametrize(("later_s", "count"), [(0.3, 0), (3.0, 1)])
-def test_tasks_that_finish_later_are_told_only_if_that_costs_the_batch_time(later_s: float, count: int) -> None:
+def test_tasks_that_finish_later_are_reported_only_if_that_costs_the_batch_time(later_s: float, count: int) -> None:
     tasks = {"split": instances([100.0] * 8, 0.1, finish_s=[0.1] * 7 + [0.1 + later_s])}
     observed = observations(6, tasks, executors=4, rows=800.0, seconds=4.0, trigger_s=10.0)
     assert len([s for s in PENDING.detect(view_of(observed)) if s.kind == PENDING_SKEW]) == count

@@ -25,7 +25,7 @@ def symptoms(sink_s: float, count: int = 6, **others: float) -> list[Symptom]:
     return list(LostTimeDetector().detect(view_of(slow_sink(sink_s, count, **others))))
 
 
-def test_a_slow_sink_is_told_with_what_it_takes_and_what_more_executors_would_win() -> None:
+def test_a_slow_sink_is_reported_with_what_it_takes_and_what_more_executors_would_win() -> None:
     (symptom,) = symptoms(6.0)
     assert symptom.kind == LOST_TIME
     evidence = symptom.evidence

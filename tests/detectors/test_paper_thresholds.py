@@ -96,7 +96,7 @@ def test_a_throughput_within_the_tolerance_meets_the_objective(objective_per_s: 
     assert kinds(SloDetector(), dataflow(), Objective(throughput_per_s=objective_per_s)) == expected
 
 
-def test_a_missed_throughput_is_told_with_what_arrives() -> None:
+def test_a_missed_throughput_is_reported_with_what_arrives() -> None:
     (symptom,) = SloDetector().detect(view_of(dataflow(), objective=Objective(throughput_per_s=20.0)))
 
     assert symptom.evidence == ThroughputMissed(20.0, 10.0, 10.0)

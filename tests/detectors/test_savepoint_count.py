@@ -21,7 +21,7 @@ def played_alerts(sample: SavepointSample | None, **space: object) -> list[str]:
 @pytest.mark.parametrize(
     "sample", [SavepointSample("/c.savepoints", 21, 5e6), SavepointSample("/c.savepoints", 2, 30e9)]
 )
-def test_too_many_or_too_large_savepoints_are_told_once(sample: SavepointSample) -> None:
+def test_too_many_or_too_large_savepoints_are_reported_once(sample: SavepointSample) -> None:
     (message,) = played_alerts(sample)
     held = f"{sample.count} savepoints in /c.savepoints hold {sample.held_bytes / 1e6:,.0f} MB"
     assert held in message

@@ -182,7 +182,7 @@ def test_snapshots_that_will_come_are_not_late(observed: Sequence[Observation]) 
     assert symptoms_of(SnapshotLagDetector(), observed) == []
 
 
-def test_a_repaired_snapshot_is_told_for_an_hour() -> None:
+def test_a_repaired_snapshot_is_reported_for_an_hour() -> None:
     repaired = np.zeros(2 * HOUR)
     repaired[5] = 2.0
 
@@ -192,7 +192,7 @@ def test_a_repaired_snapshot_is_told_for_an_hour() -> None:
     assert symptoms_of(SnapshotRepairedDetector(), batches(2 * HOUR, repaired=repaired)) == []
 
 
-def test_a_backend_that_cannot_be_repartitioned_is_told() -> None:
+def test_a_backend_that_cannot_be_repartitioned_is_reported() -> None:
     (symptom,) = symptoms_of(FixedStateDetector(), batches(backend="hdfs"))
 
     assert (symptom.kind, symptom.evidence.figures()["backend"]) == (FIXED_STATE, "hdfs")

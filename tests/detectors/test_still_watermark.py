@@ -26,7 +26,7 @@ def with_watermark(step_s: float, count: int = 12) -> list[Observation]:
     ]
 
 
-def test_a_watermark_that_stands_while_event_time_goes_on_is_told() -> None:
+def test_a_watermark_that_stands_while_event_time_goes_on_is_reported() -> None:
     (symptom,) = StillWatermarkDetector().detect(view_of(with_watermark(0.0)))
     assert symptom.evidence == StillWatermark(220.0, 12.0, 280.0)
     assert symptom.evidence.summary() == "it has not moved for 3 min 40 s, 4 min 40 s behind the latest event"

@@ -220,7 +220,7 @@ def test_nothing_is_spread_without_need(seen: View, cause: str) -> None:
     assert list(AdjustSkewResolver().resolve(seen, [Diagnosis(cause, "count")])) == []
 
 
-def test_where_rows_cannot_be_spread_a_person_is_told_why() -> None:
+def test_where_rows_cannot_be_spread_a_person_learns_why() -> None:
     (told,) = AdjustSkewResolver().resolve(view(knob=None), [Diagnosis(DATA_SKEW, "count")])
 
     assert (told.kind, bool(told.patch)) == (ALERT, False)
@@ -228,7 +228,7 @@ def test_where_rows_cannot_be_spread_a_person_is_told_why() -> None:
     assert "hs.keyed" in told.message
 
 
-def test_a_source_skew_is_told_where_nothing_can_be_spread() -> None:
+def test_a_source_skew_is_reported_where_nothing_can_be_spread() -> None:
     (told,) = AdjustSkewResolver().resolve(view(), [Diagnosis(SOURCE_SKEW, "lines")])
 
     assert told.kind == ALERT

@@ -89,7 +89,7 @@ def test_noise_does_not_make_even_partitions_uneven(seed: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [EMPTY_ONES, [200.0, 0.0] * 8, [400.0, 400.0, 400.0, *[100.0] * 13]])
-def test_keys_that_fall_together_are_told_from_a_hot_one_by_the_shape(rows: list[float]) -> None:
+def test_keys_that_fall_together_are_distinguished_from_a_hot_one_by_the_shape(rows: list[float]) -> None:
     found = causes(view(rows))
 
     assert found[HASH_IMBALANCE] > 0.6

@@ -232,7 +232,7 @@ def test_too_little_that_arrives_excuses_the_throughput_but_not_the_latency() ->
     assert (slow.cause, slow.symptoms, slow.evidence.figures()["measured"]) == (SLO_UNMET, (late,), 20.0)
 
 
-def test_all_objectives_that_are_missed_are_told_the_worst_first() -> None:
+def test_all_objectives_that_are_missed_are_reported_the_worst_first() -> None:
     lagging = Symptom(SLO_VIOLATION, "", 0.2, ObjectiveMissed(LAG, 5.0, 6.0))
     late = Symptom(SLO_VIOLATION, "", 0.5, ObjectiveMissed(LATENCY, 10.0, 20.0))
 

@@ -79,7 +79,7 @@ def test_an_hour_without_rows_is_idle_and_the_load_is_taken_when_it_comes_back()
     assert result.as_json()["converged"]
 
 
-def test_silence_is_told() -> None:
+def test_silence_is_reported() -> None:
     hung = '[[fault]]\nkind = "stuck-sink"\nat = "10 min"\nuntil = "30 min"\n'
     _, store = run(stage("work", "src", 40, "200/s"), "[microbatch]\nexecutors = 8\n", hung, engine="microbatch")
     assert any("no measurement arrived for" in alert.text for alert in store.records("test", kinds=("alert",)))

@@ -73,7 +73,7 @@ def test_the_largest_and_the_smallest_number_of_64_bits_are_kept() -> None:
     assert dict(rehearsal["a"].hashes) == {2**63 - 1: 2**63 - 1, -(2**63): -(2**63)}
 
 
-def test_mistakes_are_told_as_they_are_made() -> None:
+def test_mistakes_are_reported_as_they_are_made() -> None:
     with pytest.raises(TypeError, match="a state variable of type int cannot store 'many'"):
         wrongly(lambda state: setattr(state, "n", "many"))
     with pytest.raises(TypeError, match="a state variable of type int cannot store 9223372036854775808"):

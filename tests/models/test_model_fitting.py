@@ -56,7 +56,7 @@ def test_batches_take_as_long_as_predicted_in_configurations_never_seen() -> Non
     assert max(errors) <= 0.2
 
 
-def test_the_cost_of_state_is_told_from_that_of_rows() -> None:
+def test_the_cost_of_state_is_distinguished_from_that_of_rows() -> None:
     performance = words_model().performance
     assert isinstance(performance, BatchModel)
     count = next(stage for stage in performance.stages if stage.name == "count")

@@ -63,7 +63,7 @@ def test_spikes_do_not_pass_for_noise() -> None:
     assert np.median([noise.innovation for noise in found]) == pytest.approx(Noise(SIGMA, PHI).innovation, rel=0.1)
 
 
-def test_white_noise_is_told_from_correlated() -> None:
+def test_white_noise_is_distinguished_from_correlated() -> None:
     white = np.median([fit(ar1(seed, phi=0.0)).phi for seed in SEEDS])
     correlated = np.median([fit(ar1(seed, phi=0.7)).phi for seed in SEEDS])
 

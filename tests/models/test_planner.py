@@ -55,7 +55,7 @@ def test_a_restart_that_makes_rows_late_for_longer_than_they_may_be_is_not_worth
     assert lost[0].startswith("would meet the objective, but its restart makes rows late for")
 
 
-def test_where_nothing_holds_the_closest_is_told_with_what_is_wrong() -> None:
+def test_where_nothing_holds_the_closest_is_reported_with_what_is_wrong() -> None:
     made = plan(batches(Objective(cost_limit=4.0)), arrivals=Steady(6_000.0))
     assert made.chosen is None
     assert made.best.cost <= 4
@@ -92,7 +92,7 @@ class Nameless:
         raise LookupError("no more\nideas")
 
 
-def test_what_was_proposed_in_vain_is_told_and_the_others_go_on() -> None:
+def test_what_was_proposed_in_vain_is_reported_and_the_others_go_on() -> None:
     broken: Any = Nameless()
     made = plan(batches(), arrivals=Steady(6_000.0), proposers=[broken, Thrifty()])
     assert [(each.proposer, each.why) for each in made.refused] == [

@@ -61,7 +61,7 @@ def test_all_workers_of_one_host_are_a_slow_host() -> None:
     assert SLOW_INSTANCE not in losses
 
 
-def test_a_costly_partition_is_told_with_its_number() -> None:
+def test_a_costly_partition_is_reported_with_its_number() -> None:
     result = []
     for number in range(1, 7):
         workers = (np.arange(8) + number) % 4
@@ -116,7 +116,7 @@ def test_tasks_that_waited_in_three_batches_only_are_compared_with_these() -> No
     assert series(waiting((HostSample("a", 4.0, 0.5, 0.05),))[9:])[EXTERNAL].lost_s[-1] == pytest.approx(4.0)
 
 
-def test_what_tasks_always_wait_is_told_from_how_waits_vary() -> None:
+def test_what_tasks_always_wait_is_distinguished_from_how_waits_vary() -> None:
     loss = series(waiting((HostSample("a", 4.0, 0.5, 0.05),)))[EXTERNAL]
     assert loss.usual_s == pytest.approx(0.0, abs=1e-6)
 
@@ -125,7 +125,7 @@ def test_without_a_look_at_the_hosts_it_is_a_guess() -> None:
     assert series(waiting(()))[EXTERNAL].guessed
 
 
-def test_rows_that_cost_more_and_more_are_told() -> None:
+def test_rows_that_cost_more_and_more_are_reported() -> None:
     dearer = [
         batch(
             {"read": stage([1.0 + 0.02 * n] * 4, began_s=0.0)}, number=n, seconds=2.0 + 0.04 * n,

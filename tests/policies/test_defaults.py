@@ -72,7 +72,7 @@ def test_a_raised_bound_says_what_it_expects_and_is_judged_by_that() -> None:
     assert outcome.body["action"] == action.id
 
 
-def test_a_bound_that_the_application_sets_itself_is_told_and_not_raised() -> None:
+def test_a_bound_that_the_application_sets_itself_is_reported_and_not_raised() -> None:
     view = full_batches(arrival_per_s=550.0, seconds=0.5)
     cannot = Capabilities({WORKERS: view.capabilities.knobs[WORKERS]}, can_replace=True)
     played = play(POLICY, replace(view, capabilities=cannot), view.window.observations)
@@ -115,7 +115,7 @@ def test_executors_come_with_the_partitions_that_make_them_useful_in_one_plan() 
     assert desired[ROWS] >= 2 * 3000 * 2, "the bound on rows grows with the plan that restarts anyway"
 
 
-def test_a_batch_that_hangs_is_told_with_where_and_how_far_it_is() -> None:
+def test_a_batch_that_hangs_is_reported_with_where_and_how_far_it_is() -> None:
     view = full_batches(arrival_per_s=450.0, seconds=0.5)
     state = State(mode="regulate")
     last_s = view.window.observations[-1].at_s

@@ -115,7 +115,7 @@ def test_skew_is_spread_over_twice_as_many_instances_but_not_over_more_than_ther
 
 
 @pytest.mark.parametrize(("spread", "why"), [(3, "spread.count is 3 already"), (None, "has no spread.count")])
-def test_skew_that_cannot_be_spread_is_told(spread: int | None, why: str) -> None:
+def test_skew_that_cannot_be_spread_is_reported(spread: int | None, why: str) -> None:
     first = think(provisioning_paper(), {"count": HOT}, spread=spread).proposals[0]
     assert (first.kind, first.cause) == ("alert", "data-skew")
     assert why in first.message
@@ -175,7 +175,7 @@ def test_unknown_pressure_is_said_and_never_taken_for_health() -> None:
     assert not any(p.patch for p in trace.proposals)
 
 
-def test_what_cannot_be_told_is_told_with_its_reason_once_it_has_stood() -> None:
+def test_what_cannot_be_known_is_reported_with_its_reason_once_it_has_stood() -> None:
     diagnosis = think(provisioning_paper(), {}, damage=lacking("count", "pressured_s")).diagnoses[0]
     view = View(300.0, Topology(()), Configuration(), Capabilities(), standing_since_s={("inconclusive", "count"): 0.0})
     (told,) = Alert().resolve(view, [diagnosis])
@@ -233,7 +233,7 @@ def test_an_objective_that_is_nearly_met_is_met() -> None:
     assert trace.proposals == ()
 
 
-def test_an_objective_out_of_reach_is_told() -> None:
+def test_an_objective_out_of_reach_is_reported() -> None:
     source = Knob(PARALLELISM, "source")
     at_bound = think(
         throughput_paper(),

@@ -38,7 +38,7 @@ def test_files_of_many_shapes_say_the_same(text: str) -> None:
     assert load_file.parse(text, "load.csv", "rate").per_s[order].tolist() == [60.0, 120.0]
 
 
-def test_lines_that_say_nothing_are_skipped_and_told() -> None:
+def test_lines_that_say_nothing_are_skipped_and_reported() -> None:
     load = load_file.parse(lines("timestamp,value", "0,60", "oops", "60,n/a", "120,60,extra"), "load.csv")
     assert load.times_s.tolist() == [0.0, 60.0, 120.0]
     assert np.isnan(load.per_s).tolist() == [False, True, False]

@@ -111,7 +111,7 @@ def test_a_rising_load_is_planned_for_as_it_will_be_when_another_change_could_ha
     assert planned_for(20.0) / planned_for(-10.0) == pytest.approx(times, rel=0.02)
 
 
-def test_when_a_backlog_will_be_gone_is_told_by_the_clock_the_time_to_get_there_included() -> None:
+def test_when_a_backlog_will_be_gone_is_reported_by_the_clock_the_time_to_get_there_included() -> None:
     def told(apply_s: float) -> tuple[int, int, int, int]:
         view = batches(pending_rows=2_000_000.0, apply_s=apply_s)
         (proposal,) = RetuneResolver().resolve(view, [Diagnosis(UNDER_PROVISIONED, "count")])

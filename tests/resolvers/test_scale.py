@@ -71,7 +71,7 @@ def test_a_word_count_at_one_and_one_is_sized_ten_and_twenty_in_one_step() -> No
     assert proposal.component == "count"
 
 
-def test_what_was_never_seen_is_told_with_the_size() -> None:
+def test_what_was_never_seen_is_reported_with_the_size() -> None:
     """Neither more instances of a dataflow nor other numbers of executors."""
     (flow,), (batch,) = up(word_count(), Diagnosis(UNDER_PROVISIONED, "count")), up(batches(120.0))
     assert flow.prediction is not None
@@ -246,7 +246,7 @@ def test_an_objective_missed_without_pressure_is_a_reason_to_grow_where_the_mode
     assert "so it is sized by the 50% that the objective is missed by" in proposal.prediction.text
 
 
-def test_an_objective_that_stays_missed_is_told() -> None:
+def test_an_objective_that_stays_missed_is_reported() -> None:
     late = Diagnosis(SLO_UNMET)
     since = {(SLO_UNMET, ""): 0.0}
     told = Alert(frozenset({SLO_UNMET}), patience_s=100.0)

@@ -27,7 +27,7 @@ def hold(tmp_path: Path) -> Iterator[ApplicationHold]:
         yield hold
 
 
-def test_an_alarm_is_told_and_is_an_alert_in_the_log_of_every_query(tmp_path: Path, hold: ApplicationHold) -> None:
+def test_an_alarm_is_reported_and_is_an_alert_in_the_log_of_every_query(tmp_path: Path, hold: ApplicationHold) -> None:
     told: list[str] = []
     alarm = alarm_of(hold, told.append, "app/clicks", "app/orders")
     alarm.ring(NO_MANAGER, "it has ended again")
@@ -54,7 +54,7 @@ def test_the_webhook_hears_an_alarm(tmp_path: Path, hold: ApplicationHold) -> No
     assert (alert.run, alert.cause, alert.firing) == ("app/clicks", NO_MANAGER, True)
 
 
-def test_a_log_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_is_reported_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "log.sqlite").write_text("not a log" * 1_000)
     told: list[str] = []
     alarm = Alarm(lambda: SqliteStore(tmp_path / "log.sqlite"), ("app/clicks",), told.append)

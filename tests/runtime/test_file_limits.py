@@ -57,7 +57,7 @@ def test_the_files_of_an_application_are_kept_small_now_and_then(tmp_path: Path)
     assert complaints == []
 
 
-def test_a_failure_is_told_once_and_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_reported_once_and_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(directory: Path, most_bytes: int) -> int:
         raise PermissionError("no")
 

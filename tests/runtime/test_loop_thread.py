@@ -50,7 +50,7 @@ def end(_: int) -> None:
     raise SystemExit
 
 
-def test_a_manager_that_fails_is_told_and_counted_and_harms_nobody_else() -> None:
+def test_a_manager_that_fails_is_reported_and_counted_and_harms_nobody_else() -> None:
     told: list[str] = []
     failing, healthy = Worker(fail), Worker()
     loop = loop_of(failing, healthy, complain=told.append)
@@ -93,7 +93,7 @@ def test_a_loop_that_stops_while_it_tries_to_begin_ends() -> None:
     assert not loop.thread.is_alive()
 
 
-def test_a_thread_that_ends_too_often_within_an_hour_is_told_to_a_person_and_replaced_later() -> None:
+def test_a_thread_that_ends_too_often_within_an_hour_is_reported_to_a_person_and_replaced_later() -> None:
     told: list[str] = []
     alerts: list[str] = []
     hours = [0.0]

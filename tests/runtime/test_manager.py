@@ -121,7 +121,7 @@ def test_a_notifier_that_fails_does_not_stop_the_loop() -> None:
     ]
 
 
-def test_a_person_is_told() -> None:
+def test_a_person_is_alerted() -> None:
     told: list[Notify] = []
     manager = Manager(build_engine(SCENARIO), policy(ALERT), MemoryStore(), "run", on_alert=told.append)
     manager.start()

@@ -116,7 +116,7 @@ def test_two_pipelines_of_one_name(app: Path) -> None:
         ("import homeostat as hs\n\nhs.ModelError(0)\n", "app.py:3: objective: ModelError must be above 0, but is 0"),
     ],
 )
-def test_a_file_that_raises_is_told_with_its_line(
+def test_a_file_that_raises_is_reported_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
 ) -> None:
     (tmp_path / "app.py").write_text(text)

@@ -281,7 +281,7 @@ class StandInCluster:
         raise ClusterError("the Spark master ended with code -9")
 
 
-def test_a_lost_worker_is_told_and_a_lost_master_starts_cluster_and_driver_again(
+def test_a_lost_worker_is_reported_and_a_lost_master_starts_cluster_and_driver_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "EmbeddedCluster", StandInCluster)

@@ -151,7 +151,7 @@ def has_a_checkpoint(ctx: Context) -> Any:
         (has_a_checkpoint, "the function sets checkpointLocation to /data/words, but Homeostat keeps the checkpoint"),
     ],
 )
-def test_a_pipeline_that_cannot_be_started_is_told_in_one_line(
+def test_a_pipeline_that_cannot_be_started_is_reported_in_one_line(
     spark: SparkSession, tmp_path: Path, build: Callable[[Context], Any], what: str
 ) -> None:
     application = Application([Pipeline("words", build)], tmp_path)

@@ -349,7 +349,7 @@ def test_a_manager_may_fail_hang_or_end_and_the_query_goes_on(
 
 
 @pytest.mark.soak
-def test_a_sink_that_hangs_is_told_and_nothing_is_lost(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sink_that_hangs_is_reported_and_nothing_is_lost(spark: SparkSession, tmp_path: Path) -> None:
     hang = tmp_path / "hang"
     spec = specification(PROFILE, tmp_path / "ledger", wait_ms=1.0, hang_file=str(hang))
     trial = Trial(spark, tmp_path / "kept", spec, mode="observe")

@@ -213,7 +213,7 @@ def words(ctx):
 """
 
 
-def test_a_broker_that_is_down_at_the_start_is_told_at_once_and_the_run_can_be_interrupted(
+def test_a_broker_that_is_down_at_the_start_is_reported_at_once_and_the_run_can_be_interrupted(
     command: Command, wait_until: WaitUntil, kafka_jars: None
 ) -> None:
     with socket.socket() as nobody:  # bound, and never listening

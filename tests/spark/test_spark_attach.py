@@ -225,7 +225,7 @@ def test_regulated_it_gets_executors_while_it_runs(
     assert check(tmp_path / "ledger", PROFILE, rows) == []
 
 
-def test_what_cannot_be_used_is_told_where_it_is_called(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_reported_where_it_is_called(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="regular"):
         attach(spark, tmp_path, mode="regular")
     with pytest.raises(ConfigError, match=r"missing\.toml"):

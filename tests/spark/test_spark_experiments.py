@@ -189,7 +189,7 @@ def with_a_slow_executor(
         return word_count.run(longest_s, [Moment(12.0, slow_down), Moment(16.0, lambda t: t.load(load))], until=until)
 
 
-def test_e3_a_slow_executor_is_replaced_and_told_from_too_few_of_them(trial: Start) -> None:
+def test_e3_a_slow_executor_is_replaced_and_reported_from_too_few_of_them(trial: Start) -> None:
     def attempt() -> TrialResult:
         word_count = trial(900.0, executors=3, rows_per_trigger=8000)
         return with_a_slow_executor(
@@ -243,7 +243,7 @@ def only_the_hot_key_is_named(result: TrialResult) -> None:
     assert SLOW_INSTANCE not in result.causes()
 
 
-def test_e6_a_hot_key_is_told_from_a_slow_executor(trial: Start) -> None:
+def test_e6_a_hot_key_is_distinguished_from_a_slow_executor(trial: Start) -> None:
     def attempt() -> TrialResult:
         word_count = trial(900.0, hot=((0, 0.7),), executors=3, mode="advise", keyed=True, rows_per_trigger=3600)
         return word_count.run(180.0, until=diagnosed(DATA_SKEW))

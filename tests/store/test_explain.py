@@ -77,7 +77,7 @@ def section(told: str, heading: str) -> str:
     return block
 
 
-def test_an_action_is_told_from_measurement_to_outcome(store: MemoryStore) -> None:
+def test_an_action_is_reported_from_measurement_to_outcome(store: MemoryStore) -> None:
     told = explain(store, "demo", "a-1")
     assert told.startswith("a-1 · action · count · t+1 h 02 min 10 s\ncount grows from 2 to 8\n")
     assert [block.split("\n")[0] for block in told.split("\n\n")[1:]] == [
@@ -135,7 +135,7 @@ def test_an_action_that_had_no_effect_says_so() -> None:
     assert "had no effect after 1 min 30 s (c-1): only 3 of 8 came" in explain(store, "demo", "a-1")
 
 
-def test_a_rejected_proposal_is_told_without_the_action_taken_instead(store: MemoryStore) -> None:
+def test_a_rejected_proposal_is_reported_without_the_action_taken_instead(store: MemoryStore) -> None:
     told = explain(store, "demo", "r-1")
     assert told.startswith("r-1 · rejection · count · t+1 h 02 min 10 s\np-1 promises more")
     assert "data-skew, probability 0.05" in section(told, "What was diagnosed").split("also considered")[0]
@@ -150,7 +150,7 @@ def test_a_chain_that_stopped_says_where(count: int, id: str) -> None:
     assert explain(store, "demo", id).endswith("nothing so far")
 
 
-def test_advice_alerts_and_kinds_of_ones_own_are_told_too() -> None:
+def test_advice_alerts_and_kinds_of_ones_own_are_reported_too() -> None:
     store = MemoryStore()
     store.append(
         "demo",
@@ -175,7 +175,7 @@ def test_what_was_thought_of_the_same_symptom_later_is_no_alternative(store: Mem
     assert "slow-instance" in explain(store, "demo", "s-1")
 
 
-def test_a_revert_is_told_with_what_it_reverts(store: MemoryStore) -> None:
+def test_a_revert_is_reported_with_what_it_reverts(store: MemoryStore) -> None:
     back: dict[str, JSON] = {"kind": "revert", "steps": ["back to 2"]}
     store.append("demo", [record("a-2", "action", back, "o-1", at_s=AT_S + 301)])
     done = section(explain(store, "demo", "a-2"), "What was done")
@@ -241,7 +241,7 @@ def test_no_text_of_others_reaches_the_terminal_as_a_command() -> None:
 
 @settings(deadline=None)
 @given(st.lists(record_strategy(ids=st.sampled_from([f"x-{n}" for n in range(8)])), min_size=1, max_size=8))
-def test_any_records_can_be_told(records: list[Record]) -> None:
+def test_any_records_can_be_described(records: list[Record]) -> None:
     store = MemoryStore()
     store.append("demo", records)
     assert len(log_lines(records)) == len(records)

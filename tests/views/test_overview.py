@@ -69,7 +69,7 @@ def test_a_dataflow_without_trigger_and_batches_is_measured_by_its_intervals() -
     assert period_s(content) == 10
 
 
-def test_a_long_life_is_told_from_a_few_records() -> None:
+def test_a_long_life_is_reported_from_a_few_records() -> None:
     store = MemoryStore()
     store.append("app/words", [Record.of("d-1", 1.0, DiagnosisContent(cause="under-provisioned"), "")])
     for number in range(2, 3_000):

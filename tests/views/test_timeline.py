@@ -67,7 +67,7 @@ def test_a_batch_becomes_a_point_and_what_it_does_not_tell_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("known", "took_s", "verdict"), [(1, None, ""), (2, 8.0, ""), (3, 8.0, "helped")])
-def test_an_action_is_told_as_far_as_it_has_come(known: int, took_s: float | None, verdict: str) -> None:
+def test_an_action_is_reported_as_far_as_it_has_come(known: int, took_s: float | None, verdict: str) -> None:
     records = [
         Record("a-1", "action", STARTED_S + 5, "grows", body={"kind": "scale-up", "cause": "under-provisioned"}),
         Record("c-1", "receipt", STARTED_S + 13, "", body={"action": "a-1", "applied": True}),

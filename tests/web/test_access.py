@@ -114,7 +114,7 @@ def test_a_flood_of_refusals_is_counted_and_not_written_down_one_by_one(
     assert accesses(tmp_path / "log.sqlite")[-1].unrecorded == 47
 
 
-def test_a_trail_that_cannot_be_written_is_told_once_and_fails_nobody(tmp_path: Path) -> None:
+def test_a_trail_that_cannot_be_written_is_reported_once_and_fails_nobody(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said: list[str] = []
     trail = AccessTrail(tmp_path / "file" / "log.sqlite", said.append)

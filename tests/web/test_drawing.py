@@ -58,11 +58,11 @@ def matrix(cells: list[list[float | None]]) -> TimeMatrix:
         ([[1.0, None], [None, 1.0]], "all instances take about the same time"),
     ],
 )
-def test_what_stands_out_is_told_in_words(cells: list[list[float | None]], finding: str) -> None:
+def test_what_stands_out_is_reported_in_words(cells: list[list[float | None]], finding: str) -> None:
     assert heat(matrix(cells))["finding"] == finding
 
 
-def test_a_group_of_partitions_is_told_from_its_first_to_its_last() -> None:
+def test_a_group_of_partitions_is_reported_from_its_first_to_its_last() -> None:
     grouped = replace(matrix([[1.0, 4.0, 1.0, 1.0], [1.0, 4.0, 1.0, 1.0]]), instances=400)
     assert heat(grouped)["finding"] == "hot partition: 100–199"
 

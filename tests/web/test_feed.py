@@ -65,7 +65,7 @@ def test_a_place_that_the_log_does_not_have_is_answered_by_reset(served: Served,
         assert _event(lines)["run"] == "app/words"
 
 
-def test_a_log_that_begins_while_someone_watches_is_told_at_once(tmp_path: Path) -> None:
+def test_a_log_that_begins_while_someone_watches_is_reported_at_once(tmp_path: Path) -> None:
     with serving(tmp_path / "later.sqlite") as found, found.client() as client:
         with client.stream("GET", "/events") as stream:
             lines = stream.iter_lines()

@@ -65,7 +65,7 @@ def test_a_record_is_explained_with_its_chain(client: httpx.Client) -> None:
     assert {"symptom", "diagnosis", "action", "outcome"} <= {line["kind"] for line in shown["chain"]}
 
 
-def test_the_traffic_ahead_is_told_with_an_interval_once_it_is_known(client: httpx.Client, tmp_path: Path) -> None:
+def test_the_traffic_ahead_is_reported_with_an_interval_once_it_is_known(client: httpx.Client, tmp_path: Path) -> None:
     told = client.get("/models/traffic.json", params=RUN | {"horizon": "15 min"}).json()
     assert (told["run"], told["usable"], told["sources"]) == ("app/words", False, [])
     assert "of history, but there is only" in told["reason"]

@@ -28,7 +28,7 @@ def test_each_part_of_the_objective_is_judged_batch_by_batch() -> None:
     assert told["Rows processed"] == "3,500"
 
 
-def test_without_an_objective_only_keeping_up_is_told() -> None:
+def test_without_an_objective_only_keeping_up_is_reported() -> None:
     told = facts(contents(BATCHES), [], {})
     assert [name for name in told if "bjective" in name] == []
     assert told["Kept up with the load"] == "75.0 % of the time"

@@ -29,7 +29,7 @@ def told(*records: Record) -> Story:
     return story
 
 
-def test_a_judged_action_is_told_from_problem_to_result() -> None:
+def test_a_judged_action_is_reported_from_problem_to_result() -> None:
     story = told(DIAGNOSIS, ACTION, RECEIPT, OUTCOME, OVER)
     assert story.problem == "count is too slow."
     assert story.done == "Scale-up: parallelism.count 3 → 5."

@@ -125,7 +125,7 @@ def told(message: dict[str, Any]) -> list[tuple[str, str]]:
     return [(alert["cause"], alert["status"]) for alert in message["alerts"]]
 
 
-def test_an_alert_is_told_once_and_again_when_it_is_over(
+def test_an_alert_is_reported_once_and_again_when_it_is_over(
     store: SqliteStore, receiver: Receiver, said: list[str]
 ) -> None:
     store.append("app/words", [DIAGNOSIS, ALERT, SILENT])
@@ -204,7 +204,7 @@ def test_a_run_whose_message_is_refused_does_not_keep_the_others_back(
     assert "BadStatusLine" in said[0]
 
 
-def test_a_hostile_alert_is_told_like_any_other(store: SqliteStore, receiver: Receiver, said: list[str]) -> None:
+def test_a_hostile_alert_is_reported_like_any_other(store: SqliteStore, receiver: Receiver, said: list[str]) -> None:
     hostile = 'x\ud800"}\n' + "long " * 5_000
     store.append(hostile, [Record("n-1", "alert", AT_S, hostile, hostile, (), {"cause": hostile})])
     written = '{"cause":"\\ud800"}'  # as another program may write it
@@ -338,7 +338,7 @@ def test_only_so_many_messages_wait(
     sending.stop()
 
 
-def test_what_was_waiting_when_the_server_ended_is_sent_or_told(
+def test_what_was_waiting_when_the_server_ended_is_sent_or_reported(
     store: SqliteStore, receiver: Receiver, said: list[str]
 ) -> None:
     waiting = DeliveryContent("retrying", "127.0.0.1", 1, 1, "with HTTP 500")

@@ -122,7 +122,7 @@ def test_a_knob_of_a_dataflow_can_be_set(client: httpx.Client) -> None:
         ({"set": "parallelism.count=99999999"}, "parallelism.count can be at most 20000 here."),
     ],
 )
-def test_what_the_engine_cannot_do_is_told(client: httpx.Client, given: dict[str, Any], reason: str) -> None:
+def test_what_the_engine_cannot_do_is_reported(client: httpx.Client, given: dict[str, Any], reason: str) -> None:
     told = asked(client, **given)
     assert (told["usable"], told["reason"]) == (False, reason)
 
@@ -150,7 +150,7 @@ def model_of(log: Path, run: str) -> dict[str, Any]:
     return dict(json.loads(json.dumps(found)))
 
 
-def test_a_model_that_makes_no_sense_is_told_and_nothing_fails(served: Served, log: Path) -> None:
+def test_a_model_that_makes_no_sense_is_reported_and_nothing_fails(served: Served, log: Path) -> None:
     sane = model_of(log, RUN["run"])
     odd: list[Any] = [
         [1, 2],

@@ -12,7 +12,7 @@ def sample(day: float, memory_mb: float) -> Sample:
     return Sample(day, memory_mb, 50.0, 10.0, 12.0, 100, 2, 9, 0.1)
 
 
-def test_a_line_in_noise_is_told_from_noise_alone() -> None:
+def test_a_line_in_noise_is_distinguished_from_noise_alone() -> None:
     dice = random.Random(1)
     days = [number / 4 for number in range(4, 120)]
     flat = trend(days, [100 + dice.gauss(0, 1) for _ in days])

@@ -46,7 +46,7 @@ def predictions(recorded: RecordedRun, setups: Iterable[Setup], factor: float = 
     return models_spark.predictions(model, replace(recorded, batches=tuple(taken)), runs)
 
 
-def test_on_spark_too_the_error_of_the_largest_rate_is_told(recorded: RecordedRun) -> None:
+def test_on_spark_too_the_error_of_the_largest_rate_is_reported(recorded: RecordedRun) -> None:
     found = predictions(recorded, (*models_spark.FITTED, *models_spark.HELD_OUT, *models_spark.OVERLOADED))
     assert len(found["saturation"]) == len(models_spark.OVERLOADED)
     errors = sorted(line["error"] for line in found["saturation"])

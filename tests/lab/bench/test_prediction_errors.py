@@ -13,7 +13,7 @@ def line(error: float) -> dict[str, Any]:
     return {"batch_error": error, "ratio_error": error, "throughput_error": error, "coverage": 0.8}
 
 
-def test_the_median_decides_and_the_worst_is_told() -> None:
+def test_the_median_decides_and_the_worst_is_reported() -> None:
     figures = summary([*[line(0.05)] * LEAST_TRIED, line(0.9)], [0.02, 0.04, 0.5])
     assert figures["accepted"]
     assert figures["median_batch_error"] == pytest.approx(0.05)

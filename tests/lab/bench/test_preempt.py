@@ -60,7 +60,7 @@ def measured() -> dict[str, Any]:
     return found
 
 
-def test_all_meet_the_same_load_and_each_is_told_with_what_it_cost(measured: dict[str, Any]) -> None:
+def test_all_meet_the_same_load_and_each_is_reported_with_what_it_cost(measured: dict[str, Any]) -> None:
     policies = measured["policies"]
     assert set(policies) == {preempt.AHEAD, preempt.REACTIVE, preempt.ORACLE, *preempt.PEERS}
     (least,) = {run["least_executor_hours"] for run in policies.values()}

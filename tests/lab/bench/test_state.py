@@ -11,7 +11,7 @@ import pytest
 from homeostat.lab.bench import state
 
 
-def test_the_median_of_each_phase_is_told() -> None:
+def test_the_median_of_each_phase_is_reported() -> None:
     found = [{"pause": 3.0, "open batch": 1.0}, {"pause": 1.0}, {"pause": 2.0}]
     assert state._middle(found) == {"pause_s": 2.0, "open_batch_s": 0.0}
 

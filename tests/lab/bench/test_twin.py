@@ -102,7 +102,7 @@ def test_it_is_accepted_only_if_the_experiments_came_out_the_same_too() -> None:
     assert not is_accepted({"fit_accepted": False})
 
 
-def test_a_run_without_batches_is_told_as_such() -> None:
+def test_a_run_without_batches_is_reported_as_such() -> None:
     with pytest.raises(HomeostatError, match="too few batches ended with 2 executors"):
         held_out_json(WORDCOUNT, {Setup(2, 700.0): np.empty(0)})
 

@@ -46,7 +46,7 @@ class TooShort:
         return np.ones(1)
 
 
-def test_a_plug_in_that_fails_is_left_out_and_told() -> None:
+def test_a_plug_in_that_fails_is_left_out_and_reported() -> None:
     made = forecast(history_of(9), HOUR_S, candidates=[Broken(), TooShort()])
     assert made.champion == "last value"
     broken, too_short = made.repairs
@@ -54,7 +54,7 @@ def test_a_plug_in_that_fails_is_left_out_and_told() -> None:
     assert too_short.startswith("too short failed and is left out: ValueError")
 
 
-def test_a_gap_where_it_would_be_tested_is_told() -> None:
+def test_a_gap_where_it_would_be_tested_is_reported() -> None:
     times_s, per_s = days_of_load(10)
     kept = (times_s < times_s[0] + 6 * DAY_S) | (times_s >= times_s[-1])
     made = forecast(regular(times_s[kept], per_s[kept], horizon_s=HOUR_S), HOUR_S)

@@ -23,7 +23,7 @@ def test_a_gap_is_unknown_not_zero() -> None:
     assert made.known_count == 4
 
 
-def test_what_no_load_can_be_is_left_out_and_told() -> None:
+def test_what_no_load_can_be_is_left_out_and_reported() -> None:
     values = np.full(40, 5.0)
     values[[3, 7, 11, 13]] = [-1.0, NAN, 1e12, np.inf]
     made = regular(np.arange(40) * 60.0, values, horizon_s=600.0)

@@ -79,7 +79,7 @@ def test_rows_that_grew_with_the_executors_leave_it_open_which_of_them_cost() ->
         ([96.0, 100.0, 92.0], Cost(0.02, 0.005, separable=False)),
     ],
 )
-def test_what_cannot_be_told_is_a_guess(rows: list[float], expected: Cost) -> None:
+def test_what_cannot_be_known_is_a_guess(rows: list[float], expected: Cost) -> None:
     cost = fit_cost(np.array(rows), unknown(len(rows)), np.full(len(rows), 0.5), alone(len(rows)))
     assert (cost.task_s, cost.row_s, cost.separable) == pytest.approx(
         (expected.task_s, expected.row_s, expected.separable)

@@ -253,7 +253,7 @@ def test_what_crowding_costs_is_found_again() -> None:
 
 
 @pytest.mark.slow
-def test_stragglers_are_told_from_noise() -> None:
+def test_stragglers_are_distinguished_from_noise() -> None:
     engine = replace(ENGINE, straggler_share=0.04, straggler_factor=4.0)
     found = fit(recorded(replace(KNOWN, engine=engine))).scenario.engine
     assert isinstance(found, MicrobatchSpec)

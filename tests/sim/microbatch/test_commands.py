@@ -113,7 +113,7 @@ def test_state_stays_where_it_is_while_tasks_are_short_unless_there_is_no_locali
     assert executors_with_state(0.0) == 6
 
 
-def test_a_cluster_that_grants_less_is_told_by_the_receipt() -> None:
+def test_a_cluster_that_grants_less_is_reported_by_the_receipt() -> None:
     engine = after(replace(SCENARIO, engine=replace(ENGINE, grant_limit=3)), 38.0)
     engine.apply(order("grow", {APP: 5}, time_limit_s=60.0))
 

@@ -182,7 +182,7 @@ def test_one_process_can_be_driver_and_executor_whatever_other_spark_there_is(tm
     assert (tmp_path / "logs" / "driver.log").exists()
 
 
-def test_a_worker_that_dies_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_worker_that_dies_is_reported_in_one_line(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, workers=1, memory_mb=0)
     with pytest.raises(ClusterError) as caught:
         cluster.start()
@@ -194,7 +194,9 @@ def test_a_worker_that_dies_is_told_in_one_line(tmp_path: Path) -> None:
     ]
 
 
-def test_a_killed_worker_is_started_again_and_a_killed_master_is_told(tmp_path: Path, wait_until: WaitUntil) -> None:
+def test_a_killed_worker_is_started_again_and_a_killed_master_is_reported(
+    tmp_path: Path, wait_until: WaitUntil
+) -> None:
     with EmbeddedCluster(tmp_path, workers=1) as cluster:
         assert cluster.mend() == []
         kill_below(tmp_path, "deploy.worker.Worker")

@@ -94,7 +94,7 @@ def spark_process(home: Path, name: str, *arguments: str) -> Iterator[str]:
 
 
 @pytest.mark.spark
-def test_a_master_is_told_from_a_worker(tmp_path: Path) -> None:
+def test_a_master_is_distinguished_from_a_worker(tmp_path: Path) -> None:
     with spark_process(tmp_path, "org.apache.spark.deploy.master.Master", "--webui-port", "0") as place:
         assert why_no_master(place) == ""
     worker = "org.apache.spark.deploy.worker.Worker"
@@ -102,7 +102,7 @@ def test_a_master_is_told_from_a_worker(tmp_path: Path) -> None:
         assert why_no_master(place) == "a Spark process answers there, but it is not a master"
 
 
-def test_a_web_server_is_told_from_a_master() -> None:
+def test_a_web_server_is_distinguished_from_a_master() -> None:
     with web_server() as place:
         assert why_no_master(place) == "the process that answers there is not a Spark master"
         with pytest.raises(ConfigError) as refused:

@@ -78,7 +78,7 @@ def test_a_sort_in_the_sink_spills_and_its_rows_are_shuffled(both: tuple[Observa
 
 
 @pytest.mark.spark
-def test_an_attempt_that_fails_is_told_with_its_reason(both: tuple[Observations, Observations]) -> None:
+def test_an_attempt_that_fails_is_reported_with_its_reason(both: tuple[Observations, Observations]) -> None:
     for observations in both:
         for observation in (each for (query, _), each in observations.items() if query == watched_run.FAILING):
             (failure,) = observation.failures

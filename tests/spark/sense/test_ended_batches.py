@@ -126,7 +126,7 @@ def test_a_report_from_before_the_clock_was_set_still_counts(step_s: float) -> N
     assert batches.ended.clipped == 1
 
 
-def test_a_batch_that_seems_to_end_before_the_last_observation_is_clipped_counted_and_told_once() -> None:
+def test_a_batch_that_seems_to_end_before_the_last_observation_is_clipped_counted_and_reported_once() -> None:
     batches = Batches()
     batches.ended.on_progress(progress(0, at="05:01:30"))
     last_s = moment_s("2026-11-15T05:01:42.003Z")

@@ -39,7 +39,7 @@ def test_changes_are_reported_but_not_the_first_answer() -> None:
     assert executor_news(*changes[0]) == "executor 1 was lost, executor 4 was added"
 
 
-def test_news_that_could_not_be_told_are_told_again() -> None:
+def test_news_that_could_not_be_sent_are_sent_again() -> None:
     answers: Answers = {"allexecutors": [executor("1")]}
     changes: list[frozenset[str]] = []
 

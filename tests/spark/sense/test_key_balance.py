@@ -96,7 +96,7 @@ def test_what_was_seen_does_not_outlive_the_number_of_partitions() -> None:
     assert looked.batch([*UNEVEN, 10.0]) is None
 
 
-def test_that_the_keys_cannot_be_read_is_told_and_nothing_more() -> None:
+def test_that_the_keys_cannot_be_read_is_reported_and_nothing_more() -> None:
     looked = Looked("no such batch\nat line 1")
     looked.batches(3, UNEVEN)
     looked.wait()

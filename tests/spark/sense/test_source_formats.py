@@ -66,7 +66,7 @@ def progress(description: str, offset: Any) -> Any:
         ("socket", {}),
     ],
 )
-def test_knobs_are_told_where_they_mean_the_same(format: str, options: dict[str, str]) -> None:
+def test_knobs_are_reported_where_they_mean_the_same(format: str, options: dict[str, str]) -> None:
     """A bound on files or bytes is none on rows, and a generator's rows are the load."""
     assert knob_options(format, 500, 6.0) == options
     assert knob_options(format, None, None) == {}
