@@ -40,7 +40,7 @@ def test_the_test_that_the_page_shows_passes() -> None:
     (shown,) = re.findall(r"^```python\n(from homeostat.testing import Rehearsal\n.*?)^```", PAGE, re.M | re.S)
     names: dict[str, Any] = {"DownTimeDetector": DownTimeDetector, "datetime": datetime, "UTC": UTC}
     exec(shown, names)
-    names["test_silence_is_told"]()
+    names["test_silence_is_reported"]()
 
 
 STEPS = ((0, "a"), (2, "b"), (3, "a"), (7, ""), (8, ""), (9, "b"), (20, ""), (40, "a"), (60, ""))
