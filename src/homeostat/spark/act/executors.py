@@ -186,10 +186,6 @@ class Executors:
         deadline.wait_until(may_go)
         self.kill(ids)
 
-    def end(self, ids: Collection[str]) -> None:
-        self.kill(ids)
-        self.see_them_gone()
-
     def see_them_gone(self) -> None:
         """Wait until the killed executors are gone from the scheduler and from the REST API."""
         killed_ids, self._killed = self._killed, frozenset()
