@@ -1,4 +1,4 @@
-"""`homeostat doctor`: whether this machine has what Homeostat needs, and which actions are possible here."""
+"""`homeostat doctor`: checks that this machine has what Homeostat needs, and lists the possible actions."""
 
 from __future__ import annotations
 
@@ -43,18 +43,21 @@ def doctor(
     store: Annotated[
         Path | None,
         typer.Option(
-            "--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="Log file to check. It need not exist yet."
+            "--store",
+            metavar="FILE",
+            envvar="HOMEOSTAT_STORE",
+            help="Log file to check. It does not have to exist yet.",
         ),
     ] = None,
     directory: Annotated[
         Path | None,
-        typer.Option("--directory", metavar="DIR|APP", help="Application whose possible actions to list."),
+        typer.Option("--directory", metavar="DIR|APP", help="Application for which to list the possible actions."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Check that Python, Java, the libraries and the log file are usable.
 
-    Exit code 3: something is missing. The last column says how to fix it.
+    The last column says how to fix what is missing. Exit code 3: something is missing.
     """
     checks = list(run_checks(configured_store(store)))
     capabilities = _capabilities(directory)
@@ -154,7 +157,7 @@ def _kafka() -> Check:
 
 
 def _capabilities(directory: Path | None) -> list[dict[str, Any]]:
-    """What the named application found out when it started; without a name, the last one started here."""
+    """The actions that the named application can take. Without a name: those of the one started last here."""
     from homeostat.runtime.announcement import directories_here
     from homeostat.runtime.launch import CAPABILITIES, read_json
     from homeostat.views.overview import HOW_TO_START

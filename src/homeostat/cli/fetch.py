@@ -1,4 +1,4 @@
-"""`homeostat fetch`: download jars that Spark or the demo needs and that pip does not bring."""
+"""`homeostat fetch`: downloads jars that Spark or the demo needs and that pip does not install."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fetch(
 ) -> None:
     """Download jars from Maven Central: Spark's Kafka connector, or a Kafka broker for demos and tests.
 
-    Each file is checked against its recorded SHA-256. Files that are there already are not downloaded again.
+    Checks each file against its recorded SHA-256. Does not download files that are already there.
     """
     from homeostat.lab.kafka.broker import broker_jars
     from homeostat.spark.cluster import jars
