@@ -1,4 +1,4 @@
-"""How fast workers are compared with each other, whatever rows they get."""
+"""Compares the speed of workers, regardless of how many rows they get."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ LEAST_ROWS = 1.0
 # Up to this many values, each is compared with the median of the others; more, with the median of all, which one value
 # hardly moves and which is faster to compute. A choice.
 FEW = 8
-# Times as long as the peers from which a worker may be slow: lower finds more slow workers, and more chance. A choice.
+# From this many times the time of its peers, a worker may be slow: lower finds more slow workers, and more false ones.
+# A choice.
 NOTICED = 1.25
 # Times the rows of its peers from which a task is left out where workers are compared by their other tasks. A lower
 # number leaves out tasks that hashing made larger, and with them what a slow worker shows. A higher one takes a hot key
 # whose rows also cost more for a slow worker. A choice.
 CROWDED = 3.0
-# The share of the work of an executor that its other stages must be for their pace to count. With less, noise
-# decides. A choice.
+# The share of the work of an executor that its other stages must be for their pace to count. With a smaller share,
+# noise decides. A choice.
 _TELLING = 0.2
 # Half of the time, less what rounding could add: of two equal tasks the lower one is the median.
 _HALF = 0.5 - 1e-9
