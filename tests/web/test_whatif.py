@@ -200,7 +200,7 @@ def batches(count: int, rows: float = 1_000.0, arrival_per_s: float = 100.0) -> 
             Present(mode="advise"),
             "The rate at which rows arrive is unknown.",
         ),
-        (batches(9), Present(mode="advise"), "The manager has not fitted a model yet; it tries once a minute."),
+        (batches(9), Present(mode="advise"), "The manager has not fitted a model yet. It tries once a minute."),
     ],
 )
 def test_what_the_model_lacks_is_said(records: list[Record], present: Present, reason: str) -> None:

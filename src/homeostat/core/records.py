@@ -192,7 +192,7 @@ class OutcomeContent(Content):
 
 @dataclass(frozen=True, slots=True)
 class AlertContent(Content):
-    """A person was told; the record's text is the message."""
+    """A message to a person. The record's text is the message."""
 
     KIND: ClassVar[str] = ALERT
     cause: str

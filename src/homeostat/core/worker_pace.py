@@ -150,10 +150,10 @@ def pace_in_other_stages(observation: Observation, components: tuple[str, ...]) 
         slowest = np.where(known, typical, -1.0).argmax(axis=0) if len(stages) else np.zeros(workers, dtype=np.int64)
         others_s = work_s.copy()
         others_s[slowest, np.arange(workers)] = 0.0
-        told = others_s.sum(axis=0) >= _TELLING * work_s.sum(axis=0)
+        is_measurable = others_s.sum(axis=0) >= _TELLING * work_s.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             pace = (np.where(known, typical, 0.0) * others_s).sum(axis=0) / others_s.sum(axis=0)
-        return np.where(told, pace, NAN), tuple(components[stage] for stage in slowest.tolist())
+        return np.where(is_measurable, pace, NAN), tuple(components[stage] for stage in slowest.tolist())
 
     return observation.once(("pace in other stages", components), compute)
 

@@ -39,7 +39,7 @@ _RESTLESS_OVER, _RESTLESS_WIDTH = 12, 0.7
 # observations. Choices.
 _TIME_OF_DAY_S, _MINUTE_WEIGHT = 3600.0, 3.0
 _DAY_MINUTES = 1440
-# Less arrives than this: no growth can be told from it.
+# If less arrives than this, growth cannot be measured.
 _SMALLEST_PER_S = 1e-6
 # A steady load has this much restlessness, so that moments without noise can be compared.
 _LEAST_RESTLESS = 1e-3

@@ -1,7 +1,7 @@
 """Whether the worker or the partition makes a task slow, from the tasks of several batches.
 
 ln(time per row) = stage + worker + partition + noise. A worker's part is the median over its tasks in all stages, and a
-partition's part the median of what remains. The two can be told apart only if workers ran several partitions.
+partition's part the median of what remains. The two can be distinguished only if workers ran several partitions.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ def _on_slow_hosts(observation: Observation, slow_workers: Mapping[str, float]) 
 def _by_wait(view: View, recent: Batches, rising: frozenset[str]) -> Iterator[LossSeries]:
     """Tasks that wait longer for each row than they used to: the CPU is taken, or something outside is slow.
 
-    Where rows cost more and more, this is not told apart from waiting.
+    If rows cost more and more, this cannot be distinguished from waiting.
     """
     names = [name for name in recent[-1][0].tasks if name not in rising]
     waits = {name: each for name in names if (each := _excess_wait(view, name)) is not None}

@@ -57,7 +57,7 @@ def access_line(record: Record) -> AuditLine | None:
     if access is None:
         return None
     what = f"{access.event}: {access.request}" if access.request else access.event
-    more = f" ({access.unrecorded} more refusals before it)" if access.unrecorded else ""
+    more = f" ({access.unrecorded} more refused requests before it)" if access.unrecorded else ""
     return AuditLine(record.at_s, access.by, access.role, access.origin, what, f"{access.answer}{more}")
 
 

@@ -1,4 +1,4 @@
-"""Who may come in: tokens, sessions and the throttle together; and the trail of sign-ins and refusals."""
+"""Controls access with tokens, sessions and a throttle, and records sign-ins and refused requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from homeostat.web.tokens import Person, Tokens, digest_of
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
 
-# A flood of refusals must not push sign-ins out of the bounded file: a burst is recorded, then one a minute.
+# A flood of refused requests must not push sign-ins out of the bounded file: a burst is recorded, then one per minute.
 REFUSALS_BURST, REFUSALS_PER_S = 60, 1 / 60
 LONGEST_REQUEST = 200
 SIGN_IN, SIGN_OUT, REFUSAL, TOKENS = "sign-in", "sign-out", "refusal", "tokens"
@@ -29,7 +29,7 @@ ANSWERS = {401: "a token is required", 403: "not permitted", 429: "too many fail
 
 
 class AccessTrail:
-    """Writes down who signed in, who was refused, and when the tokens changed. It never fails a request."""
+    """Records who signed in, who was refused, and when the tokens changed. It never makes a request fail."""
 
     def __init__(self, log: Path, say: Callable[[str], None] = lambda line: None) -> None:
         self._file, self._say = AccessFile(log), say
@@ -72,7 +72,7 @@ class AccessTrail:
 
 
 class Entrance:
-    """Finds the person behind a request, and slows down whoever guesses."""
+    """Finds the person behind a request, and slows down clients that guess tokens."""
 
     def __init__(self, tokens: Tokens, trail: AccessTrail) -> None:
         self._tokens, self.trail = tokens, trail

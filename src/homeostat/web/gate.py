@@ -26,7 +26,9 @@ ANYONE = Person("anyone on this machine", "read")
 
 
 class Gate:
-    """`local`: only this machine is served, and everyone on it may read. Otherwise every request needs a token."""
+    """`local`: the server is reachable only from this machine, and everyone on it may read. Otherwise, every request
+    needs a token.
+    """
 
     def __init__(self, app: ASGIApp, entrance: Entrance, *, local: bool) -> None:
         self._app, self._entrance, self._local = app, entrance, local

@@ -226,7 +226,7 @@ def interrupt_order(knob: str, values: tuple[int, int]) -> Inject:
             process.kill()
         said = process.communicate()[0].strip()
         if not begun or process.returncode:
-            raise InjectionError(f"the order was not taken: {said}", where="bench chaos")
+            raise InjectionError(f"the command was not accepted: {said}", where="bench chaos")
         when = "before its receipt" if under_way else "after its receipt"
         injection = Injection(f"{knob} from {current} to {value}, driver killed {when}")
 

@@ -211,7 +211,12 @@ def _executors(here: Surroundings) -> Finding:
 
 
 def _most(here: Surroundings) -> tuple[int, str]:
-    limits = [(_MOST_EXECUTORS, "the size of the cluster is unknown; growth ends when it grants no more executors")]
+    limits = [
+        (
+            _MOST_EXECUTORS,
+            "the size of the cluster is unknown; the number of executors grows until the cluster grants no more",
+        )
+    ]
     if here.room is not None:
         limits.append((here.room, "the capacity of the cluster's workers"))
     if here.cores_max is not None:

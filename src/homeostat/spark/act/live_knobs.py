@@ -207,5 +207,5 @@ def _remark(values: Mapping[str, Value], signs: Mapping[str, list[Sign]]) -> str
     seen = [kind for kind in values if verdict(signs[kind]) is Sign.NEW]
     silent = [kind for kind in values if kind not in seen]
     return "; ".join(
-        said(seen, "changed without a restart") + said(silent, "changed without a restart, and nothing shows it yet")
+        said(seen, "changed without a restart") + said(silent, "changed without a restart, but no batch shows it yet")
     )

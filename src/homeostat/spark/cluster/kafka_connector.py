@@ -40,7 +40,7 @@ def why_missing(spark_version: str = "") -> str:
             f"no Kafka connector was tested with Spark {version}: add yours with "
             f"--conf spark.jars.packages=org.apache.spark:{CONNECTOR}-0-10_2.13:{version}"
         )
-    return f"Spark's Kafka connector is not here: {FETCH}" if jars.missing(wanted) else ""
+    return f"Spark's Kafka connector is not installed: {FETCH}" if jars.missing(wanted) else ""
 
 
 def with_connector(conf: Mapping[str, str]) -> dict[str, str]:

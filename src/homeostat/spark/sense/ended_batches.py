@@ -205,7 +205,7 @@ class EndedBatches:
         if at_s != observation.at_s:
             self.clipped += 1
             off = f"{abs(at_s - observation.at_s):.3f} s off"
-            self._guard.note("the clock", f"{off}, {self.clipped} times so far: it was set, or clocks differ")
+            self._guard.note("the clock", f"{off}, {self.clipped} times so far: the clock was set, or clocks differ")
         run.last_s = at_s
         self._emit(Observed(replace(observation, at_s=at_s, span_s=max(span_s, _LEAST_SPAN_S))))
 

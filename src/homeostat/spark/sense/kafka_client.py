@@ -50,14 +50,14 @@ def client_settings(source: SourceOptions) -> dict[str, str]:
     protocol = given.get("security.protocol", "PLAINTEXT").upper()
     if "SSL" in protocol and "ssl.truststore.location" in given and "ssl.ca.pem" not in settings:
         if given.get("ssl.truststore.type", "JKS").upper() != "PEM":
-            raise CannotAskError("its certificates are in a Java keystore, which only Java reads")
+            raise CannotAskError("its certificates are in a Java keystore, which only Java can read")
         settings["ssl.ca.location"] = given["ssl.truststore.location"]
     if "ssl.keystore.location" in given:
-        raise CannotAskError("its client certificate is in a Java keystore, which only Java reads")
+        raise CannotAskError("its client certificate is in a Java keystore, which only Java can read")
     if protocol.startswith("SASL"):
         mechanism = given.get("sasl.mechanism", "GSSAPI")
         if mechanism not in _PASSWORDS:
-            raise CannotAskError(f"it wants {mechanism}, and only {', '.join(_PASSWORDS)} are supported")
+            raise CannotAskError(f"it requires {mechanism}, but only {', '.join(_PASSWORDS)} are supported")
         settings |= {"sasl.mechanism": mechanism}
         for match in _JAAS_FIELD.finditer(given.get(_JAAS, "")):
             settings[f"sasl.{match[1]}"] = match[2] or match[3] or match[4] or ""
