@@ -152,8 +152,8 @@ def _kafka() -> Check:
         return Check(name, True, "not installed (optional)", INSTALL_SPARK)
     what, _, fix = why_missing().partition(": ")
     connector = next((jar for jar in connector_jars() if "sql-kafka" in jar.artifact), None)
-    found = f"{connector.artifact} {connector.version}" if connector is not None else "in Spark"
-    return Check(name, True, "not installed (optional)" if what else found, f"for Kafka: {fix}" if what else "")
+    version_text = f"{connector.artifact} {connector.version}" if connector is not None else "in Spark"
+    return Check(name, True, "not installed (optional)" if what else version_text, f"for Kafka: {fix}" if what else "")
 
 
 def _capabilities(directory: Path | None) -> list[dict[str, Any]]:

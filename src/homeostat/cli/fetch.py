@@ -26,10 +26,10 @@ def fetch(
 
     if what not in (KAFKA, BROKER):
         raise ConfigError(f"cannot fetch {what!r}", fix=f"write {KAFKA} or {BROKER}")
-    wanted = connector_jars() if what == KAFKA else broker_jars()
-    if not wanted:
+    required_jars = connector_jars() if what == KAFKA else broker_jars()
+    if not required_jars:
         raise ConfigError(why_missing())
-    paths = jars.fetch(wanted, lambda line: say(f"homeostat: {line}"))
+    paths = jars.fetch(required_jars, lambda line: say(f"homeostat: {line}"))
     if json:
         print_json({"files": [str(path) for path in paths]})
     else:

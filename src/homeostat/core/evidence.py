@@ -176,13 +176,13 @@ class LostTime(Evidence):
 
     def summary(self) -> str:
         culprit = cause_of(self.cause).culprit or self.cause
-        taken = f"{culprit} takes {span(self.lost_s)} of {span(self.batch_s)}"
+        time_taken = f"{culprit} takes {span(self.lost_s)} of {span(self.batch_s)}"
         without = f"without it the batch would take {span(self.without_s)}"
         if self.more_executors_win_s is None:
-            return f"{taken}; {without}"
+            return f"{time_taken}; {without}"
         gain = (
             f"save {span(self.more_executors_win_s)}"
             if self.more_executors_win_s >= _WORTH_SAYING_S
             else "save nothing"
         )
-        return f"{taken}; {without}; twice as many executors would {gain}"
+        return f"{time_taken}; {without}; twice as many executors would {gain}"

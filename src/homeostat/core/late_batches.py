@@ -52,8 +52,8 @@ def with_late_batches(view: View, least: int) -> View:
     return replace(view, history=history, window=window)
 
 
-def _parts(seen: _Seen, count: int) -> Iterator[_Seen]:
+def _parts(observation: _Seen, count: int) -> Iterator[_Seen]:
     """The same measurements, each over its part of the time."""
     for left in range(count - 1, -1, -1):
-        span_s = seen.span_s / count
-        yield replace(seen, at_s=seen.at_s - left * span_s, span_s=span_s)
+        span_s = observation.span_s / count
+        yield replace(observation, at_s=observation.at_s - left * span_s, span_s=span_s)

@@ -144,15 +144,15 @@ def pace_in_other_stages(observation: Observation, components: tuple[str, ...]) 
         workers = len(observation.workers.ids)
         stages = [tasks_of(observation, (component,)) for component in components]
         typical = np.array([typical_task(stage, workers) for stage in stages]).reshape(len(stages), workers)
-        known = np.isfinite(typical)
+        is_known = np.isfinite(typical)
         work_s = np.array([np.bincount(s.worker, weights=s.expected_s, minlength=workers) for s in stages])
-        work_s = np.where(known, work_s.reshape(known.shape), 0.0)
-        slowest = np.where(known, typical, -1.0).argmax(axis=0) if len(stages) else np.zeros(workers, dtype=np.int64)
+        work_s = np.where(is_known, work_s.reshape(is_known.shape), 0.0)
+        slowest = np.where(is_known, typical, -1.0).argmax(axis=0) if len(stages) else np.zeros(workers, dtype=np.int64)
         others_s = work_s.copy()
         others_s[slowest, np.arange(workers)] = 0.0
         is_measurable = others_s.sum(axis=0) >= _TELLING * work_s.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            pace = (np.where(known, typical, 0.0) * others_s).sum(axis=0) / others_s.sum(axis=0)
+            pace = (np.where(is_known, typical, 0.0) * others_s).sum(axis=0) / others_s.sum(axis=0)
         return np.where(is_measurable, pace, NAN), tuple(components[stage] for stage in slowest.tolist())
 
     return observation.once(("pace in other stages", components), compute)
@@ -163,8 +163,8 @@ def is_slow_by_partition(worker: int, batches: Sequence[Observation], components
     paces = [pace_in_other_stages(batch, components) for batch in batches]
     stages = {stages[worker] for _, stages in paces}
     elsewhere = np.array([pace[worker] for pace, _ in paces])
-    known = elsewhere[np.isfinite(elsewhere)]
-    if len(stages) != 1 or len(known) < len(elsewhere) or not len(known) or median(known) > NOTICED:
+    known_paces = elsewhere[np.isfinite(elsewhere)]
+    if len(stages) != 1 or len(known_paces) < len(elsewhere) or not len(known_paces) or median(known_paces) > NOTICED:
         return False
     (stage,) = stages
     partitions = {tuple(np.flatnonzero(batch.tasks[stage].worker == worker).tolist()) for batch in batches}

@@ -233,10 +233,10 @@ class SpeedSkewDetector:
             sample = latest.tasks.get(component)
             if sample is None:
                 continue
-            lost = _is_lost(sample.worker, latest.workers.alive)
-            if lost.any():
+            is_lost = _is_lost(sample.worker, latest.workers.alive)
+            if is_lost.any():
                 anyone_lost = True
-                instances = tuple(int(i) for i in np.flatnonzero(lost))
+                instances = tuple(int(i) for i in np.flatnonzero(is_lost))
                 workers = view.workers_of(component, instances)
                 yield Symptom(SPEED_SKEW, component, 1.0, LostWorkers(float(len(workers))), instances, workers)
             elif sample.instances > 1 and not (np.isfinite(sample.rows) & np.isfinite(sample.run_s)).any():
@@ -302,8 +302,8 @@ def _is_slow_by_partition(worker: int, batches: Sequence[Observation], component
     """Whether it is as fast as others in all tasks but those with far more rows, or but those of the partitions of one
     stage that it always runs: then the partition is slow, not it."""
     paces = np.array([pace_apart_from_crowded_tasks(batch, components)[worker] for batch in batches])
-    known = paces[np.isfinite(paces)]
-    crowded = bool(len(known)) and median(known) <= NOTICED
+    known_paces = paces[np.isfinite(paces)]
+    crowded = bool(len(known_paces)) and median(known_paces) <= NOTICED
     return crowded or is_slow_by_partition(worker, batches, components)
 
 

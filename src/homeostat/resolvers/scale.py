@@ -184,8 +184,8 @@ def _is_worth_shrinking(view: View, smaller: Sequence[Need]) -> bool:
     saved = sum(
         spec.cost * (need.present - spec.clip(need.instances)) for need, spec in zip(smaller, specs, strict=True)
     )
-    lost = view.violation_cost * view.capabilities.cost(view.configuration) * 2.0 * _DISTURBED_TIMES * pause_s
-    return saved * until_growth_s(view, room) >= lost
+    change_cost = view.violation_cost * view.capabilities.cost(view.configuration) * 2.0 * _DISTURBED_TIMES * pause_s
+    return saved * until_growth_s(view, room) >= change_cost
 
 
 def _grows(view: View, need: Need) -> bool:

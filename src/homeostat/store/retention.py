@@ -188,10 +188,10 @@ class Retention:
                 deleted += _delete_oldest(connection, name, kind, kind_until_s, SLICE - deleted)
             looked_at = deleted
             for kind in FINDINGS:
-                examined, gone = self._delete_findings(
+                examined, deleted_findings = self._delete_findings(
                     connection, name, kind, run.last_s - ages.findings * self.share, SLICE - looked_at
                 )
-                looked_at, deleted = looked_at + examined, deleted + gone
+                looked_at, deleted = looked_at + examined, deleted + deleted_findings
             return looked_at, deleted
 
         return self._store.maintain(work)

@@ -56,9 +56,9 @@ class AccessTrail:
             self._allowance.left -= 1.0
             unrecorded, self._unrecorded = self._unrecorded, 0
         name, role = (person.name, person.role) if person is not None else ("", "")
-        asked, answer = request[:LONGEST_REQUEST], f"{status}, {ANSWERS.get(status, 'refused')}"
-        content = AccessContent(REFUSAL, name, role, client, asked, answer, unrecorded)
-        self._write(content, f"{name or 'somebody'} from {client} is refused: {asked}: {answer}")
+        requested, answer = request[:LONGEST_REQUEST], f"{status}, {ANSWERS.get(status, 'refused')}"
+        content = AccessContent(REFUSAL, name, role, client, requested, answer, unrecorded)
+        self._write(content, f"{name or 'somebody'} from {client} is refused: {requested}: {answer}")
 
     def _write(self, content: AccessContent, text: str) -> None:
         record = Record.of(f"access-{uuid.uuid4().hex[:12]}", time.time(), content, text)

@@ -63,9 +63,9 @@ class Gate:
 
     def _note(self, request: HTTPConnection, status: int) -> None:
         if status in ANSWERS:
-            asked = f"{request.scope['method']} {request.scope['path']}"
+            request_line = f"{request.scope['method']} {request.scope['path']}"
             person = getattr(request.state, "person", None)
-            self._entrance.trail.refused(None if person is ANYONE else person, client_of(request), asked, status)
+            self._entrance.trail.refused(None if person is ANYONE else person, client_of(request), request_line, status)
 
     def _refusal(self, request: HTTPConnection, client: str) -> Response | None:
         try:

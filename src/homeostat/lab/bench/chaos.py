@@ -60,12 +60,12 @@ class Course:
         ended_s = deployment.clock()
         recovered = self._recovers(injection, kind.limit_s)
         recover_s = deployment.clock() - ended_s if recovered else None
-        seen = injection.failure
+        failure = injection.failure
         if not recovered:
             lack = self._lack() or ("" if injection.holds() else "the requested value is not in effect")
-            seen = "; ".join(filter(None, (seen, lack or "no new batches or records", *deployment.last_lines())))
+            failure = "; ".join(filter(None, (failure, lack or "no new batches or records", *deployment.last_lines())))
         exits = len(deployment.exits) - exits
-        trial = Trial(kind.name, began_s, injection.detail, recover_s, seen, exits, over_s=time.monotonic())
+        trial = Trial(kind.name, began_s, injection.detail, recover_s, failure, exits, over_s=time.monotonic())
         self.trials.append(trial)
         self.tell(f"{len(self.trials)}. {kind.name} ({trial.detail}): {_outcome(trial)}")
         if recovered:

@@ -154,14 +154,14 @@ class EndedBatches:
             keys={f"{run.handle.name}/{name}": load for name, load in progress.keys.items()},
             left_out=tasks.left_out,
             failures=tasks.failures,
-            losses=self._executors.losses(run.losses_told),
+            losses=self._executors.losses(run.losses_reported),
             other_jobs=tasks.other_jobs,
             driver=around.driver,
             hosts=around.hosts,
             files=tasks.files,
             sources=self._sources.samples(run) if self._sources is not None else (),
         )
-        run.losses_told = self._executors.lost_count
+        run.losses_reported = self._executors.lost_count
         self._tell(run, observation)
         self._stages.jobs.forget(progress.run, progress.batch, progress.timestamp_s + progress.seconds)
 

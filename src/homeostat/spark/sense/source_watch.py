@@ -130,8 +130,8 @@ class SourceWatch:
             return self._files(run, index, options)
         if options.format != _KAFKA:
             return None
-        wanted = next(filter(None, map(options.option, ("subscribe", "subscribePattern", "assign"))), "")
-        name = f"{wanted} at {options.option('kafka.bootstrap.servers')}"
+        topics = next(filter(None, map(options.option, ("subscribe", "subscribePattern", "assign"))), "")
+        name = f"{topics} at {options.option('kafka.bootstrap.servers')}"
         try:
             return KafkaSource(query, name, KafkaClient(options), self._clock)
         except CannotAskError as error:
