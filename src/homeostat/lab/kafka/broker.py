@@ -157,7 +157,7 @@ class KafkaBroker:
     def _java(self, main: str, *arguments: str) -> list[str]:
         broker_files = broker_jars()
         if jars.missing(broker_files):
-            raise ConfigError("the Kafka broker is not here", fix=FETCH)
+            raise ConfigError("the Kafka broker is not installed", fix=FETCH)
         logging = f"-Dlog4j2.configurationFile={(self.directory / 'log4j2.properties').as_uri()}"
         classes = os.pathsep.join(str(jar.path) for jar in broker_files)
         return [str(find_java().command), *_JVM, logging, "-cp", classes, main, *arguments]
