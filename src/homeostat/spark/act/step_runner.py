@@ -82,7 +82,7 @@ class StepRunner:
                 self._executors.hold()
             for step in diff(self._starting_point(), command.desired, self._capabilities()):
                 if deadline.left_s <= 0:
-                    raise HomeostatError("other commands or earlier steps took all of the time")
+                    raise HomeostatError("other commands or earlier steps used up the time limit")
                 self._do(step, progress)
             self._finish_growth(progress)
             self._spread(progress)
