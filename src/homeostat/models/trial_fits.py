@@ -56,17 +56,17 @@ class Trials:
 
 def _medians(lines: Array) -> Array:
     count = lines.shape[1]
-    low, high = (count - 1) // 2, count // 2
-    parted = np.partition(lines, (low, high), axis=1)
-    return np.asarray(0.5 * (parted[:, low] + parted[:, high]))
+    ordered = np.sort(lines, axis=1)  # several times faster than np.partition around two places
+    return np.asarray(0.5 * (ordered[:, (count - 1) // 2] + ordered[:, count // 2]))
 
 
 def _not_negative(columns: Array, values: Array) -> Array:
     """Non-negative least squares, line by line, by trying every subset of the columns, of which there are few."""
     lines, count, _ = columns.shape
-    scale = np.sqrt(np.maximum((columns * columns).sum(axis=2), 1e-300))
-    columns = columns / scale[:, :, None]
-    squares, products = columns @ columns.transpose(0, 2, 1), (columns @ values[:, :, None])[:, :, 0]
+    squares = np.concatenate([columns @ columns[:, each, :, None] for each in range(count)], axis=2)
+    scale = np.sqrt(np.maximum(np.diagonal(squares, axis1=1, axis2=2), 1e-300))
+    squares = squares / (scale[:, :, None] * scale[:, None, :])
+    products = (columns @ values[:, :, None])[:, :, 0] / scale
     best, least = np.zeros((lines, count)), np.full(lines, np.inf)
     for chosen in map(list, chain.from_iterable(combinations(range(count), size) for size in range(count, 0, -1))):
         part = squares[:, chosen][:, :, chosen] + _RIDGE * np.eye(len(chosen))
