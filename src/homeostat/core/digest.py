@@ -27,7 +27,9 @@ from homeostat.core.observation import (
 )
 from homeostat.core.stats import median
 
-_columns = attrgetter("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s", "worker")
+_COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s")
+_COSTS = tuple(each.name for each in fields(TaskCosts))
+_columns, _costs = attrgetter(*_COLUMNS), attrgetter(*_COSTS)
 _STATE_NUMBERS = tuple(each.name for each in fields(StateSample) if each.type == "float")
 # Rows, or rows per second. A larger number is an error: the limit is far above any real stream. A choice.
 _LARGEST = 1e12
@@ -106,24 +108,34 @@ def clean(observation: Observation) -> Observation:
     workers = len(observation.workers.ids)
     pressured_s = _CLOCK_ERROR * observation.span_s + _SMALLEST
     tasks = {
-        name: replace(
-            sample,
-            rows=_within(sample.rows, _LARGEST),
-            run_s=_within(sample.run_s, longest_s),
-            rows_out=_within(sample.rows_out, _LARGEST),
-            pending_rows=_within(sample.pending_rows, _LARGEST),
-            pressured_s=_within(sample.pressured_s, pressured_s),
-            finish_s=_within(sample.finish_s, longest_s),
-            worker=_known_worker(sample.worker, workers),
-            costs=_clean_costs(sample.costs, sample.instances, longest_s),
-            began_s=_one_within(sample.began_s, longest_s),
-            ended_s=_one_within(sample.ended_s, longest_s),
-        )
+        name: _clean_tasks(sample, workers, longest_s, pressured_s)
         for name, sample in observation.tasks.items()
-        if len({len(column) for column in _columns(sample)}) == 1
+        if len({len(column) for column in (*_columns(sample), sample.worker)}) == 1
     }
     states = {name: _clean_state(sample) for name, sample in observation.states.items()}
     return replace(observation, tasks=tasks, flows=tuple(map(_clean_flow, observation.flows)), states=states)
+
+
+def _clean_tasks(sample: TaskSample, workers: int, longest_s: float, pressured_s: float) -> TaskSample:
+    largest = (_LARGEST, longest_s, _LARGEST, _LARGEST, pressured_s, longest_s)
+    columns = _all_within(_columns(sample), largest)
+    return replace(
+        sample,
+        **dict(zip(_COLUMNS, columns, strict=True)),
+        worker=_known_worker(sample.worker, workers),
+        costs=_clean_costs(sample.costs, sample.instances, longest_s),
+        began_s=_one_within(sample.began_s, longest_s),
+        ended_s=_one_within(sample.ended_s, longest_s),
+    )
+
+
+def _all_within(columns: Sequence[Array], largest: Sequence[float]) -> Sequence[Array]:
+    """Return the columns without impossible values. Most batches have none, which one look at all columns shows."""
+    table, limits = np.array(columns), np.array(largest)[:, np.newaxis]
+    good = ((table >= _SMALLEST) & (table <= limits)) | (table == 0.0)
+    if (good.all(axis=1) | np.isnan(table).all(axis=1)).all():
+        return columns
+    return [_within(column, limit) for column, limit in zip(columns, largest, strict=True)]
 
 
 def _within(values: Array, largest: float) -> Array:
@@ -139,10 +151,11 @@ def _one_within(value: float, largest: float) -> float:
 
 def _clean_costs(costs: TaskCosts | None, instances: int, longest_s: float) -> TaskCosts | None:
     """None if a column does not have one entry per instance."""
-    if costs is None or any(len(getattr(costs, each.name)) != instances for each in fields(costs)):
+    if costs is None or any(len(column) != instances for column in _costs(costs)):
         return None
-    largest = {each.name: longest_s if each.name.endswith("_s") else _MOST_BYTES for each in fields(costs)}
-    return TaskCosts(**{name: _within(getattr(costs, name), limit) for name, limit in largest.items()})
+    columns = _costs(costs)
+    cleaned = _all_within(columns, [longest_s if name.endswith("_s") else _MOST_BYTES for name in _COSTS])
+    return costs if cleaned is columns else TaskCosts(*cleaned)
 
 
 def _known_worker(worker: IntArray, workers: int) -> IntArray:

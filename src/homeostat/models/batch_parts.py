@@ -44,13 +44,17 @@ class StagePart:
     def replay_s(self, task_s: Array, slots: int | None = None) -> float:
         """Return how long the stage would have taken with other tasks, at the pace at which it ran."""
         recorded_s = self.recorded_s
-        return self.seconds * makespan_s(task_s, slots or self.slots) / recorded_s if recorded_s > 0 else self.seconds
+        if not recorded_s > 0:
+            return self.seconds
+        unchanged = task_s is self.task_s and slots is None
+        return self.seconds * (recorded_s if unchanged else makespan_s(task_s, slots or self.slots)) / recorded_s
 
     def cost(self, name: str) -> Array:
         """A column of the costs. A task that was not measured counts like a typical one, and as 0 if none was."""
         if self.costs is None:
             return np.zeros(len(self.task_s))
-        return filled(or_typical(getattr(self.costs, name)), 0.0)
+        column: Array = getattr(self.costs, name)
+        return column if np.isfinite(column).all() else filled(or_typical(column), 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ LONGEST_SPAN = 192
 _SPANS = (6, 12, 24, 48, 96, LONGEST_SPAN)
 # How many times the cost must have become. A smaller rise is looked for when it has gone on for longer. A choice.
 _RISEN = 1.3
+_RISEN_LN = math.log(_RISEN)
 # What a straight line leaves unexplained of the logarithm of the costs, over what the best step does. Of a straight
 # rise, a step leaves a quarter of the variance and a line nothing; of noise, both leave most. A choice.
 _STRAIGHTER = 0.5
@@ -32,17 +33,18 @@ def rise_of_costs(costs: Array, sizes: Array, rows: float) -> float:
     if len(costs_ln) < _SPANS[0]:
         return 1.0
     spans = {min(span, len(costs_ln)) for span in _SPANS}
-    return max(_rise(costs_ln[-span:], float(sizes[-span:].max()) / max(rows, 1.0)) for span in spans)
+    return max(_rise(costs_ln[-span:], sizes[-span:], rows) for span in spans)
 
 
-def _rise(costs_ln: Array, larger: float) -> float:
-    """`larger`: how many times the rows of now the largest of these batches had."""
-    places = np.arange(len(costs_ln))
-    slope, start = np.polyfit(places, costs_ln, 1)
-    risen_ln = float(slope) * (len(costs_ln) - 1)
-    if risen_ln < math.log(_RISEN * max(1.0, larger)):
+def _rise(costs_ln: Array, sizes: Array, rows: float) -> float:
+    count = len(costs_ln)
+    places = np.arange(count) - (count - 1) / 2
+    slope = float(places @ costs_ln) / (count * (count**2 - 1) / 12)  # least squares; the sum of places² is closed
+    risen_ln = slope * (count - 1)
+    # An earlier batch that was larger makes the rows of now dearer without a rise.
+    if risen_ln < _RISEN_LN or risen_ln < math.log(_RISEN * max(1.0, float(sizes.max()) / max(rows, 1.0))):
         return 1.0
-    unexplained = float(np.sum((costs_ln - start - slope * places) ** 2))
+    unexplained = float(np.sum((costs_ln - costs_ln.mean() - slope * places) ** 2))
     return math.exp(risen_ln) if unexplained <= _STRAIGHTER * _unexplained_by_a_step(costs_ln) else 1.0
 
 

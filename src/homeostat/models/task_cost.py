@@ -292,9 +292,10 @@ def _errors_at_once(samples: Samples, candidates: Sequence[Slowing]) -> list[flo
     """The same as one by one where rows vary: the parts of `_fit` for all candidates together."""
     if not candidates:
         return []
-    logs = np.log(samples.executors / samples.executors[-1])
-    starting = np.exp(np.outer([each.starting for each in candidates], logs))
-    taking = np.exp(np.outer([each.taking for each in candidates], logs))
+    counts, places = np.unique(samples.executors, return_inverse=True)  # few, so that few powers are computed
+    logs = np.log(counts / samples.executors[-1])
+    starting = np.exp(np.outer([each.starting for each in candidates], logs))[:, places]
+    taking = np.exp(np.outer([each.taking for each in candidates], logs))[:, places]
     parts, given_s = [starting, samples.rows * taking], np.zeros(1)
     if samples.keys_constant:
         shortest_s = (samples.seconds / starting).min(axis=1)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from functools import cache
+from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from homeostat.core.observation import Array
 
+BoolArray = NDArray[np.bool_]
 # From the median absolute deviation to the standard deviation of a normal distribution.
 MAD_TO_SIGMA = 1.4826
 # Residuals beyond this many standard deviations count less, as in Huber's estimator. A choice.
@@ -56,28 +59,27 @@ class Trials:
 
 def _medians(lines: Array) -> Array:
     count = lines.shape[1]
-    low, high = (count - 1) // 2, count // 2
-    parted = np.partition(lines, (low, high), axis=1)
-    return np.asarray(0.5 * (parted[:, low] + parted[:, high]))
+    ordered = np.sort(lines, axis=1)  # several times faster than np.partition around two places
+    return np.asarray(0.5 * (ordered[:, (count - 1) // 2] + ordered[:, count // 2]))
 
 
 def _not_negative(columns: Array, values: Array) -> Array:
     """Non-negative least squares, line by line, by trying every subset of the columns, of which there are few."""
     lines, count, _ = columns.shape
-    scale = np.sqrt(np.maximum((columns * columns).sum(axis=2), 1e-300))
-    columns = columns / scale[:, :, None]
-    squares, products = columns @ columns.transpose(0, 2, 1), (columns @ values[:, :, None])[:, :, 0]
-    best, least = np.zeros((lines, count)), np.full(lines, np.inf)
-    for chosen in map(list, chain.from_iterable(combinations(range(count), size) for size in range(count, 0, -1))):
-        part = squares[:, chosen][:, :, chosen] + _RIDGE * np.eye(len(chosen))
-        solution = np.linalg.solve(part, products[:, chosen, None])[:, :, 0]
-        # Without the squares of the values, which are the same for every subset.
-        error = -np.einsum("ij,ij->i", solution, products[:, chosen])
-        better = (solution >= 0).all(axis=1) & (error < least)
-        if better.any():
-            least[better] = error[better]
-            best[better] = 0.0
-            best[np.ix_(better, chosen)] = solution[better]
-        if len(chosen) == count and better.all():
-            break
-    return np.asarray(best / scale)
+    squares = np.concatenate([columns @ columns[:, each, :, None] for each in range(count)], axis=2)
+    scale = np.sqrt(np.maximum(np.diagonal(squares, axis1=1, axis2=2), 1e-300))
+    squares = squares / (scale[:, :, None] * scale[:, None, :])
+    products = (columns @ values[:, :, None])[:, :, 0] / scale
+    # One system for each subset and line, in which the coefficients of the other columns are 0.
+    chosen = _subsets(count)[:, None, :]
+    systems = np.where(chosen[:, :, :, None] & chosen[:, :, None, :], squares, np.eye(count)) + _RIDGE * np.eye(count)
+    solutions = np.linalg.solve(systems, np.where(chosen, products, 0.0)[:, :, :, None])[:, :, :, 0]
+    # What the squared error loses by each.
+    gained = np.where((solutions >= 0).all(axis=2), (solutions * products).sum(axis=2), -np.inf)
+    return np.asarray(solutions[gained.argmax(axis=0), np.arange(lines)] / scale)
+
+
+@cache
+def _subsets(count: int) -> BoolArray:
+    """Which columns are in each subset, from all columns to none."""
+    return np.array(sorted(product((True, False), repeat=count), key=sum, reverse=True))

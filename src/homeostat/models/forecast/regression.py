@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -76,27 +77,27 @@ def _fit(features: _Features, ahead: int, origins: Sequence[int]) -> Array:
     complete = np.isfinite(y) & np.isfinite(x).all(axis=1)
     targets, x, y = targets[complete], x[complete], y[complete]
     before = targets < min(origins)
-    first = _solve(x[before].T @ x[before], x[before].T @ y[before], int(before.sum()))
+    rows = np.array([before.sum()])
+    first = _solve((x[before].T @ x[before])[np.newaxis], (x[before].T @ y[before])[np.newaxis], rows)[0]
     deviations = np.abs(y - x @ first)
     usual = max(float(np.median(deviations[before])) if before.any() else 0.0, 1e-6)
     weighted_x = x / np.maximum(1.0, deviations / usual)[:, np.newaxis]
+    order, ends = np.argsort(origins, kind="stable"), np.searchsorted(targets, origins)
+    parts = [slice(start, end) for start, end in pairwise([0, *ends[order].tolist()])]
+    squares = np.cumsum([weighted_x[part].T @ x[part] for part in parts], axis=0)
+    products = np.cumsum([weighted_x[part].T @ y[part] for part in parts], axis=0)
     weights = np.empty((len(origins), x.shape[1]))
-    squares, products, row = np.zeros((x.shape[1], x.shape[1])), np.zeros(x.shape[1]), 0
-    for number in np.argsort(origins, kind="stable"):
-        end = int(np.searchsorted(targets, origins[number]))
-        squares += weighted_x[row:end].T @ x[row:end]
-        products += weighted_x[row:end].T @ y[row:end]
-        row = end
-        weights[number] = _solve(squares, products, end)
+    weights[order] = _solve(squares, products, ends[order])
     return weights
 
 
-def _solve(squares: Array, products: Array, rows: int) -> Array:
-    """Ridge regression: features that add nothing get little weight. With too few rows all weights are 0."""
-    if rows < _LEAST_ROWS:
-        return np.zeros(len(products))
-    ridge = _RIDGE * np.diag(squares) + 1e-6 * rows
-    return np.asarray(np.linalg.solve(squares + np.diag(ridge), products))
+def _solve(squares: Array, products: Array, rows: IntArray) -> Array:
+    """Ridge regressions: features that add nothing get little weight. With too few rows all weights are 0."""
+    weights, enough = np.zeros_like(products), rows >= _LEAST_ROWS
+    ridge = _RIDGE * np.diagonal(squares, axis1=1, axis2=2) + 1e-6 * rows[:, np.newaxis]
+    ridged = squares + ridge[:, :, np.newaxis] * np.eye(squares.shape[1])
+    weights[enough] = np.linalg.solve(ridged[enough], products[enough, :, np.newaxis])[:, :, 0]
+    return weights
 
 
 class _Features:
