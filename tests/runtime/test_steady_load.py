@@ -72,6 +72,37 @@ def test_a_constant_load_is_sized_once_and_then_left_alone(engine: str, data: st
     comes_to_rest(data.draw(applications(engine)))
 
 
+def chain(load: float, *stages: tuple[int, float, float]) -> Scenario:
+    """Stages by their instances, the rows per second of one instance, and the rows that each row becomes."""
+    components = [ComponentSpec("lines", "source", parallelism=2, rate_per_s=800.0, maximum=60)]
+    for number, (instances, rate_per_s, selectivity) in enumerate(stages):
+        before = components[-1].name
+        components.append(
+            ComponentSpec(
+                f"stage-{number}",
+                inputs=(before,),
+                parallelism=instances,
+                rate_per_s=rate_per_s,
+                selectivity=selectivity,
+                maximum=60,
+            )
+        )
+    return Scenario("steady", "", DataflowSpec(), 1.2 * HOUR_S, tuple(components), WorkloadSpec("constant", load))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(chain(131.0, (3, 218.0, 4.0), (8, 151.0, 0.5)), id="a-backlog-drains-slowly-from-the-queues"),
+        pytest.param(chain(375.0, (12, 253.0, 4.0), (1, 240.0, 4.0)), id="one-stage-grows-while-others-shrink"),
+        pytest.param(chain(50.0, (5, 100.0 / 3.0, 0.5), (1, 25.0, 0.5)), id="another-stage-has-no-room-for-a-restart"),
+    ],
+)
+def test_an_action_is_not_blamed_for_the_backlog_that_its_restart_left(scenario: Scenario) -> None:
+    comes_to_rest(scenario)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("engine", ["dataflow", "microbatch"])
 @settings(max_examples=40)

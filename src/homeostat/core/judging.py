@@ -72,7 +72,6 @@ def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s
     after = tuple(d for d in view.current if d.at_s > applied_s)
     if not after and not action.disturbed and now_s < applied_s + LONGEST_SETTLINGS * policy.settle_s:
         return None
-    unhealthy = next((kind for kind, _ in state.symptoms if kind in UNHEALTHY_SYMPTOMS), "")
     return Trial(
         component=action.proposal.component,
         prediction=prediction,
@@ -81,9 +80,9 @@ def _trial(policy: Policy, state: State, view: View, action: ActiveAction, now_s
         micro_batch=view.micro_batch,
         elapsed_s=now_s - applied_s,
         settle_s=policy.settle_s,
-        shrinking=_cheaper(state, action),
+        shrinking=_saves(state, action),
         disturbed=action.disturbed or _new_fault(state, action),
-        unhealthy=unhealthy,
+        unhealthy=_unhealthy(state, view, action),
         suspect=_suspect(state, action),
         looked=looked,
     )
@@ -97,9 +96,22 @@ def _outcome(policy: Policy, trial: Trial, effects: Effects) -> Outcome | None:
         return Outcome("unclear", reason="the judge failed")
 
 
-def _cheaper(state: State, action: ActiveAction) -> bool:
-    cost = state.capabilities.cost
-    return cost(action.command.desired) < cost(action.before)
+def _saves(state: State, action: ActiveAction) -> bool:
+    """Whether the action was meant to save resources. A plan that also gains time is judged by that time."""
+    cost, prediction = state.capabilities.cost, action.proposal.prediction
+    gains_time = prediction is not None and prediction.gain > 0
+    return cost(action.command.desired) < cost(action.before) and not gains_time
+
+
+def _unhealthy(state: State, view: View, action: ActiveAction) -> str:
+    """A problem of the whole application, or of a component that has fewer resources than before the action."""
+    before = action.before.values
+    lowered = {knob for knob, value in action.command.desired.values.items() if value < before.get(knob, value)}
+    for kind, component in state.symptoms:
+        everywhere = component not in view.topology
+        if kind in UNHEALTHY_SYMPTOMS and (everywhere or view.topology[component].scaled_by in lowered):
+            return kind
+    return ""
 
 
 def _new_fault(state: State, action: ActiveAction) -> str:

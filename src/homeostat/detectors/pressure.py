@@ -186,6 +186,12 @@ class PressureDetector:
 
 
 def _works_off_a_backlog(view: View) -> bool:
-    """Sources that catch up send all they can. While fewer and fewer rows wait, holding them back is not a problem."""
-    pending = view.flow("pending_rows", last=_SHRINKING_OBSERVATIONS)
-    return len(pending) > 1 and bool(np.isfinite(pending).all()) and bool((np.diff(pending) < 0).all())
+    """Sources that catch up send all they can. While fewer and fewer rows wait, holding them back is not a problem.
+
+    When none wait at the source any more, the rest of the backlog waits in the queues of the components.
+    """
+    waiting = view.flow("pending_rows", last=_SHRINKING_OBSERVATIONS)
+    if not waiting.any():
+        queues = [view.column(c.name, "pending_rows", last=_SHRINKING_OBSERVATIONS) for c in view.topology]
+        waiting = sum((rows for rows in queues if len(rows) == len(waiting)), waiting)
+    return len(waiting) > 1 and bool(np.isfinite(waiting).all()) and bool((np.diff(waiting) < 0).all())
