@@ -60,7 +60,7 @@ class ObjectiveSettings(Table):
     )
     model_error: PositiveError | None = Field(
         default=None,
-        description="the models choose the sizes while their predictions of time are off by at most this; "
+        description="the models choose the sizes while the error of their predictions of time is at most this; "
         "overrides `largest_error` of `[planning]`",
     )
 
@@ -73,8 +73,8 @@ class FileSettings(Settings):
     )
     mode: Mode = Field(
         "advise",
-        description="`observe` only watches and alerts, `advise` says what it would do, `earn` acts once its advice has"
-        " proved right, `regulate` acts",
+        description="`observe` only records and alerts, `advise` shows what it would do, `earn` acts after its "
+        "advice has been right three times, `regulate` acts",
     )
     store: Annotated[str, Field(min_length=1)] = Field(
         "homeostat.sqlite", description="SQLite file of the log; a relative path starts at the working directory"
@@ -189,7 +189,7 @@ def load(
 
 
 def check(path: str | Path) -> Config:
-    """The configuration of the file alone, after checking that every plug-in it names can be imported and built."""
+    """The configuration from the file only, after checking that every plug-in in it can be imported and created."""
     sources = _sources(path, {}, {})
     config = _read(sources)
     problems = list(_plug_in_problems(config))
@@ -290,7 +290,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[KeyPath, _Ov
 
 
 def _nearest_variable(name: str, variables: list[str]) -> str:
-    """Compare without the prefix, which would make all names look similar."""
+    """Compare the names without their common prefix, which would make all of them look similar."""
     word, words = name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in variables]
     close = difflib.get_close_matches(word, words, n=1)
     return f"did you mean {PREFIX}{close[0]}?" if close else "list the settings with `homeostat config show`"

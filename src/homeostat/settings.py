@@ -35,14 +35,14 @@ class GuardSettings(Table):
     )
     most_replaced: Share = Field(
         default=0.5,
-        description="largest share of the workers that one action replaces; one is always allowed, all never",
+        description="largest share of the workers that one action may replace; one is always allowed, all are never",
     )
     cooldown: Duration = Field(default=60.0, description="shortest time between two actions on one query")
-    cooldown_shrink: Duration = Field(default=300.0, description="shortest time between an action and a shrinking one")
+    cooldown_shrink: Duration = Field(default=300.0, description="shortest time between an action and one that shrinks")
     confirm: Duration = Field(
         default=300.0,
-        description="how long a smaller size must be wanted before it is set; a knob that is not confirmed yet delays "
-        "the confirmed ones, for at most the same time again",
+        description="how long a smaller size must be proposed before it is set; a knob that is not confirmed "
+        "yet delays the confirmed ones, for at most the same time again",
     )
 
     @model_validator(mode="after")
@@ -61,7 +61,7 @@ class LoopSettings(Table):
 
     cadence: Duration = Field(default=0.0, description="shortest time between two cycles; 0: one per observation")
     settle: PositiveDuration = Field(
-        default=120.0, description="time to settle after an action, before it is finally judged"
+        default=120.0, description="time to settle after an action before its final verdict"
     )
     window: PositiveDuration = Field(
         default=600.0, description="how far back detectors look, but never before the last action"
@@ -77,18 +77,19 @@ class PlanningSettings(Table):
     """What the planner must achieve, and when its models are used."""
 
     confidence: Annotated[Share, Field(ge=0.5, lt=1)] = Field(
-        default=0.9, description="how sure a plan must be that it keeps the objective"
+        default=0.9, description="required probability that a plan meets the objective"
     )
-    horizon: PositiveDuration = Field(default=1800.0, description="for how long a plan must keep the objective")
+    horizon: PositiveDuration = Field(default=1800.0, description="for how long a plan must meet the objective")
     largest_error: Annotated[float, Field(gt=0)] = Field(
         default=0.5,
-        description="mean error of predictions, in ln, above which the paper's step is used instead of the model",
+        description="mean error of predictions, in ln, above which the paper's step chooses sizes, not the model",
     )
     ahead: bool = Field(default=True, description="act before a forecast rise of the load, if the forecast is usable")
     violation_cost: Annotated[float, Field(ge=0)] = Field(
         default=0.0,
-        description="what a second of falling behind costs, in seconds of all instances: headroom is planned by the "
-        "growth that the load may have before the next change, for example with 20; 0: by the noise of the load",
+        description="cost of a second of falling behind, in seconds of all instances, for example 20. Headroom "
+        "then covers the growth that the load may have before the next change; with 0, it covers the noise of "
+        "the load",
     )
     gives_way: GivesWay = Field(
         default="latency",
@@ -98,19 +99,19 @@ class PlanningSettings(Table):
 
 
 class SensitivitySettings(Table):
-    """How sure the detectors of the default policies must be."""
+    """How certain the detectors of the default policies must be."""
 
     slack: Annotated[float, Field(ge=0)] = Field(
         default=0.1, description="CUSUM slack: subtracted from each whitened residual"
     )
-    shrink_slack: Annotated[float, Field(ge=0)] = Field(default=0.5, description="the same for shrinking")
+    shrink_slack: Annotated[float, Field(ge=0)] = Field(default=0.5, description="the same, for shrinking")
     alarm: Annotated[float, Field(gt=0)] = Field(
         default=10.0, description="cumulative sum that counts as a rise of the load"
     )
     shrink_alarm: Annotated[float, Field(gt=0)] = Field(
         default=13.0, description="cumulative sum that counts as a fall"
     )
-    floor: Annotated[float, Field(gt=0)] = Field(default=0.05, description="smallest noise that is assumed")
+    floor: Annotated[float, Field(gt=0)] = Field(default=0.05, description="smallest noise that the detectors assume")
     outlier: Annotated[float, Field(gt=0)] = Field(
         default=4.0, description="robust deviations from its peers at which an instance is an outlier"
     )
@@ -130,10 +131,10 @@ class PaperSettings(Table):
     fence: bool = Field(default=True, description="limit the growth of a step to a factor of five")
     noise_filter: Share = Field(default=0.02, description="share of back-pressure below which it counts as noise")
     rate_skew: Factor = Field(
-        default=1.5, description="ratio of the largest to the smallest processing rate that counts as skew"
+        default=1.5, description="ratio of the largest to the smallest processing rate from which there is skew"
     )
     queue_skew: Factor = Field(
-        default=20.0, description="ratio of the largest to the smallest queue that counts as skew"
+        default=20.0, description="ratio of the largest to the smallest queue from which there is skew"
     )
     shrink_factor: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.8, description="share of the instances that remains after a scale-down"
@@ -172,19 +173,19 @@ class SpaceSettings(Table):
 
 
 class LogSettings(Table):
-    """How long the log keeps what. Batches are summarised before they are deleted."""
+    """How long the log keeps each kind of record. Batches are summarised before they are deleted."""
 
     detail: PositiveDuration = Field(default=3 * _DAY_S, description="how long every batch is kept")
     minutes: PositiveDuration = Field(default=30 * _DAY_S, description="how long the summary of each minute is kept")
     hours: PositiveDuration = Field(default=365 * _DAY_S, description="how long the summary of each hour is kept")
     findings: PositiveDuration = Field(
         default=90 * _DAY_S,
-        description="how long symptoms, diagnoses, proposals, rejections and failures are kept that led to no action "
-        "or alert",
+        description="how long symptoms, diagnoses, proposals, rejections and failures are kept if they led to "
+        "no action or alert",
     )
     decisions: PositiveDuration = Field(
         default=730 * _DAY_S,
-        description="how long actions, outcomes, alerts, advice and orders are kept, and what led to them",
+        description="how long actions, outcomes, alerts, advice and orders are kept, and the records that led to them",
     )
     largest: PositiveSize = Field(
         default=2_000_000_000, description="above this size, batches and findings are kept for a shorter time"
@@ -201,7 +202,7 @@ class LogSettings(Table):
 
 
 class FileLimits(Table):
-    """How much space other files of an application may use."""
+    """How much disk space the other files of an application may use."""
 
     event_logs: Annotated[PositiveSize, Field(ge=50_000_000)] = Field(
         default=512_000_000, description="Spark's event logs of this and earlier runs together; the oldest are deleted"

@@ -52,7 +52,7 @@ def test_half_a_file_says_nothing(cut: int) -> None:
         ((), ("count",), "stateStoreSave"),
     ],
 )
-def test_operators_are_told_apart(key: tuple[str, ...], value: tuple[str, ...], name: str) -> None:
+def test_operators_are_are_distinguishable(key: tuple[str, ...], value: tuple[str, ...], name: str) -> None:
     assert operator_name(["default"], StoreSchema(key, value)) == name
 
 

@@ -96,7 +96,7 @@ def test_what_cannot_be_asked_is_reported(homeostat: Homeostat, scenario: Path, 
     with managed(tmp_path / "homeostat.sqlite", scenario):
         for words, what in [
             (("approve", "v-9"), "v-9 is not advised now"),
-            (("revert",), "there is no action to take back now"),
+            (("revert",), "there is no action to revert"),
             (("apply", "resolver", "scale-up"), "there is no resolver 'scale-up'; there are: none"),
             (("apply", "set", "parallelism.count=many"), "write KNOB=VALUE"),
             (("pause", "--run", "app/wrods"), "app/words"),

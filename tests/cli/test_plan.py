@@ -101,7 +101,7 @@ def test_a_plan_from_an_event_log_looks_at_what_arrived_in_it(homeostat: Homeost
     told = homeostat("plan", "--event-log", RECORDED, "--json").json["load"]
     assert "needs 1.04 h of history" in told
     assert homeostat("plan", "--event-log", RECORDED, "--rate", "100", "--json").json["load"] == (
-        "The load is assumed to stay as it is."
+        "The load is assumed to stay constant."
     )
 
 

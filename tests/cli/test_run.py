@@ -72,7 +72,7 @@ def nothing_started(directory: Path) -> bool:
         (("--policy", "no.such:thing"), ("no.such:thing", "cannot import 'no.such'")),
         (("--set", 'plugins.detectors=["no.such:Thing"]'), ("no.such:Thing", "cannot import 'no.such'")),
         (("--store", "."), ("this is a directory",)),
-        (("--store", "app.py"), ("app.py", "this is not a log")),
+        (("--store", "app.py"), ("app.py", "this is not a Homeostat log")),
         (("--config", "missing.toml"), ("missing.toml",)),
         (("--workers", "0"), ("--workers",)),
         (("--cores", "none"), ("--cores",)),

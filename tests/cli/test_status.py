@@ -142,7 +142,7 @@ def test_without_news_nobody_knows(homeostat: Homeostat, home: Path) -> None:
     from homeostat.views.overview import query_state
 
     state = query_state("words", [batch(1, 1000.0)], alive=True, now_s=1100.0)
-    assert (state.health, state.reason) == ("unknown", "no news for 100 s")
+    assert (state.health, state.reason) == ("unknown", "no new records for 100 s")
     assert query_state("words", [batch(1, 1000.0)], alive=True, now_s=1060.0).health == "healthy"
 
 

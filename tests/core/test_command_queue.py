@@ -70,8 +70,8 @@ def test_the_time_limit_counts_from_the_arrival() -> None:
     assert queue.overdue(15.0) == ()
     (late,) = queue.overdue(15.1)
     assert (late.id, late.deadline_s) == ("waits", 15.0)
-    assert Answer.late(late.command, "other commands came first") == Answer(
-        False, "not done within 10 s: other commands came first"
+    assert Answer.late(late.command, "other commands used up the time limit") == Answer(
+        False, "not done within 10 s: other commands used up the time limit"
     )
 
 

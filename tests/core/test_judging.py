@@ -148,7 +148,7 @@ def test_workers_that_come_and_go_confound() -> None:
     observed = list(measured(0.1, 0.05, 10))
     ids = observed[9].workers.ids
     observed[9] = replace(observed[9], workers=replace(observed[9].workers, ids=("lines-7", *ids[1:])))
-    assert confounded_by(run(observed)) == "the workers changed without our doing"
+    assert confounded_by(run(observed)) == "the workers changed without a command"
 
 
 def test_a_lost_worker_confounds() -> None:
@@ -247,7 +247,7 @@ def test_the_judge_hears_what_the_detectors_see_in_the_same_cycle() -> None:
 
 def test_no_action_is_blamed_while_a_worker_may_have_turned_slow_though_no_detector_is_sure() -> None:
     played = run(slow_from(APPLIED_AT + 1))
-    assert confounded_by(played) == "split-0 may have turned slow"
+    assert confounded_by(played) == "split-0 may have become slow"
     assert "revert: parallelism.split = 2" not in played.texts("action")
 
 

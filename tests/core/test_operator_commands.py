@@ -61,7 +61,7 @@ def test_a_resolver_is_run_by_hand_against_the_diagnoses_that_stand() -> None:
         ([say("approve", "v-9")], "Not done: v-9 is not advised now"),
         ([say("approve")], "Not done: nothing is not advised now"),
         ([say("pause"), say("approve", "v-1")], "Not done: kill switch: paused by Ada: because"),
-        ([say("revert")], "Not done: there is no action to take back now"),
+        ([say("revert")], "Not done: there is no action to revert"),
         ([say("revert", "a-7")], "Not done: a-7 is not the last action that took effect: only that can be taken back"),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_second_approval_waits_for_the_first_action() -> None:
 def test_a_person_takes_back_what_is_being_judged() -> None:
     played = play(policy(), ENGINE, OBSERVED[:4], extra={2: [say("revert", "a-1")]})
     assert played.texts("action") == ["grow: parallelism.split = 3", "revert: parallelism.split = 2"]
-    assert played.texts("outcome") == ["a-1 was not judged: a person took it back before it was judged"]
+    assert played.texts("outcome") == ["a-1 was not judged: a person reverted it before it was judged"]
     assert played.state.observed[SPLIT] == 2
     assert played.state.memory == (), "it proves nothing about the action"
 

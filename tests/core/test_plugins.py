@@ -116,7 +116,7 @@ def test_a_failure_is_reported_once_for_as_long_as_it_lasts() -> None:
         ("resolvers", Proposal("x", (CAUSE,), Patch({SPLIT: TEXT})), "x sets parallelism.split to '4'"),
         ("resolvers", Proposal("x", (CAUSE,), benefit=math.inf), "the benefit of x is inf"),
         ("resolvers", Proposal("x", (CAUSE,), prediction=Prediction(math.nan)), "the predicted gain of x is nan"),
-        ("resolvers", Proposal(ALERT, (CAUSE,)), "an alert needs a message, and changes nothing"),
+        ("resolvers", Proposal(ALERT, (CAUSE,)), "an alert needs a message and no patch"),
     ],
 )
 def test_a_finding_of_no_use_is_left_out_and_the_rest_stays(part: str, finding: object, why: str) -> None:

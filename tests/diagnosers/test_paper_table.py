@@ -72,7 +72,7 @@ def test_pressure_is_read_with_the_skews_at_the_same_component(skews: tuple[str,
 def test_the_combination_the_original_left_out_says_why_nothing_is_done() -> None:
     (found,) = diagnose(pressure("count"), Symptom(RATE_SKEW, "count"))
     assert (
-        found.evidence.figures()["why"] == "the rates differ but the queues do not, and the table has no row for this"
+        found.evidence.figures()["why"] == "the rates differ but the queues do not, and the table has no entry for this"
     )
 
 

@@ -71,7 +71,7 @@ def test_others_are_refused_with_the_example_that_was_found(
         require_mergeable(Merging(zero, add, merge), NUMBERS, "keyed")
     assert refused.value.line.startswith(complaint)
     assert refused.value.line.endswith(
-        "(make the result independent of the order of the rows and of how they are cut into parts)"
+        "(make the result independent of the order of the rows and of how they are divided into parts)"
     )
     assert "\n" not in refused.value.line
 

@@ -40,11 +40,11 @@ def test_a_costly_partition_is_costly_on_every_worker(moves: bool) -> None:
     assert pace.partitions["read"][5] == pytest.approx(4.0)
 
 
-def test_with_one_partition_on_each_worker_the_two_cannot_be_told_apart() -> None:
+def test_with_one_partition_on_each_worker_the_two_cannot_be_are_distinguishable() -> None:
     sample = stage([1.0, 1.0, 4.0, 1.0], slots=4, began_s=0.0)
     fixed = [batch({"read": sample}, number=n, seconds=4.0, phases_s={"addBatch": 4.0}, slots=4) for n in range(1, 7)]
-    assert not paces(fixed).told_apart["read"]
-    assert paces(batches({1: 3.0}, {}, moves=False)).told_apart["read"]
+    assert not paces(fixed).distinguishable["read"]
+    assert paces(batches({1: 3.0}, {}, moves=False)).distinguishable["read"]
 
 
 def test_too_few_batches_tell_nothing() -> None:

@@ -20,7 +20,7 @@ def spread_rows(count: int = 200) -> Array:
     return np.random.default_rng(3).uniform(500.0, 3000.0, count)
 
 
-def test_the_cost_of_a_task_of_a_row_and_of_a_key_are_told_apart() -> None:
+def test_the_cost_of_a_task_of_a_row_and_of_a_key_are_are_distinguishable() -> None:
     rows = spread_rows()
     keys = np.random.default_rng(4).uniform(100.0, 900.0, len(rows))
     noise = np.exp(np.random.default_rng(5).normal(0.0, 0.05, len(rows)))

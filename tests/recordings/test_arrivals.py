@@ -21,7 +21,7 @@ def test_arrivals_are_read_off_what_the_source_had_got_when_a_batch_began() -> N
     assert per_s.tolist() == [50.0, 100.0, 200.0, 300.0]
 
 
-def test_sources_are_told_apart_by_what_each_had_got() -> None:
+def test_sources_are_are_distinguishable_by_what_each_had_got() -> None:
     """Two sources of one stage are one; where a source does not tell what arrived, it is what was taken."""
     got = [(0.0, 0.0), (1_000.0, 100.0), (3_000.0, 200.0)]
     batches = tuple(

@@ -24,7 +24,7 @@ def test_an_alert_says_what_is_wrong_where_and_what_to_do() -> None:
     )
 
     assert proposal.kind == ALERT
-    assert proposal.message.startswith("Something outside holds the application back at split (capacity 12 /s).")
+    assert proposal.message.startswith("An external system holds the application back at split (capacity 12 /s).")
     assert "What to do:" in proposal.message
 
 

@@ -136,7 +136,7 @@ def test_a_trigger_that_the_user_chose_becomes_longer_only_for_an_objective_of_l
         spec = replace(shown.capabilities.knobs[TRIGGER], promise=promise)
         return only(replace(shown, capabilities=Capabilities({TRIGGER: spec})), diagnosis).refusal
 
-    why = "it is longer than the trigger that you chose; set longest_trigger or an objective for the latency"
+    why = "it is longer than the trigger that you chose: set longest_trigger or a latency objective"
     assert refusal(Objective(lag_s=60.0), 10.0) == why
     assert not refusal(Objective(lag_s=60.0), 20.0)
     assert not refusal(Objective(latency_p95_s=60.0), 10.0)

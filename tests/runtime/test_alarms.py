@@ -34,7 +34,7 @@ def test_an_alarm_is_reported_and_is_an_alert_in_the_log_of_every_query(tmp_path
     alarm.ring(QUERY_STOPPED, "query clicks: no disk")
     assert told[0] == (
         "The manager failed too often (it has ended again). "
-        "What to do: see the output of the driver for the errors, and restart the application."
+        "What to do: look for errors in the output of the driver, and restart the application."
     )
     store = SqliteStore(tmp_path / "log.sqlite")
     for run in ("app/clicks", "app/orders"):

@@ -236,7 +236,7 @@ def test_an_intent_whose_time_has_passed_is_given_up_and_not_carried_out_later(t
     with closing(SqliteStore(world.path, read_only=True)) as log:
         receipt = log.records(RUN, kinds=("receipt",))[0]
         assert log.open_intents(RUN) == []
-    assert receipt.text == "a-1 did not take effect: given up: its time limit passed in a restart"
+    assert receipt.text == "a-1 did not take effect: abandoned: its time limit passed during a restart"
     assert world.engine.describe().configuration == world.start
 
 

@@ -119,7 +119,7 @@ def test_an_outcome_is_compared_with_its_prediction() -> None:
     outcome = OutcomeContent("a-1", "helped", "", 0.5, 1.0, 0.1, before=20, after=12, model_error=math.log(1.1))
     assert judgement(outcome) == [
         "observed gain 0.5 ± 0.1, 1 predicted (50% of it)",
-        "predictions about it have been off by 10%",
+        "past predictions about it were off by 10%",
         "judged on 20 measurements before it and 12 after",
     ]
     assert judgement(OutcomeContent("a-1", "confounded")) == []

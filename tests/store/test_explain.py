@@ -109,7 +109,7 @@ def test_an_action_is_reported_from_measurement_to_outcome(store: MemoryStore) -
     outcome = section(told, "What came of it")
     assert "t+1 h 07 min 10 s  a-1 helped" in outcome
     assert "observed gain 1.21 ± 0.0812, 1.39 predicted (88% of it)" in outcome
-    assert "predictions about it have been off by 10%" in outcome
+    assert "past predictions about it were off by 10%" in outcome
     assert "judged on 20 measurements before it and 12 after" in outcome
 
 
@@ -124,7 +124,7 @@ def test_an_action_that_a_crash_cut_short_says_what_is_not_known() -> None:
     store = MemoryStore()
     store.append("demo", healing()[:7])
     told = explain(store, "demo", "a-1")
-    assert "no receipt so far: its effect is not known" in told
+    assert "no receipt so far, so its effect is not known" in told
     assert "not judged so far: a-1" in told
 
 

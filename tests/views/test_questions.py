@@ -45,7 +45,7 @@ def test_only_the_parts_of_the_objective_that_are_given_are_replaced(model: Appl
 def test_without_a_history_the_load_is_assumed_to_stay(model: ApplicationModel) -> None:
     arrivals, sentence = questions.coming(model, Goal(), None)
     assert isinstance(arrivals, Steady)
-    assert sentence == "The load is assumed to stay as it is."
+    assert sentence == "The load is assumed to stay constant."
 
 
 def test_the_present_configuration_is_always_among_the_candidates_shown(model: ApplicationModel) -> None:

@@ -30,5 +30,5 @@ def test_a_run_without_a_model_is_refused(value: JSON) -> None:
     with pytest.raises(ConfigError) as refused:
         from_store(store, "run", "log.sqlite")
     assert refused.value.line == (
-        "log.sqlite: run 'run' has no model yet (let its manager observe a few minutes of batches)"
+        "log.sqlite: run 'run' has no model yet (wait until its manager has observed batches for a few minutes)"
     )

@@ -131,7 +131,7 @@ def test_a_stream_that_was_refused_is_asked_for_again(browser: Browser, served: 
     page = browser.new_page(base_url=served.url)
     page.route("**/events*", lambda route: route.fulfill(status=503), times=1)
     page.goto(QUERY)
-    expect(page.locator("#live")).to_have_text("Connection lost, trying again", timeout=PATIENT_MS)
+    expect(page.locator("#live")).to_have_text("Connection lost, reconnecting", timeout=PATIENT_MS)
     expect(page.locator("#live")).to_have_text("Live", timeout=PATIENT_MS)
     page.close()
 
@@ -204,7 +204,7 @@ def test_a_week_of_history_goes_on_into_a_forecast(browser: Browser, tmp_path: P
 def test_a_slider_is_moved_by_keyboard_and_the_prediction_follows(page: Page) -> None:
     page.goto(link("/query", run="app/batches"))
     rate, executors = (page.get_by_role("slider", name=name) for name in ("Rate", "Executors"))
-    told = page.locator("#foretold")
+    told = page.locator("#prediction")
     expect(told).to_contain_text("the query would keep up")
     expect(executors).to_have_attribute("aria-valuetext", "4")
     now = told.inner_text()
@@ -219,7 +219,7 @@ def test_a_slider_is_moved_by_keyboard_and_the_prediction_follows(page: Page) ->
     expect(page.get_by_role("img", name="Batch duration by input rate")).to_be_visible()
     for line in page.locator("#predicted polyline").all():
         assert len((line.get_attribute("points") or "").split()) > 5
-    page.get_by_role("link", name="Reset to the present").click()
+    page.get_by_role("link", name="Reset to current values").click()
     expect(told).to_have_text(now)
 
 

@@ -12,7 +12,7 @@ from homeostat.web.summary import RunSummary
 
 HEALTHY = ("healthy", "The query keeps up with the load.")
 BEHIND = ("falling behind", "Many rows wait.")
-STOPPED = ("not running", "No news for 3 h.")
+STOPPED = ("not running", "No new records for 3 h.")
 DIAGNOSED = [{"id": "d-1", "what": "under-provisioned", "component": "count"}]
 
 
@@ -23,7 +23,7 @@ def summary_of(health: str, reason: str) -> RunSummary:
 @pytest.mark.parametrize(
     ("summary", "present", "told"),
     [
-        (STOPPED, {}, "No news for 3 h."),
+        (STOPPED, {}, "No new records for 3 h."),
         (HEALTHY, {"mode": "regulate"}, "Nothing needs to happen. No problem is diagnosed."),
         (BEHIND, {"mode": "regulate"}, "No problem is diagnosed."),
         (
@@ -55,7 +55,7 @@ def summary_of(health: str, reason: str) -> RunSummary:
         (
             BEHIND,
             {"mode": "earn", "earned": 3, "diagnoses": DIAGNOSED},
-            "Nothing stands in the way: the loop acts as soon as a resolver proposes something.",
+            "The loop acts as soon as a resolver proposes something.",
         ),
     ],
 )

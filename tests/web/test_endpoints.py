@@ -70,4 +70,4 @@ def test_a_log_that_is_no_log_is_an_error_of_one_shape(tmp_path: Path) -> None:
     with serving(tmp_path / "log.sqlite") as found, found.client() as client:
         answer = client.get("/index.json")
     assert answer.status_code == 404
-    assert answer.json()["error"]["what"] == "this is not a log"
+    assert answer.json()["error"]["what"] == "this is not a Homeostat log"

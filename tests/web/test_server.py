@@ -16,7 +16,7 @@ LOG = Path("log.sqlite")
     ("serving", "what"),
     [
         (Serving(LOG, "0.0.0.0"), "add --tokens FILE"),
-        (Serving(LOG, proxied=True), "everyone who reaches the proxy could read the log"),
+        (Serving(LOG, proxied=True), "everyone who can reach the proxy could read the log"),
         (Serving(LOG, proxied=True, tokens=Path("t"), trusted_proxies=("proxy",)), "'proxy' is not an address"),
         (Serving(LOG, "10.0.0.1", tokens=Path("t")), "or --behind-proxy"),
         (Serving(LOG, tokens=Path("t"), certificate=Path("c")), "TLS needs a certificate and a key"),

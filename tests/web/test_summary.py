@@ -24,9 +24,9 @@ def store_with(pending_rows: float, at_s: float, run: str = "shop/words") -> Mem
     ("pending_rows", "at_s", "health", "reason"),
     [
         (100, NOW_S - 5, "healthy", "The query keeps up with the load."),
-        (9_000, NOW_S - 5, "falling behind", "9,000 rows wait, more than arrive in two triggers."),
-        (100, NOW_S - 300, "unknown", "No news for 300 s."),
-        (100, NOW_S - GONE_S - 3_600, "not running", "No news for 1 h."),
+        (9_000, NOW_S - 5, "falling behind", "9,000 rows wait, more than arrive in two trigger intervals."),
+        (100, NOW_S - 300, "unknown", "No new records for 300 s."),
+        (100, NOW_S - GONE_S - 3_600, "not running", "No new records for 1 h."),
         (100, 600.0, "healthy", "The query keeps up with the load. (End of a simulated run.)"),
     ],
 )

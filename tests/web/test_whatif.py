@@ -70,13 +70,13 @@ def test_a_plan_is_for_the_forecast_as_on_the_command_line_and_for_a_rate_that_i
     assert {name: told[name] for name in ("load", "rate_per_s", "change", "best")} == {
         name: ran[name] for name in ("load", "rate_per_s", "change", "best")
     }
-    assert steady["load"] == "The load is assumed to stay as it is."
+    assert steady["load"] == "The load is assumed to stay constant."
     assert steady["rate_per_s"] == pytest.approx(1_000, rel=0.2)
     assert told["rate_per_s"] > 1.3 * steady["rate_per_s"]
 
 
 def test_without_enough_history_a_plan_says_that_the_load_is_taken_to_stay(client: httpx.Client) -> None:
-    assert asked(client, "/plans.json")["load"].startswith("The load is assumed to stay as it is; a forecast is not")
+    assert asked(client, "/plans.json")["load"].startswith("The load is assumed to stay constant; a forecast is not")
 
 
 def test_the_curve_rises_with_the_rate_and_ends_at_what_can_be_taken(client: httpx.Client) -> None:
@@ -200,7 +200,7 @@ def batches(count: int, rows: float = 1_000.0, arrival_per_s: float = 100.0) -> 
             Present(mode="advise"),
             "The rate at which rows arrive is unknown.",
         ),
-        (batches(9), Present(mode="advise"), "The manager has not fitted a model yet; it tries once a minute."),
+        (batches(9), Present(mode="advise"), "The manager has not fitted a model yet. It tries once a minute."),
     ],
 )
 def test_what_the_model_lacks_is_said(records: list[Record], present: Present, reason: str) -> None:

@@ -72,14 +72,14 @@ def _schema_file(spark: SparkSession, ddl: str) -> bytes:
     from pyspark.errors import PySparkException
 
     try:
-        given = spark.createDataFrame([], ddl).schema
+        schema = spark.createDataFrame([], ddl).schema
     except PySparkException as error:
         raise ConfigError(
             f"not a schema: {first_line(error)}", where="--schema", fix=f"write it as {EXAMPLE!r}"
         ) from None
-    if given.names != ["key", "value"] or any(field.dataType.typeName() != "struct" for field in given):
+    if schema.names != ["key", "value"] or any(field.dataType.typeName() != "struct" for field in schema):
         raise ConfigError("not the schema of a state store", where="--schema", fix=f"write it as {EXAMPLE!r}")
-    return _text("v2") + b"".join(_chunks(field.dataType.json()) for field in given)
+    return _text("v2") + b"".join(_chunks(field.dataType.json()) for field in schema)
 
 
 def _chunks(text: str) -> bytes:

@@ -42,20 +42,21 @@ def _lack_of_operator(checkpoint: Checkpoint, id: int, settings: Mapping[str, st
     operator = checkpoint.operator(id, batch)
     if "RocksDB" in settings.get(PROVIDER, "") and operator.name == SESSIONS:
         reason = (
-            f"operator {id} has session windows in RocksDB, whose keys Spark before version 4.0 wrote in a form "
-            "that it did not write down"
+            f"operator {id} has session windows in RocksDB, whose keys Spark before version 4.0 stored in an "
+            f"undocumented form"
         )
         return Lack(reason, _RUN_ON_4)
     for store in operator.stores:
         path = f"{store_path(id, 0, store)}/_metadata/schema"
         if not checkpoint.files.exists(checkpoint.path(path)):
             old = checkpoint.may_lack_schemas()
-            why = "Spark before version 3.1 did not write down the schema of the state" if old else _NO_SCHEMA
+            why = "Spark before version 3.1 did not store the schema of the state" if old else _NO_SCHEMA
             return Lack(f"{path} is missing: {why}", f"{_GIVE}, or {_RUN_ON_4}")
         schema = checkpoint.store_schema(id, store)
         if operator.name == DEDUPLICATION and schema is not None and schema.claims_whole_rows:
             reason = (
-                f"{path} is wrong: for a deduplication Spark before version 3.3.1 wrote down whole rows, but kept none"
+                f"{path} is wrong: for a deduplication, Spark before version 3.3.1 stored the schema of the rows, "
+                f"which the state does not contain"
             )
             return Lack(reason, f"{_GIVE} 'key STRUCT<…>, value STRUCT<__dummy__: VOID>'")
     return None

@@ -1,1 +1,1 @@
-"""The command line. Whatever is heavy is imported inside the command that needs it."""
+"""The command line. Each command imports heavy modules only when it runs."""

@@ -15,12 +15,13 @@ from homeostat.cli.output import JsonFlag, clock, print_json, print_table
 def audit(
     store: StoreOption = None,
     run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="Print only the orders to this run. Default: everything.")
+        str | None,
+        typer.Option("--run", metavar="RUN", help="Print only the commands given to this run. Default: all entries."),
     ] = None,
     last: Annotated[int, typer.Option("--last", metavar="N", min=1, max=5_000, help="Print the newest N lines.")] = 50,
     json: JsonFlag = False,
 ) -> None:
-    """Show who did what: orders with their answers, sign-ins, refusals, and changes of the tokens."""
+    """Show who did what: commands with their answers, sign-ins, refused requests, and changes to tokens."""
     from homeostat.views.audit import audit_trail
 
     path = store_path(store)

@@ -22,12 +22,12 @@ app = typer.Typer(name="bench", help="Measure Homeostat itself.", no_args_is_hel
 @app.command("control")
 def control(
     steps: Annotated[
-        int, typer.Option("--steps", min=200, help="Number of timed steps of the loop at each size.")
+        int, typer.Option("--steps", min=200, help="Number of steps of the loop to time at each size.")
     ] = 300,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How often to run the simulated hour.")] = 3,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How many times to run the simulated hour.")] = 3,
     json: JsonFlag = False,
 ) -> None:
-    """Time the control loop at 100 to 10,000 instances, and a simulated hour and a plan at 10,000."""
+    """Time the control loop with 100 to 10,000 instances, and a simulated hour and a plan with 10,000."""
     from homeostat.lab.bench import control as bench
 
     result = bench.measure(steps=steps, repeats=repeats, tell=say)
@@ -64,7 +64,7 @@ def service(
     ] = 60.0,
     viewers: Annotated[int, typer.Option("--viewers", min=1, max=100, help="Number of open dashboards.")] = 20,
     cycles: Annotated[
-        int, typer.Option("--cycles", min=5, help="Steps of the loop, one per second, in each part of the six rounds.")
+        int, typer.Option("--cycles", min=5, help="Steps of the loop in each part of the six rounds.")
     ] = 10,
     json: JsonFlag = False,
 ) -> None:
@@ -88,7 +88,7 @@ def service(
 
 @app.command("noise")
 def noise(
-    days: Annotated[int, typer.Option("--days", min=1, help="Simulated days of noise without any real change.")] = 20,
+    days: Annotated[int, typer.Option("--days", min=1, help="Simulated days of noise without a change.")] = 20,
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, help="Number of overloads to detect, each with its own seed.")
     ] = 200,
@@ -122,11 +122,11 @@ def models(
         str, typer.Option("--side", metavar="SIDE", help="Where to measure: simulator, spark or all.")
     ] = "all",
     scale: Annotated[
-        float, typer.Option("--scale", min=0.1, max=10, help="Make all real runs longer or shorter by this factor.")
+        float, typer.Option("--scale", min=0.1, max=10, help="Factor for the length of all runs on Spark.")
     ] = 1.0,
     json: JsonFlag = False,
 ) -> None:
-    """Predict configurations that the models were not fitted on, and compare with measurements."""
+    """Predict how configurations perform that the models were not fitted on, and compare with measurements."""
     from homeostat.lab.bench import models as bench
 
     if side not in (*bench.SIDES, "all"):
@@ -155,11 +155,11 @@ def _print_predictions(side: str, measured: Mapping[str, Any]) -> None:
     ]
     print_table(columns, rows, right=columns[1:])
     labels = {
-        "median_batch_error": "median error of a batch's duration",
-        "median_ratio_error": "the same, as a ratio to the fitted one",
+        "median_batch_error": "median error of the batch duration",
+        "median_ratio_error": "the same, relative to the fitted one",
         "median_throughput_error": "median error of the throughput",
         "median_saturation_error": "median error of the largest rate",
-        "coverage": "between predicted p10 and p90",
+        "coverage": "batches between predicted p10 and p90",
     }
     for key, label in labels.items():
         if measured.get(key) is not None:
@@ -221,7 +221,7 @@ def preempt(
         typer.Option(
             "--trace",
             metavar="FILE",
-            help="CSV file with a recorded load, besides the synthetic one. Repeatable.",
+            help="CSV file with a recorded load, in addition to the synthetic one. Repeatable.",
         ),
     ] = None,
     days: Annotated[int, typer.Option("--days", min=1, help="Days to simulate. Earlier days serve as history.")] = 1,
@@ -331,15 +331,15 @@ def forecast(
     ],
     horizon: Annotated[
         list[str] | None,
-        typer.Option("--horizon", metavar="TIME", help="How far ahead. Repeatable. Default: 15 min, 1 h, 6 h and 1 d."),
+        typer.Option("--horizon", metavar="TIME", help="Horizon. Repeatable. Default: 15 min, 1 h, 6 h and 1 d."),
     ] = None,
     origins: Annotated[
-        int, typer.Option("--origins", min=4, help="Number of moments of each load to forecast from.")
+        int, typer.Option("--origins", min=4, help="Number of points in each load to forecast from.")
     ] = 24,
     with_: WithOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Forecast recorded loads from many moments, and compare with the actual load and simpler forecasts."""
+    """Forecast recorded loads from many points in time, and compare with the actual load and simpler forecasts."""
     from homeostat.lab.bench import forecast as bench
     from homeostat.models.forecast import CANDIDATES
     from homeostat.recordings import load_file

@@ -1,4 +1,4 @@
-"""`homeostat bench diagnosis`: how often, how soon and how surely the right cause is named."""
+"""`homeostat bench diagnosis`: how often, how soon and with what probability the correct cause is found."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ def diagnosis(
     first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="First seed.")] = 1,
     corpus: Annotated[
         Path | None,
-        typer.Option("--corpus", help="Use the recorded runs in this directory instead.", metavar="DIR"),
+        typer.Option(
+            "--corpus", help="Diagnose the recorded runs in this directory instead of simulated ones.", metavar="DIR"
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Name the causes of random simulated runs with known faults, and compare with the rules of others."""
+    """Diagnose random simulated runs with known faults, and compare with published rules."""
     from homeostat.lab.bench import diagnosis as bench
     from homeostat.lab.bench import diagnosis_corpus, diagnosis_rivals
     from homeostat.policies import registry
@@ -37,8 +39,8 @@ def diagnosis(
     for name, figures in result["policies"].items():
         print(f"{name}: macro-F1 {figures['macro_f1']:.2f}, calibration error {figures['calibration_error']:.2f}")
         print(f"  macro-F1 {figures['macro_f1_of_claims']:.2f} over the causes that it can name")
-        print(f"  {figures['batches_until_right_median']:.0f} batches until a right diagnosis (median)")
-        print(f"  {figures['vain_scaling_runs']} runs with a scaling that cannot help")
+        print(f"  {figures['batches_until_right_median']:.0f} batches until a correct diagnosis (median)")
+        print(f"  {figures['vain_scaling_runs']} runs with a scaling action that cannot help")
         print(f"  {figures['clean_runs_with_a_diagnosis']} of {figures['clean_runs']} clean runs with a diagnosis")
     for name, figures in result["beside"].items():
         print(f"provisioning needs {figures['batches_until_right_ratio']:.2f} times the batches of {name}")

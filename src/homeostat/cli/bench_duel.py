@@ -1,4 +1,4 @@
-"""`homeostat bench duel`: our policy and the rules of others on the same recorded loads."""
+"""`homeostat bench duel`: the default policy and the rules of other systems on the same recorded loads."""
 
 from __future__ import annotations
 
@@ -16,19 +16,33 @@ _Traces = Annotated[
 ]
 _Tuning = Annotated[
     list[Path] | None,
-    typer.Option("--tune", metavar="FILE", help="Another recorded load, to search settings on. Repeatable."),
+    typer.Option(
+        "--tune", metavar="FILE", help="CSV file with another recorded load, to search for settings on. Repeatable."
+    ),
 ]
 _Policies = Annotated[
-    list[str] | None, typer.Option("--policy", help="Policy to run. Repeatable. Default: ours and six others.")
+    list[str] | None,
+    typer.Option("--policy", help="Policy to run. Repeatable. Default: the default policy and six others."),
 ]
 _Engine = Annotated[str, typer.Option("--engine", help="Simulated engine: microbatch, dataflow or all.")]
 _Seeds = Annotated[int, typer.Option("--seeds", min=1, help="Number of runs of each policy on each trace.")]
-_Hours = Annotated[float, typer.Option("--hours", min=0.1, help="Hours to simulate: the last ones of the trace.")]
-_Most = Annotated[int, typer.Option("--most", min=2, help="The largest number of executors. The peak needs 3/4 of it.")]
+_Hours = Annotated[
+    float, typer.Option("--hours", min=0.1, help="Hours to simulate, counted back from the end of the trace.")
+]
+_Most = Annotated[
+    int,
+    typer.Option(
+        "--most", min=2, help="Maximum number of executors. The peak of the load needs three quarters of them."
+    ),
+]
 _Budget = Annotated[int, typer.Option("--budget", min=1, help="Number of settings to try for each policy.")]
 _App = Annotated[
     Path | None,
-    typer.Option("--app", metavar="FILE", help="Scenario whose application and engine to use, as `sim fit` writes it."),
+    typer.Option(
+        "--app",
+        metavar="FILE",
+        help="Scenario that defines the application and the engine, such as one that `sim fit` wrote.",
+    ),
 ]
 _Faults = Annotated[bool, typer.Option("--faults", help="Also slow down one instance, and crash another.")]
 _Picture = Annotated[

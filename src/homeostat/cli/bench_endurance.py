@@ -1,4 +1,4 @@
-"""`homeostat bench endurance`: many simulated days of one manager."""
+"""`homeostat bench endurance`: one manager over many simulated days."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from homeostat.cli.output import JsonFlag, print_json, print_table, say
 
 def endurance(
     days: Annotated[float, typer.Option("--days", min=0.25, help="Simulated days.")] = 30.0,
-    queries: Annotated[int, typer.Option("--queries", min=1, help="Number of queries of the manager.")] = 20,
+    queries: Annotated[
+        int, typer.Option("--queries", min=1, help="Number of queries that the manager regulates.")
+    ] = 20,
     batch: Annotated[float, typer.Option("--batch", min=1.0, help="Simulated seconds between two batches.")] = 120.0,
     json: JsonFlag = False,
 ) -> None:
-    """Let one manager live for many simulated days, and measure whether its memory or its log grows."""
+    """Run one manager for many simulated days, and measure whether its memory or its log grows."""
     from homeostat.lab.bench import endurance as bench
 
     say(
@@ -25,7 +27,7 @@ def endurance(
     if json:
         print_json(result)
         return
-    columns = ("what", "after a day", "at the end", "growth a day", "interval", "within noise")
+    columns = ("what", "after a day", "at the end", "growth per day", "interval", "within noise")
     names = {
         "resident_mb": "memory of the manager, MB",
         "server_mb": "memory of the dashboard, MB",

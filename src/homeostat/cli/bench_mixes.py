@@ -1,4 +1,4 @@
-"""`homeostat bench mixes`: how well several troubles at once are mended."""
+"""`homeostat bench mixes`: how well several problems at once are fixed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,16 @@ def mixes(
     ] = 1000,
     mix: Annotated[
         list[str] | None,
-        typer.Option("--mix", metavar="KIND+KIND", help="Only these kinds of trouble together. Repeatable."),
+        typer.Option(
+            "--mix",
+            metavar="KIND+KIND",
+            help="Combination of problems to run, such as the kinds A+B. Repeatable. Default: all combinations.",
+        ),
     ] = None,
     engine: Annotated[str, typer.Option("--engine", help="Simulated engine: dataflow, microbatch or all.")] = _ALL,
     json: JsonFlag = False,
 ) -> None:
-    """Mend two or three troubles at once: seconds behind and actions, beside the paper's table and an oracle."""
+    """Fix two or three problems at once, and compare the results with the paper's table and an oracle."""
     from homeostat.lab.bench import mixes as bench
     from homeostat.lab.bench.mix_cases import ENGINES, KINDS
 
@@ -69,5 +73,5 @@ def _print(result: Mapping[str, Any]) -> None:
         for name, policies in ({**measured["mixes"], "all": measured["all"]}).items()
         for policy, figures in policies.items()
     ]
-    columns = ("engine", "mix", "policy", "unhealthy s", "× oracle", "at worst", "plans", "wrong", "false", "reverted")
+    columns = ("engine", "mix", "policy", "unhealthy s", "× oracle", "worst", "plans", "wrong", "false", "reverted")
     print_table(columns, rows, right=columns[3:])

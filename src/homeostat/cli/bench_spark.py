@@ -26,8 +26,7 @@ def overhead(
     ] = 100,
     batches: Annotated[int, typer.Option("--batches", min=2, max=100, help="Batches per segment.")] = 4,
     tasks: Annotated[
-        str,
-        typer.Option("--tasks", metavar="N,N,…", help="Tasks per batch for the measurement of the driver's CPU time."),
+        str, typer.Option("--tasks", metavar="N,N,…", help="Tasks per batch, for measuring the CPU time of the driver.")
     ] = "10,100,1000",
     json: JsonFlag = False,
 ) -> None:
@@ -50,14 +49,16 @@ def overhead(
 
 
 def heal(
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs per factor, and as many without a fault.")] = 20,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, help="Runs per factor, plus the same number without a fault.")
+    ] = 20,
     factors: Annotated[
         str, typer.Option("--factors", metavar="X,X,…", help="How many times slower the slow executor is.")
     ] = "2,4",
     seed: Annotated[int, typer.Option("--seed", help="Seed that chooses the executors and the order of the runs.")] = 1,
     json: JsonFlag = False,
 ) -> None:
-    """Slow down executors of a real application, and count how often exactly those are replaced."""
+    """Slow down executors of a real application, and count how often Homeostat replaces exactly these."""
     from homeostat.lab.bench import heal as bench
 
     result = bench.measure(runs=runs, factors=numbers(factors, "--factors", at_least=1.1), seed=seed, tell=say)
@@ -90,7 +91,7 @@ def twin(
         ),
     ] = "all",
     scale: Annotated[
-        float, typer.Option("--scale", min=0.1, max=10, help="Make all real runs longer or shorter by this factor.")
+        float, typer.Option("--scale", min=0.1, max=10, help="Factor for the length of all runs on Spark.")
     ] = 1.0,
     json: JsonFlag = False,
 ) -> None:
@@ -106,8 +107,8 @@ def twin(
         print_json(result)
         return
     if "median_error" in result:
-        print(f"median error of a batch's duration  {result['median_error']:.0%}")
-        print(f"between simulated p10 and p90       {result['coverage']:.0%}")
+        print(f"median error of the batch duration     {result['median_error']:.0%}")
+        print(f"batches between simulated p10 and p90  {result['coverage']:.0%}")
     rows = [
         (name, *(f"{', '.join(runs[side]['actions']) or 'nothing'} → {runs[side]['executors']}" for side in _SIDES))
         for name, runs in result.get("experiments", {}).items()
@@ -141,17 +142,17 @@ def state(
 
 def chaos(
     minutes: Annotated[float, typer.Option("--minutes", min=0.0, help="Inject faults for this long.")] = 30.0,
-    seed: Annotated[int, typer.Option("--seed", help="Seed that draws the faults.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed that chooses the faults.")] = 1,
     only: Annotated[
-        str, typer.Option("--only", metavar="NAME,NAME,…", help="Kinds of fault to draw from. Default: all.")
+        str, typer.Option("--only", metavar="NAME,NAME,…", help="Kinds of fault to inject. Default: all.")
     ] = "",
     faults: Annotated[int | None, typer.Option("--faults", min=1, help="Stop after this many faults.")] = None,
     directory: Annotated[
-        Path | None, typer.Option("--directory", metavar="DIR", help="Empty directory in which all files are kept.")
+        Path | None, typer.Option("--directory", metavar="DIR", help="Empty directory for all files of the benchmark.")
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Do harm at random to a real application under `homeostat run`, and check that it recovers each time."""
+    """Inject random faults into a real application under `homeostat run`, and check that it recovers from each."""
     from homeostat.lab.bench import chaos as bench
 
     kinds = bench.kinds_named([name.strip() for name in only.split(",") if name.strip()])
@@ -171,8 +172,8 @@ def chaos(
     ]
     print_table(columns, rows, right=columns[1:])
     print(f"survived            {result['survived']} of {result['injected']} (seed {seed})")
-    print(f"rows lost, doubled  {result['lost']}, {result['doubled']} of {result['rows']:,}")
-    print(f"unasked actions     {len(result['unasked_actions'])}")
+    print(f"rows lost, repeated {result['lost']}, {result['doubled']} of {result['rows']:,}")
+    print(f"unexpected actions  {len(result['unasked_actions'])}")
     print(f"leftover processes  {len(result['leftover_processes'])}")
 
 

@@ -49,7 +49,7 @@ def show(
 
 
 def _toml_text(value: object) -> str:
-    """The value as it is written in the file, or "-" if it is not set."""
+    """The value as you would write it in the file, or "-" if it is not set."""
     if isinstance(value, bool):
         return str(value).lower()
     return "-" if value is None else str(value)

@@ -20,16 +20,20 @@ _COLUMNS = ("run", "job", "batches", "fault", "component", "strength", "batch s 
 
 @app.command("record")
 def record(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory of the logs and their labels.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Directory to write the event logs and their labels to.")
+    ],
     only: Annotated[
         str,
         typer.Option("--only", metavar="NAME,NAME,…", help="Jobs, faults or cases to record. Default: all."),
     ] = "",
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each case.")] = 2,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=5.0, help="Length of a run, after its first batches.")
+        float, typer.Option("--seconds", min=5.0, help="Length of a run, counted after its first batches.")
     ] = 32.0,
-    seed: Annotated[int, typer.Option("--seed", help="Seed that draws the strength and the time of each fault.")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Random seed that sets the strength and the time of each fault.")
+    ] = 1,
     json: JsonFlag = False,
 ) -> None:
     """Run streaming queries on Spark with injected faults, and write their event logs with labels."""

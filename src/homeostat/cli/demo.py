@@ -126,7 +126,7 @@ def _dashboard(variant: Variant, show: bool) -> AbstractContextManager[None]:
 
 
 def _report(log: Path, out: Path) -> None:
-    """An extra: a report that cannot be written is not an error of the demo."""
+    """If the report cannot be written, the demo prints a message and does not fail."""
     from homeostat.cli.log import open_log
     from homeostat.cli.report import write
 
@@ -199,7 +199,7 @@ def _plain(scenario: Scenario, policy: Policy) -> RunResult:
 
 
 def _picture(draw: Callable[[ModuleType], None], path: Path) -> None:
-    """An extra: without matplotlib the demo says so and goes on."""
+    """Without matplotlib, the demo prints a message and does not fail."""
     from homeostat.cli import pictures
 
     try:

@@ -34,11 +34,11 @@ REPORT_EVERY_S = 15.0
 ALSO_SHOWN = ("receipt", "change")
 OBJECTIVE = "keep up with the load, with no idle executors"
 BEHIND = "more rows wait than arrive in two triggers"
-COMPARISON = ("", "behind", "largest backlog", "executor-seconds", "rows done", "lost or doubled", "at end")
+COMPARISON = ("", "behind", "largest backlog", "executor-seconds", "rows done", "lost or counted twice", "at end")
 
 
 def is_shown(record: Record) -> bool:
-    """Missing metrics and ended diagnoses stay in the log and are not is_shown."""
+    """Missing metrics and ended diagnoses are in the log, but not on the screen."""
     from homeostat.core.records import SymptomContent
 
     symptom = record.content_as(SymptomContent)
@@ -169,7 +169,7 @@ def print_comparison(timelines: Sequence[Timeline]) -> None:
 
 def ledger_line(timeline: Timeline) -> str:
     if not timeline.differences:
-        return f"{timeline.rows:,}, every one counted once: nothing lost, nothing doubled"
+        return f"{timeline.rows:,}, all counted exactly once"
     return f"{timeline.rows:,}, WRONG: {'; '.join(timeline.differences[:3])}"
 
 

@@ -1,4 +1,4 @@
-"""`homeostat doctor`: whether this machine has what Homeostat needs, and which actions are possible here."""
+"""`homeostat doctor`: checks that this machine has what Homeostat needs, and lists the possible actions."""
 
 from __future__ import annotations
 
@@ -43,18 +43,21 @@ def doctor(
     store: Annotated[
         Path | None,
         typer.Option(
-            "--store", metavar="FILE", envvar="HOMEOSTAT_STORE", help="Log file to check. It need not exist yet."
+            "--store",
+            metavar="FILE",
+            envvar="HOMEOSTAT_STORE",
+            help="Log file to check. It does not have to exist yet.",
         ),
     ] = None,
     directory: Annotated[
         Path | None,
-        typer.Option("--directory", metavar="DIR|APP", help="Application whose possible actions to list."),
+        typer.Option("--directory", metavar="DIR|APP", help="Application for which to list the possible actions."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Check that Python, Java, the libraries and the log file are usable.
 
-    Exit code 3: something is missing. The last column says how to fix it.
+    The last column says how to fix what is missing. Exit code 3: something is missing.
     """
     checks = list(run_checks(configured_store(store)))
     capabilities = _capabilities(directory)
@@ -149,12 +152,12 @@ def _kafka() -> Check:
         return Check(name, True, "not installed (optional)", INSTALL_SPARK)
     what, _, fix = why_missing().partition(": ")
     connector = next((jar for jar in connector_jars() if "sql-kafka" in jar.artifact), None)
-    found = f"{connector.artifact} {connector.version}" if connector is not None else "in Spark"
-    return Check(name, True, "not installed (optional)" if what else found, f"for Kafka: {fix}" if what else "")
+    version_text = f"{connector.artifact} {connector.version}" if connector is not None else "in Spark"
+    return Check(name, True, "not installed (optional)" if what else version_text, f"for Kafka: {fix}" if what else "")
 
 
 def _capabilities(directory: Path | None) -> list[dict[str, Any]]:
-    """What the named application found out when it started; without a name, the last one started here."""
+    """The actions that the named application can take. Without a name: those of the one started last here."""
     from homeostat.runtime.announcement import directories_here
     from homeostat.runtime.launch import CAPABILITIES, read_json
     from homeostat.views.overview import HOW_TO_START

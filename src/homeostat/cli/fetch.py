@@ -1,4 +1,4 @@
-"""`homeostat fetch`: download jars that Spark or the demo needs and that pip does not bring."""
+"""`homeostat fetch`: downloads jars that Spark or the demo needs and that pip does not install."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fetch(
 ) -> None:
     """Download jars from Maven Central: Spark's Kafka connector, or a Kafka broker for demos and tests.
 
-    Each file is checked against its recorded SHA-256. Files that are there already are not downloaded again.
+    Checks each file against its recorded SHA-256. Does not download files that are already there.
     """
     from homeostat.lab.kafka.broker import broker_jars
     from homeostat.spark.cluster import jars
@@ -26,10 +26,10 @@ def fetch(
 
     if what not in (KAFKA, BROKER):
         raise ConfigError(f"cannot fetch {what!r}", fix=f"write {KAFKA} or {BROKER}")
-    wanted = connector_jars() if what == KAFKA else broker_jars()
-    if not wanted:
+    required_jars = connector_jars() if what == KAFKA else broker_jars()
+    if not required_jars:
         raise ConfigError(why_missing())
-    paths = jars.fetch(wanted, lambda line: say(f"homeostat: {line}"))
+    paths = jars.fetch(required_jars, lambda line: say(f"homeostat: {line}"))
     if json:
         print_json({"files": [str(path) for path in paths]})
     else:

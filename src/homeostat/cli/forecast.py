@@ -1,4 +1,4 @@
-"""`homeostat forecast`: the load minutes to days ahead."""
+"""`homeostat forecast`: predicts the load, from minutes to days ahead."""
 
 from __future__ import annotations
 
@@ -46,14 +46,16 @@ IntervalOption = Annotated[
 ValuesOption = Annotated[
     str,
     typer.Option(
-        "--values", metavar="KIND", help="What the CSV file holds: count (rows per interval) or rate (rows per second)."
+        "--values",
+        metavar="KIND",
+        help="What the CSV file contains: count (rows per interval) or rate (rows per second).",
     ),
 ]
 EventLogOption = Annotated[
     Path | None, typer.Option("--event-log", metavar="PATH", help="Forecast the load recorded in Spark's event log.")
 ]
 OfOption = Annotated[
-    str | None, typer.Option("--of", metavar="NAME", help="Forecast only this source. Default: all together.")
+    str | None, typer.Option("--of", metavar="NAME", help="Forecast only this source. Default: the sum of all sources.")
 ]
 PictureOption = Annotated[Path | None, picture_option("the forecast")]
 
@@ -72,7 +74,7 @@ def forecast(
     picture: PictureOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Forecast the load, and say how accurate such forecasts were and whether to trust this one."""
+    """Forecast the load, and show how accurate such forecasts have been and whether this one is usable."""
     if picture is not None:
         from homeostat.cli import pictures
 

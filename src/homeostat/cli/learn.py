@@ -1,4 +1,4 @@
-"""`homeostat learn`: fit how strongly measurements speak for causes, from runs whose causes are known."""
+"""`homeostat learn`: fits the probabilities of causes to runs with known causes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from homeostat.lab.learning.examples import Example
     from homeostat.lab.learning.table import Comparison
 
-# Seeds that the benches do not use, so that they score what was not learned from.
+# The benchmarks do not use these seeds, so that they test on runs that were not learned from.
 _FIRST_SEED = 100_000
 
 
@@ -22,15 +22,17 @@ def learn(
     runs: Annotated[int, typer.Option("--runs", min=0, help="Number of simulated runs to learn from.")] = 400,
     first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="First seed.")] = _FIRST_SEED,
     corpus: Annotated[
-        Path | None, typer.Option("--corpus", help="Also learn from the recorded runs here.", metavar="DIR")
+        Path | None,
+        typer.Option("--corpus", help="Also learn from the recorded runs in this directory.", metavar="DIR"),
     ] = None,
     model: Annotated[
-        str, typer.Option("--model", help="Also compare your own model, by its dotted path.", metavar="MODULE:NAME")
+        str,
+        typer.Option("--model", help="Dotted path of your own model, to compare it as well.", metavar="MODULE:NAME"),
     ] = "",
     out: Annotated[Path | None, typer.Option("--out", help="Write the table to this file.", metavar="FILE")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Fit the probabilities of causes on simulated and recorded runs, and compare them on runs held back."""
+    """Fit the probabilities of causes to simulated and recorded runs, and compare them on held-out runs."""
     import json as json_format
 
     from homeostat.diagnosers.strengths import OwnModel, shipped_strengths
@@ -50,7 +52,7 @@ def learn(
 
 def _print_comparisons(comparisons: Sequence[Comparison], with_own: bool) -> None:
     columns = ("cause", "runs", "examples", "right", "log loss now", "fitted", "calibration now", "fitted", "kept")
-    own_columns = ("own log loss", "own kept") if with_own else ()
+    own_columns = ("your log loss", "yours kept") if with_own else ()
     rows = [
         (
             each.cause or "all",

@@ -38,7 +38,7 @@ OnStep = Callable[["Trace", "State", "SimulatedEngine"], None]
 
 
 def is_shown(record: Record) -> bool:
-    """An ended symptom is is_shown; the end of its diagnosis follows from it and is not."""
+    """The end of a symptom is shown. The end of its diagnosis is not, because it follows from that."""
     return record.kind in SHOWN_KINDS and not ended_diagnosis(record)
 
 

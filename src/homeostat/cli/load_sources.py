@@ -18,13 +18,17 @@ LEAST_BATCHES = 2
 
 
 def load_of(source: str | None, values: str, store: Path | None, run: str | None, event_log: Path | None) -> Load:
-    """The load that the options name. Without any, that of the newest run in the log."""
+    """The load that the options name. Without options: the load of the newest run in the log."""
     if values not in VALUES:
         raise ConfigError(f"unknown kind of values {values!r}", where="--values", fix=f"use {' or '.join(VALUES)}")
     if (source is not None or event_log is not None) and (store is not None or run is not None):
-        raise ConfigError("a log and another source are both given", where="--store", fix="give only one of them")
+        raise ConfigError(
+            "a log and another source of the load are both given", where="--store", fix="give only one of them"
+        )
     if source is not None and event_log is not None:
-        raise ConfigError("an event log and another source are both given", where="--event-log", fix="give only one")
+        raise ConfigError(
+            "an event log and another source of the load are both given", where="--event-log", fix="give only one"
+        )
     if event_log is not None:
         from homeostat.spark.outside.recorder import record
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Run to read. Default: the newest run.")]
 MOST_RUNS_NAMED = 3
-# Records in which the names of components are looked for, for a message.
+# How many records are searched for names of components, to suggest one in an error message. A choice.
 MOST_SEARCHED = 10_000
 
 
@@ -111,7 +111,7 @@ def open_log(path: Path) -> Iterator[Store]:
 
 
 def run_name(store: Store, name: str | None, path: Path) -> str:
-    """The named run, or else the newest one; then stderr says which other runs there are."""
+    """The named run, or else the newest one. In that case, a message on stderr lists the other runs."""
     from homeostat.strict.toml_reading import nearest
 
     names = [info.name for info in store.runs()]

@@ -1,4 +1,4 @@
-"""`homeostat log prune` and `homeostat log compact`: keep a log small by hand."""
+"""`homeostat log prune` and `homeostat log compact`: make a log smaller by hand."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ AgeOption = Annotated[
 def prune(
     store: StoreOption = None, config: SettingsOption = None, settings: AgeOption = None, json: JsonFlag = False
 ) -> None:
-    """Summarise old batches and delete old records now, as the settings of the log say.
+    """Summarise old batches and delete old records now, according to the settings of the log.
 
-    A running manager does the same all the time, a little in every cycle.
+    A running manager does this continuously, in small steps.
     """
     from homeostat import config as configuration
     from homeostat.cli.scenario_arguments import parse_settings
@@ -50,9 +50,10 @@ def prune(
 
 
 def compact(store: StoreOption = None, json: JsonFlag = False) -> None:
-    """Rewrite the log without free space. Nothing is deleted.
+    """Rewrite the log to give unused space back to the disk. No record is deleted.
 
-    A log of an earlier version becomes smaller by itself only after this. It needs free space of the size of the log.
+    A log from an earlier version shrinks automatically only after you have run this once. The command needs as much
+    free space on the disk as the log takes.
     """
     from homeostat.store import retention
 
@@ -70,7 +71,7 @@ def _writable(store: Path | None) -> Iterator[SqliteStore]:
     path = store_path(store)
     if not path.exists():
         raise ConfigError("no log found", where=str(path), fix="name a log with --store or HOMEOSTAT_STORE")
-    SqliteStore(path, read_only=True).close()  # an empty file must not become a log
+    SqliteStore(path, read_only=True).close()  # do not turn an empty file into a log
     opened = SqliteStore(path)
     try:
         yield opened

@@ -1,4 +1,4 @@
-"""The `homeostat` command: its subcommands, and the one place that turns errors into a line and an exit code."""
+"""The `homeostat` command and its subcommands. Turns every error into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-START, LOOK, OPERATE, PLAN, TOOLS = "Start", "Look", "Operate", "Plan ahead", "Tools"
+START, INSPECT, OPERATE, PLAN, TOOLS = "Start", "Inspect", "Operate", "Plan ahead", "Tools"
 app.command("demo", rich_help_panel=START)(demo.demo)
 app.command("run", rich_help_panel=START)(running_command.run)
 app.command("watch", rich_help_panel=START)(watch.watch)
-app.command("status", rich_help_panel=LOOK)(status.status)
-app.add_typer(log.app, rich_help_panel=LOOK)
-app.command("explain", rich_help_panel=LOOK)(log.explain)
-app.command("audit", rich_help_panel=LOOK)(audit.audit)
-app.command("serve", rich_help_panel=LOOK)(serve.serve)
-app.command("report", rich_help_panel=LOOK)(report.report)
+app.command("status", rich_help_panel=INSPECT)(status.status)
+app.add_typer(log.app, rich_help_panel=INSPECT)
+app.command("explain", rich_help_panel=INSPECT)(log.explain)
+app.command("audit", rich_help_panel=INSPECT)(audit.audit)
+app.command("serve", rich_help_panel=INSPECT)(serve.serve)
+app.command("report", rich_help_panel=INSPECT)(report.report)
 app.command("pause", rich_help_panel=OPERATE)(operator.pause)
 app.command("resume", rich_help_panel=OPERATE)(operator.resume)
 app.command("approve", rich_help_panel=OPERATE)(operator.approve)

@@ -1,4 +1,4 @@
-"""The model that `whatif` and `plan` ask: from a log, Spark's event log, or a simulation."""
+"""The model that `whatif` and `plan` use: from a log, Spark's event log, or a simulation."""
 
 from __future__ import annotations
 
@@ -27,15 +27,25 @@ StoreOption = Annotated[
 ]
 EventLogOption = Annotated[
     Path | None,
-    typer.Option("--event-log", metavar="PATH", help="Learn the model from Spark's event log not from the log."),
+    typer.Option(
+        "--event-log",
+        metavar="PATH",
+        help="Fit the model to Spark's event log instead of reading it from Homeostat's log.",
+    ),
 ]
 ScenarioOption = Annotated[
     str | None,
-    typer.Option("--scenario", metavar="NAME|FILE", help="Learn the model from a simulation not from the log."),
+    typer.Option(
+        "--scenario",
+        metavar="NAME|FILE",
+        help="Fit the model to a simulation instead of reading it from Homeostat's log.",
+    ),
 ]
 RateOption = Annotated[
     str | None,
-    typer.Option("--rate", metavar="RATE", help="Load in rows per second, as 80k or '1M/min'. Default: the load now."),
+    typer.Option(
+        "--rate", metavar="RATE", help="Load in rows per second, such as 80k or '1M/min'. Default: the current load."
+    ),
 ]
 
 

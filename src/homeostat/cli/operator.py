@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from homeostat.store.sqlite import SqliteStore
 
 RunOption = Annotated[
-    str | None, typer.Option("--run", metavar="RUN", help="Run to act on. Needed only if several are running.")
+    str | None,
+    typer.Option("--run", metavar="RUN", help="Run to send the command to. Needed only if several are running."),
 ]
 WhyOption = Annotated[str, typer.Option("--why", metavar="TEXT", help="Reason to record in the log.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, and change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change, without changing anything.")]
 ANSWER_LIMIT_S = 15.0
 LOOK_AGAIN_S = 0.2
 
@@ -65,7 +66,7 @@ def revert(
     why: WhyOption = "",
     json: JsonFlag = False,
 ) -> None:
-    """Undo the last action, or another one whose outcome is still open."""
+    """Undo the last action, or another one that has not been judged yet."""
     _send("revert", store, run, why, json, target=id)
 
 
@@ -168,7 +169,9 @@ def _send(
     if not answers or rejections:
         what = rejections[0].text if rejections else f"no manager answered within {ANSWER_LIMIT_S:.0f} s"
         raise UnansweredError(
-            what, where=name, fix="" if rejections else "check with `homeostat status` that it is running"
+            what,
+            where=name,
+            fix="" if rejections else "run `homeostat status` to see whether the application is running",
         )
     records = [{"id": record.id, "kind": record.kind, "text": record.text} for record in answers]
     _print_answer(
@@ -196,7 +199,7 @@ def _print_answer(answer: dict[str, Any], json: bool) -> None:
         return
     lines = [f"{each['id']}  {each['text']}" for each in answer.get("records", ())]
     request = " ".join(filter(None, (answer["order"]["command"], answer["order"]["target"])))
-    print("\n".join(lines or [f"would ask {answer['run']}: {request}", *answer["changes"]]))
+    print("\n".join(lines or [f"would send to {answer['run']}: {request}", *answer["changes"]]))
 
 
 def _running(store: SqliteStore, name: str | None, path: Path) -> str:

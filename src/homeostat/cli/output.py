@@ -16,7 +16,7 @@ from homeostat.strict.units import clock as clock
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Control characters, formats such as the direction of writing, surrogates, and separators of lines.
+# Control characters, format characters such as the writing direction, surrogates, and line separators.
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 WIDTH_OFF_TERMINAL = 200
 EXIT_UNHEALTHY = 3
@@ -52,7 +52,7 @@ def console() -> Console:
 
 
 def visible(text: str) -> str:
-    """The text with control characters as codes: a terminal would carry out what another machine sent."""
+    """The text with control characters replaced by codes, because a terminal would execute them."""
     if text.isprintable():
         return text
     return "".join(repr(each)[1:-1] if category(each) in _INVISIBLE and each not in "\t\n" else each for each in text)
@@ -72,7 +72,7 @@ def print_json(value: object) -> None:
 
 
 def plain(value: object) -> Any:
-    """The value in terms of JSON: NaN and infinities become null, tuples become lists."""
+    """The value as JSON can hold it: NaN and infinities become null, tuples become lists."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -52,7 +52,7 @@ ConfidenceOption = Annotated[
     str, typer.Option("--confidence", metavar="SHARE", help="Required probability that the objective holds.")
 ]
 HorizonOption = Annotated[
-    str, typer.Option("--horizon", metavar="TIME", help="How long the configuration has to meet the objective.")
+    str, typer.Option("--horizon", metavar="TIME", help="For how long the configuration must meet the objective.")
 ]
 ProposerOption = Annotated[
     list[str] | None,
@@ -63,7 +63,7 @@ PictureOption = Annotated[Path | None, picture_option("largest rate and latency 
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveOptions:
-    """The objective as it is written on the command line."""
+    """The objective, as given on the command line."""
 
     throughput: str | None
     latency: str | None
@@ -99,7 +99,7 @@ def plan(
     picture: PictureOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Find the cheapest configuration that meets the objective, and say why the others were not chosen.
+    """Find the cheapest configuration that meets the objective, and explain why the others were not chosen.
 
     Exit code 3: no configuration meets the objective.
     """

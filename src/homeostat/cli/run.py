@@ -153,7 +153,7 @@ def _say(line: str) -> None:
 
 
 def _require_path(option: str, place: str) -> None:
-    """A URI such as hdfs://name/dir would be taken for a local path. Path has made one slash of two."""
+    """A URI such as hdfs://name/dir would be taken for a local path. Path has already merged the slashes."""
     if _URI.match(place):
         raise ConfigError(
             f"{place} is a URI, and only local paths are supported", where=option, fix="give a path on this machine"
@@ -168,7 +168,7 @@ def _existing(app: str) -> Path:
 
 
 def _preflight(launch: Launch) -> None:
-    """Find mistakes before a cluster starts. The user's code runs in its own process, never in this one."""
+    """Find mistakes before a cluster starts. The user's code runs in a separate process, never in this one."""
     command = [sys.executable, "-m", "homeostat.runtime.preflight", launch.to_json()]
     try:
         check = subprocess.run(
@@ -178,11 +178,11 @@ def _preflight(launch: Launch) -> None:
         raise ConfigError(
             f"importing this file took more than {LOADING_LIMIT_S:.0f} s",
             where=launch.app,
-            fix="do not start queries at the top of the file: a pipeline function returns a query, Homeostat starts it",
+            fix="do not start queries at the top level of the file: return them from pipeline functions",
         ) from error
     if check.returncode:
         messages = [line for line in check.stderr.splitlines() if line.startswith("homeostat: ")]
-        say(messages[-1] if messages else f"homeostat: {launch.app}: importing it ended with code {check.returncode}")
+        say(messages[-1] if messages else f"homeostat: {launch.app}: importing failed with code {check.returncode}")
         raise typer.Exit(check.returncode if messages else ConfigError.exit_code)
 
 

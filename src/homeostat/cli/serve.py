@@ -21,13 +21,15 @@ HostOption = Annotated[
     typer.Option(
         "--host",
         metavar="ADDRESS",
-        help="Address to listen on. Other than loopback it needs --tokens, and TLS or a proxy.",
+        help="Address to listen on. Any address except loopback requires --tokens, and TLS or a proxy.",
     ),
 ]
 PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 picks a free one.")]
 TokensOption = Annotated[
     Path | None,
-    typer.Option("--tokens", metavar="FILE", help="Tokens of the people who may sign in, from `homeostat token`."),
+    typer.Option(
+        "--tokens", metavar="FILE", help="Token file of the people who may sign in, made with `homeostat token`."
+    ),
 ]
 CertificateOption = Annotated[
     Path | None, typer.Option("--tls-cert", metavar="FILE", help="TLS certificate, for HTTPS.")
@@ -36,7 +38,7 @@ KeyOption = Annotated[
     Path | None, typer.Option("--tls-key", metavar="FILE", help="Private key of the TLS certificate.")
 ]
 ProxyOption = Annotated[
-    bool, typer.Option("--behind-proxy", help="Trust a reverse proxy in front of this server to do TLS.")
+    bool, typer.Option("--behind-proxy", help="A reverse proxy in front of this server terminates TLS.")
 ]
 TrustedProxyOption = Annotated[
     list[str] | None,
@@ -55,7 +57,9 @@ ShapeOption = Annotated[
 SecretOption = Annotated[
     Path | None,
     typer.Option(
-        "--webhook-secret", metavar="FILE", help="Secrets that sign the alerts, one per line. Default: the user's own."
+        "--webhook-secret",
+        metavar="FILE",
+        help="File with the secrets that sign the alerts, one per line. Default: this user's file.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""`homeostat state`: look into the state of any checkpoint."""
+"""`homeostat state`: inspects the state of any checkpoint."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ SchemaOption = Annotated[
     typer.Option(
         "--schema",
         metavar="[[OPERATOR/]STORE:]DDL",
-        help="Schema of the state, if Spark did not write it down, as before 3.1: "
-        "'key STRUCT<word: STRING>, value STRUCT<count: BIGINT>'. Repeat it for every store.",
+        help="Schema of the state, for a checkpoint that does not contain it (before Spark 3.1): "
+        "'key STRUCT<word: STRING>, value STRUCT<count: BIGINT>'. Repeat the option for every state store.",
     ),
 ]
 READING = "reading the state"
@@ -86,7 +86,7 @@ def show(
     schema: SchemaOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Print rows of a state table, as of one committed batch."""
+    """Print the rows of a state table after one committed batch."""
     from homeostat.checkpoint import state_reader
     from homeostat.cli.state_session import working
 
@@ -104,7 +104,7 @@ def query(
     schema: SchemaOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Query the state with SQL. Every table of `state ls` is a view, as of one committed batch."""
+    """Query the state with SQL. Every table that `state ls` lists is a view of one committed batch."""
     from homeostat.checkpoint import state_reader
     from homeostat.cli.state_session import working
 

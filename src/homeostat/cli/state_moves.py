@@ -1,4 +1,4 @@
-"""`homeostat state …`: save, restore and repartition a state, and test an application on it."""
+"""`homeostat state …`: saves, restores and repartitions a state, and tests an application on it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def restore(
         print_json({"savepoint": name, "batch": batch, "kept_as": previous or None})
     else:
         print(
-            f"the checkpoint is back at batch {batch}"
+            f"restored the checkpoint to batch {batch}"
             + (f"; the previous state is saved as {previous}" if previous else "")
         )
 
@@ -119,10 +119,12 @@ def rescale(
     slots: Annotated[
         int | None,
         typer.Option(
-            "--slots", metavar="N", min=1, help="Number of tasks that can run at once, to find the best number."
+            "--slots", metavar="N", min=1, help="Number of tasks that can run at once. It affects the best number."
         ),
     ] = None,
-    verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Compare the state before and after.")] = True,
+    verify: Annotated[
+        bool, typer.Option("--verify/--no-verify", help="Compare the state before and after the change.")
+    ] = True,
     app: ApplicationOption = None,
     sink: Annotated[
         str, typer.Option("--sink", metavar="DIR", help="Output directory of the query's file sink, if it has one.")
@@ -150,7 +152,7 @@ def check(
 ) -> None:
     """Check that this version of the application can continue from this checkpoint.
 
-    The check uses a linked copy of the checkpoint and does not write to the sink. Exit code 3: it cannot continue.
+    The check uses a hard-linked copy of the checkpoint and does not write to the sink. Exit code 3: it cannot continue.
     """
     from homeostat.checkpoint.damage import require_sound
     from homeostat.cli.state_session import working

@@ -45,7 +45,7 @@ def print_description(description: Description) -> None:
         if value is not None:
             out.print(f"{label:<15}{value}", markup=False)
     for operator in description.operators:
-        found_out = " (found out from its state)" if operator.inferred and operator.name != UNKNOWN else ""
+        found_out = " (inferred from its state)" if operator.inferred and operator.name != UNKNOWN else ""
         text = f"{operator.name}{found_out}, {operator.partitions} partitions, {format_bytes(operator.bytes)} on disk"
         out.print(f"{f'operator {operator.id}':<15}{text}", markup=False)
     if description.note:
@@ -64,7 +64,7 @@ def print_description(description: Description) -> None:
 def _last_batch(description: Description) -> str:
     if not description.batches.one_is_open:
         return f"{description.batches.finished} is committed" if description.batches.begun >= 0 else "none was started"
-    line = f"{description.batches.begun} was started but not committed: a restart repeats it"
+    line = f"{description.batches.begun} was started but not committed; a restart repeats it"
     if description.open_repartition is not None:
         line = (
             f"{description.batches.begun} is an interrupted repartitioning to {description.open_repartition} partitions"

@@ -1,4 +1,4 @@
-"""`homeostat status`: how an application is doing now."""
+"""`homeostat status`: shows the current state of an application."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def status(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Show how an application is doing: its queries, the last batch, diagnoses, actions, knobs, and what it uses.
+    """Show the current state of an application: queries, last batch, diagnoses, actions, knobs and resources.
 
-    It finds applications that `homeostat run` started and those that call hs.attach.
+    It covers applications that `homeostat run` started and applications that call hs.attach.
 
     Exit code 0: healthy. Exit code 3: not running, falling behind, or unknown.
     """
@@ -74,7 +74,7 @@ def _disk_json(use: DiskUse) -> dict[str, Any]:
 
 
 def print_capabilities(lines: Sequence[Mapping[str, Any]]) -> None:
-    """An action that is possible here, but was not seen to work in this run, is not claimed."""
+    """An action that is possible but has not worked in this run yet is shown as `not tried`."""
     rows = [(str(line["what"]), _claim(line), str(line["reason"])) for line in lines]
     print_table(("possible action", "", "why"), rows, styles=["" if line["can"] else "dim" for line in lines])
 
@@ -131,7 +131,7 @@ def _print(application: Overview, now_s: float) -> None:
 
 def _print_usage(usage: ResourceUsage) -> None:
     uses = [(use.what, _amount(use.used, use.unit), _amount(use.bound, use.unit), use.where) for use in usage.uses]
-    print_table(("used", "now", "bound", "where"), uses, right=("now", "bound"))
+    print_table(("resource", "used", "limit", "where"), uses, right=("used", "limit"))
     disks = [
         (
             ", ".join(each.disk.uses),
@@ -143,7 +143,7 @@ def _print_usage(usage: ResourceUsage) -> None:
         for each in usage.disks
     ]
     console().print()
-    print_table(("disk of", "free", "size", "alert below", "where"), disks, right=("free", "size", "alert below"))
+    print_table(("disk for", "free", "size", "alert below", "where"), disks, right=("free", "size", "alert below"))
 
 
 def _amount(value: float, unit: str) -> str:

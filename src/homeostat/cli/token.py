@@ -1,4 +1,4 @@
-"""`homeostat token`: make, list, rotate and revoke the tokens of the dashboard and the API."""
+"""`homeostat token`: creates, lists, rotates and revokes the tokens of the dashboard and the API."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from homeostat.core.errors import ConfigError
 if TYPE_CHECKING:
     from homeostat.web.tokens import Role
 
-app = typer.Typer(name="token", help="Make, list, rotate and revoke the tokens of the dashboard.", no_args_is_help=True)
+app = typer.Typer(
+    name="token", help="Create, list, rotate and revoke the tokens of the dashboard.", no_args_is_help=True
+)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the person or program.")]
 TokensOption = Annotated[
-    Path | None, typer.Option("--tokens", metavar="FILE", help="Token file. Default: the file of this user.")
+    Path | None, typer.Option("--tokens", metavar="FILE", help="Token file. Default: this user's file.")
 ]
 RoleOption = Annotated[
-    str, typer.Option("--role", metavar="ROLE", help="read, or operate to give orders as well. Default: operate.")
+    str, typer.Option("--role", metavar="ROLE", help="Role: read, or operate to also give commands. Default: operate.")
 ]
 
 
@@ -28,7 +30,7 @@ RoleOption = Annotated[
 def create(
     name: NameArgument, role: RoleOption = "operate", tokens: TokensOption = None, json: JsonFlag = False
 ) -> None:
-    """Make a token and print it. It is printed only once: the file keeps its hash."""
+    """Create a token and print it. It is shown only once, because the file stores only its hash."""
     from homeostat.web import tokens as token_file
 
     path = _path(tokens)
@@ -37,7 +39,7 @@ def create(
 
 @app.command("list")
 def list_(tokens: TokensOption = None, json: JsonFlag = False) -> None:
-    """List who has a token, with the role and when it was made. No token is printed."""
+    """List who has a token, with the role and the time of creation. It does not print the tokens."""
     from homeostat.web.tokens import read_entries
 
     path = _path(tokens)
@@ -55,7 +57,7 @@ def list_(tokens: TokensOption = None, json: JsonFlag = False) -> None:
 
 @app.command("rotate")
 def rotate(name: NameArgument, tokens: TokensOption = None, json: JsonFlag = False) -> None:
-    """Replace a token by a new one and print that. The old token and its sessions end at once."""
+    """Replace a token with a new one and print it. The old token and its sessions stop working at once."""
     from homeostat.web import tokens as token_file
 
     path = _path(tokens)
@@ -64,7 +66,7 @@ def rotate(name: NameArgument, tokens: TokensOption = None, json: JsonFlag = Fal
 
 @app.command("revoke")
 def revoke(name: NameArgument, tokens: TokensOption = None, json: JsonFlag = False) -> None:
-    """Revoke the token of a person. The token and its sessions end at once; no restart is needed."""
+    """Revoke the token of a person. The token and its sessions stop working at once, without a restart."""
     from homeostat.web import tokens as token_file
 
     path = _path(tokens)
@@ -77,7 +79,7 @@ def revoke(name: NameArgument, tokens: TokensOption = None, json: JsonFlag = Fal
 
 @app.command("hash")
 def hash_(tokens: TokensOption = None, json: JsonFlag = False) -> None:
-    """Replace tokens in plain text, as earlier versions kept them, by their hashes. The tokens stay valid."""
+    """Replace plain-text tokens, as earlier versions stored them, with their hashes. The tokens stay valid."""
     from homeostat.web import tokens as token_file
 
     path = _path(tokens)
@@ -85,7 +87,7 @@ def hash_(tokens: TokensOption = None, json: JsonFlag = False) -> None:
     if json:
         print_json({"file": str(path), "hashed": count})
     else:
-        print(f"{count} token{'' if count == 1 else 's'} replaced by {'its hash' if count == 1 else 'their hashes'}")
+        print(f"{count} token{'' if count == 1 else 's'} replaced with {'its hash' if count == 1 else 'their hashes'}")
 
 
 def _print_token(token: str, name: str, path: Path, json: bool) -> None:

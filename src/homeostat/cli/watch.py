@@ -1,4 +1,4 @@
-"""`homeostat watch`: watch any running Spark application through its REST API."""
+"""`homeostat watch`: watches any running Spark application through its REST API."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def watch(
             "--event-log",
             metavar="DIR",
             exists=True,
-            help="Event log of the application. It adds what the REST API lacks.",
+            help="Event log of the application, for data that the REST API does not provide.",
         ),
     ] = None,
     application: Annotated[
@@ -62,7 +62,7 @@ def watch(
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Watch a running Spark application and report what is wrong. Nothing is changed."""
+    """Watch a running Spark application and report what is wrong. It changes nothing."""
     from homeostat.spark.outside.event_log import EventLog
     from homeostat.spark.outside.remote_application import WatchedApplication
     from homeostat.spark.sense.rest_client import RestClient
@@ -115,7 +115,7 @@ def _first_answer(rest: RestClient, id: str) -> str:
 
 
 def _within(limit_s: float, ask: Callable[[], str]) -> str:
-    """Limit the whole answer: a server that sends byte by byte never hits the limit of a request."""
+    """Limit the time of the whole answer: a server that sends byte by byte never hits the timeout of a request."""
     from homeostat.spark.sense.sensor_error import SensorError
 
     answers: SimpleQueue[str | Exception] = SimpleQueue()
@@ -190,7 +190,7 @@ class View:
         self._write(event_line(record))
 
     def draw(self, remote: WatchedApplication, managers: dict[str, Manager]) -> None:
-        """Lines are printed as things happen; this only says at the start that no query runs yet."""
+        """Says at the start that no query runs yet. Everything else is printed as it happens."""
         if not managers and not self._has_drawn:
             self.nothing()
         self._has_drawn = True

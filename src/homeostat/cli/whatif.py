@@ -1,4 +1,4 @@
-"""`homeostat whatif`: what another configuration would do."""
+"""`homeostat whatif`: predicts how another configuration would perform."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ ExecutorsOption = Annotated[
 ]
 PartitionsOption = Annotated[
     int | None,
-    typer.Option("--partitions", metavar="N", min=1, help="Tasks of every stage whose partitions can change."),
+    typer.Option(
+        "--partitions", metavar="N", min=1, help="Number of tasks to try for every stage that can be repartitioned."
+    ),
 ]
 TriggerOption = Annotated[
     str | None, typer.Option("--trigger", metavar="TIME", help="Trigger interval to try, such as '5 s'.")
 ]
 RowsOption = Annotated[
-    str | None, typer.Option("--rows-per-trigger", metavar="N", help="Bound on the rows of a batch to try.")
+    str | None, typer.Option("--rows-per-trigger", metavar="N", help="Limit on the rows of a batch to try.")
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -51,7 +53,7 @@ PictureOption = Annotated[Path | None, picture_option("batch duration and larges
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes to try, as they are written on the command line."""
+    """The changes to try, as given on the command line."""
 
     executors: int | None
     partitions: int | None

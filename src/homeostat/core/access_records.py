@@ -1,4 +1,4 @@
-"""Records of sign-ins, refusals and changes of the tokens. They belong to no run and stand beside the log."""
+"""Records of sign-ins, refusals and changes of the tokens. They belong to no run and are stored beside the log."""
 
 from __future__ import annotations
 

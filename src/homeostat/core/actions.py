@@ -13,6 +13,6 @@ ADJUST_SKEW = "adjust-skew"
 GATHER = "gather"
 ALERT = "alert"
 REVERT = "revert"
-# Several remedies in one change, each for a cause of its own.
+# Several remedies in one change, each for a different cause.
 PLAN = "plan"
 BY_HAND = "by-hand"

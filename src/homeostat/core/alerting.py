@@ -11,7 +11,7 @@ WORKERS_NAMED = 3
 
 
 def alert_about(diagnosis: Diagnosis, why: str = "") -> Proposal:
-    """Return the alert for a diagnosis; `why` says what keeps the loop from fixing it."""
+    """Return the alert for a diagnosis; `why` says why the loop cannot fix it."""
     return Proposal(ALERT, (diagnosis,), component=diagnosis.component, message=message(diagnosis, why))
 
 

@@ -15,7 +15,7 @@ from homeostat.core.waiting import stakes
 class Refusal(NamedTuple):
     """Why a proposal is not carried out now.
 
-    `ground` is the guard or rule that speaks against it, and stays the same while `detail` changes with the figures.
+    `ground` is the guard or rule that rejects it. It stays the same while `detail` changes with the figures.
     """
 
     ground: str
@@ -50,24 +50,24 @@ class Arbiter(Protocol):
 
 class Composer(Protocol):
     def compose(self, view: View, remedies: Sequence[Proposal]) -> tuple[Proposal, tuple[Refused, ...]]:
-        """Make one plan of the remedies, the best of which comes first; return it, and those that are left out."""
+        """Make one plan of the remedies, the best one first. Return the plan and the remedies that are left out."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RankedArbiter:
-    """Takes the best expected net benefit first: success rate × probability × benefit − cost, one action per scope.
-    With a `composer`, the remedies of a scope become one plan.
+    """Takes the proposal with the best expected net benefit first: success rate × probability × benefit − cost. One
+    action per scope. With a `composer`, the remedies of a scope become one plan.
 
     Below `act_above` the loop gathers evidence. Above it, it also waits for one more batch where that is expected to
-    lose less than acting now (see `core/waiting.py`). After `patience_s` it takes the cheapest reversible action, so
-    that it does not wait for ever.
+    lose less than acting now (see `core/waiting.py`). After `patience_s`, it takes the cheapest reversible action, so
+    that it does not wait forever.
     """
 
-    # The probability of a cause below which the loop does not act, whatever there is to win: higher is right more often
-    # and acts later. A choice.
+    # The probability of a cause below which the loop does not act, whatever the gain: higher is right more often and
+    # acts later. A choice.
     act_above: float = 0.6
-    # How long evidence is gathered: longer is surer, and the problem lasts longer. A choice.
+    # How long to gather evidence: longer is more certain, but the problem lasts longer. A choice.
     patience_s: float = 300.0
     composer: Composer | None = None
 

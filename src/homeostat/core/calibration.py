@@ -1,10 +1,10 @@
-"""The outcomes of this application's own actions correct the probabilities of their causes, within a bound.
+"""Corrects the probabilities of causes by the outcomes of this application's actions, within a limit.
 
-The probabilities of diagnosers come from other runs. Here a cause may be found more or less often than there. For each
-cause the log-odds are shifted by one number: b = Σ(y − p) ÷ (prior + Σ p(1 − p)) over the judged actions against it,
-where p is what the diagnoser said and y is 1 if the action helped. That is one step of a logistic regression with only
-an intercept, whose prior is normal around zero. If actions help as often as the probabilities say, b is zero. It does
-not depend on the order of the outcomes.
+The probabilities of diagnosers come from other runs. In this application, a cause may be more or less frequent. For
+each cause the log-odds are shifted by one number: b = Σ(y − p) ÷ (prior + Σ p(1 − p)) over the judged actions against
+it, where p is what the diagnoser said and y is 1 if the action helped. That is one step of a logistic regression with
+only an intercept, whose prior is normal around zero. If actions help as often as the probabilities say, b is zero. It
+does not depend on the order of the outcomes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from homeostat.core.findings import Diagnosis, Verdict
 # sixteen outcomes at even odds, so that one unlucky outcome moves 0.90 to 0.88 and three move it to 0.83. More trusts
 # the fitted table longer, less learns sooner and from luck. A choice.
 PRIOR_PRECISION = 4.0
-# No history shifts the log-odds by more: 0.90 stays between 0.77 and 0.96. What the measurements say of this moment
-# must be able to outweigh it. A choice. It must not exceed one, or a further success could lower the shift.
+# No history shifts the log-odds by more: 0.90 stays between 0.77 and 0.96. The current measurements must be able to
+# outweigh it. A choice. It must not exceed one, or a further success could lower the shift.
 LARGEST_SHIFT = 1.0
 # Outcomes that are kept for each cause: older ones were made by another version of the application. A choice.
 OUTCOMES_KEPT = 50
@@ -49,7 +49,7 @@ def with_verdict(judged: JudgedCauses, cause: str, probability: float, verdict: 
 
 
 def shift(outcomes: tuple[JudgedCause, ...]) -> float:
-    """By how much the log-odds of the cause are corrected."""
+    """The correction to the log-odds of the cause."""
     surplus = math.fsum(outcome.helped - outcome.probability for outcome in outcomes)
     information = math.fsum(outcome.probability * (1.0 - outcome.probability) for outcome in outcomes)
     return max(-LARGEST_SHIFT, min(LARGEST_SHIFT, surplus / (PRIOR_PRECISION + information)))
@@ -66,5 +66,5 @@ def corrected(diagnosis: Diagnosis, judged: JudgedCauses) -> Diagnosis:
 
 
 def stated_probability(diagnosis: Diagnosis) -> float:
-    """What the diagnoser said, before outcomes corrected it."""
+    """The probability that the diagnoser gave, before outcomes corrected it."""
     return diagnosis.probability if diagnosis.before_outcomes is None else diagnosis.before_outcomes

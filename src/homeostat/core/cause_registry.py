@@ -11,24 +11,21 @@ from homeostat.core.errors import ConfigError
 class Cause:
     """Everything that the loop and people need to know about a cause.
 
-    `sentence`: describes it to people, with `{where}` for the place.
-    `title`: the title of its alert.
-    `advice`: what a person can do about it.
-    `fault`: something broke or became uneven. A fault that comes up during a trial makes a verdict impossible.
-    `state_risk`: the state is at risk, but the speed is not affected, so other actions go on.
-    `harmless`: other actions need not wait until it is fixed.
-    `mended_by`: the kinds of action that can fix it; empty if only a person can.
-    `workers_help`: whether more workers can fix it.
-    `alerts`: sends an alert, because no action fixes it or because people must know even while one does.
-    `alert_after_patience`: the alert waits for a while, because the problem often ends by itself.
-    `culprit`: what takes the time of a batch, as the subject of a sentence; empty if it takes none.
-    `unusual`: a healthy batch loses next to nothing to it, so that it is a symptom even if it was there all the time.
+    `sentence`: describes it to people, with `{where}` for the place. `title`: the title of its alert. `advice`: what a
+    person can do about it. `fault`: something broke or became uneven. A fault that comes up during a trial makes a
+    verdict impossible. `state_risk`: the state is at risk, but the speed is not affected, so other actions go on.
+    `harmless`: other actions do not have to wait until it is fixed. `mended_by`: the kinds of action that can fix it;
+    empty if only a person can. `workers_help`: whether more workers can fix it. `alerts`: sends an alert, because no
+    action fixes it or because people must know even while one does. `alert_after_patience`: the alert waits for a
+    while, because the problem often ends by itself. `culprit`: what takes the time of a batch, as the subject of a
+    sentence; empty if the cause takes no time. `unusual`: a healthy batch loses almost no time to it, so it is a
+    symptom even if it has always been there.
     """
 
     name: str
     sentence: str
     title: str = "A problem was diagnosed"
-    advice: str = "`homeostat explain` shows what it was read from"
+    advice: str = "`homeostat explain` shows the evidence"
     fault: bool = False
     state_risk: bool = False
     harmless: bool = False
@@ -41,7 +38,7 @@ class Cause:
 
     @property
     def speed_unaffected(self) -> bool:
-        """Whether it says nothing about how fast the application is, so that the loop scales as without it."""
+        """Whether the cause does not affect the speed, so that the loop scales as if it did not exist."""
         return self.state_risk or (self.harmless and not self.mended_by)
 
 

@@ -1,6 +1,6 @@
 """What can be wrong with a streaming application: one entry for each cause.
 
-A plug-in declares its own causes with `declare`. They are treated like those that ship.
+A plug-in declares its own causes with `declare`. They are treated like the built-in ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNDER_PROVISIONED = declare(
         "under-provisioned",
         "{where} has too few instances for the load",
         title="Too few instances for the load",
-        advice="raise the parallelism, or the limit that holds it down",
+        advice="raise the parallelism, or the limit that restricts it",
         mended_by=(SCALE_UP, RETUNE, SCALE_SOURCE),
         workers_help=True,
     )
@@ -67,8 +67,8 @@ HASH_IMBALANCE = declare(
         "hash-imbalance",
         "many keys of {where} fall on a few partitions",
         title="Many keys fall on a few partitions",
-        advice="set another number of state partitions: `homeostat state rescale --preview` shows how the keys would "
-        "fall",
+        advice="change the number of state partitions: `homeostat state rescale --preview` shows how the keys "
+        "would be distributed",
         fault=True,
         mended_by=(ADJUST_SKEW,),
     )
@@ -88,7 +88,7 @@ NEEDLESS_SPREAD = declare(
         "needless-spread",
         "the rows of {where} are spread although no key is hot",
         title="Rows are spread although no key is hot",
-        advice="set the spread to 1: the step that adds them up costs more than it saves",
+        advice="set the spread to 1: merging the rows costs more than spreading them saves",
         harmless=True,
         mended_by=(GATHER,),
     )
@@ -98,8 +98,7 @@ SLO_UNMET = declare(
         "slo-unmet",
         "{where} does not meet its objective",
         title="The objective is not met",
-        advice="raise the limit that keeps it from being met (parallelism, rows per trigger, cost), or lower the "
-        "objective",
+        advice="raise the limit that prevents it (parallelism, rows per trigger, cost), or lower the objective",
         mended_by=(SCALE_UP, RETUNE, SCALE_SOURCE),
         workers_help=True,
         alert_after_patience=True,
@@ -109,8 +108,8 @@ SLO_UNMET = declare(
 SOURCE_LIMITED = declare(
     Cause(
         "source-limited",
-        "fewer rows arrive at {where} than the objective asks for",
-        title="Fewer rows arrive than the objective asks for",
+        "fewer rows arrive at {where} than the objective requires",
+        title="Fewer rows arrive than the objective requires",
         advice="check what feeds the sources, or lower the objective: no action here can raise the rate",
         alerts=True,
     )
@@ -118,20 +117,20 @@ SOURCE_LIMITED = declare(
 EXTERNAL = declare(
     Cause(
         "external-bound",
-        "{where} waits for something outside: its sink, or a service that it calls",
-        title="Something outside holds the application back",
-        advice="check the sink or service that it waits for: more instances would not help",
+        "{where} waits for an external system: its sink, or a service that it calls",
+        title="An external system holds the application back",
+        advice="check the sink or service that it waits for; more instances would not help",
         fault=True,
         alerts=True,
-        culprit="waiting for something outside",
+        culprit="waiting for an external system",
     )
 )
 ADMISSION_LIMITED = declare(
     Cause(
         "admission-limited",
-        "the limit on rows per trigger holds {where} back",
-        title="The limit on rows per trigger holds the rate down",
-        advice="raise rows_per_trigger: the batches themselves have time to spare",
+        "the limit on rows per trigger slows {where} down",
+        title="The limit on rows per trigger is too low",
+        advice="raise rows_per_trigger: the batches end well within the trigger interval",
         mended_by=(ADMIT_MORE, RETUNE),
     )
 )
@@ -161,8 +160,8 @@ UNBOUNDED_STATE = declare(
         "unbounded-state",
         "the state of {where} grows steadily and shows no sign of levelling off",
         title="The state grows steadily and shows no sign of levelling off",
-        advice="give it a watermark, a time to live or a smaller key; if rows are meant to stay for longer than it has "
-        "run, wait",
+        advice="give it a watermark, a time to live or a smaller key; if rows are meant to stay for longer than "
+        "the query has run, wait",
         state_risk=True,
         alerts=True,
     )
@@ -185,7 +184,7 @@ SLOW_RECOVERY = declare(
         "slow-recovery",
         "a restart of {where} would replay changelogs for a long time",
         title="A restart would replay changelogs for a long time",
-        advice="let snapshots be made more often (spark.sql.streaming.stateStore.minDeltasForSnapshot)",
+        advice="make snapshots more often (spark.sql.streaming.stateStore.minDeltasForSnapshot)",
         state_risk=True,
         alerts=True,
     )
@@ -216,8 +215,8 @@ UNSCALABLE_STATE = declare(
         "unscalable-state",
         "the number of state partitions of {where} cannot be changed",
         title="The number of state partitions cannot be changed",
-        advice="start anew with the RocksDB provider (spark.sql.streaming.stateStore.providerClass), whose state can "
-        "be repartitioned",
+        advice="start with a new checkpoint and the RocksDB provider "
+        "(spark.sql.streaming.stateStore.providerClass), whose state can be repartitioned",
         state_risk=True,
         alerts=True,
     )
@@ -227,7 +226,7 @@ DISK_NEARLY_FULL = declare(
         "disk-nearly-full",
         "a disk that {where} uses is nearly full",
         title="A disk is nearly full",
-        advice="delete what is not needed, or keep less in the log and in the event logs (`[log]` and `[files]`)",
+        advice="delete files that are not needed, or keep less in the log and the event logs (`[log]` and `[files]`)",
         harmless=True,
         alerts=True,
     )
@@ -248,7 +247,7 @@ NO_MANAGER = declare(
         "no-manager",
         "{where} runs without a manager, because the manager failed too often",
         title="The manager failed too often",
-        advice="see the output of the driver for the errors, and restart the application",
+        advice="look for errors in the output of the driver, and restart the application",
         fault=True,
         alerts=True,
     )
@@ -258,7 +257,7 @@ QUERY_STOPPED = declare(
         "query-stopped",
         "{where} failed too often and is not restarted",
         title="A query failed too often",
-        advice="fix what the error says, and start the application again",
+        advice="fix the reported error, and start the application again",
         fault=True,
         alerts=True,
     )
@@ -268,7 +267,7 @@ DRIVER_STOPPED = declare(
         "driver-stopped",
         "the driver of {where} died too often and is not restarted",
         title="The driver died too often",
-        advice="see the logs in the directory of the application, and start it again",
+        advice="look for errors in the logs in the directory of the application, and start it again",
         fault=True,
         alerts=True,
     )

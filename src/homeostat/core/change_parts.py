@@ -1,4 +1,4 @@
-"""The parts of a record about a change: what it is expected to do, and the remedies of a plan."""
+"""The parts of a record about a change: its prediction, and the remedies of a plan."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from homeostat.core.configuration import Configuration
 from homeostat.core.events import Apply, Receipt
 
-# Answers that are remembered for commands that come again, which they do soon or never. A choice.
+# How many answers are remembered for repeated commands, which arrive soon or never. A choice.
 ANSWERS_KEPT = 1_000
 Refusal = Callable[[Configuration], str]
 """Why the engine cannot run a configuration; empty if it can."""
@@ -20,7 +20,7 @@ Refusal = Callable[[Configuration], str]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether a command took effect, the details, and what a person should know although it did."""
+    """Whether a command took effect, the details, and a warning for people even if it did."""
 
     applied: bool
     detail: str = ""
@@ -47,7 +47,9 @@ class QueuedCommand:
 
 
 class CommandQueue:
-    """Commands in the order of arrival. The id identifies a command: a repeated one gets its first answer again."""
+    """Commands in the order of arrival. Commands are identified by their id: a repeated command gets the first answer
+    again.
+    """
 
     def __init__(self, refusal: Refusal) -> None:
         self._refusal = refusal

@@ -1,4 +1,4 @@
-"""What can be set and what it is set to: knobs, configurations, patches, and the steps from one to another."""
+"""Knobs, configurations, patches, and the steps from one configuration to another."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Configuration:
         return self.values[knob]
 
     def get(self, knob: Knob, default: Value) -> Value:
-        """Return the value of a knob, or the default that the caller has chosen for a knob that is not there."""
+        """Return the value of a knob, or the default that the caller gives if there is no such knob."""
         return self.values.get(knob, default)
 
     def patched(self, patch: Patch) -> Configuration:
@@ -127,8 +127,8 @@ class Configuration:
 class KnobSpec:
     """What this engine can do with a knob. `cost` is what one unit costs, counted in instances.
 
-    `promise` is the trigger interval that the user chose, or the longest one that the user allows: what they expect of
-    the latency. Only an objective for the latency allows a longer one.
+    `promise` is the trigger interval that the user chose, or the longest one that the user allows. Only a latency
+    objective allows a longer one.
     """
 
     minimum: Value = 1
@@ -147,7 +147,7 @@ class KnobSpec:
 class Capabilities:
     """What the engine can do here; `notes` holds the reason for everything it cannot.
 
-    If `replays` is False, sources lose what cannot be read at once, so that a pause leaves nothing to catch up with.
+    If `replays` is False, sources drop rows that are not read at once, so that there is no backlog after a pause.
     """
 
     knobs: Mapping[Knob, KnobSpec] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from homeostat.core.view import View
 
 
 class Trace(NamedTuple):
-    """How the step decided: everything new for the log, and the reasons why it did not do more."""
+    """How the step decided: all new records for the log, and the reasons why it did not do more."""
 
     records: tuple[Record, ...]
     symptoms: tuple[Symptom, ...] = ()
@@ -53,7 +53,7 @@ def step(
     symptoms, standing = effects.symptoms(state.symptoms, symptoms)
     diagnoses = runner.run(policy.diagnosers, Diagnosis, lambda plug_in: plug_in.diagnose(view, symptoms))
     diagnoses = [corrected(diagnosis, state.judged) for diagnosis in diagnoses]
-    # What costs most comes first, here and wherever diagnoses are shown.
+    # The costliest cause comes first, here and wherever diagnoses are shown.
     diagnoses.sort(key=lambda diagnosis: -(diagnosis.evidence.recoverable_s or 0.0))
     diagnoses, standing_diagnoses = effects.diagnoses(state.diagnoses, diagnoses)
     state = replace(state, symptoms=standing, diagnoses=standing_diagnoses, fresh=False, last_cycle_s=now_s)

@@ -29,17 +29,17 @@ from homeostat.core.traffic import MINUTE_S
 from homeostat.core.view import View
 from homeostat.core.worker_pace import paces
 
-# A command may take this many times the time that the engine expects, and this much longer, before it counts as failed.
-# More waits longer for an engine that will not answer; less gives up on a slow one. Choices.
+# A command counts as failed after this many times the time that the engine expects, plus this constant. More waits
+# longer for an engine that will not answer; less gives up on a slow one. Choices.
 _TIMES_EXPECTED, _SLACK_S = 3.0, 60.0
-# Observations before a diagnosis that it is also based on: they belong to the trouble too. A choice: one less than the
-# least number of observations that a symptom needs.
+# A diagnosis is also based on this many observations before it, which already show the problem. A choice: one less than
+# the least number of observations that a symptom needs.
 _BEFORE_DIAGNOSIS = LEAST_OBSERVATIONS - 1
-# Digests that a trial looks back over, and at most so many of them since the trouble began: more are steadier, but the
-# load may have been another one. Choices.
+# How many digests a trial looks back over, and how many of them at most since the problem began: more are steadier, but
+# the load may have been different. Choices.
 _TRIAL_LOOK_BACK, _LARGEST_BEFORE = 60, 30
-# Digests whose median arrival stands for the load at the time of an action: two minutes of batches every ten seconds.
-# More are steadier, fewer are newer. A choice.
+# The load at the time of an action is the median arrival of this many digests: two minutes of batches every ten
+# seconds. More are steadier, fewer are newer. A choice.
 _LOAD_LOOK_BACK = 12
 
 
@@ -93,7 +93,9 @@ def guard_context(state: State, view: View) -> GuardContext:
 
 
 def _overtaken(state: State) -> frozenset[str]:
-    """The scopes where no action is under way, and where a cause stands that came up after each one being judged."""
+    """The scopes without an action under way, in which a new cause has appeared after every action that is being
+    judged.
+    """
     scopes = {action.scope for action in state.active}
     return frozenset(
         scope for scope in scopes if all(_is_overtaken(state, each) for each in state.active if each.scope == scope)
@@ -101,7 +103,7 @@ def _overtaken(state: State) -> frozenset[str]:
 
 
 def _is_overtaken(state: State, action: ActiveAction) -> bool:
-    """An objective that is not met yet is no new cause: whether it will be met is what the verdict waits for."""
+    """An objective that is not met yet is no new cause: the verdict waits to see whether it will be met."""
     causes = {(diagnosis.cause, diagnosis.component) for diagnosis in action.proposal.because}
     return action.applied_s is not None and any(
         key not in causes
@@ -152,7 +154,9 @@ def _take(policy: Policy, state: State, proposal: Proposal, scope: str, effects:
 
 
 def _advice(policy: Policy, id: str, proposal: Proposal, now_s: float) -> Advice:
-    """It is due when the problem has had time to go away; for a rise, when that should have come and been measured."""
+    """Advice is due for scoring when the problem has had time to go away; for a forecast rise, when the rise should
+    have been measured.
+    """
     if proposal.cause != RISE_AHEAD:
         return Advice(id, proposal.cause, proposal.component, now_s + policy.settle_s, now_s)
     rise = proposal.because[0].evidence.find(LoadRise)
@@ -173,7 +177,7 @@ def apply(state: State, proposal: Proposal, scope: str, effects: Effects) -> Sta
     desired = state.desired.patched(proposal.patch)
     steps = diff(state.desired, desired, state.capabilities)
     if not steps:
-        return _refuse(state, ((proposal, Refusal("engine", "it cannot do this")),), effects)
+        return _refuse(state, ((proposal, Refusal("engine", "the engine cannot do this")),), effects)
     limit_s = time_limit_s(state, steps)
     content = ActionContent(
         **change_fields(proposal),
@@ -208,7 +212,7 @@ def apply(state: State, proposal: Proposal, scope: str, effects: Effects) -> Sta
 
 
 def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s: float) -> State:
-    """Growing soon after a shrink that had seemed fine shows that the load comes back: shrink later next time."""
+    """If the loop grows soon after a shrink that seemed successful, the load comes back: shrink later next time."""
     cost = state.capabilities.cost
     before = state.shrunk.get(scope)
     grows = cost(state.observed.patched(proposal.patch)) > cost(state.observed)
@@ -221,8 +225,9 @@ def _regret(policy: Policy, state: State, proposal: Proposal, scope: str, now_s:
 
 
 def revert(state: State, action: ActiveAction, because: str, effects: Effects, parts: Sequence[Proposal] = ()) -> State:
-    """Go back to the values before the action, or before these parts of it. A replaced worker stays replaced, because
-    the old one is gone."""
+    """Restore the values from before the action, or those of these parts of it. A replaced worker stays replaced,
+    because the old one is gone.
+    """
     parts = parts or action.proposal.remedies
     knobs = [knob for part in parts for knob in part.patch.values]
     values = {knob: action.before[knob] for knob in knobs if knob in action.before.values}
@@ -234,7 +239,7 @@ def revert(state: State, action: ActiveAction, because: str, effects: Effects, p
         tuple(diagnosis for part in parts for diagnosis in part.because),
         patch,
         parts[0].component,
-        message=f"takes back {action.command.id}",
+        message=f"reverts {action.command.id}",
     )
     proposal = replace(proposal, id=because)
     return apply(state, proposal, action.scope, effects)
@@ -293,7 +298,7 @@ def _as_alert(proposal: Proposal) -> Proposal:
 
 
 def send_alerts(state: State, alerts: Sequence[Proposal], effects: Effects) -> State:
-    """Send each alert once, and again only after the trouble was over."""
+    """Send each alert once, and again only after the problem has ended in between."""
     since_s: dict[tuple[str, str], float] = {}
     for proposal in alerts:
         key = (proposal.cause, proposal.component)

@@ -1,4 +1,4 @@
-"""A summary of an observation: impossible values removed, instances added up.
+"""A summary of an observation, without impossible values and summed over instances.
 
 Digests are kept across actions; raw observations are not.
 """
@@ -31,16 +31,16 @@ _COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_
 _COSTS = tuple(each.name for each in fields(TaskCosts))
 _columns, _costs = attrgetter(*_COLUMNS), attrgetter(*_COSTS)
 _STATE_NUMBERS = tuple(each.name for each in fields(StateSample) if each.type == "float")
-# Rows, or rows per second: a larger number is garbage. Far above any real stream. A choice.
+# Rows, or rows per second. A larger number is an error: the limit is far above any real stream. A choice.
 _LARGEST = 1e12
 # Likewise for bytes: an exabyte.
 _MOST_BYTES = 1e18
 # Rows, seconds or rows per second: a smaller number is zero. Far below anything measurable, and quotients stay finite.
 _SMALLEST = 1e-9
-# A task may have run for this many times the span of its observation, and this much longer, before its time is garbage:
-# a batch can begin before the span that reports it. Choices.
+# The time of a task is discarded if it exceeds this many times the span of its observation, plus this constant: a batch
+# can begin before the span that reports it. Choices.
 _LONGEST_SPANS, _LONGEST_MORE_S = 2.0, 60.0
-# Nobody holds senders back for longer than the span; this allows for clocks that differ a little. A choice.
+# Senders cannot be held back for longer than the span. This allows for clocks that differ a little. A choice.
 _CLOCK_ERROR = 1.01
 
 

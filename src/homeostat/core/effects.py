@@ -26,7 +26,7 @@ from homeostat.core.records import (
 from homeostat.core.symptoms import UNKNOWN, with_subject
 
 StandingFindings = Mapping[tuple[str, str], Standing]
-# The letter that the ids of a kind begin with. What ends a finding has a letter of its own.
+# The first letter of the ids of each kind. Records that end a finding have a separate letter.
 _LETTERS = {
     "symptom": "s",
     "diagnosis": "d",
@@ -100,7 +100,7 @@ class Effects:
     def symptoms(
         self, before: StandingFindings, symptoms: Sequence[Symptom]
     ) -> tuple[list[Symptom], dict[tuple[str, str], Standing]]:
-        """Give each symptom an id, which it keeps while it stands; record those that begin and those that end."""
+        """Give each symptom an id, which it keeps until it ends. Record the symptoms that begin and those that end."""
         symptoms_with_ids: list[Symptom] = []
         standing: dict[tuple[str, str], Standing] = {}
         for symptom in symptoms:
@@ -181,7 +181,7 @@ class Effects:
 def _standing_name(symptom: Symptom) -> str:
     """Return the name of a standing symptom.
 
-    It tells apart detectors that lack a metric, and causes that cost time, at one component.
+    The name distinguishes several detectors without a metric, and several causes that cost time, at one component.
     """
     match symptom.evidence:
         case MissingMetric(detector=detector) if symptom.kind == UNKNOWN:

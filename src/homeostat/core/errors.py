@@ -36,11 +36,11 @@ class NewerLogError(StoreError):
 
 
 class DamagedLogError(StoreError):
-    """The file is no longer a whole log."""
+    """The log file is damaged."""
 
 
 class UnreadableError(StoreError):
-    """A value in the log is not what Homeostat writes there."""
+    """The log contains a value that Homeostat would not write."""
 
 
 class LeaseLostError(StoreError):

@@ -1,4 +1,4 @@
-"""What goes into a step (events) and what comes out of it (commands)."""
+"""The input of a step (events) and its output (commands)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class UnderWay:
 
 @dataclass(frozen=True, slots=True)
 class SourceSeen:
-    """A source said how much waits there, or did not answer."""
+    """A source reported how many rows wait there, or did not answer."""
 
     sample: SourceSample
 
@@ -44,8 +44,8 @@ class SourceSeen:
 class Receipt:
     """The effect of a command was observed, or its time limit passed without one.
 
-    `configuration` is what the engine runs now, in either case. `warning` says what a person should know although the
-    command took effect.
+    `configuration` is what the engine runs now, in either case. `warning` is a note for people even though the command
+    took effect.
     """
 
     command_id: str
@@ -60,8 +60,8 @@ class Receipt:
 class Failure:
     """A part of Homeostat failed, such as a sensor. The failure is logged and the loop goes on.
 
-    A `harmless` one is a remark: the part did its work, but people should know about it. With `alert`, a person gets an
-    alert as well.
+    A `harmless` one is only a note: the part did its work, but people should know about it. With `alert`, a person gets
+    an alert as well.
     """
 
     where: str

@@ -15,9 +15,9 @@ from homeostat.core.wording import listing, number, span, whole, whole_span
 
 Figure = float | str
 _Evidence = TypeVar("_Evidence", bound="Evidence")
-# An alert or a log line is read at a glance: further figures are shown by `explain`. A choice.
+# An alert or a log line must be short: `explain` shows the other figures. A choice.
 FIGURES_IN_A_SENTENCE = 4
-# A gain below this is called nothing: it is shorter than the resolution in which times are written.
+# A gain below this is shown as nothing: it is shorter than the resolution of the times in the log.
 _WORTH_SAYING_S = 0.05
 
 
@@ -79,14 +79,14 @@ class MissingMetric(Evidence):
     missing: str
 
     def summary(self) -> str:
-        return f"the detector {self.detector} lacks {self.missing}"
+        return f"the detector {self.detector} needs {self.missing}, which is missing"
 
 
 @dataclass(frozen=True, slots=True)
 class Silence(Evidence):
     """No measurement has arrived for a while."""
 
-    headline: ClassVar[str] = "{where} is silent"
+    headline: ClassVar[str] = "{where} sends no measurements"
     detector: ClassVar[str] = "silence"
     quiet_s: float
 
@@ -129,7 +129,7 @@ class LoadRise(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class SourceTrouble(Evidence):
-    """What is wrong with a source, and the cause that this is a sign of."""
+    """What is wrong with a source, and the cause that this indicates."""
 
     headline: ClassVar[str] = "a source is in trouble"
     cause: str
@@ -143,10 +143,10 @@ class SourceTrouble(Evidence):
 class LostTime(Evidence):
     """A batch would take `without_s` instead of `batch_s` without the cause. All are medians of the latest batches.
 
-    `share` is the loss as a share of its trigger interval. `usual_s` is what batches lost to the cause
-    before. `more_executors_win_s` is what twice as many executors would gain. `batches_in_a_row` lost time to it.
-    `guessed`: the measurement that separates the cause from another is missing. `rest_s` is the batch without the
-    causes that cost more.
+    `share` is the loss as a share of its trigger interval. `usual_s` is what batches lost to the cause before.
+    `more_executors_win_s` is what twice as many executors would gain. `batches_in_a_row` lost time to it. `guessed`:
+    the measurement that distinguishes the cause from another one is missing. `rest_s` is the batch without the causes
+    that cost more.
     """
 
     headline: ClassVar[str] = "batches of {where} lose time"
@@ -176,11 +176,13 @@ class LostTime(Evidence):
 
     def summary(self) -> str:
         culprit = cause_of(self.cause).culprit or self.cause
-        taken = f"{culprit} takes {span(self.lost_s)} of {span(self.batch_s)}"
+        time_taken = f"{culprit} takes {span(self.lost_s)} of {span(self.batch_s)}"
         without = f"without it the batch would take {span(self.without_s)}"
         if self.more_executors_win_s is None:
-            return f"{taken}; {without}"
+            return f"{time_taken}; {without}"
         gain = (
-            f"win {span(self.more_executors_win_s)}" if self.more_executors_win_s >= _WORTH_SAYING_S else "win nothing"
+            f"save {span(self.more_executors_win_s)}"
+            if self.more_executors_win_s >= _WORTH_SAYING_S
+            else "save nothing"
         )
-        return f"{taken}; {without}; twice the executors would {gain}"
+        return f"{time_taken}; {without}; twice as many executors would {gain}"

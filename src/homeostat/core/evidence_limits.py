@@ -5,8 +5,8 @@ from __future__ import annotations
 # Observations in a row that must agree before they count as evidence. Fewer react faster but mistake one odd batch for
 # a change: two can agree by chance. A choice.
 LEAST_OBSERVATIONS = 3
-# The share of the trigger interval (of the batch, without one) from which time that a batch loses is worth naming. A
-# smaller one names what changes nothing; a larger one misses what slowly fills the interval. A choice.
+# From this share of the trigger interval on (of the batch, without one), lost time is reported. A smaller share reports
+# losses that do not matter; a larger one misses losses that slowly fill the interval. A choice.
 WORTH_NAMING = 0.1
 # The share of the time that a batch may take from which it is nearly late: below it, a usual loss does no harm. A
 # choice.

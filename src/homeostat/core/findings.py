@@ -48,7 +48,8 @@ class Diagnosis:
 class Prediction:
     """The expected effect of an action. `gain` is ln(time before ÷ after) of the whole application at equal load.
 
-    `touched` are the components that the action changes. If others change their speed too, something else happened.
+    `touched` are the components that the action changes. If the speed of others changes too, something else has
+    happened.
     """
 
     gain: float
@@ -63,8 +64,8 @@ class Proposal:
     `benefit` and `cost` have the same unit: the share of the load that is gained, and the share of the resources (and
     of the pause) that it takes. An alert is a proposal with a message and no patch.
 
-    A plan has the remedies for several causes as `parts`, each with its own prediction. `left_out` says which remedies
-    it does without, and why.
+    A plan has the remedies for several causes as `parts`, each with its own prediction. `left_out` names the remedies
+    that it leaves out, and why.
     """
 
     kind: str
@@ -86,7 +87,7 @@ class Proposal:
 
     @property
     def remedies(self) -> tuple[Proposal, ...]:
-        """The parts of a plan; any other proposal is its own only part."""
+        """The parts of a plan. Any other proposal has one part: itself."""
         return self.parts or (self,)
 
     @property

@@ -17,8 +17,8 @@ from homeostat.core.view import View
 APPLICATION = "app"
 # Halvings in the search for the largest change that the cost limit allows: enough for whole numbers up to 10¹².
 _HALVINGS = 40
-# A shrink that is not confirmed delays those that are for at most this many times `confirm_s`: more merges more changes
-# into one, fewer save sooner. A choice.
+# An unconfirmed shrink delays confirmed ones for at most this many times `confirm_s`: more merges more changes into
+# one, fewer save sooner. A choice.
 _LONGEST_DELAY = 2.0
 # Knobs that cut the work into parts and use no resources.
 _CUTS = (SPREAD, SOURCE_PARTITIONS, STATE_PARTITIONS, PARALLELISM)
@@ -81,8 +81,8 @@ class KillSwitch:
 class OneInFlight:
     """Lets no action begin while another one of the scope is under way, or is being judged.
 
-    If it `may_overtake`, no remedy waits for a verdict while a cause stands that came up after the judged action was
-    decided, and that it is not for: the action is not enough for what is wrong now.
+    With `may_overtake`, remedies do not wait for a verdict while there is a cause that appeared after the judged action
+    was decided and that the action is not for.
     """
 
     may_overtake: bool = False
@@ -156,7 +156,7 @@ class ConfirmShrink:
     def _beside_growth(
         self, proposal: Proposal, smaller: Mapping[Knob, Value], context: GuardContext
     ) -> Proposal | str:
-        """Without complete data nothing shrinks; what grows grows in any case."""
+        """Without complete data, nothing shrinks. Growth is not affected."""
         view = context.view
         came_up_s = view.current[0].at_s - view.current[0].span_s if view.current else view.now_s
         if not smaller or not view.missing_since(max(came_up_s, view.now_s - self.confirm_s)):
@@ -169,8 +169,8 @@ class ConfirmShrink:
 class LargestChange:
     """Lets no knob change by more than these factors at once.
 
-    A change of one unit is always allowed. So is any number of tasks or partitions that uses no resources: fewer tasks
-    than planned would leave executors idle.
+    A change of one unit is always allowed. So is any change of the number of tasks or partitions, which uses no
+    resources: fewer tasks than planned would leave executors idle.
     """
 
     # Larger reaches a higher load in one step; smaller limits the harm of a wrong measurement. A choice; Heron's is 4.
@@ -221,11 +221,12 @@ class Bounds:
 class MostReplaced:
     """Lets an action replace at most this share of the workers, one at least, and never all of them.
 
-    If there are too many, those that the diagnoses name first remain.
+    If there are too many, it keeps those that the diagnoses name first.
     """
 
-    # Larger mends more slow workers at once; smaller limits the work that is lost if the diagnosis is wrong. A choice:
-    # above what the built-in resolvers propose (a third), and if most workers are slow, the workers are not the cause.
+    # Larger replaces more slow workers at once; smaller limits the work that is lost if the diagnosis is wrong. A
+    # choice: above what the built-in resolvers propose (a third), and if most workers are slow, the workers are not the
+    # cause.
     share: float = 0.5
     name: str = "most replaced"
 
@@ -295,7 +296,7 @@ def _part_way(now: Value, target: Value, part: float) -> Value:
 
 
 def with_values(proposal: Proposal, values: Mapping[Knob, Value], context: GuardContext) -> Proposal | str:
-    """Return the proposal with other values and a gain to match; a reason if nothing is left to change."""
+    """Return the proposal with these values and an adjusted gain, or a reason if there is nothing left to change."""
     if dict(values) == dict(proposal.patch.values):
         return replace(proposal, patch=Patch(values, proposal.patch.retire))
     now = context.view.configuration
@@ -315,7 +316,7 @@ def _distance(now: Mapping[Knob, Value], values: Mapping[Knob, Value]) -> float:
     return max((abs(ratio) for ratio in ratios), default=0.0)
 
 
-# A shrink is confirmed as proposed, before other guards trim it. The cool-down judges what is left.
+# A shrink is confirmed as proposed, before other guards trim it. The cool-down checks what remains.
 _ORDER = (KillSwitch, OneInFlight, Bounds, MostReplaced, ConfirmShrink, LargestChange, CostLimit, CoolDown)
 
 

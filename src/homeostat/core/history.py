@@ -1,4 +1,4 @@
-"""The digests of a run, and their numbers as columns, which grow with every observation instead of being read anew."""
+"""The digests of a run, and their numbers as columns. Each observation adds a line, so that nothing is read again."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _flow_line, _part_line = attrgetter(*_FLOW), attrgetter(*_PART)
 _NO_PART = (NAN,) * len(_PART)
 # Lines that a new table has room for. It doubles when it is full.
 _FIRST_ROOM = 64
-# Tables also hold lines of digests that are forgotten, up to this many times the digests that are kept. More would take
-# memory, fewer would copy the lines more often. A choice.
+# A table keeps lines of dropped digests until it has this many times the lines of the digests that are kept. More takes
+# memory, fewer copies the lines more often. A choice.
 _LONGEST_TIMES = 2
 
 
 class _Table:
-    """Lines of numbers, to which lines are appended. Earlier readers see only the lines that were there for them."""
+    """Lines of numbers. Lines can be appended; earlier readers still see only the lines that existed then."""
 
     def __init__(self, width: int) -> None:
         self.length = 0
@@ -65,7 +65,7 @@ class History(tuple[Digest, ...]):
 
     def after(self, digest: Digest, most: int) -> History:
         """Return the history with one digest more, without the oldest beyond `most`."""
-        is_branch = self._flows.length != self._end  # another history already went on from here
+        is_branch = self._flows.length != self._end  # another history has already continued from here
         if is_branch or self._end >= _LONGEST_TIMES * most:
             return History.of((*self, digest)[-most:])
         history = History((*self, digest)[-most:])

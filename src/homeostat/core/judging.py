@@ -1,4 +1,4 @@
-"""What became of the actions: time limits, outcomes, what the loop learns from them, and what it reverts."""
+"""The results of actions: time limits, outcomes, what the loop learns from them, and what it reverts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from homeostat.core.trust import Trusts, with_outcome
 from homeostat.core.view import View
 from homeostat.core.worker_pace import NOTICED, paces
 
-# How long after its time limit a command may still be acknowledged: the engine keeps the limit too, and its answer
-# takes a while to arrive. A choice.
+# How long after its time limit a command may still be acknowledged. The engine has the same limit, and its answer takes
+# a while to arrive. A choice.
 _GRACE_S = 60.0
 
 
 def expire(state: State, effects: Effects) -> State:
-    """Give up commands that the engine never acknowledged. What the engine runs remains what counts."""
+    """Give up commands that the engine never acknowledged. The observed configuration stays as it was."""
     late = [
         a
         for a in state.active
@@ -54,7 +54,7 @@ def expire(state: State, effects: Effects) -> State:
 
 
 def judge(policy: Policy, state: State, view: View, effects: Effects, *, looked: bool = True) -> State:
-    """Close the trials that have an outcome. `looked` says whether the detectors have looked at what is new."""
+    """Close the trials that have an outcome. `looked` says whether the detectors have seen the newest observations."""
     for action in state.active:
         if action.applied_s is None:
             continue
@@ -106,22 +106,22 @@ def _new_fault(state: State, action: ActiveAction) -> str:
     touched_components = action.proposal.prediction.touched if action.proposal.prediction else ()
     for (cause, component), standing in state.diagnoses.items():
         if cause_of(cause).fault and component not in touched_components and component not in action.troubled:
-            return f"a new cause came up elsewhere: {cause} at {component or 'the application'}"
+            return f"a new problem appeared elsewhere: {cause} at {component or 'the application'}"
         slow_workers = _turned_slow(standing.finding, action) if cause == SLOW_INSTANCE else ()
         if slow_workers:
             workers = ", ".join(slow_workers)
-            return f"a new cause came up: {cause} at {component}, where {workers} had been as fast as others"
+            return f"a new problem appeared: {cause} at {component}, where {workers} had been as fast as the others"
     return ""
 
 
 def _suspect(state: State, action: ActiveAction) -> str:
     """Name the workers that were as fast as others when the action was decided and are slower now.
 
-    The detectors need a few batches more to be sure of it. Until then the action gets no blame.
+    The detectors need a few batches more to be sure of it. Until then, the action is not blamed.
     """
     now = paces(state.window)
     slow = [worker for worker, pace in action.paces.items() if pace < NOTICED <= now.get(worker, 0.0)]
-    return f"{', '.join(slow)} may have turned slow" if slow else ""
+    return f"{', '.join(slow)} may have become slow" if slow else ""
 
 
 def _turned_slow(finding: Symptom | Diagnosis, action: ActiveAction) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ def _close(
 
 
 def _judged(judged: JudgedCauses, outcome: PartOutcome) -> JudgedCauses:
-    """An action is chosen for the first cause that it names. Taking back another one is for no cause."""
+    """An action is chosen for the first cause that it names. A revert has no cause."""
     if outcome.part.kind == REVERT or not outcome.part.because:
         return judged
     diagnosis = outcome.part.because[0]
@@ -200,7 +200,7 @@ def _write_outcome(
 
 
 def _relied_upon(action: ActiveAction) -> tuple[str, ...]:
-    """Return the components of the prediction. One outcome cannot tell about which of them it was wrong."""
+    """Return the components of the prediction. One outcome cannot show for which of them it was wrong."""
     prediction = action.proposal.prediction
     return (prediction.touched if prediction is not None else ()) or (action.proposal.component,)
 
@@ -218,13 +218,13 @@ def _part_contents(action: ActiveAction, parts: Sequence[PartOutcome]) -> tuple[
 def _take_back(
     state: State, action: ActiveAction, parts: tuple[Proposal, ...], because: str, effects: Effects
 ) -> State:
-    """Take back these parts, and leave the others of the same plan as they are."""
+    """Revert these parts, and keep the other parts of the same plan."""
     reason = state.paused or ("only observing" if state.mode == "observe" else "")
     if not reason:
         return revert(state, action, because, effects, parts)
     effects.write(
         RejectionContent(reason, REVERT),
-        sentences.rejection_sentence(f"{action.command.id} is not taken back: {reason}"),
+        sentences.rejection_sentence(f"{action.command.id} is not reverted: {reason}"),
         component=action.proposal.component,
         because=[because],
     )
@@ -234,7 +234,7 @@ def _take_back(
 def score_advice(state: State, effects: Effects) -> State:
     """Score the advice that is due: it was right if its problem did not go away by itself.
 
-    Advice about a rise was right if the load has come. That it is still forecast proves nothing.
+    Advice about a rise was right if the load has come. A forecast that is still valid proves nothing.
     """
     due = [a for a in state.advice if effects.now_s >= a.due_s]
     earned = state.earned

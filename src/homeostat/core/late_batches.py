@@ -1,4 +1,5 @@
-"""A batch that takes several trigger intervals counts as several observations, so that nothing waits for more of them.
+"""A batch that takes several trigger intervals counts as several observations, so that decisions do not wait for more
+of them.
 
 It has the rows of several intervals, and its tasks say as much as those of several batches. That matters right after a
 change: an application that is far behind has long batches, and three of them can take minutes. Batches that end in time
@@ -38,7 +39,9 @@ def weighted_count(digests: Iterable[Digest]) -> int:
 
 
 def with_late_batches(view: View, least: int) -> View:
-    """Return the view in which late batches stand as often as they count, while there are fewer than `least`."""
+    """Return the view in which each late batch is repeated as often as it counts, if there are fewer than `least`
+    batches.
+    """
     current = view.current
     if len(current) >= least or all(weight(digest) == 1 for digest in current):
         return view
@@ -49,8 +52,8 @@ def with_late_batches(view: View, least: int) -> View:
     return replace(view, history=history, window=window)
 
 
-def _parts(seen: _Seen, count: int) -> Iterator[_Seen]:
+def _parts(observation: _Seen, count: int) -> Iterator[_Seen]:
     """The same measurements, each over its part of the time."""
     for left in range(count - 1, -1, -1):
-        span_s = seen.span_s / count
-        yield replace(seen, at_s=seen.at_s - left * span_s, span_s=span_s)
+        span_s = observation.span_s / count
+        yield replace(observation, at_s=observation.at_s - left * span_s, span_s=span_s)

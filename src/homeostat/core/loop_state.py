@@ -70,12 +70,12 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`observed` is what the engine runs, `desired` what the loop wants, and `active` what it has requested.
+    """`observed` is the configuration that the engine runs, `desired` the one that the loop wants, and `active` the
+    actions that it has requested.
 
     `last_batches` holds the last batch of each run, `warm` the runs that have had a batch with rows. `last` is the
-    newest action that took effect, judged or not: a person may still revert it. `sources` holds what each source said
-    last. `latest` holds the newest observations
-    of any configuration.
+    newest action that took effect, judged or not: a person may still revert it. `sources` holds the last report of each
+    source. `latest` holds the newest observations of any configuration.
     """
 
     mode: Mode = "advise"

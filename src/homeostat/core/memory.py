@@ -1,4 +1,4 @@
-"""What the loop learns from earlier actions: which not to repeat, for how long, and when to try them again."""
+"""What the loop learns from earlier actions: which ones not to repeat, for how long, and when to try them again."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MemoryRule(Protocol):
     def success_rate(self, entries: Entries, key: ActionKey) -> float: ...
 
 
-# One success and one failure are assumed before there is any, so that a single outcome does not decide. Laplace's rule.
+# One success and one failure are assumed at the start, so that a single outcome does not decide. Laplace's rule.
 _ASSUMED_SUCCESSES, _ASSUMED_OUTCOMES = 1, 2
 
 
@@ -109,7 +109,7 @@ class DecayingMemory:
 
     # A failure of this age counts half: longer forgives later, shorter repeats mistakes. A choice: loads repeat daily.
     half_life_s: float = DAY_S
-    # No rest is longer: after a day an action gets another chance. A choice.
+    # The longest rest: after a day, an action gets another chance. A choice.
     longest_s: float = DAY_S
     # A load that differs by this factor forgives a failure: smaller forgives sooner. A choice.
     load_ratio: float = 1.5
@@ -135,7 +135,7 @@ class DecayingMemory:
         if now_s >= until_s:
             return ""
         return (
-            f"did not help {len(failures)}× under the same circumstances; resting for another {until_s - now_s:.0f} s"
+            f"did not help {len(failures)}× under the same circumstances; blocked for another {until_s - now_s:.0f} s"
         )
 
     def forgiven(self, failure: MemoryEntry, context: Context) -> bool:

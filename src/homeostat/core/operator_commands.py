@@ -1,4 +1,6 @@
-"""Commands by people: pause, resume, approve, revert, apply, resolve. The log says why one cannot be carried out."""
+"""Commands by people: pause, resume, approve, revert, apply, resolve. If one cannot be carried out, the log says
+why.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from homeostat.core.plugins import Runner, look
 from homeostat.core.policy import Policy
 from homeostat.core.records import OperatorContent, OutcomeContent, RejectionContent
 
-# People may skip the guards that only wait, but not those that prevent harm. They may replace any workers but all.
+# People may skip the guards that only wait, but not those that prevent harm. They may replace any number of workers
+# except all.
 _ALWAYS: tuple[Guard, ...] = (KillSwitch(), OneInFlight(), Bounds(), MostReplaced(share=1.0), CostLimit())
 
 
@@ -45,7 +48,7 @@ def obey(policy: Policy, state: State, event: Operator, effects: Effects) -> Sta
 def _approve(policy: Policy, state: State, target: str, id: str, effects: Effects) -> State:
     advice = state.advised.get(target)
     if advice is None:
-        return _answer(state, f"{target or 'nothing'} is not advised now", id, effects)
+        return _answer(state, f"{target or 'nothing'} is not current advice", id, effects)
     return _do(policy, state, replace(advice, id=target), id, effects)
 
 
@@ -55,28 +58,30 @@ def _by_hand(policy: Policy, state: State, patch: Patch, id: str, effects: Effec
     unknown = [str(knob) for knob in patch.values if knob not in specs]
     if unknown or not patch:
         there = ", ".join(map(str, sorted(specs))) or "none"
-        return _answer(state, f"{', '.join(unknown) or 'nothing'} cannot be set here; these can: {there}", id, effects)
+        return _answer(
+            state, f"{', '.join(unknown) or 'nothing'} cannot be set here; available knobs: {there}", id, effects
+        )
     refusal = state.capabilities.refusal(state.desired.patched(patch))
     patch = state.observed.effective_part(patch)
     if refusal or not patch:
-        return _answer(state, refusal or "already so: nothing to change", id, effects)
+        return _answer(state, refusal or "nothing to change: the values are already set", id, effects)
     scopes = [knob.scope for knob in patch.values if knob.scope in state.topology]
     return _do(policy, state, Proposal(BY_HAND, (), patch, scopes[0] if scopes else "", id=id), id, effects)
 
 
 def _resolve(policy: Policy, state: State, name: str, id: str, effects: Effects) -> State:
-    """Carry out the best proposal of one resolver for the diagnoses that stand, whatever the mode."""
+    """Carry out the best proposal of one resolver for the current diagnoses, whatever the mode."""
     resolver = next((each for each in policy.resolvers if each.name == name), None)
     if resolver is None:
         there = ", ".join(each.name for each in policy.resolvers) or "none"
-        return _answer(state, f"there is no resolver {name!r}; there are: {there}", id, effects)
+        return _answer(state, f"there is no resolver {name!r}; available: {there}", id, effects)
     view = look(policy, state, effects.now_s)
     standing = [one.finding for one in state.diagnoses.values() if isinstance(one.finding, Diagnosis)]
     proposals = Runner(effects, view.topology).run([resolver], Proposal, lambda each: each.resolve(view, standing))
     wishes = [proposal for proposal in proposals if proposal.kind != ALERT]
     if not wishes:
         causes = ", ".join(dict.fromkeys(diagnosis.cause for diagnosis in standing)) or "none"
-        reason = "; ".join(proposal.message for proposal in proposals) or f"the diagnoses that stand are: {causes}"
+        reason = "; ".join(proposal.message for proposal in proposals) or f"the current diagnoses are: {causes}"
         return _answer(state, f"{name} proposes nothing: {reason}", id, effects)
     best = max(wishes, key=lambda each: each.probability * each.benefit - each.cost)
     return _do(policy, state, replace(best, id=id), id, effects)
@@ -92,7 +97,7 @@ def _do(policy: Policy, state: State, proposal: Proposal, id: str, effects: Effe
 
 
 def _no_longer_advised(state: State, proposal: Proposal) -> State:
-    """Remove advice that was followed: what happens without it can no longer be seen."""
+    """Remove advice that was followed, because it can no longer be scored."""
     about = (proposal.cause, proposal.component)
     return replace(
         state,
@@ -117,21 +122,21 @@ def _revert(state: State, target: str, id: str, effects: Effects) -> State:
     earlier = [state.last] if state.last is not None and not state.active else []
     action = next((a for a in (*applied_actions, *earlier) if target in ("", a.command.id)), None)
     if action is None:
-        reason = f"{target} is not the last action that took effect: only that can be taken back"
-        return _answer(state, reason if target else "there is no action to take back now", id, effects)
+        reason = f"only the last action that took effect can be reverted, and that is not {target}"
+        return _answer(state, reason if target else "there is no action to revert", id, effects)
     if not action.proposal.patch.values:
-        return _answer(state, f"{action.command.id} replaced workers: they do not come back", id, effects)
+        return _answer(state, f"{action.command.id} replaced workers, which cannot be reverted", id, effects)
     if action in applied_actions:
         state = replace(state, active=tuple(a for a in state.active if a is not action))
         _supersede(action, id, effects)
     taken_back = revert(state, action, id, effects)
     if taken_back is state:
-        return _answer(state, f"{action.command.id} left nothing to take back", id, effects)
+        return _answer(state, f"{action.command.id} has nothing to revert", id, effects)
     return taken_back
 
 
 def _supersede(action: ActiveAction, id: str, effects: Effects) -> None:
-    reason = "a person took it back before it was judged"
+    reason = "a person reverted it before it was judged"
     effects.write(
         OutcomeContent(action.command.id, "superseded", reason),
         sentences.verdict_sentence(action.command.id, "superseded", reason),

@@ -1,4 +1,4 @@
-"""The verdict on each remedy of a plan, from what was measured where it works."""
+"""The verdict on each remedy of a plan, from the measurements of the component that it changes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class PartOutcome(NamedTuple):
 
 
 def part_outcomes(state: State, action: ActiveAction, trial: Trial | None, outcome: Outcome) -> tuple[PartOutcome, ...]:
-    """One for each part. An action that is no plan is its own only part.
+    """One outcome for each part. An action that is not a plan has one part: itself.
 
     The plan is judged as a whole first. Then a part has failed if its cause still stands and its component is no faster
-    at equal rows. A part whose component is faster has helped, also in a plan that did not. If nothing tells the parts
-    of a failed plan apart, all of them have failed.
+    at equal rows. A part whose component is faster has helped, also in a plan that did not. If nothing distinguishes
+    the parts of a failed plan, all of them have failed.
     """
     parts = action.proposal.remedies
     alike = tuple(PartOutcome(part, outcome.verdict, outcome.reason) for part in parts)
@@ -43,8 +43,10 @@ def _judged(state: State, trial: Trial, part: Proposal, outcome: Outcome) -> Par
     where = part.component or "the application"
     if outcome.verdict == "helped":
         if stands and not faster and math.isfinite(gain):
-            return PartOutcome(part, "failed", f"its cause still stands, and {where} is no faster at equal rows")
+            return PartOutcome(
+                part, "failed", f"its cause remains, and {where} is not faster with the same number of rows"
+            )
         return PartOutcome(part, "helped")
     if faster and not stands:
-        return PartOutcome(part, "helped", f"its cause is gone, and {where} is faster at equal rows")
+        return PartOutcome(part, "helped", f"its cause is gone, and {where} is faster with the same number of rows")
     return PartOutcome(part, outcome.verdict, outcome.reason)

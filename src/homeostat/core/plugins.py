@@ -1,4 +1,4 @@
-"""Runs the plug-ins: what they see, and what happens to one that fails."""
+"""Runs the plug-ins, and skips those that fail."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def look(policy: Policy, state: State, now_s: float) -> View:
 
 
 class Runner:
-    """Runs each plug-in on its own. One that fails is reported and left out, and so is an invalid finding."""
+    """Runs each plug-in separately. A plug-in that fails is reported and skipped, and so is an invalid finding."""
 
     def __init__(self, effects: Effects, topology: Topology) -> None:
         self._effects, self._topology = effects, topology

@@ -33,7 +33,7 @@ from homeostat.core.topology import Topology
 BETWEEN_EPOCHS = -1
 # The title of an alert about Homeostat itself.
 OWN_FAILURE = "homeostat-failure"
-# A shorter observation is garbage: rates over it would be meaningless. A choice.
+# A shorter observation is discarded, because rates over it would be meaningless. A choice.
 _SHORTEST_S = 1e-6
 # Clocks are compared with this tolerance, far below any batch.
 _SAME_MOMENT_S = 1e-6
@@ -82,7 +82,7 @@ def _observe(policy: Policy, state: State, observation: Observation, effects: Ef
     if workers.ids and state.window:
         ids_before = state.window[-1].workers.ids
         if ids_before and workers.ids != ids_before and not between:
-            disturbance = "the workers changed without our doing"
+            disturbance = "the workers changed without a command"
         elif workers.alive.size and not bool(workers.alive.all()):
             disturbance = "a worker was lost"
     window = state.window
@@ -167,7 +167,7 @@ def _receipt(state: State, receipt: Receipt, effects: Effects) -> State:
 
 
 def _now_runs(state: State, configuration: Configuration, at_s: float) -> State:
-    """Begin a new epoch: what was measured before says nothing about this configuration."""
+    """Begin a new epoch: earlier measurements say nothing about this configuration."""
     desired = configuration
     for action in state.active:
         if action.applied_s is None:

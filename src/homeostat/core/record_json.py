@@ -1,7 +1,7 @@
 """Typed contents of a record as JSON and back.
 
-Reading never fails: whoever can write the log file can write anything into it. A value of the wrong type becomes the
-field's default, and keys that the class does not declare are kept in `extra`.
+Reading never fails, because anyone who can write the log file can write anything into it. A value of the wrong type
+becomes the field's default, and keys that the class does not declare are kept in `extra`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _empty(hint: Any) -> Any:
-    """What a required field is taken for where the log does not have it."""
+    """The value of a required field that is missing in the log."""
     if hint is float:
         return math.nan
     origin = get_origin(hint)

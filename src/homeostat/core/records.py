@@ -34,7 +34,7 @@ ENGINE = "engine"
 BATCH = "batch"
 MINUTE = "minute"
 HOUR = "hour"
-# One for each batch, minute or hour: too many for a list that people read.
+# There is one for each batch, minute or hour: too many for a list that people read.
 FLOW_KINDS = (BATCH, MINUTE, HOUR)
 DELIVERY = "delivery"
 
@@ -46,7 +46,7 @@ Figures = Mapping[str, JSON]
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a kind of record holds beside its time, its place and what it came from."""
+    """The content of a record, apart from its time, its component and the records that it came from."""
 
     KIND: ClassVar[str] = ""
 
@@ -73,7 +73,7 @@ class FindingContent(Content):
 
 @dataclass(frozen=True, slots=True)
 class SymptomContent(FindingContent):
-    """A symptom that began or, where it is `over`, has ended after `lasted_s`."""
+    """A symptom that began or, if it is `over`, ended after `lasted_s`."""
 
     KIND: ClassVar[str] = SYMPTOM
     symptom: str = ""
@@ -82,7 +82,7 @@ class SymptomContent(FindingContent):
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisContent(FindingContent):
-    """A cause that was named or, where it is `over`, no longer stands after `lasted_s`.
+    """A diagnosed cause or, if it is `over`, one that has ended after `lasted_s`.
 
     `before_outcomes` is the probability before the outcomes of earlier actions corrected it; NaN if they did not.
     """
@@ -97,7 +97,7 @@ class DiagnosisContent(FindingContent):
 class ChangeContent(Content):
     """What a proposal, a piece of advice and an action have in common: a change, its cause and its prediction.
 
-    A plan has `parts`, and says in `left_out` which remedies it does without. Other changes have neither.
+    A plan has `parts`, and `left_out` names the remedies that it leaves out. Other changes have neither.
     """
 
     action_kind: str = json_field("kind", "")
@@ -192,7 +192,7 @@ class OutcomeContent(Content):
 
 @dataclass(frozen=True, slots=True)
 class AlertContent(Content):
-    """A person was told; the record's text is the message."""
+    """A message to a person. The record's text is the message."""
 
     KIND: ClassVar[str] = ALERT
     cause: str
@@ -220,7 +220,7 @@ class OrderContent(Content):
 
 @dataclass(frozen=True, slots=True)
 class OperatorContent(Content):
-    """A person's command, as the manager took it up."""
+    """A person's command that the manager has accepted."""
 
     KIND: ClassVar[str] = OPERATOR
     command: str
@@ -231,7 +231,7 @@ class OperatorContent(Content):
 
 @dataclass(frozen=True, slots=True)
 class FailureContent(Content):
-    """A part of Homeostat failed and was left out."""
+    """A part of Homeostat failed and was skipped."""
 
     KIND: ClassVar[str] = FAILURE
     where: str = ""
@@ -241,7 +241,7 @@ class FailureContent(Content):
 
 @dataclass(frozen=True, slots=True)
 class EngineContent(Content):
-    """What the engine runs, at the start and whenever that changes from outside."""
+    """The configuration that the engine runs, at the start and whenever it changes from outside."""
 
     KIND: ClassVar[str] = ENGINE
     configuration: Values = field(default_factory=dict)
@@ -295,7 +295,7 @@ class HourContent(FlowContent):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryContent(Content):
-    """How the sending of alerts to a webhook went, where it did not succeed at once. `state` is `retrying`, `sent`,
+    """The delivery of alerts to a webhook that did not accept them at once. `state` is `retrying`, `sent`,
     `given up` or `dropped`."""
 
     KIND: ClassVar[str] = DELIVERY
@@ -309,7 +309,7 @@ class DeliveryContent(Content):
 
 @dataclass(frozen=True, slots=True)
 class OtherContent(Content):
-    """A record of a kind that this version does not know: all of it is kept and shown."""
+    """A record of a kind that this version does not know. Its whole content is kept and shown."""
 
     other_kind: str = ""
     extra: Figures = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """The sentences of the log: one for each record, made from its content.
 
-The sentence is stored with the record, so that the terminal, the dashboard and an alert all say the same.
+The sentence is stored with the record, so that the terminal, the dashboard and an alert show the same text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from homeostat.core.wording import knob_value, whole_span
 APPLICATION = "the application"
 _VERDICTS = {
     "helped": "{action} helped",
-    "harmful": "{action} did harm",
+    "harmful": "{action} made things worse",
     "failed": "{action} did not help",
     "unclear": "Could not tell whether {action} helped",
     "untestable": "{action} changed too little to be judged",
@@ -42,18 +42,18 @@ def diagnosis_sentence(diagnosis: Diagnosis) -> str:
     return f"{sentence} ({diagnosis.cause}, probability {diagnosis.probability:.2f})"
 
 
-# What the log calls a symptom that is over if its name has a subject, such as `lost-time:sink-bound`.
+# What the log calls an ended symptom whose name has a subject, such as `lost-time:sink-bound`.
 _ABOUT = {LOST_TIME: "time lost to {}", UNKNOWN: "the gap in the metrics of {}"}
 
 
 def ended_sentence(name: str, lasted_s: float) -> str:
     kind, subject = kind_and_subject(name)
     what = _ABOUT[kind].format(subject) if subject and kind in _ABOUT else name
-    return f"{what} is over after {whole_span(lasted_s)}"
+    return f"{what} ended after {whole_span(lasted_s)}"
 
 
 def change_sentence(proposal: Proposal) -> str:
-    """`scale-up: executors.app = 4`. A plan names each of its parts, and what it does without."""
+    """`scale-up: executors.app = 4`. A plan names each of its parts, and the remedies that it leaves out."""
     if not proposal.parts:
         return f"{proposal.kind}: {patch_words(proposal.patch) or proposal.message}"
     parts = "; ".join(f"{part.kind}: {patch_words(part.patch)}" for part in proposal.parts)
@@ -92,8 +92,8 @@ def outcome_sentence(action: str, outcome: Outcome) -> str:
 
 
 def part_sentence(part: Proposal, reason: str) -> str:
-    """What is said of a part of a plan that turned out differently from the plan."""
-    return f"Not so its part {part.kind} of {part.component or APPLICATION}: {reason}" if reason else ""
+    """The sentence about a part of a plan whose outcome differs from that of the plan."""
+    return f"Its part {part.kind} of {part.component or APPLICATION} turned out differently: {reason}" if reason else ""
 
 
 def verdict_sentence(action: str, verdict: str, reason: str = "") -> str:
@@ -102,7 +102,7 @@ def verdict_sentence(action: str, verdict: str, reason: str = "") -> str:
 
 
 def engine_sentence(values: Iterable[tuple[str, Value]], reason: str) -> str:
-    runs = ", ".join(f"{knob} {value:g}" for knob, value in values) or "nothing that can be set"
+    runs = ", ".join(f"{knob} {value:g}" for knob, value in values) or "no settings"
     return f"the engine runs with {runs} ({reason})"
 
 
@@ -112,7 +112,7 @@ def operator_sentence(event: Operator) -> str:
 
 
 def failure_sentence(where: str, error: str) -> str:
-    return f"{where} failed and was left out: {error}"
+    return f"{where} failed and was skipped: {error}"
 
 
 def own_failure_sentence(where: str, error: str) -> str:

@@ -19,13 +19,13 @@ from homeostat.core.symptoms import STUCK_BATCH, UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class SilenceWatch:
-    """When silence is a symptom. Shorter times find a hang sooner, but take slow batches for one. Choices."""
+    """When silence is a symptom. Shorter times find a hang sooner, but mistake slow batches for hangs. Choices."""
 
     # No alarm before this, however short the usual interval is.
     least_s: float = 60.0
-    # Usual intervals without an observation, where no batch is seen running.
+    # Number of usual intervals without an observation, if no batch is known to be running.
     intervals: float = 3.0
-    # Times the last batch's duration, where one is seen running.
+    # Multiple of the last batch's duration, if a batch is known to be running.
     batches: float = 10.0
     # How probable it is that a batch that does not end waits for something outside: enough to act. A choice.
     stuck_probability: float = 0.8

@@ -1,6 +1,6 @@
-"""What can be wrong with a source. A person has to mend it; the query goes on from its checkpoint.
+"""What can be wrong with a source. A person has to fix it. The query then continues from its checkpoint.
 
-What can be wrong besides is in `core/causes.py`.
+The other causes are in `core/causes.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ SOURCE_UNREACHABLE = declare(
         "source-unreachable",
         "the source of {where} does not answer",
         title="The source does not answer",
-        advice="check that the brokers run, and that the driver and the executors reach them; nothing is lost, the "
-        "query goes on from its checkpoint",
+        advice="check that the brokers run, and that the driver and the executors can reach them; nothing is "
+        "lost, because the query continues from its checkpoint",
         fault=True,
         alerts=True,
         culprit="waiting for the source",
@@ -24,7 +24,7 @@ SOURCE_LEADERLESS = declare(
         "source-leaderless",
         "partitions of the source of {where} have no leader",
         title="Partitions of the source have no leader",
-        advice="start the brokers that hold these partitions; their rows wait until then",
+        advice="start the brokers that have these partitions; their rows wait until then",
         fault=True,
         alerts=True,
         culprit="waiting for partitions without a leader",
@@ -35,8 +35,8 @@ SOURCE_GONE = declare(
         "source-gone",
         "a topic that {where} reads does not exist",
         title="A topic does not exist",
-        advice="create the topic, or remove it from the subscription; if it was deleted and created anew, start the "
-        "query with a new checkpoint, because its offsets belong to the old topic",
+        advice="create the topic, or remove it from the subscription; if it was deleted and created again, "
+        "start the query with a new checkpoint, because the offsets in the checkpoint belong to the old topic",
         fault=True,
         alerts=True,
         culprit="waiting for a topic that does not exist",
@@ -47,8 +47,8 @@ ROWS_EXPIRED = declare(
         "rows-expired",
         "rows were deleted from the source of {where} before they were read",
         title="Rows were deleted before they were read",
-        advice="keep rows for longer (retention.ms, retention.bytes of the topic); Spark stops the query here unless "
-        'it has .option("failOnDataLoss", "false"), with which it goes on with the oldest rows that are left',
+        advice="keep rows for longer (retention.ms, retention.bytes of the topic); Spark stops the query here; "
+        'with .option("failOnDataLoss", "false") it continues with the oldest rows that are left',
         harmless=True,
         alerts=True,
     )
@@ -58,8 +58,8 @@ RETENTION_NEAR = declare(
         "retention-near",
         "rows of the source of {where} will soon be deleted before they are read",
         title="Unread rows will soon be deleted",
-        advice="keep rows for longer (retention.ms, retention.bytes of the topic) until the query has caught up, or "
-        "raise the limits that hold it down",
+        advice="keep rows for longer (retention.ms, retention.bytes of the topic) until the query has caught up, "
+        "or raise the limits that slow it down",
         harmless=True,
         alerts=True,
     )

@@ -1,4 +1,4 @@
-"""What a source itself says, also during a batch: how much waits in each partition, since when, and its health."""
+"""The report of a source, also during a batch: how many rows wait in each partition, since when, and its health."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAN = float("nan")
 @dataclass(frozen=True, slots=True)
 class SourcePartition:
     """One partition of a topic. Offsets: `first` is the oldest that is kept, `read` the next one to be read (NaN before
-    the first batch), `end` the one after the newest. `lag_s` is for how long its oldest unread row has waited."""
+    the first batch), `end` the one after the newest. `lag_s` is how long its oldest unread row has waited."""
 
     name: str
     first: float = NAN
@@ -23,7 +23,7 @@ class SourcePartition:
 
     @property
     def pending(self) -> float:
-        """Offsets that wait. What was deleted before it was read does not."""
+        """The number of offsets that wait. Offsets that were deleted before they were read do not count."""
         return max(0.0, self.end - max(self.read, self.first)) if math.isfinite(self.read) else NAN
 
     @property

@@ -29,7 +29,7 @@ STILL_WATERMARK = "still-watermark"
 SAVEPOINTS = "savepoints"
 SOURCE_TROUBLE = "source-trouble"
 STATE_SYMPTOMS = frozenset({STATE_GROWS, STATE_MEMORY, LONG_REPLAY, SNAPSHOT_LAG, SNAPSHOT_REPAIRED, FIXED_STATE})
-# While one of these stands, the application is not healthy, whatever an action was meant to do.
+# While there is one of these, the application is not healthy, whatever an action was meant to do.
 UNHEALTHY_SYMPTOMS = (PRESSURE, SLO_VIOLATION, GROWING_BACKLOG)
 # How long after an action could have taken effect a rise is looked for. Longer finds more rises, but adds workers
 # earlier than necessary. A choice.

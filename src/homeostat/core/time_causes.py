@@ -1,6 +1,6 @@
-"""The causes that make a batch take longer than it has to. Each is found by the time that the batch would take without.
+"""The causes that make a batch take longer than necessary, found by how long it would take without each of them.
 
-What can be wrong besides is in `core/causes.py`.
+The other causes are in `core/causes.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ SINK_BOUND = declare(
         "sink-bound",
         "{where} waits for its sink",
         title="The sink takes much of the batch",
-        advice="make the sink faster: write from the executors instead of the driver, write in larger portions, commit "
+        advice="make the sink faster: write from the executors instead of the driver, write larger batches, commit "
         "less often (a longer trigger), or give the system behind it more capacity; more executors would not help",
         fault=True,
         alerts=True,
@@ -25,7 +25,7 @@ DRIVER_BOUND = declare(
         "driver-bound",
         "the driver plans, schedules or collects for {where} while the executors wait",
         title="The driver takes much of the batch",
-        advice="make the plan smaller (fewer columns, joins and unions; no plan that grows with each batch), collect "
+        advice="make the plan smaller (fewer columns, joins and unions; no plan that grows with every batch), collect "
         "less to the driver, use a longer trigger, or give the driver more cores; more executors would not help",
         fault=True,
         mended_by=(RETUNE,),
@@ -103,8 +103,8 @@ HOST_CONTENTION = declare(
         "host-contention",
         "other processes take the CPU from the tasks of {where}",
         title="Other processes take the CPU",
-        advice="move the other work away from the hosts, or the executors to other hosts; lower executor cores if "
-        "the hosts have fewer than they promise",
+        advice="move the other processes or the executors to other hosts; reduce the cores per executor if the "
+        "hosts have fewer cores than their workers offer",
         fault=True,
         alerts=True,
         culprit="waiting for a CPU that others use",
@@ -125,7 +125,7 @@ SHUFFLE_BOUND = declare(
 TINY_TASKS = declare(
     Cause(
         "tiny-tasks",
-        "the tasks of {where} are so small that starting them costs more than their work",
+        "the tasks of {where} are so small that starting them takes longer than their work",
         title="Too many tiny tasks",
         advice="use fewer partitions (spark.sql.shuffle.partitions, or minPartitions of the source)",
         mended_by=(RETUNE,),
@@ -163,7 +163,7 @@ FAILING_TASKS = declare(
         "failing-tasks",
         "tasks of {where} fail and are tried again",
         title="Tasks fail and are tried again",
-        advice="see the reason of the failures, and the executors' logs",
+        advice="check the reason for the failures and the executors' logs",
         fault=True,
         alerts=True,
         culprit="repeating failed tasks",
@@ -186,8 +186,8 @@ DYING_EXECUTORS = declare(
         "dying-executors",
         "executors of {where} keep dying",
         title="Executors keep dying",
-        advice="see the reason of the losses: for memory give them more (spark.executor.memoryOverhead), for a host "
-        "exclude it",
+        advice="check why they were lost: if they ran out of memory, raise spark.executor.memoryOverhead; if a "
+        "host is at fault, exclude it",
         fault=True,
         alerts=True,
         culprit="repeating the tasks of lost executors",
@@ -199,7 +199,7 @@ STALLED_WATERMARK = declare(
         "the watermark of {where} does not move although rows arrive",
         title="The watermark does not move",
         advice="check the event times of all inputs: with several inputs the slowest decides "
-        "(spark.sql.streaming.multipleWatermarkPolicy), and an idle one holds all back",
+        "(spark.sql.streaming.multipleWatermarkPolicy), and an idle input holds back all others",
         state_risk=True,
         alerts=True,
     )
@@ -209,10 +209,10 @@ RISING_COST = declare(
         "rising-cost",
         "a row costs {where} more and more time",
         title="A row costs more and more time",
-        advice="look for what grows with time: state, a broadcast or cached table, a list in your code",
+        advice="look for something that grows over time: state, a broadcast or cached table, a list in your code",
         alert_after_patience=True,
         alerts=True,
-        culprit="the rise of the cost per row",
+        culprit="the growing cost per row",
     )
 )
 SLOW_HOST = declare(
@@ -231,7 +231,7 @@ COSTLY_KEYS = declare(
         "costly-keys",
         "the rows of some keys of {where} cost more than others",
         title="The rows of some keys cost more than others",
-        advice="find what is special about these keys; more partitions separate them from each other",
+        advice="find out what is special about these keys; more partitions would separate them from each other",
         fault=True,
         alert_after_patience=True,
         alerts=True,

@@ -16,8 +16,8 @@ class Component:
     """A stage of a query. `scaled_by` is the knob that gives it more capacity.
 
     If that is a knob of the whole application (executors), `partitions` sets how many tasks the stage has. `spread` is
-    the knob that sends the rows of one key to several instances. Without one, `unspread` says why, and `watched` is the
-    name under which its keys are reported, if they are. `joins` says that it brings the rows of a key of several inputs
+    the knob that sends the rows of one key to several instances. Without one, `unspread` says why. `watched` is the
+    name under which its keys are reported, if any. `joins` says that it brings the rows of a key of several inputs
     together.
     """
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 MINUTE_S = 60.0
 # Minutes of history: two weeks show every weekday twice. More would help little, and cost memory and time. A choice.
 KEPT = 14 * 24 * 60
-# In minutes: a moment this close to a minute is at it, since clocks are not exact.
+# In minutes: a time this close to a full minute counts as that minute, because clocks are not exact.
 _EDGE = 1e-6
 
 

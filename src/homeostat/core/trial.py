@@ -1,6 +1,6 @@
 """Judges whether an action helped, by load-normalised time.
 
-Throughput and lag would mislead, because a backlog that drains distorts both.
+Throughput and lag would mislead, because a shrinking backlog distorts both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from homeostat.core.stats import median, spread
 
 # Settling times after which a trial ends, whatever the verdict: longer is clearer and blocks other actions. A choice.
 LONGEST_SETTLINGS = 3.0
-# The verdicts after which an action is taken back.
+# The verdicts after which an action is reverted.
 TAKEN_BACK: tuple[Verdict, ...] = ("harmful", "failed")
 # Rows must vary by more than this share of their median to tell the fixed time of a batch from the time per row: less
 # would fit noise. A choice.
@@ -28,8 +28,8 @@ _ROWS_VARY = 0.2
 # Batches with rows within these factors of those measured before can be compared: further away the fit is a guess. A
 # choice.
 _COMPARABLE = (0.5, 2.0)
-# A component that was not touched has changed its speed from this gain on, and from this many standard errors on:
-# smaller blames noise. Choices.
+# The speed of an untouched component has changed if its gain is at least this, and at least this many standard errors:
+# smaller values mistake noise for a change. Choices.
 _UNTOUCHED_GAIN, _UNTOUCHED_ERRORS = 0.2, 3
 # Keeps the time per row of a component without capacity finite.
 _ALMOST_NOTHING = 1e-9
@@ -214,14 +214,16 @@ def _fit(table: Array) -> tuple[float, float]:
 
 
 def _comparable(before: Array, after: Array) -> Array:
-    """Return the batches whose number of rows is near to those measured before; a backlog that drains has others."""
+    """Return the batches with about as many rows as those measured before. While a backlog shrinks, batches have more
+    rows.
+    """
     low, high = _COMPARABLE[0] * float(before[:, 0].min()), _COMPARABLE[1] * float(before[:, 0].max())
     within: Array = after[(after[:, 0] >= low) & (after[:, 0] <= high)]
     return within
 
 
 def _untouched_shift(trial: Trial, error: float) -> str:
-    """Return which component changed its speed although the action did not touch it; empty if none did."""
+    """Return the component whose speed changed although the action did not touch it; empty if there is none."""
     if trial.micro_batch:
         return ""
     for name in trial.after[-1].components:
@@ -233,7 +235,7 @@ def _untouched_shift(trial: Trial, error: float) -> str:
             continue
         shift = median(after) - median(before)
         if abs(shift) > max(_UNTOUCHED_GAIN, _UNTOUCHED_ERRORS * error):
-            return f"{name}, which was not touched, changed its speed by {math.expm1(shift):+.0%}"
+            return f"the speed of {name}, which the action did not touch, changed by {math.expm1(shift):+.0%}"
     return ""
 
 
@@ -244,7 +246,7 @@ def _rates(digests: tuple[Digest, ...], name: str) -> Array:
 
 
 def _effective(values: Array) -> float:
-    """Return the number of independent values that are worth as much as these correlated ones."""
+    """Return how many independent values carry as much information as these correlated ones."""
     count = len(values)
     deviations = values - values.mean()
     power = float(deviations @ deviations)

@@ -1,4 +1,4 @@
-"""How far predictions have been off for each component, which says whether a model can still be relied upon."""
+"""How far predictions have been off for each component, to decide whether to rely on a model."""
 
 from __future__ import annotations
 

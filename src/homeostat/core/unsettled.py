@@ -1,9 +1,9 @@
-"""What the loop notices while the configuration is too new for a cycle.
+"""What the loop detects while the configuration is too new for a cycle.
 
-Sources say how they are without any batch. Executors that keep dying change the configuration again and again, so that
+Sources report their state without a batch. Executors that keep dying change the configuration again and again, so that
 no cycle would ever be due. Detectors and diagnosers with `while_unsettled = True` read the history and the sources, and
-alerts about what they find do not wait. If they find something about the application, and not only about its sources,
-detectors with `in_any_configuration = True` look at the latest batches, whatever configuration they had.
+their alerts are sent at once. If they find something about the application, and not only about its sources, detectors
+with `in_any_configuration = True` look at the latest batches, whatever configuration they had.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PlugIn = TypeVar("_PlugIn")
 def notice(
     policy: Policy, state: State, view: View, effects: Effects
 ) -> tuple[State, tuple[Symptom, ...], tuple[Diagnosis, ...]]:
-    """All other findings stand as they did."""
+    """All other findings stay as they were."""
     detectors = _with(policy.detectors, "while_unsettled")
     if not detectors or not (state.history or state.sources):
         return state, (), ()

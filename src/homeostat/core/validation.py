@@ -46,7 +46,7 @@ def _diagnosis(diagnosis: Diagnosis, topology: Topology) -> str:
 
 def _proposal(proposal: Proposal, topology: Topology) -> str:
     if not proposal.because:
-        return f"{proposal.kind} does not say because of which diagnosis"
+        return f"{proposal.kind} does not name the diagnosis that it is for"
     numbers = {"benefit": proposal.benefit, "cost": proposal.cost}
     if proposal.prediction is not None:
         numbers["predicted gain"] = proposal.prediction.gain
@@ -58,7 +58,7 @@ def _proposal(proposal: Proposal, topology: Topology) -> str:
         if not isinstance(key, Knob) or not _is_number(value) or math.isnan(value):
             return f"{proposal.kind} sets {knob!s} to {value!r}"
     if proposal.kind == ALERT and (proposal.patch or not proposal.message):
-        return "an alert needs a message, and changes nothing"
+        return "an alert needs a message and no patch"
     return _name_problem(proposal.kind, "kind") or _place(proposal.component, topology)
 
 

@@ -25,7 +25,8 @@ _Result = TypeVar("_Result")
 # Digests of the present configuration that detectors look at: an hour of batches every ten seconds. More remember
 # longer and cost time in every step. A choice.
 CURRENT_KEPT = 360
-# Digests in which a sign of batches is looked for: an engine does not change its kind, so a few are enough. A choice.
+# How many digests are checked to tell whether the engine works in batches. It never changes, so a few are enough. A
+# choice.
 _KIND_LOOK_BACK = 50
 # The spread of rows that stay with the instance of their key.
 _NOT_SPREAD = 1
@@ -85,7 +86,7 @@ class View:
     """One moment. `window` holds what was observed since the last action, or within the policy's window length.
 
     `history` holds the digests of all configurations, `traffic` what arrived for weeks, and `trust` how far predictions
-    have been off so far. `sources` is what each source said last, which may be newer than the last observation.
+    have been off so far. `sources` holds the last report of each source, which may be newer than the last observation.
     `violation_cost` is that of the policy.
     """
 
@@ -161,7 +162,7 @@ class View:
         return ""
 
     def parallelism(self, component: str) -> Value:
-        """Return the value of the knob that scales a component; its minimum on an engine that does not report it."""
+        """Return the value of the knob that scales a component, or its minimum if the engine does not report it."""
         knob = self.topology[component].scaled_by
         return self.configuration.get(knob, self.spec(knob).minimum)
 

@@ -1,6 +1,6 @@
 """Whether to act now or to wait for one more batch, which brings more evidence while the loss goes on.
 
-Without a bound on what an action wins later, that win is the same now and one batch later, and drops out. What is left:
+The later gain of an action is the same now and one batch later, so it cancels out. What remains:
 
 - waiting costs probability × recoverable time, once;
 - acting costs (1 − probability) × what a wrong action costs, if the next batch would have shown that it is wrong.
@@ -18,7 +18,7 @@ from homeostat.core.findings import Proposal
 from homeostat.core.guards import GuardContext
 from homeostat.core.wording import span
 
-# A wrong action that can be taken back pauses the application twice: when it is applied and when it is taken back.
+# A wrong action that can be reverted pauses the application twice: when it is applied and when it is reverted.
 _THERE_AND_BACK = 2.0
 
 
@@ -55,7 +55,7 @@ class Stakes:
 
 
 def stakes(proposal: Proposal, context: GuardContext) -> Stakes | None:
-    """What there is to win and to lose; None if the recoverable time is not known."""
+    """The possible gain and loss; None if the recoverable time is not known."""
     gain_s = max((diagnosis.evidence.recoverable_s or 0.0 for diagnosis in proposal.because), default=0.0)
     if not gain_s > 0:
         return None
@@ -65,7 +65,7 @@ def stakes(proposal: Proposal, context: GuardContext) -> Stakes | None:
 
 
 def _pause_s(proposal: Proposal, context: GuardContext) -> float:
-    """For how long the application stands still. What is changed while it runs does not stop it."""
+    """How long the action stops the application. Changes while it runs do not stop it."""
     view = context.view
     specs = [view.spec(knob) for knob in view.configuration.effective_part(proposal.patch).values]
     return max((spec.apply_s for spec in specs if not spec.live), default=0.0)

@@ -1,4 +1,4 @@
-"""Numbers, times and settings as text, the same wherever the log is shown."""
+"""Formats numbers, times and settings as text, in the same way everywhere."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SEPARATOR = " · "
 # Seconds since 1970 that are shown as dates, from 2001 to the last year that `datetime` can show; less is the time
 # since the start of a simulation.
 _DATES_S = (1e9, 2.5e11)
-# A longer time is not split into days and hours: it can only be garbage.
+# A longer time is not split into days and hours, because it must be an error.
 _LONGEST_SPAN_S = 1e12
-# Nested values that are written out: deeper ones come from broken data, and would not end. A choice.
+# How deep nested values are written out: deeper nesting comes from broken data, and could be endless. A choice.
 _LEVELS = 20
 # Numbers outside this range are written with an exponent.
 _PLAIN_NUMBERS = (1e-4, 1e15)
@@ -129,7 +129,7 @@ def is_knob(name: str) -> bool:
 
 
 def settings(values: Mapping[str, JSON], before: Mapping[str, JSON]) -> list[str]:
-    """Knobs as `parallelism.count 2 → 8`, or `parallelism.count → 8` where it is not known what it was."""
+    """Knobs as `parallelism.count 2 → 8`, or `parallelism.count → 8` if the old value is not known."""
     lines = []
     for name, value in values.items():
         if name == "values" and isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""How fast workers are compared with each other, whatever rows they get."""
+"""Compares the speed of workers, regardless of how many rows they get."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ LEAST_ROWS = 1.0
 # Up to this many values, each is compared with the median of the others; more, with the median of all, which one value
 # hardly moves and which is faster to compute. A choice.
 FEW = 8
-# Times as long as the peers from which a worker may be slow: lower finds more slow workers, and more chance. A choice.
+# From this many times the time of its peers, a worker may be slow: lower finds more slow workers, and more false ones.
+# A choice.
 NOTICED = 1.25
 # Times the rows of its peers from which a task is left out where workers are compared by their other tasks. A lower
 # number leaves out tasks that hashing made larger, and with them what a slow worker shows. A higher one takes a hot key
 # whose rows also cost more for a slow worker. A choice.
 CROWDED = 3.0
-# The share of the work of an executor that its other stages must be for their pace to count. With less, noise
-# decides. A choice.
+# The share of the work of an executor that its other stages must be for their pace to count. With a smaller share,
+# noise decides. A choice.
 _TELLING = 0.2
 # Half of the time, less what rounding could add: of two equal tasks the lower one is the median.
 _HALF = 0.5 - 1e-9
@@ -143,16 +144,16 @@ def pace_in_other_stages(observation: Observation, components: tuple[str, ...]) 
         workers = len(observation.workers.ids)
         stages = [tasks_of(observation, (component,)) for component in components]
         typical = np.array([typical_task(stage, workers) for stage in stages]).reshape(len(stages), workers)
-        known = np.isfinite(typical)
+        is_known = np.isfinite(typical)
         work_s = np.array([np.bincount(s.worker, weights=s.expected_s, minlength=workers) for s in stages])
-        work_s = np.where(known, work_s.reshape(known.shape), 0.0)
-        slowest = np.where(known, typical, -1.0).argmax(axis=0) if len(stages) else np.zeros(workers, dtype=np.int64)
+        work_s = np.where(is_known, work_s.reshape(is_known.shape), 0.0)
+        slowest = np.where(is_known, typical, -1.0).argmax(axis=0) if len(stages) else np.zeros(workers, dtype=np.int64)
         others_s = work_s.copy()
         others_s[slowest, np.arange(workers)] = 0.0
-        told = others_s.sum(axis=0) >= _TELLING * work_s.sum(axis=0)
+        is_measurable = others_s.sum(axis=0) >= _TELLING * work_s.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            pace = (np.where(known, typical, 0.0) * others_s).sum(axis=0) / others_s.sum(axis=0)
-        return np.where(told, pace, NAN), tuple(components[stage] for stage in slowest.tolist())
+            pace = (np.where(is_known, typical, 0.0) * others_s).sum(axis=0) / others_s.sum(axis=0)
+        return np.where(is_measurable, pace, NAN), tuple(components[stage] for stage in slowest.tolist())
 
     return observation.once(("pace in other stages", components), compute)
 
@@ -162,8 +163,8 @@ def is_slow_by_partition(worker: int, batches: Sequence[Observation], components
     paces = [pace_in_other_stages(batch, components) for batch in batches]
     stages = {stages[worker] for _, stages in paces}
     elsewhere = np.array([pace[worker] for pace, _ in paces])
-    known = elsewhere[np.isfinite(elsewhere)]
-    if len(stages) != 1 or len(known) < len(elsewhere) or not len(known) or median(known) > NOTICED:
+    known_paces = elsewhere[np.isfinite(elsewhere)]
+    if len(stages) != 1 or len(known_paces) < len(elsewhere) or not len(known_paces) or median(known_paces) > NOTICED:
         return False
     (stage,) = stages
     partitions = {tuple(np.flatnonzero(batch.tasks[stage].worker == worker).tolist()) for batch in batches}

@@ -1,4 +1,4 @@
-"""Detects that the limit on rows per trigger holds a query back while its batches end in time."""
+"""Detects that the limit on rows per trigger slows a query down although its batches end in time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from homeostat.detectors.sensitivity import Sensitivity
 _FULL = 0.98
 # Triggers shorter than this count as this long: without a trigger interval a batch would never be in time. A choice.
 _SHORTEST_TRIGGER_S = 1.0
-# More rows than this many times those that arrive during a batch did not only arrive during it: a batch left them over.
-# Arrivals vary, so that a smaller factor takes them for left over; a larger one finds a limit later. A choice.
+# If more rows wait than this many times those that arrive during a batch, earlier batches have left them. Arrivals
+# vary, so a smaller factor mistakes new rows for those; a larger one finds a limit later. A choice.
 _BESIDE_A_BATCH = 1.5
 # Severity is the share of the arrivals that the limit refuses. It is at least this, so that a limit that is only just
 # reached is reported too, and this where the arrivals are not known. A choice.
@@ -33,7 +33,7 @@ _LEAST_SEVERITY = 0.2
 
 @dataclass(frozen=True, slots=True)
 class AdmissionEvidence(Evidence):
-    headline: ClassVar[str] = "the limit on rows per trigger holds {where} back"
+    headline: ClassVar[str] = "the limit on rows per trigger slows {where} down"
     limit_rows: float
     rate_per_s: float
     pending_rows: float
@@ -56,7 +56,9 @@ def _unknown_limit(rows: Array, seconds: Array, pending: Array, arrival_per_s: A
 
 @dataclass(frozen=True, slots=True)
 class AdmissionDetector:
-    """Reports batches that are full and end within their trigger, while the rows that wait do not become fewer."""
+    """Reports batches that are full and end within their trigger interval, while the number of waiting rows does not
+    fall.
+    """
 
     sensitivity: Sensitivity = Sensitivity()
     name: str = "admission-bound"

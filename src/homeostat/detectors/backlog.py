@@ -16,7 +16,7 @@ from homeostat.core.symptoms import GROWING_BACKLOG, UNKNOWN
 from homeostat.core.view import View
 from homeostat.core.wording import number, whole
 
-# Observations that growth is looked for in: more are surer, fewer react sooner. A choice.
+# How many observations are checked for growth: more are surer, fewer react sooner. A choice.
 _LOOK_BACK = 9
 # With fewer observations than this there are too few steps to speak of growth. A choice.
 _LEAST_LOOK_BACK = 4

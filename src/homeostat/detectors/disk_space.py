@@ -15,7 +15,7 @@ from homeostat.core.view import View
 from homeostat.core.wording import span
 
 # Less free space than this share of a disk counts as too little, however large the disk is: file systems slow down when
-# they are nearly full. But on a large disk so much may be free that nothing can happen soon. Choices.
+# they are nearly full. On a large disk, so much space may be free that nothing can happen soon. Choices.
 _LEAST_SHARE, _ALWAYS_ENOUGH_BYTES = 0.05, 20e9
 # A disk below half of its limit is as bad as it gets. It only orders symptoms. A choice.
 _LEAST_SEVERITY = 0.5
@@ -36,7 +36,7 @@ class DiskSpace(Evidence):
     full_in_s: float
 
     def summary(self) -> str:
-        ahead = f", and it is full in {span(self.full_in_s)} at this rate" if math.isfinite(self.full_in_s) else ""
+        ahead = f", and it will be full in {span(self.full_in_s)} at this rate" if math.isfinite(self.full_in_s) else ""
         return f"{self.free_mb:,.0f} MB ({self.free_share:.0%}) are free on {self.path} ({self.used_for}){ahead}"
 
 

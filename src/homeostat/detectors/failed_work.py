@@ -14,7 +14,7 @@ from homeostat.core.symptoms import FAILED_ATTEMPTS, LOST_WORKERS
 from homeostat.core.view import View
 from homeostat.core.wording import number
 
-# Batches that are looked at: more remember failures longer, fewer forget them sooner. A choice.
+# How many batches are checked: more remember failures longer, fewer forget them sooner. A choice.
 _LOOK_BACK = 20
 # Attempts at one partition that fail for the same reason in one batch, in several batches, before the partition is
 # suspected: Spark gives up after four (spark.task.maxFailures). A choice.
@@ -90,13 +90,14 @@ def _share(failures: Sequence[TaskFailure], partition: int) -> float:
 class LostWorkersDetector:
     """Reports workers that were lost in several of the latest batches, not those that were asked to leave."""
 
-    # Batches with a loss before executors "keep" dying. One is an accident that Spark mends by itself. A choice.
+    # Batches with a loss before executors "keep" dying. One is an accident that Spark recovers from by itself. A
+    # choice.
     least_batches: int = 2
     name: str = LOST_WORKERS
     while_unsettled: ClassVar[bool] = True
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        # Each loss changes the configuration, so that only the history has them all.
+        # Each loss changes the configuration, so only the history has all of them.
         recent = view.history[-_LOOK_BACK:]
         losses = [loss for digest in recent for loss in digest.losses]
         batches = sum(bool(digest.losses) for digest in recent)

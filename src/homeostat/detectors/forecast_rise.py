@@ -13,13 +13,13 @@ from homeostat.core.view import View
 from homeostat.models.capacity import Load, level, loads
 from homeostat.models.load_ahead import Coming, Forecasts, coming, forecast_of
 
-# How long after the rise the highest load is looked for, to size for it: longer avoids a second action soon after, but
-# sizes for a load further away, which is forecast less well. A choice.
+# How far beyond the rise to search for the highest load, to size for it: longer avoids a second action soon after, but
+# sizes for a load further ahead, which is forecast less well. A choice.
 _SIZING_S = 600.0
 # Observations that pass between the forecast and the command. More acts earlier than necessary. A choice.
 _OBSERVATIONS_TO_DECIDE = 2.0
-# A forecast is made only if some past load times this reaches the limit. It saves the cost of forecasts that cannot
-# matter; a larger factor also allows for growth beyond all that has ever arrived. A choice.
+# A forecast is made only if some past load times this factor reaches the limit. This avoids forecasts that cannot
+# matter; a larger factor also allows for growth beyond any past load. A choice.
 _GROWTH_ALLOWED = 1.2
 
 

@@ -32,13 +32,13 @@ class IdleEvidence(Evidence):
     observations_since_onset: float
 
     def summary(self) -> str:
-        limit = f"one instance less would do below {self.one_less_would_do_below:.0%}"
-        return f"its {whole(self.instances)} instances are used at {self.utilisation:.0%}, and {limit}"
+        limit = f"one instance fewer would be enough below {self.one_less_would_do_below:.0%}"
+        return f"its {whole(self.instances)} instances are {self.utilisation:.0%} busy, and {limit}"
 
 
 @dataclass(frozen=True, slots=True)
 class IdleDetector:
-    """Reports a load that one instance less could process, with a `margin` and by more than the noise."""
+    """Reports a load that one instance fewer could process, with a `margin` and by more than the noise."""
 
     sensitivity: Sensitivity = Sensitivity()
     # In ln(utilisation), about 5 % of the load: larger pays for idle instances, smaller shrinks and grows in turns. A

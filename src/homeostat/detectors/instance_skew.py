@@ -38,16 +38,16 @@ from homeostat.models.partition_sizes import ROWS_THAT_TELL
 
 # Tasks that an executor must have had: with fewer, one straggler decides. A choice.
 _LEAST_TASKS = 3
-# Batches that are looked at for slow executors: more are surer, fewer are newer. A choice.
+# How many batches are checked for slow executors: more are surer, fewer are newer. A choice.
 _LOOK_BACK = 6
-# Times as slow as the peers from which one batch less is enough: nobody mistakes that for noise. A choice.
+# From this many times the time of the peers, one batch fewer is enough, because it cannot be noise. A choice.
 _UNMISTAKABLE = 2.5
 # The smallest spread of ratios to the peers that is assumed. With few peers the spread cannot be measured; a smaller
 # one would call them apart by chance. A choice.
 _LEAST_SPREAD = 0.1
-# Stands for an infinite ratio, where all peers have nothing: only the order of severities depends on it. A choice.
+# Used instead of an infinite ratio, if all peers have nothing: only the order of severities depends on it. A choice.
 _LARGEST_RATIO = 100.0
-# Workers named in a sentence, which must stay readable; all of them stand in the symptom. A choice.
+# How many workers a sentence names, to stay readable. The symptom has all of them. A choice.
 _WORKERS_NAMED = 5
 Read = Callable[[str], Array]
 
@@ -196,7 +196,7 @@ def _apart(
     read: Read,
 ) -> Iterator[Symptom]:
     sensitivity = detector.sensitivity
-    # What arrived at a queue is read from its growth, which takes one observation more.
+    # Arrivals at a queue are computed from its growth, which takes one more observation.
     if len(view.window) < sensitivity.least + (0 if view.micro_batch else 1):
         return
     for component in view.topology.names:
@@ -233,10 +233,10 @@ class SpeedSkewDetector:
             sample = latest.tasks.get(component)
             if sample is None:
                 continue
-            lost = _is_lost(sample.worker, latest.workers.alive)
-            if lost.any():
+            is_lost = _is_lost(sample.worker, latest.workers.alive)
+            if is_lost.any():
                 anyone_lost = True
-                instances = tuple(int(i) for i in np.flatnonzero(lost))
+                instances = tuple(int(i) for i in np.flatnonzero(is_lost))
                 workers = view.workers_of(component, instances)
                 yield Symptom(SPEED_SKEW, component, 1.0, LostWorkers(float(len(workers))), instances, workers)
             elif sample.instances > 1 and not (np.isfinite(sample.rows) & np.isfinite(sample.run_s)).any():
@@ -260,7 +260,7 @@ class SpeedSkewDetector:
     def _slow_executors(self, components: tuple[str, ...], window: Window) -> Iterator[Symptom]:
         """Report executors whose typical task was slower in each of the last batches, by more than chance explains.
 
-        If an executor is slower by a factor that cannot be chance, one batch less is enough.
+        If an executor is slower by a factor that cannot be chance, one batch fewer is enough.
         """
         latest = window.observations[-1]
         executors = [executors_of(o, components) for o in window.observations]
@@ -302,13 +302,13 @@ def _is_slow_by_partition(worker: int, batches: Sequence[Observation], component
     """Whether it is as fast as others in all tasks but those with far more rows, or but those of the partitions of one
     stage that it always runs: then the partition is slow, not it."""
     paces = np.array([pace_apart_from_crowded_tasks(batch, components)[worker] for batch in batches])
-    known = paces[np.isfinite(paces)]
-    crowded = bool(len(known)) and median(known) <= NOTICED
+    known_paces = paces[np.isfinite(paces)]
+    crowded = bool(len(known_paces)) and median(known_paces) <= NOTICED
     return crowded or is_slow_by_partition(worker, batches, components)
 
 
 def _lasting(apart: NDArray[np.bool_]) -> IntArray:
-    """Count for each worker the batches in a row, up to the last, in which it was apart."""
+    """For each worker, count the consecutive latest batches in which it was an outlier."""
     lasting: IntArray = np.cumprod(apart[::-1], axis=0, dtype=np.int64).sum(axis=0)
     return lasting
 

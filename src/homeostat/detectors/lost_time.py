@@ -1,4 +1,4 @@
-"""Detects time that batches would not need: for each cause, how long they would take without it."""
+"""Detects time that batches lose: for each cause, how long they would take without it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from homeostat.core.view import View
 from homeostat.models.recoverable import UNEVEN_ROWS
 from homeostat.models.time_losses import LossSeries, time_losses
 
-# Causes that detectors of their own find: their lost time only weighs them.
+# Other detectors find these causes. Their lost time only affects their probability.
 _FOUND_ELSEWHERE = frozenset({SLOW_INSTANCE, UNDER_PROVISIONED})
 
-# Without a trigger interval, a loss harms from this share of the batch on. A choice.
+# Without a trigger interval, a loss matters from this share of the batch on. A choice.
 _MOST_OF_BATCH = 0.5
 # A rise by less than this is noise, whatever the ratio. A choice.
 _SMALL_S = 0.1
@@ -39,8 +39,8 @@ _SMALLEST_S = 1e-9
 class LostTimeDetector:
     """Reports each cause that costs the latest batches a share of the time that they may take.
 
-    What costs less is no symptom: nobody would notice if it were gone. Neither is what batches that end in time have
-    always cost, unless a healthy batch has none of it.
+    A smaller loss is no symptom, because removing it would not be noticed. Neither is a usual loss of batches that end
+    in time, unless a healthy batch has no such loss.
     """
 
     least_share: float = WORTH_NAMING
@@ -99,7 +99,7 @@ class LostTimeDetector:
         return cause_of(cause).unusual or self._harms(series) or self._has_risen(series)
 
     def _is_more_than_usual(self, series: LossSeries) -> bool:
-        """What costs as much as ever is not why batches are late, if something larger is."""
+        """A usual loss is not the reason for late batches if there is a larger loss."""
         lost_s = median(series.lost_s[-self.least :])
         return not math.isfinite(series.usual_s) or lost_s >= self.above_usual * series.usual_s
 

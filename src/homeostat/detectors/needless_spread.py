@@ -39,7 +39,7 @@ class EvenKeysEvidence(Evidence):
 
     def summary(self) -> str:
         return (
-            f"without the spread its largest partition would have {number(self.largest_over_mean_unspread)} × the mean"
+            f"without spreading, its largest partition would have {number(self.largest_over_mean_unspread)} × the mean"
         )
 
 

@@ -101,7 +101,7 @@ class QueueGrowth(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class LittlePending(Evidence):
-    headline: ClassVar[str] = "hardly anything waits before {where}"
+    headline: ClassVar[str] = "almost no rows wait for {where}"
     pending_s: float
     allowed_s: float
 
@@ -305,7 +305,7 @@ class IdleDetector:
 
 @dataclass(frozen=True, slots=True)
 class SloDetector:
-    """Reports that fewer rows are processed than the throughput objective asks for."""
+    """Reports that fewer rows are processed than the throughput objective requires."""
 
     tolerance: float = SLO_TOLERANCE
     least_s: float = _LEAST_OBSERVED_S

@@ -27,7 +27,7 @@ _HELD_BACK = 0.1
 # The share that must be held back in every one of those observations: below it a component is not under pressure at
 # times. Heron's noise filter.
 _HELD_BACK_ALWAYS = NOISE_FILTER
-# In ln(utilisation): a load exactly at the line is not above it. Far below any noise.
+# In ln(utilisation): a load exactly on the line is not above it. The value is far below any noise.
 _ROUNDING = 1e-6
 # The line between too much and enough, as a share of the way from the planned load (1) to the capacity (0), in ln.
 # Half-way, the fewest observations separate the two. Theory of sequential tests.
@@ -46,7 +46,9 @@ _SHRINKING_OBSERVATIONS = LEAST_OBSERVATIONS + 1
 
 @dataclass(frozen=True, slots=True)
 class PressureEvidence(Evidence):
-    """Why a component is overloaded: the load rose, comes in peaks, left a backlog, or is refused."""
+    """Why a component is overloaded: the load rose, comes in peaks, or left a backlog, or the component holds its
+    senders back.
+    """
 
     headline: ClassVar[str] = "{where} is overloaded"
     offered_per_s: float | None = None
@@ -64,7 +66,7 @@ class PressureEvidence(Evidence):
         if self.share_held_back is not None:
             return f"it holds back {self.share_held_back:.0%} of the rows sent to it"
         if self.behind_s is not None:
-            return f"{whole_span(self.behind_s)} of arrivals wait, and it would take too long to work them off"
+            return f"{whole_span(self.behind_s)} of arrivals wait, and processing them would take too long"
         if self.offered_per_s is None or self.capacity_per_s is None:
             return ""
         offered, capacity = whole(self.offered_per_s), whole(self.capacity_per_s)
@@ -85,7 +87,7 @@ class PressureDetector:
     name: str = "pressure"
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        """Look at the most downstream components first: a component that one of those holds back is not the cause."""
+        """Check the most downstream components first: a component that one of them holds back is not the cause."""
         behind: set[str] = set()
         for component, load in reversed(loads(view).items()):
             downstream = {c.name for c in view.topology.downstream(component)}
@@ -137,7 +139,7 @@ class PressureDetector:
     def _peaks(self, load: Load) -> Symptom | None:
         """On average the capacity is enough, but peaks exceed it too often.
 
-        Peaks must go on. If the load has been within the capacity lately, it has come down.
+        The latest observations must still have peaks. If the load has been within the capacity lately, it has fallen.
         """
         logs = load.log_utilisation[-PEAKS_OVER:]
         beyond = logs > 0.0
@@ -175,7 +177,7 @@ class PressureDetector:
         return Symptom(PRESSURE, load.component, 1.0 - 1.0 / max(1.0, needed_rate / room), evidence)
 
     def _refused_share(self, view: View, component: str) -> float:
-        """Return the share of the load that was refused in all of the last observations; NaN if that is unknown."""
+        """Return the share of the load that was held back in all of the last observations; NaN if that is unknown."""
         shares = view.column(component, "pressured", last=max(LEAST_OBSERVATIONS, self.sensitivity.least))
         finite = shares[np.isfinite(shares)]
         if len(finite) < self.sensitivity.least:

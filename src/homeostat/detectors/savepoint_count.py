@@ -1,4 +1,4 @@
-"""Detects savepoints that nobody deletes, before they fill the disk."""
+"""Detects savepoints that accumulate, before they fill the disk."""
 
 from __future__ import annotations
 

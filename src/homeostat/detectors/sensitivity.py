@@ -1,4 +1,4 @@
-"""How sure a detector must be: one setting for all of them, in units of the measured noise."""
+"""How certain a detector must be: one setting for all detectors, in units of the measured noise."""
 
 from __future__ import annotations
 

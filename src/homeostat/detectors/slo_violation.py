@@ -41,9 +41,9 @@ class ObjectiveMissed(Evidence):
 
     def summary(self) -> str:
         if self.metric == THROUGHPUT:
-            return f"{whole(self.measured)} rows/s are processed, {whole(self.objective)} are asked for"
+            return f"{whole(self.measured)} rows/s are processed, but the objective is {whole(self.objective)}"
         what = "lag" if self.metric == LAG else "p95 latency"
-        return f"the {what} is {span(self.measured)}, at most {span(self.objective)} is asked for"
+        return f"the {what} is {span(self.measured)}, but the objective is at most {span(self.objective)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ def latency_p95_s(digest: Digest) -> float:
 def latency_of(seconds: float, trigger_s: float, lag_s: float) -> float:
     """Return the latency of 95 % of the rows, from arrival to commit; NaN if any part of it is unknown.
 
-    A row waits for up to a period until its batch begins, and then for the duration of the batch. What waits longer
-    than that adds to both.
+    A row waits for up to a period until its batch begins, and then for the duration of the batch. A backlog adds to
+    both.
     """
     period_s = max(trigger_s if math.isfinite(trigger_s) else 0.0, seconds)
     return _MOST_WAIT * period_s + seconds + max(0.0, lag_s - seconds)

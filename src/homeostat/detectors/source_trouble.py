@@ -29,13 +29,13 @@ _NAMED = 3
 class SourceTroubleDetector:
     """Reports each kind of trouble once, with all sources that have it."""
 
-    # A source that has not answered for so long counts as out of reach. Shorter takes a broker that is busy for one
-    # that is down; longer says it later. A choice.
+    # A source that has not answered for this long counts as unreachable. Shorter mistakes a busy broker for one that is
+    # down; longer reports it later. A choice.
     silent_s: float = 5.0
     # An unread row that has used up this share of the time that rows are kept is in danger: half leaves a person as
     # much time to react as has passed. A choice.
     kept_share: float = 0.5
-    # And so is one that deletion will reach within this time. A choice: enough to change a setting of a topic.
+    # A row that will be deleted within this time is also in danger. A choice: enough to change a setting of a topic.
     overtaken_within_s: float = 600.0
     # A sample is stale after this: the query was stopped, or the watch itself hangs. A choice.
     stale_s: float = 60.0
@@ -65,7 +65,7 @@ class SourceTroubleDetector:
         if sample.expired_rows:
             return ""
         if sample.overtaken_s <= self.overtaken_within_s:
-            return f"deletion reaches unread rows in {span(sample.overtaken_s)}"
+            return f"unread rows will be deleted in {span(sample.overtaken_s)}"
         lags_s = [p.lag_s for p in sample.partitions if math.isfinite(p.lag_s)]
         lag_s = max(lags_s, default=0.0)
         if lag_s < self.kept_share * sample.keep_s or not math.isfinite(sample.keep_s):

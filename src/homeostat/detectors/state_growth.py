@@ -28,7 +28,7 @@ _LATE_BATCHES = 1.5
 # An increase below this share of the mean one is a sign that growth is ending: a higher share finds less real growth. A
 # choice.
 _LEVELLING = 0.4
-# Times the scatter that the state must have grown: fewer would find growth in noise. A choice.
+# The state must have grown by this many times its scatter: fewer would find growth in noise. A choice.
 _SURE = 4.0
 # Bytes must grow by this share, more than merging files explains. A choice.
 _LEAST_BYTES_GROWTH = 0.2
@@ -36,9 +36,8 @@ _LEAST_BYTES_GROWTH = 0.2
 _EXPLAINED = 0.5
 # Unbounded growth has at least this severity, however slow it is: it never ends by itself. A choice.
 _LEAST_SEVERITY = 0.1
-# So many batches in a row, the updates in each, and the share of them that must be new keys, to show that each row adds
-# a key: of keys that come again, more and more are known. Fewer would report a state that has just begun to fill.
-# Choices.
+# How many batches in a row, how many updates in each, and which share of new keys among them show that each row adds a
+# key. If keys repeat, more and more of them are known. Fewer would report a state that has just begun to fill. Choices.
 _BATCHES_OF_NEW_KEYS, _UPDATES_THAT_TELL, _NEW_KEYS = 12, 10.0, 0.9
 _HOUR_S = 3600.0
 
@@ -72,10 +71,9 @@ class StateGrowthDetector:
     one, a dozen batches in which nearly each update adds a key are enough.
     """
 
-    # Slower growth can wait for a person to look at it by chance: longer reports more, and more that does no harm. A
-    # choice: a day.
+    # Slower growth does not need an alert: longer reports more, and more that does no harm. A choice: a day.
     doubles_within_s: float = 86_400.0
-    # How long growth must be seen: shorter is sooner and takes a busy hour for growth. A choice.
+    # How long the state must have grown: shorter is sooner, but mistakes a busy hour for growth. A choice.
     least_s: float = _HOUR_S
     # How long a query with a watermark may take until it removes its first state: most windows are shorter. A choice.
     patience_s: float = 4 * _HOUR_S

@@ -233,7 +233,7 @@ def _limit(value: float, default: float) -> float:
 class SnapshotRepairedDetector:
     """Reports that a snapshot could not be read and Spark went back to an older one."""
 
-    # For how long after it happened it is reported: shorter may be missed, longer hides that it is over. A choice.
+    # How long it is reported after it happened: shorter may be missed, longer hides that it is over. A choice.
     reported_s: float = 3600.0
     name: str = SNAPSHOT_REPAIRED
 

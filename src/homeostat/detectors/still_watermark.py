@@ -43,7 +43,7 @@ class StillWatermarkDetector:
 
     # Batches with rows without a move. A watermark may rest for some, if late rows come in between. A choice.
     least_batches: int = 5
-    # And at least this long: many short batches may see the same second of event time. A choice.
+    # And at least this long, because many short batches may have the same second of event time. A choice.
     least_s: float = 10.0
     name: str = STILL_WATERMARK
 

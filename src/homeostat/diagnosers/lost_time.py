@@ -48,7 +48,7 @@ class LostTimeDiagnoser:
 
 
 def _reported(symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
-    """What the engine itself reports: there is nothing to weigh."""
+    """The engine itself reports these causes, so there is nothing to weigh."""
     for symptom in symptoms:
         match symptom.kind, symptom.evidence:
             case (kind, FailedAttempts(same_partition=partition)) if kind == FAILED_ATTEMPTS:

@@ -39,7 +39,7 @@ _OTHER_CAUSES = {
     DATA_SKEW: (SLOW_INSTANCE, UNDER_PROVISIONED),
     SLOW_INSTANCE: (UNDER_PROVISIONED,),
 }
-_GAP = "the rates differ but the queues do not, and the table has no row for this"
+_GAP = "the rates differ but the queues do not, and the table has no entry for this"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ NO_SIGN = 0.05
 # The cause could be true, but the metric that would show it is missing. One of three causes explains pressure (too few
 # instances, a slow one, skew), so that each is as likely as the others; and below `likely`, so it is not named.
 NOT_MEASURED = 0.3
-# As likely as not.
+# Even odds.
 EVEN_ODDS = 0.5
 # The measurements fit the cause, but they also fit a harmless reason (state that grows because the load does). More
 # likely than not, and above the usual `act_above`, because the alert costs a person a look and being silent costs a

@@ -1,4 +1,4 @@
-"""How strongly the measurements speak for a cause: one small logistic model for each.
+"""How strongly the measurements support a cause: one small logistic model for each cause.
 
 `homeostat learn` fits the table, on simulated and recorded runs whose causes are known. Causes of which too few runs
 are known share one model, whose weights are set by hand. A table may name a model of the user's own for the causes
@@ -24,11 +24,11 @@ _TABLE = "strengths.json"
 # Losses are compared with what is usual as a ratio. This much is added to both, so that a loss of milliseconds is not
 # many times another. A choice.
 _SMALL_S = 0.05
-# The range of the features in logarithms: beyond it they say nothing more. Choices.
+# The range of the logarithmic features: values beyond it carry no more information. Choices.
 _LATENESS_RANGE, _CHANGE_RANGE = (-2.0, 1.0), (-1.0, 3.0)
-# The batches in a row beyond which more say nothing. A choice, as long as the series of losses.
+# More batches in a row than this carry no more information. A choice, as long as the series of losses.
 _MOST_BATCHES = 6.0
-# No model is ever surer than this, because no run was like the one at hand. A choice.
+# The highest probability that a model may give, because no run was exactly like the current one. A choice.
 _SUREST = 0.99
 
 
@@ -97,7 +97,7 @@ class OwnModel:
     model: CauseModel
 
     def probability(self, cause: str, features: Features) -> float | None:
-        """Its answer; None if it fails or does not answer with a probability."""
+        """The probability from the model; None if it fails or returns something else."""
         try:
             answer = float(self.model.probability(cause, features))
         except Exception:
@@ -145,7 +145,7 @@ def read_strengths(
     """Raises ConfigError if the table was made by another version."""
     if table.get("version") != TABLE_VERSION or tuple(table.get("features", ())) != FEATURES:
         raise ConfigError(
-            "this table of strengths has other features",
+            "this table of strengths is for other features",
             where=where,
             fix="use the table that ships with this version, or make one: homeostat learn",
         )

@@ -1,4 +1,4 @@
-"""Weighs the possible causes by what the capacity would be without each of them. Several can be true at once."""
+"""Weighs the possible causes by the capacity that there would be without each of them. Several can be true at once."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ from homeostat.models.recoverable import UNEVEN_ROWS
 from homeostat.models.scaling_limit import scaling_limit
 from homeostat.models.time_losses import time_losses
 
-# A component that is busy for less than this share of the time, and still holds its senders back, waits for something
-# outside. A larger share would blame the sink of a component that is only a little uneven. Choice.
+# A component that is busy for less than this share of the time, and still holds its senders back, waits for an external
+# system. A larger share would blame the sink of a component that is only a little uneven. Choice.
 _ALMOST_IDLE = 0.2
 # How many times slower than its peers an instance must be to explain a pressure that nothing else explains. A smaller
 # ratio would blame an instance for noise. Choice: below `ratio` of the detectors, which find the others.
@@ -140,7 +140,7 @@ class TooLittleArrives(Evidence):
 
     def summary(self) -> str:
         arrival, objective = whole(self.arrival_per_s), whole(self.objective_per_s)
-        return f"{arrival} rows/s arrive, {objective} are asked for"
+        return f"{arrival} rows/s arrive, but the objective is {objective}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,8 @@ class UnmetObjective(Evidence):
 
 @dataclass(frozen=True, slots=True)
 class EvidenceDiagnoser:
-    """For each component in trouble: slow instance, data skew, hash imbalance, source skew, under-provisioned, held up
-    from outside, or inconclusive. For the others: over-provisioned, or spread without need.
+    """For each component in trouble: slow instance, data skew, hash imbalance, source skew, under-provisioned, waiting
+    for an external system, or inconclusive. For the others: over-provisioned, or spread without need.
 
     `likely`: a cause with at least this probability is named. A lower value names more causes, also wrong ones. One
     half means "more likely than not" (choice).
@@ -231,7 +231,7 @@ class EvidenceDiagnoser:
             yield Diagnosis(INCONCLUSIVE, name, max(scores.values()), WeighedCauses(ranking), symptoms)
 
     def _whole(self, view: View, overall: dict[str, Symptom], symptoms: Sequence[Symptom]) -> Iterator[Diagnosis]:
-        """Trouble that shows in the whole application, but at no component."""
+        """Problems of the whole application that do not show at any component."""
         if SLO_VIOLATION in overall:
             yield from _slo(view, [symptom for symptom in symptoms if symptom.kind == SLO_VIOLATION])
         elif GROWING_BACKLOG in overall and not any(symptom.kind == LOST_TIME for symptom in symptoms):
@@ -311,7 +311,7 @@ def _offered_per_s(pressure: Symptom, default: float) -> float:
 
 
 def _works_off_backlog(pressure: Symptom) -> bool:
-    """Whether more is asked for than arrives, so that the rows that wait are processed in time."""
+    """Whether the objective is above the arrival rate, so that the backlog is processed in time."""
     measured = pressure.evidence.find(PressureEvidence)
     return measured is not None and measured.behind_s is not None
 
@@ -322,7 +322,7 @@ def _detector(symptom: Symptom) -> str:
 
 
 def _held_up(view: View, name: str, here: dict[str, Symptom]) -> float:
-    """Whether it holds its senders back although it is hardly busy: then it waits for something outside."""
+    """Whether it holds its senders back although it is hardly busy: then it waits for an external system."""
     if PRESSURE not in here or view.micro_batch:
         return NO_SIGN
     busiest = view.column(name, "busiest_s", last=LEAST_OBSERVATIONS)

@@ -19,7 +19,7 @@ _TRIES = 60
 _MOST_ROWS = 12
 # Numbers this close are equal: sums of fractions depend on their order in the last digits.
 _CLOSE = 1e-9
-_FIX = "make the result independent of the order of the rows and of how they are cut into parts"
+_FIX = "make the result independent of the order of the rows and of how they are divided into parts"
 _FIX_ROWS = "pass rows that the functions can process: samples=[…]"
 _FIX_STATE = "declare state columns that can store what add and merge return"
 _FIX_FINISH = "make finish accept whatever add and merge return"

@@ -117,8 +117,12 @@ def _stage(name: str, sample: TaskSample, slots: int) -> StagePart | None:
 
 
 def or_typical(values: Array) -> Array:
-    known = np.isfinite(values)
-    return np.asarray(np.where(known, values, median(values[known]))) if known.any() and not known.all() else values
+    is_known = np.isfinite(values)
+    return (
+        np.asarray(np.where(is_known, values, median(values[is_known])))
+        if is_known.any() and not is_known.all()
+        else values
+    )
 
 
 def _start_of_stages_s(phases_s: Mapping[str, float]) -> float:

@@ -39,7 +39,7 @@ _RESTLESS_OVER, _RESTLESS_WIDTH = 12, 0.7
 # observations. Choices.
 _TIME_OF_DAY_S, _MINUTE_WEIGHT = 3600.0, 3.0
 _DAY_MINUTES = 1440
-# Less arrives than this: no growth can be told from it.
+# If less arrives than this, growth cannot be measured.
 _SMALLEST_PER_S = 1e-6
 # A steady load has this much restlessness, so that moments without noise can be compared.
 _LEAST_RESTLESS = 1e-3
@@ -70,8 +70,8 @@ def worthwhile_share(violation_cost: float, instances: float) -> float:
 def _growth(view: View) -> float:
     rates = view.numbers.flow("arrival_per_s", len(view.history))
     spans_s = view.numbers.flow("span_s", len(view.history))
-    known = np.isfinite(rates) & (rates > _SMALLEST_PER_S) & (spans_s > 0)
-    logs, spans_s = np.log(rates[known]), spans_s[known]
+    is_known = np.isfinite(rates) & (rates > _SMALLEST_PER_S) & (spans_s > 0)
+    logs, spans_s = np.log(rates[is_known]), spans_s[is_known]
     span_s = median(spans_s) if len(spans_s) else _PRIOR_OVER_S / _LEVEL_OVER
     ahead_s = lead_s(view, span_s)
     recent, recent_weight = _recent_growth(logs, max(1, math.ceil(ahead_s / span_s)))

@@ -1,7 +1,7 @@
 """Whether the worker or the partition makes a task slow, from the tasks of several batches.
 
 ln(time per row) = stage + worker + partition + noise. A worker's part is the median over its tasks in all stages, and a
-partition's part the median of what remains. The two can be told apart only if workers ran several partitions.
+partition's part the median of what remains. The two can be distinguished only if workers ran several partitions.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ DIFFERENT = 1.2
 class Paces:
     """How many times longer than its peers each worker takes, and each partition of a component beyond its worker.
 
-    `told_apart` says for each component whether its workers ran different partitions, so that the two can be told
+    `distinguishable` says for each component whether its workers ran different partitions, so that the two can be told
     apart. A worker or partition with too few tasks is left out, and so are the partitions of a component whose tasks
     all take about as long for each row.
     """
 
     workers: Mapping[str, float] = field(default_factory=dict)
     partitions: Mapping[str, Array] = field(default_factory=dict)
-    told_apart: Mapping[str, bool] = field(default_factory=dict)
+    distinguishable: Mapping[str, bool] = field(default_factory=dict)
 
 
 def paces(observations: Sequence[Observation]) -> Paces:
@@ -46,7 +46,7 @@ def paces(observations: Sequence[Observation]) -> Paces:
     differing = [name for name in names if sum(_differs(o, name) for o in recent) >= LEAST_OBSERVATIONS]
     partitions = {name: _partition_paces(recent, name, workers) for name in differing}
     is_worth_telling = bool(differing) or any(ratio >= DIFFERENT for ratio in workers.values())
-    return Paces(workers, partitions, {name: _told_apart(recent, name) for name in names if is_worth_telling})
+    return Paces(workers, partitions, {name: _are_distinguishable(recent, name) for name in names if is_worth_telling})
 
 
 def _differs(observation: Observation, name: str) -> bool:
@@ -57,8 +57,8 @@ def _differs(observation: Observation, name: str) -> bool:
         if sample is None:
             return False
         slowness = _slowness(observation, sample, {})
-        known = slowness[np.isfinite(slowness)]
-        return bool(len(known)) and float(known.max()) >= DIFFERENT * median(known)
+        known_slowness = slowness[np.isfinite(slowness)]
+        return bool(len(known_slowness)) and float(known_slowness.max()) >= DIFFERENT * median(known_slowness)
 
     return observation.once(("differing tasks", name), compute)
 
@@ -115,7 +115,7 @@ def _slowness(observation: Observation, sample: TaskSample, workers: Mapping[str
     return slowness
 
 
-def _told_apart(recent: Sequence[Observation], name: str) -> bool:
+def _are_distinguishable(recent: Sequence[Observation], name: str) -> bool:
     """Whether some partition met different workers, or every worker runs several partitions."""
     met: dict[int, set[str]] = {}
     several = True

@@ -136,7 +136,7 @@ def _failure(question: Question, predicted: Predicted, catch_up_s: float, cost: 
     if objective.cost_limit is not None and cost > objective.cost_limit:
         return f"costs {cost:g} instances, but the limit is {objective.cost_limit:g}"
     if catch_up_s > goal.catch_up_s:
-        return f"the backlog would take {_span(catch_up_s)} to work off"
+        return f"processing the backlog would take {_span(catch_up_s)}"
     return ""
 
 

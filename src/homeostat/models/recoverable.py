@@ -113,13 +113,13 @@ def _batch_losses(observation: Observation) -> BatchLosses | None:
 
 
 def _around_the_stages(parts: BatchParts, small_files: bool) -> list[Loss]:
-    known = math.isfinite(parts.tail_s)
-    tail_s, lead_s = (parts.tail_s, parts.lead_s) if known else (parts.around_s, 0.0)
+    tail_known = math.isfinite(parts.tail_s)
+    tail_s, lead_s = (parts.tail_s, parts.lead_s) if tail_known else (parts.around_s, 0.0)
     scheduling_s = sum(_gain_s(stage, stage.task_s - stage.cost("delay_s")) for stage in parts.stages)
     driver_s = parts.phases(PLANNING_PHASES) + lead_s + scheduling_s
     return [
-        Loss(SINK_BOUND, tail_s, guessed=not known),
-        Loss(DRIVER_BOUND, driver_s, guessed=not known),
+        Loss(SINK_BOUND, tail_s, guessed=not tail_known),
+        Loss(DRIVER_BOUND, driver_s, guessed=not tail_known),
         Loss(SMALL_FILES if small_files else SOURCE_BOUND, parts.phases(SOURCE_PHASES)),
         Loss(CHECKPOINT_BOUND, parts.phases(CHECKPOINT_PHASES)),
     ]
@@ -199,8 +199,10 @@ def _without_spilling(stage: StagePart) -> Array:
     spilled_bytes = stage.cost("spilled_disk_bytes")
     if not spilled_bytes.any():
         return stage.task_s
-    known = ("gc_s", "fetch_wait_s", "shuffle_write_s", "deserialise_s", "serialise_s", "delay_s", "failed_s")
-    waited_s = stage.task_s - filled(or_typical(stage.costs.cpu_s), np.inf) - sum(stage.cost(name) for name in known)
+    known_costs = ("gc_s", "fetch_wait_s", "shuffle_write_s", "deserialise_s", "serialise_s", "delay_s", "failed_s")
+    waited_s = (
+        stage.task_s - filled(or_typical(stage.costs.cpu_s), np.inf) - sum(stage.cost(name) for name in known_costs)
+    )
     spilling_s = np.where(spilled_bytes > 0, np.maximum(spilled_bytes / SPILL_BYTES_PER_S, waited_s), 0.0)
     return np.asarray(stage.task_s - np.minimum(spilling_s, MOST_SPILLING * stage.task_s))
 

@@ -161,14 +161,14 @@ def _by_pace(recent: Batches, earlier: Batches) -> Iterator[LossSeries]:
         workers = {id: ratio for id, ratio in slow_workers.items() if (id in on_slow_hosts) == is_shared}
         if workers:
             series = _replayed(cause, "", recent, partial(_at_the_pace_of_peers, workers=workers))
-            yield replace(series, workers=tuple(sorted(workers)), guessed=not all(pace.told_apart.values()))
+            yield replace(series, workers=tuple(sorted(workers)), guessed=not all(pace.distinguishable.values()))
     for name, ratios in pace.partitions.items():
         costly = np.where(filled(ratios, 1.0) >= COSTLY, ratios, 1.0)
         if (costly > 1.0).any():
             series = _replayed(COSTLY_KEYS, name, recent, partial(_at_the_usual_cost, component=name, times=costly))
             instances = tuple(int(i) for i in np.flatnonzero(costly > 1.0))
             usual_s = 0.0 if _were_ordinary(earlier, name, instances) else math.nan
-            yield replace(series, usual_s=usual_s, instances=instances, guessed=not pace.told_apart[name])
+            yield replace(series, usual_s=usual_s, instances=instances, guessed=not pace.distinguishable[name])
 
 
 def _were_ordinary(earlier: Batches, name: str, instances: tuple[int, ...]) -> bool:
@@ -182,12 +182,12 @@ def _were_ordinary(earlier: Batches, name: str, instances: tuple[int, ...]) -> b
 
 def _replayed(cause: str, component: str, recent: Batches, change: StageChange) -> LossSeries:
     """Each batch with this change, alone or together with even rows."""
-    lost = []
+    lost_s = []
     for observation, losses in recent:
         changes: dict[str, Change] = {cause: partial(change, observation), UNEVEN_ROWS: with_even_rows}
         gained = [gains(stage, changes).get(cause) for stage in losses.parts.stages]
-        lost.append(sum(gain.most_s for gain in gained if gain is not None))
-    return LossSeries(cause, component, np.array(lost), *_times([losses for _, losses in recent]))
+        lost_s.append(sum(gain.most_s for gain in gained if gain is not None))
+    return LossSeries(cause, component, np.array(lost_s), *_times([losses for _, losses in recent]))
 
 
 def _at_the_pace_of_peers(observation: Observation, stage: StagePart, workers: Mapping[str, float]) -> Array:
@@ -214,7 +214,7 @@ def _on_slow_hosts(observation: Observation, slow_workers: Mapping[str, float]) 
 def _by_wait(view: View, recent: Batches, rising: frozenset[str]) -> Iterator[LossSeries]:
     """Tasks that wait longer for each row than they used to: the CPU is taken, or something outside is slow.
 
-    Where rows cost more and more, this is not told apart from waiting.
+    If rows cost more and more, this cannot be distinguished from waiting.
     """
     names = [name for name in recent[-1][0].tasks if name not in rising]
     waits = {name: each for name in names if (each := _excess_wait(view, name)) is not None}
@@ -222,14 +222,14 @@ def _by_wait(view: View, recent: Batches, rising: frozenset[str]) -> Iterator[Lo
     if not excess or _longest_s(recent[-1][1], excess) < _HARDLY * recent[-1][1].parts.period_s:
         return
     hosts = [host for observation, _ in recent for host in observation.hosts if math.isfinite(host.others)]
-    taken = _cpu_is_taken(recent)
+    cpu_is_taken = _cpu_is_taken(recent)
     sources = {c.name for c in view.topology if c.kind == "source"} if reads_small_files(recent[-1][0]) else set()
-    by_files = {name: wait_s for name, wait_s in excess.items() if name in sources and not taken}
+    by_files = {name: wait_s for name, wait_s in excess.items() if name in sources and not cpu_is_taken}
     others = {name: wait_s for name, wait_s in excess.items() if name not in by_files}
     for name in by_files:
         yield _with_usual(_waiting(SMALL_FILES, name, recent, by_files), waits, by_files)
     if others:
-        series = _waiting(HOST_CONTENTION if taken else EXTERNAL, "", recent, others)
+        series = _waiting(HOST_CONTENTION if cpu_is_taken else EXTERNAL, "", recent, others)
         yield _with_usual(replace(series, guessed=not hosts), waits, others)
 
 

@@ -113,7 +113,7 @@ class PaperJudge:
             return None
         if trial.prediction.gain < 0:
             if trial.unhealthy:
-                return Outcome("harmful", reason=f"trouble after scaling down: {trial.unhealthy}")
+                return Outcome("harmful", reason=f"problem after scaling down: {trial.unhealthy}")
             return Outcome("shrunk", reason="no back-pressure followed")
         before, after = self._at(trial, trial.before), self._at(trial, trial.after)
         if not (math.isfinite(before) and math.isfinite(after)):

@@ -24,7 +24,7 @@ _OURS: dict[str, tuple[Callable[[Settings], Policy], str]] = {
     ),
     "throughput": (
         defaults.throughput,
-        "throughput SLO: sizes sources and stages for it, alerts when it is out of reach",
+        "throughput SLO: sizes sources and stages for it, alerts if it cannot be met",
     ),
     "throughput.paper": (
         lambda settings: paper.throughput_paper(paper_settings(settings)),

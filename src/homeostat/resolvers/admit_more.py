@@ -1,4 +1,4 @@
-"""Raise the limit on rows per trigger if it holds the application back."""
+"""Raises the limit on rows per trigger if it slows the application down."""
 
 from __future__ import annotations
 

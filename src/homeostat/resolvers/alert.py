@@ -1,4 +1,4 @@
-"""Alert a person: what is wrong, where, what was measured, and what to do about it."""
+"""Alerts a person: what is wrong, where, what was measured, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Change the settings that would help where time is lost and more executors would not."""
+"""Changes the settings of a query that save lost time where more executors would not."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from homeostat.resolvers.remedies import Remedy, remedies
 
 @dataclass(frozen=True, slots=True)
 class RemedyResolver:
-    """Proposes what the diagnoses call for and this engine can do: changelog checkpointing, asynchronous progress
-    tracking, one task for each slot, and a longer trigger interval.
+    """Proposes the remedies for the diagnoses that this engine can apply: changelog checkpointing, asynchronous
+    progress tracking, one task for each slot, and a longer trigger interval.
 
     `plans_trigger`: something else plans the trigger interval, so it is left alone.
     """

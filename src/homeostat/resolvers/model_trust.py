@@ -1,4 +1,4 @@
-"""Whether predictions were good enough to let models choose the sizes.
+"""Decides whether predictions were good enough for models to choose the sizes.
 
 The objective says how far predictions may be off. If it does not, a setting does.
 """
@@ -17,12 +17,12 @@ def is_doubted(view: View, component: str, most_error: float) -> bool:
 
 
 def doubt(view: View, component: str, most_error: float) -> str:
-    """Why the model is not used for the component, and whose limit this is. Empty if the model is used."""
+    """Why the model is not used for the component, and which limit applies. Empty if the model is used."""
     if not is_doubted(view, component, most_error):
         return ""
     limit = "largest_error" if view.objective.model_error is None else "the objective"
     off, allowed_error = math.expm1(view.trust[component].error), math.expm1(_allowed_error(view, most_error))
-    return f"predictions were off by {off:.0%} here, {limit} allows {allowed_error:.0%}"
+    return f"past predictions for it were off by {off:.0%}, and {limit} allows {allowed_error:.0%}"
 
 
 def _allowed_error(view: View, most_error: float) -> float:

@@ -1,4 +1,4 @@
-"""One plan for all causes that stand: the remedies that belong together, with a prediction of the combination."""
+"""One plan for all current causes: combines their remedies and predicts the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from homeostat.core.findings import Diagnosis, Prediction, Proposal
 from homeostat.core.view import View
 from homeostat.models.combined import Mends, combined_gain
 
-# These save resources, so that they wait until nothing is wrong, or undo something. They are done alone.
+# These save resources, so they wait until there are no problems, or they undo something. They are done alone.
 _ALONE = frozenset({SCALE_DOWN, GATHER, REVERT})
 
 
@@ -22,7 +22,7 @@ class OnePlan:
     """Joins the remedies whose knobs are different, in the order of their rank.
 
     A second remedy for the same unevenness is left out, and so is one whose knobs a better one sets. A size is planned
-    as if what the other remedies mend were mended, so that nothing grows because of it.
+    as if the other remedies had worked, so that nothing grows because of problems that they fix.
     """
 
     name: str = "one-plan"
@@ -44,11 +44,11 @@ class OnePlan:
 def _reason_against(view: View, parts: Sequence[Proposal], remedy: Proposal) -> Refusal | None:
     first = parts[0]
     if first.kind in _ALONE or remedy.kind in _ALONE or _shrinks(view, remedy):
-        return Refusal(f"{first.kind} goes first", "it is done when nothing else is wrong")
+        return Refusal(f"{first.kind} goes first", "it waits until there are no other problems")
     for part in parts:
         same_place = part.component == remedy.component
         if part.kind == remedy.kind == REPLACE:
-            return Refusal(f"{part.kind} goes first", "not too many workers are replaced at once")
+            return Refusal(f"{part.kind} goes first", "only one replacement is done at a time")
         if part.kind == remedy.kind == ADJUST_SKEW and same_place:
             return Refusal("not needed", f"{_words(part)} evens out the same rows")
         shared = [knob for knob in remedy.patch.values if knob in part.patch.values]
@@ -86,7 +86,7 @@ def _plan(view: View, parts: Sequence[Proposal], left_out: tuple[str, ...]) -> P
 
 
 def _with_wider_spreads(view: View, parts: Sequence[Proposal]) -> list[Proposal]:
-    """Rows that are dealt out to every slot must reach those of new executors, too."""
+    """Rows that are distributed to every slot must also reach the slots of new executors."""
     grown = max((part.patch.values.get(EXECUTORS_KNOB, 0) for part in parts), default=0)
     now = view.configuration.get(EXECUTORS_KNOB, 0)
     if not view.micro_batch or not now or grown <= now:
@@ -116,7 +116,7 @@ def _prediction(view: View, parts: Sequence[Proposal]) -> Prediction | None:
 
 
 def _shared_pauses(view: View, parts: Sequence[Proposal]) -> float:
-    """What restarts cost that the plan does not need, because all of its parts share one."""
+    """The cost of the restarts that the plan saves, because all of its parts share one restart."""
     restarting = sorted(p.cost for p in parts if any(not view.spec(knob).live for knob in p.patch.values))
     return sum(restarting[:-1])
 

@@ -1,7 +1,7 @@
-"""How resolvers weigh what an action brings against what it costs.
+"""How resolvers weigh the benefit of an action against its cost.
 
-The arbiter compares proposals by success rate × probability × benefit − cost. A benefit of 1 is all of the trouble
-gone. All weights are choices.
+The arbiter compares proposals by success rate × probability × benefit − cost. A benefit of 1 means that the problem is
+solved completely. All weights are choices.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 # restarts that help, a longer one would let it restart for little.
 PAUSE_WORTH_S = 3000.0
 PAUSE_WEIGHT = 1.0 / PAUSE_WORTH_S
-# What it costs to double what is paid. Small, because an objective comes before money: it only decides between
-# proposals that help alike.
+# The cost of doubling the resources. Small, because an objective comes before money: it only decides between proposals
+# that help equally.
 RESOURCE_WEIGHT = 0.02
-# What it costs to move rows or workers without a pause: caches are cold afterwards.
+# The cost of moving rows or workers without a pause: caches are cold afterwards.
 DISTURBANCE = 0.05
-# The least benefit of an action against a diagnosed trouble. A smaller one would leave mild trouble untouched.
+# The least benefit of an action against a diagnosed problem. A smaller one would ignore mild problems.
 LEAST_BENEFIT = 0.2
-# The severity of trouble whose symptoms give none.
+# The severity of a problem whose symptoms have none.
 USUAL_SEVERITY = 0.5
 # By which share a batch must become shorter to be worth a change of how its rows are spread. A smaller share is within
 # the noise of batches, so the trial could not confirm it.

@@ -1,6 +1,6 @@
-"""What would help against time that is lost, where more executors would not: settings of a query, each with its gain.
+"""Settings of a query that would save lost time where more executors would not, each with its gain.
 
-A remedy that this engine cannot apply says why, so that an alert can name the setting instead.
+If this engine cannot apply a remedy, the remedy says why, and an alert names the setting instead.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Remedy:
     """A change of settings after which a batch of `batch_s` would take `after_s`.
 
     `setting` is what a person would write. `refusal` says why this engine cannot do it; empty if it can. A remedy that
-    `mends` ends the cause. Another one only makes it bearable, so that a person must know about the cause anyway.
+    `mends` removes the cause. Another one only reduces the effect, so a person must know about the cause anyway.
     """
 
     kind: str
@@ -121,7 +121,7 @@ _FIXED_COSTS = (CHECKPOINT_BOUND, DRIVER_BOUND, SOURCE_BOUND)
 
 
 def remedies(view: View, diagnosis: Diagnosis) -> tuple[Remedy, ...]:
-    """What would help, the best first; also what this engine cannot do."""
+    """The remedies, the best one first, including those that this engine cannot apply."""
     lost = diagnosis.evidence.find(LostTime)
     if lost is None or not view.micro_batch or not lost.batch_s > 0:
         return ()
@@ -206,7 +206,7 @@ def _too_long(view: View, knob: Knob, trigger_s: float, batch_s: float) -> str:
     if trigger_s > view.spec(knob).maximum:
         return f"{knob} is at most {number(view.spec(knob).maximum)} s"
     if trigger_s > longest_trigger_s(objective, view.spec(knob)):
-        return "it is longer than the trigger that you chose; set longest_trigger or an objective for the latency"
+        return "it is longer than the trigger that you chose: set longest_trigger or a latency objective"
     return ""
 
 

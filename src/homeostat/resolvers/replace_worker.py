@@ -14,8 +14,8 @@ from homeostat.detectors.instance_skew import SlowWorkers
 from homeostat.models.capacity import speed_up
 from homeostat.resolvers.proposal_weights import DISTURBANCE
 
-# The largest share of the workers that is replaced at once. A larger share mends sooner and pauses more of the work. If
-# more workers than a third are slow, the workers are not the cause. Choice.
+# The largest share of the workers that is replaced at once. A larger share fixes the problem sooner and pauses more of
+# the work. If more than a third of the workers are slow, the workers are not the cause. Choice.
 _MOST_AT_ONCE = 0.34
 # How many times slower than its peers a worker is taken to be if its detector does not say. Choice.
 _USUAL_SLOWNESS = 2.0

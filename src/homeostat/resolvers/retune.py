@@ -106,15 +106,18 @@ class RetuneResolver:
         if self.gives_way == "throughput" and objective.throughput_per_s is not None:
             less = without("throughput_per_s")
             if less.rate_per_s < full_plan.rate_per_s:
-                return less, f"the throughput of {objective.throughput_per_s:,.0f} rows/s gives way to what arrives"
+                return (
+                    less,
+                    f"the plan covers what arrives, below {objective.throughput_per_s:,.0f} rows/s",
+                )
         if objective.cost_limit is None:
             return full_plan, ""
         dearer = without("cost_limit")
         if self.gives_way == "cost":
             beyond = dearer.best.cost > objective.cost_limit
-            return dearer, f"the cost limit of {objective.cost_limit:g} gives way" if beyond else ""
+            return dearer, f"the plan exceeds the cost limit of {objective.cost_limit:g}" if beyond else ""
         enough = f"{dearer.best.cost:g} instances would meet it"
-        why = f"latency gives way to the cost limit of {objective.cost_limit:g}: {enough}"
+        why = f"the cost limit of {objective.cost_limit:g} does not allow the latency: {enough}"
         return full_plan, why if dearer.chosen else ""
 
     def _rise_factor(self, view: View) -> float:
@@ -127,7 +130,7 @@ class RetuneResolver:
         return not any(is_doubted(view, name, self.up.most_error) for name in view.trust)
 
     def _recovers(self, the_plan: Plan, short: tuple[Diagnosis, ...]) -> bool:
-        """Whether the latency is too long only because rows still wait, and will not be before a change has settled."""
+        """Whether the latency is too long only because of a backlog that will be gone before a change could settle."""
         present = the_plan.present
         missed = [each.evidence.find(ObjectiveMissed) if each.cause == SLO_UNMET else None for each in short]
         usual_s = present.predicted.latency_s.get("p95", math.inf)
@@ -140,7 +143,7 @@ class RetuneResolver:
         if the_plan.patch:
             yield _saying(self._change(model, the_plan, short), given_up)
         if the_plan.chosen is None:
-            why = f"no plan meets the objective; the closest {the_plan.best.lost}"
+            why = f"no plan meets the objective; the closest one {the_plan.best.lost}"
             yield alert_about(short[0], f"{why}; {given_up}" if given_up else why)
 
     def _change(self, model: ApplicationModel, the_plan: Plan, because: tuple[Diagnosis, ...]) -> Proposal:

@@ -43,7 +43,7 @@ _PAUSE_WEIGHT, _PAUSE_SHARE = 1.0 / 600.0, 0.2
 
 @dataclass(frozen=True, slots=True)
 class ScaleUpResolver:
-    """Sizes all components for the load at the sources, also those that an earlier bottleneck still hides.
+    """Sizes all components for the load at the sources, including bottlenecks that are hidden behind the present one.
 
     If predictions were off by more than the objective allows (or `most_error`), it takes the step of the paper: by the
     pressure or, if nothing is under pressure, by how far the objective is missed.
@@ -92,7 +92,9 @@ class ScaleUpResolver:
         share = max(pressures or violations)
         by = f"the pressure of {share:.0%}" if pressures else f"the {share:.0%} that the objective is missed by"
         target = max(need.present + 1, scale_up_target(share, need.present))
-        return replace(need, exact=float(target), enough=True, partitions={}, note=f"{why}, so it is sized by {by}")
+        return replace(
+            need, exact=float(target), enough=True, partitions={}, note=f"{why}, so the size is chosen by {by}"
+        )
 
     @staticmethod
     def _too_large(
@@ -154,7 +156,7 @@ class ScaleDownResolver:
 
 
 def _is_mended_elsewhere(diagnosis: Diagnosis) -> bool:
-    """Whether it is a fault that another action fixes better than more instances."""
+    """Whether it is a fault that another action fixes better than adding instances."""
     cause = cause_of(diagnosis.cause)
     return cause.fault and bool(cause.mended_by) and not cause.workers_help
 
@@ -182,8 +184,8 @@ def _is_worth_shrinking(view: View, smaller: Sequence[Need]) -> bool:
     saved = sum(
         spec.cost * (need.present - spec.clip(need.instances)) for need, spec in zip(smaller, specs, strict=True)
     )
-    lost = view.violation_cost * view.capabilities.cost(view.configuration) * 2.0 * _DISTURBED_TIMES * pause_s
-    return saved * until_growth_s(view, room) >= lost
+    change_cost = view.violation_cost * view.capabilities.cost(view.configuration) * 2.0 * _DISTURBED_TIMES * pause_s
+    return saved * until_growth_s(view, room) >= change_cost
 
 
 def _grows(view: View, need: Need) -> bool:
@@ -193,7 +195,7 @@ def _grows(view: View, need: Need) -> bool:
 def _admission(view: View, needs: Sequence[Need], restarting: bool) -> dict[Knob, Value]:
     """The limit on rows per trigger grows with the load that is planned for. Otherwise it would be the next bottleneck.
 
-    If this alone requires a restart, it waits until the limit is below the load itself.
+    If only this limit requires a restart, the change waits until the limit is below the load itself.
     """
     rows: dict[Knob, Value] = {}
     for need in needs:

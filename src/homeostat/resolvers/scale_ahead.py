@@ -23,7 +23,7 @@ def is_trouble(diagnosis: Diagnosis) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ScaleAheadResolver:
-    """Sizes all components for the load that is forecast, unless something is wrong already.
+    """Sizes all components for the forecast load, unless there is a problem already.
 
     A component whose predictions were off by more than the objective allows (or `most_error`, see `scale`) is left out.
     It is sized by its symptoms when the load has come.

@@ -23,14 +23,14 @@ class ScalingVeto:
     """Lets the number of executors grow only if the latest batches, replayed with more slots, would be shorter, and if
     some number of executors would be enough.
 
-    It does not let it shrink while something else makes batches late: what is idle now may be needed when that is
-    mended. Other changes of the same proposal remain.
+    It does not let the number shrink while another cause makes batches late, because idle executors may be needed when
+    that is fixed. Other changes of the same proposal remain.
     """
 
-    # The share of a batch that more executors must win. A smaller one pays for what nobody notices. A choice.
+    # The share of a batch that more executors must save. A smaller one pays for a gain that nobody notices. A choice.
     least_gain: float = 0.05
-    # The share of the time that a batch may take which it must fill if only its partitions change. A larger one leaves
-    # executors out that noise then asks for. A choice.
+    # If only partitions change, the batch must fill this share of the time that it may take. A larger one leaves out
+    # executors that noise then makes necessary. A choice.
     headroom: float = 0.8
     name: str = "scaling cannot help"
 
@@ -50,7 +50,7 @@ class ScalingVeto:
         if value < now and limit.late and limit.culprit:
             return limit.why
         if value < now and limit.latest_s > limit.allowed_s:
-            return f"the latest batch took {span(limit.latest_s)}, and may take {span(limit.allowed_s)}"
+            return f"the latest batch took {span(limit.latest_s)}, and the limit is {span(limit.allowed_s)}"
         if now <= 0 or value <= now:
             return ""
         gain_s = median(np.array([_gain_s(each, value / now, cuts_anew) for each in limit.batches]))

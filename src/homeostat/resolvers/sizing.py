@@ -55,7 +55,7 @@ class Need:
     """`exact` instances are enough; `instances` rounds up. If not `enough`, no number is, and this one is the best.
 
     `partitions`: the tasks that stages must be divided into, so that the instances have work. `wanted_per_s`: the load
-    that it is for. `note`: why it differs from what the model says.
+    that it is for. `note`: why it differs from the result of the model.
     """
 
     component: str

@@ -1,4 +1,4 @@
-"""Spread the rows of hot keys over several instances, and undo it when no key is hot any more."""
+"""Spreads the rows of hot keys over several instances, and undoes this when no key is hot any more."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class GatherResolver:
         for diagnosis in (d for d in diagnoses if d.cause == NEEDLESS_SPREAD):
             knob = view.topology[diagnosis.component].spread
             if knob is not None and knob in view.capabilities.knobs:
-                text = "no key is hot, so no instance will get more rows than another"
+                text = "no key is hot, so the rows stay even without spreading"
                 yield Proposal(
                     GATHER,
                     (diagnosis,),

@@ -1,1 +1,1 @@
-"""The loop at work: a manager for each query, the processes around it, and what it leaves for viewers."""
+"""Runs the loop: a manager for each query, the processes around it, and the data for viewers."""

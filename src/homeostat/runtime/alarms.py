@@ -27,7 +27,7 @@ class Alarm:
         entry = cause_of(cause)
         text = f"{entry.title} ({details}). What to do: {entry.advice}."
         self._say(text)
-        # No counter of the loop numbers these: two processes must not give the same id.
+        # The counters of the loop are not used for these ids, so that two processes never assign the same one.
         record = Record.of(f"t-{uuid.uuid4().hex[:12]}", time.time(), AlertContent(cause), text)
         try:
             store = self._open_log()

@@ -1,4 +1,4 @@
-"""A manager announces what it watches, so that `status`, `log`, `explain` and the dashboard find it from outside.
+"""A manager writes down what it watches, so that `status`, `log`, `explain` and the dashboard can find it.
 
 Every manager, whether `homeostat run` or `hs.attach` started it, leaves `driver.json` in its directory. A per-user list
 of these directories lets the commands find an application that was started in another working directory.
@@ -30,7 +30,7 @@ HOME = Path(".homeostat")
 LOG_USE = "log"
 NO_DISKS: Mapping[str, Path] = MappingProxyType({})
 NO_CHECKPOINTS: Mapping[str, str] = MappingProxyType({})
-# Where the system only tells the clock time of a start, the clock may have been set by this much since.
+# If the system reports a start only in clock time, the clock may have been changed by this much since.
 _CLOCK_STEP_S = 2.0
 _START_TICKS = 19  # the field of /proc/<process>/stat after the name of the process
 
@@ -122,7 +122,7 @@ def is_running(facts: Mapping[str, Any]) -> bool:
 def process_start(process: int) -> int | None:
     """When a process started, in ticks since the system did; None if that is not known here.
 
-    With the id it tells processes apart, and no change of the clock can change it.
+    Together with the id, it identifies a process. Setting the clock does not change it.
     """
     try:
         stat = Path(f"/proc/{process}/stat").read_bytes()
@@ -137,7 +137,7 @@ def user_state() -> Path:
 
 
 def _list(directory: Path) -> None:
-    """A convenience only: where the user has no writable home, the application runs without it."""
+    """Optional: if the user has no writable home directory, the application runs without this list."""
     entry = _entry(directory)
     if entry is None:
         return

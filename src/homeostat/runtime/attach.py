@@ -78,7 +78,7 @@ class Attachment:
             announce_driver(self._directory, self._spark, self._config, self._hold.identity, {})
         except (LeaseTakenError, ConfigError) as error:
             self._release()
-            say(f"{error.line}; this call of hs.attach does nothing")
+            say(f"{error.line}; this call to hs.attach does nothing")
         except OSError as error:
             self._release()
             say(f"Homeostat does not manage this application: {error}")
@@ -126,7 +126,7 @@ class Attachment:
             except (LeaseTakenError, ConfigError, NewerLogError, NoLogError) as error:
                 say(f"{error.line}; Homeostat does not manage this application")
                 break
-            except Exception as error:  # the application must not suffer, whatever it is
+            except Exception as error:  # no failure may affect the application
                 reason = str(error).partition("\n")[0]
                 complaint = f"{type(error).__name__}: {reason}; the application keeps running; Homeostat tries again"
                 if complaint != last_complaint:  # it tries again every second
@@ -140,7 +140,7 @@ class Attachment:
         self._release()
 
     def _hold_log(self) -> None:
-        """In this thread, because it may wait for another manager that shows no life."""
+        """Runs in this thread, because it may wait for another manager that does not respond."""
         if not self._hold.holds_log:
             self._hold.take_log()
 
@@ -185,10 +185,10 @@ def attach(
     """Manage the streaming queries of this session, including queries that start later.
 
     Homeostat only takes actions that need no restart, and only in a mode that acts (`earn` or `regulate`). It changes
-    the rows per trigger and the trigger interval only within the bounds that you give, a least and a most value:
-    `rows_per_trigger=(1_000, 50_000)`, `trigger=(1, "20 s")`. Without bounds they stay as they are.
-    Settings come from `config`, or from homeostat.toml in the working directory. The call returns at once; call
-    `stop()` on the result to end it.
+    the rows per trigger and the trigger interval only within the bounds that you give as a pair (minimum, maximum):
+    `rows_per_trigger=(1_000, 50_000)`, `trigger=(1, "20 s")`. Without bounds, it does not change them. Settings come
+    from `config`, or from homeostat.toml in the working directory. The call returns at once; call `stop()` on the
+    result to end it.
     """
     settings = configuration.load(config, flags={"mode": mode})
     policy_of(settings, objective_of(settings, combine(objective)))
@@ -213,11 +213,11 @@ def _pair(name: str, values: Sequence[T], read: Callable[[T], Value], least: Val
     try:
         low, high = (read(value) for value in values)
     except (ValueError, TypeError) as error:
-        fix = "give a pair: a least and a most value"
-        raise ConfigError(f"{name} = {values!r} cannot be read", where="hs.attach", fix=fix) from error
+        fix = "give a pair (minimum, maximum)"
+        raise ConfigError(f"cannot parse {name} = {values!r}", where="hs.attach", fix=fix) from error
     if not least <= low <= high < math.inf:
         raise ConfigError(
-            f"{name} = ({low:g}, {high:g}) is not a least and a most value of at least {least}", where="hs.attach"
+            f"{name} = ({low:g}, {high:g}) must be (minimum, maximum), both at least {least}", where="hs.attach"
         )
     return low, high
 

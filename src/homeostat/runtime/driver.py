@@ -65,7 +65,7 @@ def drive(launch: Launch) -> int:
     pipeline_files.send_along(launch.app)
     with ApplicationHold(directory, config.store) as hold:
         if hold.name != directory.name:
-            say(f"this application is called {hold.name} in {config.store}")
+            say(f"the log {config.store} lists this application as {hold.name}")
         application = Application(
             pipelines,
             directory,

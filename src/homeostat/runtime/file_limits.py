@@ -68,8 +68,8 @@ class FileKeeper:
             for pattern in GROWING:
                 for log in self._directory.glob(pattern):
                     cut_log(log, self._limits.driver_log)
-        except Exception as error:  # the application must not suffer from it
-            complaint = f"old files in {self._directory} are not deleted: {type(error).__name__}: {error}"
+        except Exception as error:  # a failure must not affect the application
+            complaint = f"could not delete old files in {self._directory}: {type(error).__name__}: {error}"
             if complaint != self._complaint:
                 self._complain(complaint)
             self._complaint = complaint

@@ -1,4 +1,4 @@
-"""Everything that a manager holds of its application, so that no second one can: see `ApplicationHold`."""
+"""The locks that make sure that an application has only one manager: see `ApplicationHold`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from homeostat.runtime.store_lease import StoreLease
 from homeostat.store.reopening import reopen
 from homeostat.store.sqlite import SqliteStore
 
-TAKEN_OVER = "another manager has taken over this application, because this one showed no life for too long"
+TAKEN_OVER = "another manager has taken over this application, because this one did not respond for too long"
 
 
 class ApplicationHold:
@@ -49,7 +49,7 @@ class ApplicationHold:
             )
 
     def take_log(self) -> None:
-        """The part that may wait for a manager on another host that shows no life."""
+        """The part that may wait for a manager on another host that does not respond."""
         lease = StoreLease(self._log, self.identity, self._directory, pause=self._pause)
         lease.take()
         self._store_lease, self.name = lease, lease.name

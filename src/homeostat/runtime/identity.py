@@ -63,7 +63,7 @@ def _unreadable(path: Path) -> ConfigError:
     return ConfigError(
         "the identity of this application cannot be read",
         where=str(path),
-        fix="put the file back from a copy, or delete it to make this a new application",
+        fix="restore the file from a backup, or delete it to make this a new application",
     )
 
 

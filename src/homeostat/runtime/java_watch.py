@@ -30,4 +30,4 @@ def _wait(process: subprocess.Popen[bytes], stopping: threading.Event, say: Call
     if stopping.is_set():
         return
     say(f"Spark's Java process ended with code {code}; the driver ends too")
-    os._exit(JAVA_DIED)  # at once: whoever waits for an answer of Java would keep the process alive
+    os._exit(JAVA_DIED)  # at once, because a thread that waits for Java would keep the process alive

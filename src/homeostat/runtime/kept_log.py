@@ -1,5 +1,6 @@
-"""The log of a manager that runs. If its file is removed, replaced or damaged meanwhile, the manager goes on in a new
-file with the state that it knows."""
+"""The log of a manager that runs. If its file is removed, replaced or damaged, the manager continues in a new file with
+the state that it has in memory.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from homeostat.store.reopening import reopen
 from homeostat.store.sqlite import SqliteStore, UnreadableRecord
 
 _Answer = TypeVar("_Answer")
-# Unreadable records that are reported one by one. A log with more is broken, and one line says so as well as a hundred.
+# Unreadable records that are reported one by one. If there are more, the log is broken, and one line is enough to say
+# so.
 MOST_REPORTED = 20
 _BESIDE_THE_FILE = ("", "-wal", "-shm")
 
@@ -108,7 +110,7 @@ class KeptLog:
             store.close()
             raise
         self._store = store
-        self._report("the log", f"{reason}; the manager goes on with a new log in {self.path}")
+        self._report("the log", f"{reason}; the manager continues with a new log in {self.path}")
 
     def _opened(self) -> SqliteStore:
         store = reopen(self.path, self._unreadable)
@@ -144,7 +146,7 @@ class KeptLog:
         if key in self._reported_ids or len(self._reported_ids) >= MOST_REPORTED:
             return
         self._reported_ids.add(key)
-        self._report("reading the log", f"{record.kind} {record.id} cannot be read and is left out: {record.reason}")
+        self._report("reading the log", f"{record.kind} {record.id} cannot be read and is skipped: {record.reason}")
 
 
 def _is_judged(action: Record) -> bool:

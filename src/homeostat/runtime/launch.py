@@ -21,7 +21,7 @@ KNOBS = "knobs.json"
 CAPABILITIES = "capabilities.json"
 LEASE = "lease"
 SUPERVISOR = "supervisor"
-# The exit code of a driver, one of whose queries was restarted as often as it may be.
+# The exit code of a driver with a query that has failed too often to be restarted.
 QUERY_FAILED = 4
 YARN_SETTINGS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 USUAL_PORTS = {"https": 443, "http": 80}
@@ -89,7 +89,9 @@ def require_master(master: str) -> None:
 
 
 def _require_standalone(places: Sequence[str], where: str) -> None:
-    """One reachable master is enough. Otherwise the error prefers a wrong answer over no answer."""
+    """One reachable master is enough. Otherwise, an error about a wrong answer is preferred to one about a missing
+    answer.
+    """
     reasons = []
     for place in places:
         reason = why_no_master(place)

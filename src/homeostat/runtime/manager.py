@@ -59,12 +59,14 @@ class Manager:
         failures = self._restore()
         self._orders.start()
         for id in reconcile(self.store, self.run, self.engine, self._reapply):
-            failures.append(self._own_failure(f"the record of action {id} cannot be read; the action was given up"))
+            failures.append(self._own_failure(f"the record of action {id} cannot be read; the action was abandoned"))
         early, self._early = self._early, []
         self.think([self.engine.describe(), *early, *failures])
 
     def _restore(self) -> list[Event]:
-        """Take over the saved state. What cannot be read is kept aside, and taken from the records if they have it."""
+        """Restore the saved state. Parts that cannot be read are kept aside, and rebuilt from the records if
+        possible.
+        """
         restored = self._saved_state()
         self.state = restored.state
         if "numbers" in restored.lost:
@@ -98,7 +100,7 @@ class Manager:
         return self.think((), orders=self._orders.new(self.engine.now_s))
 
     def think(self, events: Sequence[Event], *, orders: Sequence[Operator] = ()) -> Trace:
-        """Decide on these events, and on those that an error kept from being decided on.
+        """Decide on these events, and on earlier ones that were not processed because of an error.
 
         If the log cannot be written, nothing has happened: the state is as before, the events wait for the next call,
         and the orders are read again.
@@ -130,9 +132,9 @@ class Manager:
             return step(self.policy, self.state, events, now_s)
 
     def _sound_events(self, events: Sequence[Event], error: Exception) -> list[Event]:
-        """The events without those on which a step fails, so that one bad event does not hold up all later ones."""
+        """The events without those that make a step fail, so that one bad event does not block all later ones."""
         sound = [event for event in events if self._can_take(event)]
-        if len(sound) == len(events):  # only together do they fail
+        if len(sound) == len(events):  # they fail only together
             sound = [event for event in events if isinstance(event, Receipt)]
         what = f"{len(events) - len(sound)} events could not be processed: {type(error).__name__}: {error}"
         return [*sound, Failure("the loop", what, self.engine.now_s)]

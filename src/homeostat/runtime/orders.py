@@ -1,4 +1,6 @@
-"""Operator commands for a manager in another process. They go through the log; the manager obeys each one once."""
+"""Operator commands for a manager in another process. They go through the log. The manager carries out each one
+once.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from homeostat.store.protocol import BEGINNING_S, Store
 from homeostat.strict.toml_reading import nearest
 
 COMMANDS: tuple[OperatorCommand, ...] = get_args(OperatorCommand)
-# After this long without an answer the operator has moved on, and the command may do harm.
+# After this long without an answer, the operator no longer waits, and carrying out the command could do harm.
 VALID_S = 120.0
 LONGEST = 500
 _LOOKED_AT = 50
@@ -49,12 +51,14 @@ def order(
             raise ConfigError(f"{name!r} has {len(text)} characters", where="order", fix=f"use at most {LONGEST}")
     content = OrderContent(command, by, why, target, dict(values or {}), role, origin)
     assignments = [f"{name}={value:g}" for name, value in (values or {}).items()]
-    text = " ".join(filter(None, (f"{by} asks: {command}", target, *assignments)))
+    text = " ".join(filter(None, (f"{by} requested: {command}", target, *assignments)))
     return Record.of(f"order-{uuid.uuid4().hex[:12]}", now_s, content, text)
 
 
 class Orders:
-    """The manager's side. Each command is obeyed once, also across restarts; one that is too old is rejected."""
+    """The manager's side. Each command is carried out once, even across restarts. A command that is too old is
+    rejected.
+    """
 
     def __init__(self, store: Store, run: str) -> None:
         self._store, self._run = store, run
@@ -70,7 +74,7 @@ class Orders:
         """The commands that nobody has confirmed. Call `confirm` when the decision about them is in the log."""
         newest = self._newest()
         unread = [record for record in newest if record.id not in self._read_ids]
-        # What was not there at the last look is no older than that, whatever the clock of its writer says.
+        # A command that was not there at the last look is newer than that look, whatever time its writer recorded.
         self._expires_s = {
             record.id: self._expires_s.get(record.id, max(record.at_s, self._looked_s) + VALID_S) for record in unread
         }

@@ -1,4 +1,4 @@
-"""Builds what viewers in other processes see of the loop: its present state and the matrices of task times."""
+"""Builds the data about the loop for viewers in other processes: its present state and the matrices of task times."""
 
 from __future__ import annotations
 

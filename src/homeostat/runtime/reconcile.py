@@ -1,4 +1,4 @@
-"""After a crash: finds out what became of the actions that were in progress, and closes them."""
+"""After a crash: determines the results of the actions that were in progress, and closes them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class Intent(NamedTuple):
 
 
 def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent], Receipt]) -> list[str]:
-    """Close every open action: it is found applied, applied now, or given up. Return the ids of those whose records
-    cannot be read: nobody knows what they wanted, so they are given up."""
+    """Close every open action: it is found applied, applied now, or given up. Return the ids of actions whose records
+    cannot be read. Their content is unknown, so they are abandoned.
+    """
     unreadable_ids = []
     for record, action in with_content(store.unjudged(run), ActionContent):
         _outcome(store, run, record, action, engine.now_s)
@@ -34,11 +35,13 @@ def reconcile(store: Store, run: str, engine: Engine, reapply: Callable[[Intent]
         observed = engine.describe().configuration
         if not _is_readable(intent):
             unreadable_ids.append(record.id)
-            receipt = Receipt(intent.id, engine.now_s, observed, False, "given up: its record cannot be read")
+            receipt = Receipt(intent.id, engine.now_s, observed, False, "abandoned: its record cannot be read")
         elif _is_met(observed, intent.desired):
             receipt = Receipt(intent.id, engine.now_s, observed, True, "found applied after a restart")
         elif engine.now_s > intent.at_s + intent.time_limit_s:
-            receipt = Receipt(intent.id, engine.now_s, observed, False, "given up: its time limit passed in a restart")
+            receipt = Receipt(
+                intent.id, engine.now_s, observed, False, "abandoned: its time limit passed during a restart"
+            )
         else:
             receipt = reapply(intent)
         _close(store, run, record, receipt)

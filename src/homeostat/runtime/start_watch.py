@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
-# A choice: a query on a warm machine needs less, and a person who waits wants to know soon.
+# A choice: a query on a warm machine takes less time, and a waiting person wants to know soon.
 FIRST_S = 5.0
 # A choice: rare enough for a log that is read later, often enough to see that nothing has changed.
 LONGEST_S = 300.0

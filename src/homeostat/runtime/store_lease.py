@@ -1,7 +1,7 @@
 """One manager per application and log, wherever it runs: in another process, another directory or on another host.
 
-The holder writes a growing number into the log. A challenger watches that number by its own clock. No two clocks are
-compared, so a clock that is wrong or is set does not let in a second manager.
+The holder writes a growing number into the log. A challenger watches that number by its own clock. Clocks are never
+compared with each other, so a wrong clock cannot let in a second manager.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from homeostat.store.applications import ApplicationTable, Holder
 from homeostat.store.reopening import reopen
 from homeostat.store.sqlite import SqliteStore
 
-# How often the holder shows that it lives. Each time is a small write without a flush to the disk.
+# How often the holder shows that it is alive. Each time, it makes a small write without a flush to the disk.
 BEAT_S = 2.0
 # How long a challenger from another host watches a silent holder. Shorter lets it in while the holder's disk hangs,
 # which the fence around every write makes harmless; longer delays regulation after a host has died. A choice.
@@ -122,7 +122,9 @@ class StoreLease:
             self.lost = True
 
     def _is_dead(self, holder: Holder, table: ApplicationTable) -> bool:
-        """On the same host its file lock tells at once. Otherwise it is dead if it has shown no life for a while."""
+        """On the same host its file lock tells at once. Otherwise, it is dead if it has not shown that it is alive for
+        a while.
+        """
         locked = self._holds_lock(holder)
         if locked is not None:
             return not locked
@@ -201,7 +203,7 @@ def log_after(announcement: Mapping[str, Any]) -> SqliteStore:
 
 
 def _kernel() -> str:
-    """Names the kernel that runs now: locks on files are known to all processes on it. Empty if it has no name."""
+    """Identifies the running kernel, because all processes on one kernel see the same file locks. Empty if unknown."""
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:

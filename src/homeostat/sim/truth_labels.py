@@ -169,9 +169,9 @@ class Labels:
         """The labels that stood in this batch, and those of faults that acted without being worth naming."""
         now = [label for label in self.all if label.at_s <= sample.at_s < label.until_s]
         by_workers = [label for label in now if label.fault is not None and _hits_workers(label.fault)]
-        gone = by_workers if not sample.faulty_workers else []
+        ended = by_workers if not sample.faulty_workers else []
         standing = self.standing(sample)
-        others = [label for label in now if label not in gone and label not in standing]
+        others = [label for label in now if label not in ended and label not in standing]
         return (*standing, *others, *self._nearly_short(sample))
 
     def _nearly_short(self, sample: TruthSample) -> list[Label]:

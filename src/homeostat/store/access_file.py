@@ -15,7 +15,7 @@ LARGEST_BYTES = 4_000_000
 
 
 class AccessFile:
-    """Apart from the log, because it belongs to no run and only people who operate may read it (mode 0600)."""
+    """Separate from the log, because it belongs to no run and only operators may read it (mode 0600)."""
 
     def __init__(self, log: Path) -> None:
         self.path = log.with_name(f"{log.name}.access.jsonl")

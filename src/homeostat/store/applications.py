@@ -68,12 +68,12 @@ class ApplicationTable:
                 raise ForeignRunError(
                     f"run {run} belongs to another application",
                     where=str(self._store.path),
-                    fix=f"name another log for {name}",
+                    fix=f"use another log for {name}",
                 )
             connection.execute("UPDATE runs SET application = ? WHERE run = ?", (application, key))
 
     def holder(self, identity: str) -> Holder:
-        """The manager that holds the application. Without a token: the one that has released it."""
+        """The manager that holds the application. If it has no token, it has released the application."""
         rows = self._store.rows("SELECT token, beats, about FROM applications WHERE identity = ?", (identity,))
         if not rows:
             return Holder()
@@ -81,7 +81,7 @@ class ApplicationTable:
         return Holder(str(token), int(beats), **_facts(about))
 
     def take(self, identity: str, holder: Holder, *, instead_of: Holder) -> bool:
-        """Make it the holder, if nothing has been heard of the one before it meanwhile."""
+        """Make it the holder, if the previous holder has not shown that it is alive in the meantime."""
         about = {key: value for key, value in asdict(holder).items() if key not in ("token", "beats")}
         with self._store.transaction(durable=True) as connection:
             changed = connection.execute(
@@ -92,7 +92,7 @@ class ApplicationTable:
             return changed.rowcount == 1
 
     def beat(self, identity: str, token: str) -> bool:
-        """Show that the holder lives. False if it is the holder no more."""
+        """Show that the holder is alive. False if it is no longer the holder."""
         with self._store.transaction() as connection:
             changed = connection.execute(
                 "UPDATE applications SET beats = beats + 1 WHERE identity = ? AND token = ?", (identity, token)

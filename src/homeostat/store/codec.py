@@ -1,4 +1,4 @@
-"""What a record looks like once it is written down, the same for every store.
+"""The stored form of a record, the same for every store.
 
 JSON has neither NaN nor infinities; they are written as `{"$float": "nan"}` and read back as they were.
 """

@@ -1,4 +1,4 @@
-"""The figures behind a record, in words: what its sentence leaves out."""
+"""The figures behind a record that its sentence leaves out, as text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _LARGEST_EXPONENT = 700.0
 
 
 def headline(record: Record) -> str:
-    """The record's sentence. A log that another program wrote may have none: then what its content says."""
+    """The record's sentence. If there is none, because another program wrote the log, a sentence made from its
+    content.
+    """
     return one_line(record.text) or _from_content(record) or _extra(record)
 
 
@@ -141,7 +143,7 @@ def _unless_in(record: Record, name: str, measure: str, value: float) -> str:
 
 
 def _correction(diagnosis: DiagnosisContent) -> str:
-    """What the outcomes of earlier actions made of the probability, if it can be seen."""
+    """How the outcomes of earlier actions changed the probability, if the change is visible."""
     before, now = f"{diagnosis.before_outcomes:.2f}", f"{diagnosis.probability:.2f}"
     if math.isnan(diagnosis.before_outcomes) or before == now:
         return ""
@@ -156,7 +158,7 @@ def _figures(content: FindingContent) -> str:
 
 
 def _help(diagnosis: DiagnosisContent) -> str:
-    """Whether more workers would help, where that is not what is proposed anyway."""
+    """Whether more workers would help, unless the diagnosis leads to more workers anyway."""
     cause = cause_of(diagnosis.cause)
     silent = diagnosis.over or cause.workers_help or cause.harmless or cause.state_risk or not cause.fault
     return "" if silent else "more workers would not help"
@@ -190,13 +192,13 @@ def _model_error(outcome: OutcomeContent) -> str:
     """How far the model has been off for this component, including this outcome."""
     if math.isnan(outcome.model_error):
         return ""
-    return f"predictions about it have been off by {math.expm1(min(outcome.model_error, _LARGEST_EXPONENT)):.0%}"
+    return f"past predictions about it were off by {math.expm1(min(outcome.model_error, _LARGEST_EXPONENT)):.0%}"
 
 
 def _measurements(outcome: OutcomeContent) -> str:
     if not (outcome.before or outcome.after):
         return ""
-    return f"judged on {words(outcome.before)} measurements before it and {words(outcome.after)} after"
+    return f"judged by {words(outcome.before)} measurements before it and {words(outcome.after)} after"
 
 
 def _extra(record: Record) -> str:

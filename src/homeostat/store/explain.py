@@ -1,4 +1,4 @@
-"""The story of a record: what was observed, diagnosed, proposed and done around it, and what came of it."""
+"""Explains a record: what was observed, diagnosed, proposed and done around it, and the result."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from homeostat.core.wording import SEPARATOR, moment, one_line
 from homeostat.store.details import details, headline, prediction, reason, receipt_line
 from homeostat.store.protocol import Store
 
-# Entries of a section; a symptom that lasts for days would fill the screen otherwise.
+# The most entries in a section. Otherwise, a symptom that lasts for days would fill the screen.
 LONGEST_SECTION = 20
-# Newest ids that a misspelt one is compared with.
+# How many of the newest ids are compared with a misspelt one.
 IDS_COMPARED = 5_000
 _FATES = (REJECTION, ADVICE, ALERT, ACTION)
 _FATE_WORDS = {REJECTION: "rejected", ADVICE: "advised", ALERT: "sent to a person"}
@@ -81,7 +81,7 @@ def explain(store: Store, run: str, id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Story:
-    """The chain of a record, and beside it the other diagnoses and proposals that were weighed then."""
+    """The chain of a record, and the other diagnoses and proposals that were considered at that time."""
 
     focus: Record
     chain: tuple[Record, ...]
@@ -154,7 +154,7 @@ def _fate_lines(story: _Story, proposal: Record) -> list[str]:
 def _action_lines(story: _Story) -> list[str]:
     def with_receipt(action: Record) -> list[str]:
         receipts = [receipt_line(record, receipt, action) for record, receipt in story.receipts(action)]
-        return [*details(action), *(receipts or ["no receipt so far: its effect is not known"])]
+        return [*details(action), *(receipts or ["no receipt so far, so its effect is not known"])]
 
     return _entries(story.of(ACTION), with_receipt)
 

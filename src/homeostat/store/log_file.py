@@ -17,16 +17,16 @@ BUSY_TIMEOUT_S = 10.0
 _WAL_BYTES = 16_000_000
 
 _TROUBLE = {
-    "NOTADB": ("this is not a log", "name another file, or move this one away to start a new log"),
-    "CORRUPT": ("the log is damaged", "put back a copy, or move it away to start a new one"),
+    "NOTADB": ("this is not a Homeostat log", "use another file, or move this one away to start a new log"),
+    "CORRUPT": ("the log is damaged", "restore it from a backup, or move it away to start a new log"),
     "CANTOPEN": ("the log cannot be opened", "check that its directory exists and may be written to"),
-    "READONLY": ("the log cannot be written", "make the file and its directory writable, or name another"),
+    "READONLY": ("the log cannot be written", "make the file and its directory writable, or use another file"),
     "BUSY": (
         f"another process has kept the log locked for {BUSY_TIMEOUT_S:.0f} s",
-        "wait for it or stop it; one process writes a log, others open it read-only",
+        "wait for that process or stop it; only one process can write to a log at a time",
     ),
-    "FULL": ("the disk is full", "make room; what was written before is kept"),
-    "IOERR": ("the disk does not let the log be read or written", "check the disk, or name another file"),
+    "FULL": ("the disk is full", "free some space; everything written before is intact"),
+    "IOERR": ("the disk reports an error for the log", "check the disk, or use another file"),
 }
 
 
@@ -61,7 +61,7 @@ def error_name(error: sqlite3.Error) -> str:
 
 def connect(path: Path, read_only: bool, *, create: bool = True) -> sqlite3.Connection:
     if path.is_dir():
-        raise NoLogError("this is a directory", where=str(path), fix="name a file in it")
+        raise NoLogError("this is a directory", where=str(path), fix="give a file in it")
     if not read_only and create:
         path.parent.mkdir(parents=True, exist_ok=True)
         return _open(path, "mode=rwc")
@@ -106,9 +106,9 @@ def write_ahead(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
     if _journal_mode(connection) != "wal":
         raise StoreError(
-            "the log cannot be read while it is written here (no write-ahead log)",
+            "this file system does not support the write-ahead log of SQLite",
             where=str(path),
-            fix="put it on a local disk",
+            fix="put the log on a local disk",
         )
 
 
@@ -126,7 +126,9 @@ def _journal_mode(connection: sqlite3.Connection) -> str:
 
 def log_version(connection: sqlite3.Connection, path: Path) -> int:
     """The version of the log in the file; 0 if there is nothing in it. Anything else is an error."""
-    connection.execute("SAVEPOINT look")  # all three as of one moment: another may be creating it
+    connection.execute(
+        "SAVEPOINT look"
+    )  # all three at the same moment, because another process may be creating the log
     ((application,),) = connection.execute("PRAGMA application_id")
     ((version,),) = connection.execute("PRAGMA user_version")
     ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
@@ -136,7 +138,7 @@ def log_version(connection: sqlite3.Connection, path: Path) -> int:
             raise NewerLogError(
                 f"a newer Homeostat wrote this log (version {version}; this one reads {SCHEMA_VERSION})",
                 where=str(path),
-                fix="upgrade homeostat, or name another file",
+                fix="upgrade homeostat, or use another file",
             )
         return int(version)
     if (application, version, tables) != (0, 0, 0):

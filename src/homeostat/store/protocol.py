@@ -1,4 +1,4 @@
-"""The durable log of everything that was seen, thought and done: what a store of it must be able to do."""
+"""The interface of a store: the durable log of everything that was observed, decided and done."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from homeostat.store.sqlite import SqliteStore, UnreadableRecord
 def reopen(path: Path, on_unreadable: Callable[[UnreadableRecord], None] | None = None) -> SqliteStore:
     """Open the file that is there now, or begin a new one if it was removed or emptied.
 
-    SQLite must not take what the removed file left beside it for a part of the new file. Readers that still have an
-    emptied file open hold a lock on it, so that the log must begin in another file. Several processes may notice the
+    SQLite must not use the files that remain beside the removed file as parts of the new one. Readers that still have
+    an emptied file open hold a lock on it, so that the log must begin in another file. Several processes may notice the
     loss at once: only one of them clears the remains, before the new file is there.
     """
     with translate_errors(path):

@@ -188,10 +188,10 @@ class Retention:
                 deleted += _delete_oldest(connection, name, kind, kind_until_s, SLICE - deleted)
             looked_at = deleted
             for kind in FINDINGS:
-                examined, gone = self._delete_findings(
+                examined, deleted_findings = self._delete_findings(
                     connection, name, kind, run.last_s - ages.findings * self.share, SLICE - looked_at
                 )
-                looked_at, deleted = looked_at + examined, deleted + gone
+                looked_at, deleted = looked_at + examined, deleted + deleted_findings
             return looked_at, deleted
 
         return self._store.maintain(work)
@@ -226,7 +226,7 @@ class Retention:
 
 
 class Housekeeper:
-    """Does one slice every few seconds within the life of a manager, which does not suffer if it fails."""
+    """Does one slice every few seconds while a manager runs. A failure does not affect the manager."""
 
     def __init__(self, retention: Retention, complain: Callable[[str], None]) -> None:
         self._retention, self._complain = retention, complain
@@ -243,7 +243,7 @@ class Housekeeper:
             self._complaint = ""
         except StoreError as error:
             if error.line != self._complaint:
-                self._complain(f"old records are not deleted now: {error.line}")
+                self._complain(f"could not delete old records: {error.line}")
             self._complaint = error.line
 
 

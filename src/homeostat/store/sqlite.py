@@ -170,7 +170,9 @@ class SqliteStore:
         rows = self.rows(f"{query} WHERE number > ? ORDER BY number LIMIT ?", (position, limit))
         placed_records: list[Placed] = []
         for number, run, *row in rows:
-            with suppress(ValueError, RecursionError):  # what cannot be read is no news, and holds up none
+            with suppress(
+                ValueError, RecursionError
+            ):  # skip rows that cannot be read, so that they do not block later ones
                 placed_records.append(Placed(number, run, _record(row)))
         return placed_records
 

@@ -1,4 +1,4 @@
-"""Who did what: the orders of people with the answers they got, sign-ins, and refusals."""
+"""Who did what: commands with their answers, sign-ins, and refused requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Order:
 
 
 def audit_trail(store: Store, log: Path, limit: int, run: str = "") -> list[AuditLine]:
-    """The newest lines first; those of one run are its orders alone."""
+    """The newest lines first. With a run, only the commands that were given to it."""
     runs = [run] if run else [info.name for info in store.runs()]
     orders = [
         _Order(name, record, content)
@@ -57,7 +57,7 @@ def access_line(record: Record) -> AuditLine | None:
     if access is None:
         return None
     what = f"{access.event}: {access.request}" if access.request else access.event
-    more = f" ({access.unrecorded} more refusals before it)" if access.unrecorded else ""
+    more = f" ({access.unrecorded} more refused requests before it)" if access.unrecorded else ""
     return AuditLine(record.at_s, access.by, access.role, access.origin, what, f"{access.answer}{more}")
 
 

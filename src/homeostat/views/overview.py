@@ -1,4 +1,4 @@
-"""What an application is doing now, read from its files and its log by another process."""
+"""The current state of an application, read from its files and its log by another process."""
 
 from __future__ import annotations
 
@@ -158,9 +158,9 @@ def _health(batch: BatchContent | None, newest_s: float | None, now_s: float) ->
         return UNKNOWN, "no batch has ended yet"
     longest_s = max((each for each in (batch.seconds, batch.trigger_s) if math.isfinite(each)), default=0.0)
     if now_s - newest_s > SILENT_S + SILENT_BATCHES * longest_s:
-        return UNKNOWN, f"no news for {now_s - newest_s:.0f} s"
+        return UNKNOWN, f"no new records for {now_s - newest_s:.0f} s"
     if behind(batch.pending_rows, batch.arrival_per_s, period_s(batch)):
-        return BEHIND, f"{batch.pending_rows:,.0f} rows wait, more than arrive in two triggers"
+        return BEHIND, f"{batch.pending_rows:,.0f} rows wait, more than arrive in two trigger intervals"
     return HEALTHY, ""
 
 

@@ -63,12 +63,12 @@ def coming(
     else the present load. `further` models compete in the forecast."""
     now = Steady(model.arrival_per_s, model.variation)
     if history is None:
-        return now, "The load is assumed to stay as it is."
+        return now, "The load is assumed to stay constant."
     series = regular(*history, horizon_s=goal.horizon_s)
     quantiles = (1.0 - goal.confidence, 0.5, goal.confidence)
     load = forecast(series, goal.horizon_s, quantiles=quantiles, candidates=(*CANDIDATES, *further))
     if not load.usable:
-        return now, f"The load is assumed to stay as it is; a forecast is {load.reason}."
+        return now, f"The load is assumed to stay constant; a forecast is {load.reason}."
     return Forecasted(now, load), f"The load is forecast by {load.champion} (MASE {load.mase:.2f})."
 
 

@@ -1,4 +1,6 @@
-"""What an application uses of what it may use: files, processes and disks. Read by another process on its machine."""
+"""The resources that an application uses, with their limits: files, processes and disks. Read by another process on its
+machine.
+"""
 
 from __future__ import annotations
 

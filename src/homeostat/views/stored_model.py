@@ -13,6 +13,8 @@ def from_store(store: Store, run: str, where: str) -> ApplicationModel:
     model = None if value is None else from_json(value)
     if model is None:
         raise ConfigError(
-            f"run {run!r} has no model yet", where=where, fix="let its manager observe a few minutes of batches"
+            f"run {run!r} has no model yet",
+            where=where,
+            fix="wait until its manager has observed batches for a few minutes",
         )
     return model

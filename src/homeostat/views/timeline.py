@@ -1,4 +1,4 @@
-"""How an application fared over time: its batches, the changes from outside, the actions and what came of them."""
+"""An application over time: its batches, the changes from outside, the actions and their results."""
 
 from __future__ import annotations
 

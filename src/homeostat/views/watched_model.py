@@ -1,4 +1,4 @@
-"""The performance model that can be fitted to what an observing loop has seen."""
+"""The performance model that can be fitted to the observations of a loop that does not act."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may come in: tokens, sessions and the throttle together; and the trail of sign-ins and refusals."""
+"""Controls access with tokens, sessions and a throttle, and records sign-ins and refused requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from homeostat.web.tokens import Person, Tokens, digest_of
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
 
-# A flood of refusals must not push sign-ins out of the bounded file: a burst is recorded, then one a minute.
+# A flood of refused requests must not push sign-ins out of the bounded file: a burst is recorded, then one per minute.
 REFUSALS_BURST, REFUSALS_PER_S = 60, 1 / 60
 LONGEST_REQUEST = 200
 SIGN_IN, SIGN_OUT, REFUSAL, TOKENS = "sign-in", "sign-out", "refusal", "tokens"
@@ -29,7 +29,7 @@ ANSWERS = {401: "a token is required", 403: "not permitted", 429: "too many fail
 
 
 class AccessTrail:
-    """Writes down who signed in, who was refused, and when the tokens changed. It never fails a request."""
+    """Records who signed in, who was refused, and when the tokens changed. It never makes a request fail."""
 
     def __init__(self, log: Path, say: Callable[[str], None] = lambda line: None) -> None:
         self._file, self._say = AccessFile(log), say
@@ -56,9 +56,9 @@ class AccessTrail:
             self._allowance.left -= 1.0
             unrecorded, self._unrecorded = self._unrecorded, 0
         name, role = (person.name, person.role) if person is not None else ("", "")
-        asked, answer = request[:LONGEST_REQUEST], f"{status}, {ANSWERS.get(status, 'refused')}"
-        content = AccessContent(REFUSAL, name, role, client, asked, answer, unrecorded)
-        self._write(content, f"{name or 'somebody'} from {client} is refused: {asked}: {answer}")
+        requested, answer = request[:LONGEST_REQUEST], f"{status}, {ANSWERS.get(status, 'refused')}"
+        content = AccessContent(REFUSAL, name, role, client, requested, answer, unrecorded)
+        self._write(content, f"{name or 'somebody'} from {client} is refused: {requested}: {answer}")
 
     def _write(self, content: AccessContent, text: str) -> None:
         record = Record.of(f"access-{uuid.uuid4().hex[:12]}", time.time(), content, text)
@@ -72,7 +72,7 @@ class AccessTrail:
 
 
 class Entrance:
-    """Finds the person behind a request, and slows down whoever guesses."""
+    """Finds the person behind a request, and slows down clients that guess tokens."""
 
     def __init__(self, tokens: Tokens, trail: AccessTrail) -> None:
         self._tokens, self.trail = tokens, trail

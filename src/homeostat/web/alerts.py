@@ -108,7 +108,7 @@ def _ends(record: Record, alert: Alert) -> bool:
 
 
 def message(shape: Shape, run: str, alerts: list[Alert], dashboard: str) -> dict[str, Any]:
-    """If there are too many alerts, the last are sent: those that fire."""
+    """If there are too many alerts, only the last ones are sent, which are those that fire."""
     newest = alerts[-MOST_ALERTS:]
     if shape == "plain":
         return _plain(run, newest)

@@ -1,4 +1,4 @@
-"""A short-lived cache of answers: twenty viewers of one page cost hardly more than one."""
+"""A short-lived cache of answers, so that twenty viewers of a page cost little more than one."""
 
 from __future__ import annotations
 

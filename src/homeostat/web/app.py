@@ -37,7 +37,7 @@ from homeostat.web.security import SESSION_S, cookie
 from homeostat.web.summary import is_simulated
 from homeostat.web.tokens import Person, Role, Tokens
 
-# A page names the last event that it received: any answer made since is new enough for it.
+# A page sends the last event that it received. Any answer made after that event is new enough for it.
 SEEN = "homeostat-seen"
 # Predictions computed at once: a client that asks for a thousand of them must not block the other pages.
 MOST_COSTLY = 2
@@ -46,8 +46,9 @@ Show = Callable[[Request], Awaitable[Response]]
 
 
 class Dashboard:
-    """`local`: only this machine is served, and everyone on it may read without a token. `secure`: people reach it by
-    https, even where this server itself speaks http to a proxy."""
+    """`local`: the server is reachable only from this machine, and everyone on it may read without a token. `secure`:
+    people use https, even if this server itself uses http behind a proxy.
+    """
 
     def __init__(
         self,
@@ -132,7 +133,7 @@ class Dashboard:
         return show
 
     async def _from_cache(self, request: Request, endpoint: Endpoint, key: Hashable, make: Callable[[], bytes]) -> Body:
-        """From the cache while nothing new is in the log, or nothing that the client has heard of."""
+        """Use the cache as long as the log has no new records, or none that the client knows of."""
         if endpoint.role != "read":  # not from the log alone, and seldom parameters
             return Body.of(await asyncio.to_thread(make))
         client_position = _whole(request.headers.get(SEEN, ""))
@@ -210,10 +211,10 @@ class Dashboard:
         return RedirectResponse(_within(form.get("next", "/")), 303)
 
     def _give(self, body: OrderBody, person: Person, origin: str) -> str:
-        """Writes the order into the log, where the run's manager finds it within a second."""
+        """Writes the command into the log, where the run's manager finds it within a second."""
         info = self._reader.read(lambda store: page_answers.known_run(store, body.run))
         if is_simulated(info):
-            raise RefusalError(409, "this run was simulated and has ended, so no manager can carry out the order")
+            raise RefusalError(409, "this run was simulated and has ended, so no manager can carry out the command")
         record = order(
             body.command,
             by=person.name,
@@ -307,7 +308,9 @@ def _whole(text: str) -> int | None:
 
 
 def _within(place: str) -> str:
-    """The place if it is a page of this dashboard, else the start page: a crafted link must not lead elsewhere."""
+    """The address if it is a page of this dashboard, else the start page, so that a crafted link cannot lead
+    elsewhere.
+    """
     inside = place.startswith("/") and not place.startswith(("//", "/\\")) and place.isprintable()
     return place if inside else "/"
 

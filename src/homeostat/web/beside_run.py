@@ -1,4 +1,4 @@
-"""Runs the dashboard in its own process beside a run, for as long as the run lasts."""
+"""Runs the dashboard in a separate process for the duration of a run."""
 
 from __future__ import annotations
 

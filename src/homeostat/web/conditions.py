@@ -1,4 +1,4 @@
-"""Why is nothing happening? Each thing that must hold before the loop acts, whether it holds, and why not."""
+"""Why is nothing happening? Every condition for the loop to act, whether it holds, and why not."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ YES: Literal["yes"] = "yes"
 NO: Literal["no"] = "no"
 OBSERVED, NEEDED, ALLOWED, FREE, UNHINDERED = (
     "Observations arrive",
-    "There is something to do",
+    "There is a problem",
     "The loop may act",
     "No action is under way",
-    "Nothing holds it back",
+    "No guard blocks an action",
 )
 
 
@@ -45,9 +45,9 @@ def answer(summary: RunSummary, conditions: tuple[Condition, ...]) -> str:
     """One sentence: the reason of the first condition that does not hold."""
     missing = next((condition for condition in conditions if condition.holds == NO), None)
     if missing is None:
-        return "Nothing stands in the way: the loop acts as soon as a resolver proposes something."
+        return "The loop acts as soon as a resolver proposes something."
     if missing.name == NEEDED and summary.health == HEALTHY:
-        return f"Nothing needs to happen. {missing.reason}"
+        return f"There is nothing to do. {missing.reason}"
     return missing.reason
 
 
@@ -63,7 +63,7 @@ def _needed_condition(present: Present) -> Condition:
         return Condition(NEEDED, YES, as_sentence("; ".join(places)))
     if present.symptoms:
         kinds = ", ".join(each.what for each in present.symptoms)
-        return Condition(NEEDED, NO, f"There are symptoms without a diagnosis yet: {kinds}.")
+        return Condition(NEEDED, NO, f"There are symptoms, but no diagnosis yet: {kinds}.")
     return Condition(NEEDED, NO, "No problem is diagnosed.")
 
 
@@ -98,4 +98,4 @@ def _free(present: Present) -> Condition:
 def _unhindered_condition(present: Present) -> Condition:
     if present.conditions:
         return Condition(UNHINDERED, NO, as_sentence("; ".join(present.conditions)))
-    return Condition(UNHINDERED, YES, "No guard objected in the last cycle.")
+    return Condition(UNHINDERED, YES, "No guard blocked an action in the last cycle.")

@@ -1,4 +1,4 @@
-"""Lets go of connections that are idle or whose client does not read, so that one client cannot shut out the others."""
+"""Closes connections that are idle or whose client does not read, so that one client cannot lock out the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 IDLE_LIMIT_S = 10.0
 LOOK_S = 2.0
-# A client that has output waiting and takes less than this is let go. The largest page has about 2 MB, and a slow
+# A client with pending output that reads less than this is disconnected. The largest page has about 2 MB, and a slow
 # mobile network carries 30 kB/s: a choice far below that, and far above what it costs an attacker to hold a connection.
 SLOW_LIMIT_S = 20.0
 LEAST_BYTES_PER_S = 1_000
@@ -86,12 +86,14 @@ class IdleClosingProtocol(H11Protocol):
             self._let_go(others)
 
     def _let_go(self, others: Iterable[IdleClosingProtocol]) -> None:
-        """The worst of the others, or else the newcomer: whoever reads and asks properly is not cut off."""
+        """The worst of the other connections, or else the new one. Well-behaved clients are never disconnected."""
         worst = max(others, key=IdleClosingProtocol._nuisance)
         (worst if worst._nuisance() > (0, 0.0) else self).transport.abort()
 
     def _nuisance(self) -> tuple[int, float]:
-        """Who does not read comes first, then who asks nothing, then who has not read everything yet."""
+        """Order: clients that do not read, then clients without a request, then clients that have not read everything
+        yet.
+        """
         if self._unread_s > 0:
             return 3, self._unread_s
         if self.transport.get_write_buffer_size() > 0:

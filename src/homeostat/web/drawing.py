@@ -20,7 +20,7 @@ PRESSURED, BUSY = 0.1, 0.5
 _WELL_ABOVE = 2.5
 # The darkest shade starts at this multiple of the median.
 _HOT = 3.0
-# A row or column this many times as slow as the median is named in words.
+# A row or column that is this many times as slow as the median is named in the text.
 _STANDS_OUT = 1.5
 
 
@@ -159,7 +159,7 @@ def topology(components: Sequence[PresentComponent]) -> dict[str, Any]:
 
 
 def heat(matrix: TimeMatrix) -> dict[str, Any]:
-    """Cells shaded from 0 (the median or faster) to the darkest. What stands out is also said in words."""
+    """Cells shaded from 0 (the median or faster) to the darkest. Outliers are also named in the text."""
     cells = [
         {"x": column * CELL, "y": row * CELL, "shade": _shade(value), "value": value, "worker": matrix.workers[row]}
         for row, values in enumerate(matrix.cells[: len(matrix.workers)])

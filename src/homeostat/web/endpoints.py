@@ -1,4 +1,4 @@
-"""Every address of the API in one table, from which the server's routes and the OpenAPI description are made."""
+"""Every address of the API in one table. The server's routes and the OpenAPI description are generated from it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "/plans",
-        "Find the cheapest configuration that holds the objective",
+        "Find the cheapest configuration that meets the objective",
         whatif.PLANS,
         whatif.plans,
         "plans.html",
@@ -101,7 +101,7 @@ ENDPOINTS = (
 
 
 class OrderBody(BaseModel):
-    """An order to the manager of a run."""
+    """A command for the manager of a run."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -112,7 +112,7 @@ class OrderBody(BaseModel):
         max_length=LONGEST,
         description="id of the advice or action, or name of the resolver",
     )
-    why: str = Field("", max_length=LONGEST, description="why you give the order; it is kept in the log")
+    why: str = Field("", max_length=LONGEST, description="the reason for the command; it is kept in the log")
     values: dict[str, float] = Field(default_factory=dict, max_length=20, description="knobs to set, by name")
 
 
@@ -150,7 +150,7 @@ def _refusals(*statuses: int) -> dict[str, Any]:
         403: "You do not have permission.",
         404: "Not found.",
         408: "The request was not complete in time.",
-        409: "No manager can carry out the order.",
+        409: "No manager can carry out the command.",
         413: "The request is too large.",
         503: "The log cannot be read at the moment.",
     }
@@ -215,7 +215,7 @@ def description() -> dict[str, Any]:
         "info": {
             "title": "Homeostat",
             "version": __version__,
-            "description": "What Homeostat observes, decides and does, read from its log. You can also give it orders.",
+            "description": "What Homeostat observes, decides and does, read from its log. You can also send commands.",
         },
         "components": {
             "schemas": {"Error": _ERROR, "Order": order},
@@ -236,7 +236,7 @@ def description() -> dict[str, Any]:
             },
             "/orders.json": {
                 "post": {
-                    "summary": "Give an order to a manager (requires the role operate)",
+                    "summary": "Give a command to a manager (requires the role operate)",
                     "security": [{"token": []}],
                     "requestBody": {
                         "required": True,
@@ -244,7 +244,7 @@ def description() -> dict[str, Any]:
                     },
                     "responses": {
                         "202": {
-                            "description": "The order is in the log. The manager writes its answer there too.",
+                            "description": "The command is in the log. The manager also writes its answer there.",
                             "content": {"application/json": {"schema": {"type": "object"}}},
                         },
                         **_refusals(400, 401, 403, 404, 408, 409, 413, 503),

@@ -1,4 +1,4 @@
-"""New records as server-sent events: one poll serves all viewers, and a viewer that was cut off catches up."""
+"""New records as server-sent events: one poll serves all viewers, and a viewer that was disconnected catches up."""
 
 from __future__ import annotations
 

@@ -26,7 +26,9 @@ ANYONE = Person("anyone on this machine", "read")
 
 
 class Gate:
-    """`local`: only this machine is served, and everyone on it may read. Otherwise every request needs a token."""
+    """`local`: the server is reachable only from this machine, and everyone on it may read. Otherwise, every request
+    needs a token.
+    """
 
     def __init__(self, app: ASGIApp, entrance: Entrance, *, local: bool) -> None:
         self._app, self._entrance, self._local = app, entrance, local
@@ -61,9 +63,9 @@ class Gate:
 
     def _note(self, request: HTTPConnection, status: int) -> None:
         if status in ANSWERS:
-            asked = f"{request.scope['method']} {request.scope['path']}"
+            request_line = f"{request.scope['method']} {request.scope['path']}"
             person = getattr(request.state, "person", None)
-            self._entrance.trail.refused(None if person is ANYONE else person, client_of(request), asked, status)
+            self._entrance.trail.refused(None if person is ANYONE else person, client_of(request), request_line, status)
 
     def _refusal(self, request: HTTPConnection, client: str) -> Response | None:
         try:

@@ -12,7 +12,7 @@ from homeostat.views.overview import HEALTHY
 from homeostat.web.summary import RunSummary, summarise
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-# A metrics server keeps a series for every label it ever saw, so their number must be bounded.
+# A metrics server keeps a series for every label that it has ever seen, so their number must be bounded.
 MOST_RUNS = 500
 LONGEST_LABEL = 120
 
@@ -51,7 +51,7 @@ METRICS = (
     Metric("homeostat_input_rows_per_second", "gauge", "Rows that arrive per second", _latest("arrival_per_s")),
     Metric("homeostat_process_rows_per_second", "gauge", "Rows processed per second", _latest("process_per_s")),
     Metric("homeostat_objective_rows_per_second", "gauge", "Throughput objective, if one is set", _objective),
-    Metric("homeostat_pending_rows", "gauge", "Rows that wait at the source", _latest("pending_rows")),
+    Metric("homeostat_pending_rows", "gauge", "Rows waiting at the source", _latest("pending_rows")),
     Metric("homeostat_batch_duration_seconds", "gauge", "Duration of the last batch", _latest("seconds")),
     Metric("homeostat_trigger_interval_seconds", "gauge", "Trigger interval", _latest("trigger_s")),
     Metric(
@@ -62,11 +62,9 @@ METRICS = (
     ),
     Metric("homeostat_state_rows", "gauge", "Rows in the state store", _latest("state_rows")),
     Metric("homeostat_state_bytes", "gauge", "Memory used by the state store", _latest("state_bytes")),
-    Metric("homeostat_executors_wanted", "gauge", "Executors that the loop has asked for", _latest("executors")),
+    Metric("homeostat_executors_wanted", "gauge", "Executors requested by the loop", _latest("executors")),
     Metric("homeostat_executors_alive", "gauge", "Executors that are running", _latest("workers")),
-    Metric(
-        "homeostat_diagnoses_standing", "gauge", "Diagnoses that hold now", lambda r: [({}, float(len(r.diagnoses)))]
-    ),
+    Metric("homeostat_diagnoses_standing", "gauge", "Current diagnoses", lambda r: [({}, float(len(r.diagnoses)))]),
     Metric(
         "homeostat_records_total",
         "counter",

@@ -40,7 +40,8 @@ class IndexContext:
 @dataclass(frozen=True, slots=True)
 class QueryContext:
     """query.html: one run. `answer` says why nothing is happening, `span` how much history the charts show at first;
-    `unanswered` are orders that no manager has taken up; `undelivered` says which alerts did not reach the webhook."""
+    `unanswered` are commands that no manager has answered; `undelivered` says which alerts did not reach the
+    webhook."""
 
     summary: RunSummary
     present: Present

@@ -1,4 +1,4 @@
-"""The log as the threads of the server read it: each has its own connection, and none writes."""
+"""Lets the threads of the server read the log. Each thread has its own connection, and none writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as one HTML file that needs nothing else: charts, decisions, costs, and whether the objective was kept."""
+"""A run as one self-contained HTML file: charts, decisions, costs, and whether the objective was met."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from homeostat.web.texts import clip
 MOST_STORIES = 200
 MOST_POINTS = 1_000
 MOST_VERDICTS = 10
-# A batch that processes a little less than the objective's rows is noise, not a breach.
+# A batch that processes slightly fewer rows than the objective is noise, not a violation.
 NEARLY = 0.95
 Holds = Callable[[BatchContent], bool]
 

@@ -71,7 +71,7 @@ def within(host: str, networks: str | Sequence[str]) -> bool:
 
 
 def own_host(header: str) -> bool:
-    """Whether a Host header names this machine: another name may be a foreign page that rebinds its own name."""
+    """Whether a Host header names this machine. Another name may come from a foreign page that rebinds its DNS name."""
     host, colon, port = header.rpartition(":")
     return loopback(host if colon and port.isdigit() else header)
 

@@ -31,8 +31,9 @@ NICE = 10
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """`tokens` is a file; without one, only this machine is served. `proxied`: a proxy does TLS; the addresses in
-    `trusted_proxies` may say for whom they ask. `webhook_secret` is a file too."""
+    """`tokens` is a file; without one, only this machine is served. `proxied`: a proxy terminates TLS; the client
+    addresses that `trusted_proxies` report are trusted. `webhook_secret` is a file too.
+    """
 
     store: Path
     host: str = LOOPBACK
@@ -64,7 +65,7 @@ class Serving:
         _require_networks(self.trusted_proxies)
         if self.proxied and self.tokens is None:
             raise ConfigError(
-                "everyone who reaches the proxy could read the log", where="--behind-proxy", fix="add --tokens FILE"
+                "everyone who can reach the proxy could read the log", where="--behind-proxy", fix="add --tokens FILE"
             )
         if loopback(self.host):
             return
@@ -73,12 +74,12 @@ class Serving:
                 "anyone on the network could read the log", where=f"--host {self.host}", fix="add --tokens FILE"
             )
         if self.certificate is None and not self.proxied:
-            fix = "add --tls-cert and --tls-key, or --behind-proxy if a proxy does TLS"
+            fix = "add --tls-cert and --tls-key, or --behind-proxy if a proxy terminates TLS"
             raise ConfigError("tokens would be sent unencrypted", where=f"--host {self.host}", fix=fix)
 
 
 def serve(serving: Serving, say: Callable[[str], None]) -> None:
-    """Serves until interrupted, at a low priority: the run matters more than its viewers."""
+    """Serves until interrupted, at a low priority, because the run matters more than its viewers."""
     serving.check()
     try:
         import uvicorn
@@ -181,9 +182,11 @@ def _token_advice(serving: Serving) -> list[str]:
     entries = require_tokens(path) if serving.tokens is not None else read_entries(path) if path.exists() else []
     advice = []
     if not entries:
-        advice.append("to operate, make a token and sign in with it: homeostat token create NAME")
+        advice.append("to operate, create a token and sign in with it: homeostat token create NAME")
     elif serving.tokens is None:
         advice.append(f"to operate, sign in with a token of {path}")
     if any(entry.plain for entry in entries):
-        advice.append(f"{path} has tokens in plain text; replace them by hashes: homeostat token hash --tokens {path}")
+        advice.append(
+            f"{path} has tokens in plain text; replace them with hashes: homeostat token hash --tokens {path}"
+        )
     return advice

@@ -1,4 +1,4 @@
-"""Signs what is sent to a webhook, so that the receiver can tell it from a forgery and from a replay."""
+"""Signs the messages to a webhook, so that the receiver can detect forgeries and replays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions as stories: what was wrong, what was done about it, and what came of it."""
+"""Decisions in sentences: what was wrong, what was done, and the result."""
 
 from __future__ import annotations
 
@@ -75,8 +75,9 @@ class StoryStep(RecordLine):
 
 @dataclass(frozen=True, slots=True)
 class Story(RecordLine):
-    """A decision. `problem` says what was wrong, `done` what was done, `result` what came of it; the first and the
-    last are empty where there is nothing to say. `steps` are all records behind it, from symptom to outcome."""
+    """A decision. `problem` says what was wrong, `done` what was done, and `result` what the result was. `problem` and
+    `result` can be empty. `steps` are all records behind it, from symptom to outcome.
+    """
 
     problem: str
     done: str
@@ -118,7 +119,7 @@ def story(store: Store, run: str, focus: Record) -> Story:
 
 
 def unanswered_orders(store: Store, run: str) -> tuple[RecordLine, ...]:
-    """The newest orders that no manager has taken up."""
+    """The newest commands that no manager has answered."""
     orders = store.records(run, kinds=(ORDER,), limit=MOST_ORDERS, newest_first=True)
     return tuple(line(order) for order in orders if len(store.chain(run, order.id)) == 1)
 
@@ -187,7 +188,7 @@ def _step(record: Record) -> StoryStep:
 
 
 def _details(record: Record) -> list[str]:
-    """An action's prediction stands first: the outcome is judged against it."""
+    """The prediction of an action comes first, because the outcome is judged against it."""
     change = record.content_as(ChangeContent)
     predicted = [details.prediction(change)] if change is not None else []
     because = [details.reason(record)] if record.kind == REJECTION else []

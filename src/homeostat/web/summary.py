@@ -1,4 +1,4 @@
-"""How each run in the log is doing: its health, the reason for it, and its latest numbers."""
+"""The state of each run in the log: its health with the reason, and its latest numbers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from homeostat.web.series import contents, latest, rates
 from homeostat.web.texts import as_sentence
 
 SPARKLINE_POINTS = 40
-# A run without news for this long has ended: even a slow restart takes less.
+# A run without new records for this long has ended: even a slow restart takes less time.
 GONE_S = 600.0
-# An earlier time (2001) is that of a simulated clock, which stands still when the run is over.
+# A time before this one (2001) comes from a simulated clock, which stops at the end of the run.
 CLOCK_S = 1e9
 
 
@@ -69,7 +69,7 @@ def summarise(store: Store, info: RunInfo, now_s: float) -> RunSummary:
     try:
         batches = store.records(info.name, kinds=(BATCH,), limit=SPARKLINE_POINTS, newest_first=True)[::-1]
         health, reason = _health(batches, info, now_s)
-    except StoreError as error:  # a run that cannot be read must not hide the others
+    except StoreError as error:  # one run that cannot be read must not hide the others
         batches, health, reason = [], UNKNOWN, error.what
     numbers = contents(batches)
     processed_rate, arrival_per_s = rates(numbers)
@@ -102,7 +102,7 @@ def _health(batches: Sequence[Record], info: RunInfo, now_s: float) -> tuple[str
     has_ended = is_simulated(info)
     quiet_s = now_s - info.last_s
     if not has_ended and quiet_s > GONE_S:
-        return STOPPED, f"No news for {_span(quiet_s)}."
+        return STOPPED, f"No new records for {_span(quiet_s)}."
     state = query_state(info.name, batches, alive=True, now_s=info.last_s if has_ended else now_s)
     reason = "The query keeps up with the load." if state.health == HEALTHY else as_sentence(state.reason)
     return state.health, f"{reason} (End of a simulated run.)" if has_ended else reason

@@ -1,4 +1,4 @@
-"""Texts from the log and from errors, made fit for a page."""
+"""Prepares texts from the log and from errors for a page."""
 
 from __future__ import annotations
 

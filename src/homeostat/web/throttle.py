@@ -37,7 +37,7 @@ class Allowance:
 
 
 class SignInThrottle:
-    """Counts failures only: whoever has a valid token or session is never delayed by it once they have used it."""
+    """Counts only failures, so people with a valid token or session are not delayed after they have used it once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -77,7 +77,7 @@ class SignInThrottle:
 
 
 def network(client: str) -> str:
-    """A client of IPv6 has a whole /64 network to itself.
+    """An IPv6 client usually has a /64 network to itself.
 
     >>> network("10.0.0.7"), network("2001:db8::1") == network("2001:db8::2"), network("2001:db8:1::1")
     ('10.0.0.7', True, '2001:db8:1::/64')

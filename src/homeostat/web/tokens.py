@@ -1,4 +1,6 @@
-"""Tokens: who holds one, with which role. A file keeps their hashes, and a change of it takes effect at once."""
+"""The people who have tokens, with their roles. A file stores the hashes of the tokens. Changes to it take effect at
+once.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,7 @@ class TokenFile(Tokens):
             self._people = self._read()
         except ConfigError as error:
             self._people = {}
-            self._on_change(f"no token is valid now: {error.line}")
+            self._on_change(f"no token is valid until this is fixed: {error.line}")
             return
         for digest, person in before.items():
             if digest not in self._people:
@@ -124,11 +126,11 @@ def read_entries(path: Path) -> list[TokenEntry]:
 
 
 def require_tokens(path: Path) -> list[TokenEntry]:
-    """The entries of a file that is the only way in: one without tokens would let nobody in."""
+    """The entries of the token file. A file without tokens is an error, because nobody could sign in."""
     entries = read_entries(path)
     if not entries:
         raise ConfigError(
-            "the file has no tokens", where=str(path), fix=f"make one: homeostat token create NAME --tokens {path}"
+            "the file has no tokens", where=str(path), fix=f"create one: homeostat token create NAME --tokens {path}"
         )
     return entries
 
@@ -160,7 +162,7 @@ def create(path: Path, name: str, role: Role) -> str:
 
 
 def rotate(path: Path, name: str) -> str:
-    """Replace a person's token by a new one, and return that. The old one is no longer valid."""
+    """Replace a person's token with a new one, and return it. The old one is no longer valid."""
     with _changing(path) as entries:
         own_entries = _of_name(entries, name, path)
         token = secrets.token_urlsafe(TOKEN_BYTES)
@@ -176,7 +178,7 @@ def revoke(path: Path, name: str) -> None:
 
 
 def hash_plain(path: Path) -> int:
-    """Replace tokens in plain text by their hashes, and return how many there were."""
+    """Replace plain-text tokens with their hashes, and return how many there were."""
     with _changing(path) as entries:
         return sum(entry.plain for entry in entries)
 

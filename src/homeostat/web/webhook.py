@@ -25,7 +25,7 @@ from homeostat.web.signatures import HEADER, read_secrets, signature
 LOOK_AGAIN_S = 1.0
 TIMEOUT_S = 10.0
 LONGEST_PAUSE_S = 300.0
-# A receiver that is down for a day is noticed otherwise; what it missed is in the log.
+# A receiver that is down for a day will be noticed in other ways. The alerts that it missed are in the log.
 GIVE_UP_S = 86_400.0
 # One message for each run, with at most MOST_ALERTS alerts: about 100 MB if all are as long as they may be.
 MOST_WAITING = 500
@@ -79,7 +79,7 @@ _OPENER = urllib.request.build_opener(_NoRedirects)
 
 @dataclass(slots=True)
 class Waiting:
-    """What a run has to tell. `record` is the id of the record that says that it could not be sent."""
+    """The pending alerts of a run. `record` is the id of the record about the failed delivery."""
 
     alerts: list[Alert] = field(default_factory=list)
     attempts: int = 0
@@ -124,7 +124,7 @@ class Notifier:
                 self._look()
                 self._send()
                 pause_s = self._pause_s
-            except Exception as error:  # the thread must live on: nobody else sends the next alert
+            except Exception as error:  # the thread must not end, because it also sends the next alert
                 self._say(f"alerts were not sent because of an unexpected {type(error).__name__}; will retry")
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -165,14 +165,14 @@ class Notifier:
         return position
 
     def _send(self) -> None:
-        """One message that is refused does not hold back the others; a receiver that does not answer does."""
+        """A refused message does not delay the others. A receiver that does not answer does."""
         for run, waiting in list(self._waiting.items()):
             if time.monotonic() < waiting.next_s:
                 continue
             waiting.attempts += 1
             try:
                 self._webhook.post(as_json(message(self._webhook.shape, run, waiting.alerts, self._dashboard)))
-            except Exception as error:  # whatever the receiver, a proxy or the address makes of it
+            except Exception as error:  # any error of the receiver, a proxy or the address
                 code = error.code if isinstance(error, urllib.error.HTTPError) else None
                 self._failed(run, waiting, _reason(error))
                 if code is None:
@@ -218,7 +218,7 @@ class Notifier:
 def sentence(delivery: DeliveryContent) -> str:
     """
     >>> sentence(DeliveryContent("retrying", "hooks.example", 1, 3, "with HTTP 500"))
-    '1 alert was not accepted by hooks.example: the last attempt failed with HTTP 500; it is tried again'
+    '1 alert was not accepted by hooks.example: the last attempt failed with HTTP 500; delivery will be retried'
     >>> sentence(DeliveryContent("sent", "hooks.example", 2, 4))
     '2 alerts were accepted by hooks.example at attempt 4'
     """
@@ -228,8 +228,8 @@ def sentence(delivery: DeliveryContent) -> str:
         case "sent":
             return f"{subject} accepted by {delivery.host} at attempt {delivery.attempts}"
         case "retrying":
-            again = f"{'it is' if one else 'they are'} tried again"
-            return f"{subject} not accepted by {delivery.host}: the last attempt failed {delivery.error}; {again}"
+            failure = f"the last attempt failed {delivery.error}"
+            return f"{subject} not accepted by {delivery.host}: {failure}; delivery will be retried"
         case "given up":
             return f"{subject} not sent to {delivery.host} in {delivery.attempts} attempts: it failed {delivery.error}"
     return f"{subject} not sent to {delivery.host}: {delivery.error}"

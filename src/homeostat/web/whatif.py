@@ -56,7 +56,7 @@ PLANS = (
     whole("limit", "most candidates to return", 1, 100, 20),
 )
 DAMAGED = "The model in the log is damaged. A running manager replaces it within a minute."
-# A model that another program or a later version wrote may be anything at all.
+# A model that another program or a later version wrote can have any content.
 _DAMAGED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MemoryError)
 _Context = TypeVar("_Context", PerformanceContext, PlansContext)
 
@@ -67,7 +67,7 @@ def performance(store: Store, parameters: Parameters) -> PerformanceContext:
 
 
 def plans(store: Store, parameters: Parameters) -> PlansContext:
-    """The cheapest configuration that holds the objective, and why the others lost, a page of them at a time."""
+    """The cheapest configuration that meets the objective, and why the others were not chosen, one page at a time."""
     return _answer(store, parameters, PlansContext, lambda run, model: _plans(run, model, store, parameters))
 
 
@@ -107,7 +107,7 @@ def missing_model(store: Store, run: str) -> str:
         return f"The model waits until {waiting} has taken effect."
     if not any(math.isfinite(batch.arrival_per_s) for batch in batches):
         return "The rate at which rows arrive is unknown."
-    return "The manager has not fitted a model yet; it tries once a minute."
+    return "The manager has not fitted a model yet. It tries once a minute."
 
 
 def _performance(run: str, model: ApplicationModel, parameters: Parameters) -> PerformanceContext:

@@ -308,7 +308,7 @@ def test_a_second_command_waits_for_the_first() -> None:
     assert done["restart"].at_s == pytest.approx(43.0)
     assert done["grow"].at_s == pytest.approx(55.0)
     assert not done["hasty"].applied
-    assert "other commands came first" in done["hasty"].detail
+    assert "other commands used up the time limit" in done["hasty"].detail
 
 
 def test_a_restart_asked_for_while_the_query_is_stopped_starts_it_once() -> None:

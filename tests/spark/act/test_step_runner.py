@@ -103,5 +103,5 @@ def test_without_time_left_no_step_begins() -> None:
     words = query("words")
     answer = runner(words).run(command({Knob(ROWS_PER_TRIGGER, "words"): 50}), Deadline.after(0.0))
     assert not answer.applied
-    assert answer.detail == "not done within 60 s: other commands or earlier steps took all of the time"
+    assert answer.detail == "not done within 60 s: other commands or earlier steps used up the time limit"
     assert words.calls == []

@@ -163,7 +163,7 @@ def test_a_job_or_stage_that_does_not_exist_is_no_error() -> None:
         client.close()
 
 
-def test_several_applications_behind_one_address_must_be_told_apart() -> None:
+def test_several_applications_behind_one_address_must_be_are_distinguishable() -> None:
     body = b'[{"id": "a", "name": "x", "attempts": []}, {"id": "b", "name": "y", "attempts": []}]'
     with server(answer(body)) as url:
         client = RestClient(url, first_timeout_s=LIMIT_S)

@@ -88,7 +88,7 @@ def test_of_a_join_all_stores_count_together() -> None:
     assert (state.operator, state.rows, state.partitions, state.snapshot_version) == ("symmetricHashJoin", 240, 2, -1)
 
 
-def test_operators_of_one_name_are_told_apart() -> None:
+def test_operators_of_one_name_are_are_distinguishable() -> None:
     assert list(read_states([operator(), operator(), operator("other"), operator()], 0)) == [
         "dedupe",
         "dedupe-2",

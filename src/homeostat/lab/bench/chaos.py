@@ -60,12 +60,12 @@ class Course:
         ended_s = deployment.clock()
         recovered = self._recovers(injection, kind.limit_s)
         recover_s = deployment.clock() - ended_s if recovered else None
-        seen = injection.failure
+        failure = injection.failure
         if not recovered:
-            lack = self._lack() or ("" if injection.holds() else "what was ordered does not hold")
-            seen = "; ".join(filter(None, (seen, lack or "no new batches or records", *deployment.last_lines())))
+            lack = self._lack() or ("" if injection.holds() else "the requested value is not in effect")
+            failure = "; ".join(filter(None, (failure, lack or "no new batches or records", *deployment.last_lines())))
         exits = len(deployment.exits) - exits
-        trial = Trial(kind.name, began_s, injection.detail, recover_s, seen, exits, over_s=time.monotonic())
+        trial = Trial(kind.name, began_s, injection.detail, recover_s, failure, exits, over_s=time.monotonic())
         self.trials.append(trial)
         self.tell(f"{len(self.trials)}. {kind.name} ({trial.detail}): {_outcome(trial)}")
         if recovered:
@@ -109,7 +109,9 @@ def measure(
 ) -> dict[str, Any]:
     """The numbers of `homeostat bench chaos`. With a directory, all files are kept there."""
     before = machine()
-    tell(f"seed {seed}: {len(kinds)} kinds of fault for {minutes:g} minutes; the first comes when Spark is up")
+    tell(
+        f"seed {seed}: {len(kinds)} kinds of fault for {minutes:g} minutes; the first one is injected when Spark is up"
+    )
     with _home(directory) as home, SmallDisk(home / "log") as disk:
         deployment = Deployment(home, disk)
         course = Course(deployment, Random(seed), tell)
@@ -201,4 +203,4 @@ def _setup_json(minutes: float) -> dict[str, Any]:
 
 
 def _outcome(trial: Trial) -> str:
-    return f"whole again after {trial.recover_s:.0f} s" if trial.survived else f"NOT SURVIVED: {trial.seen}"
+    return f"recovered after {trial.recover_s:.0f} s" if trial.survived else f"NOT SURVIVED: {trial.seen}"

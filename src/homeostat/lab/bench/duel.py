@@ -123,13 +123,13 @@ def _search(
     runs = list(pool.map(bout, *zip(*cells, strict=True))) if cells else []
     losses: dict[str, dict[str, tuple[Contender, list[float]]]] = {}
     for (_, _, contender, _), run in zip(cells, runs, strict=True):
-        tried = losses.setdefault(contender.policy, {})
-        tried.setdefault(repr(contender.settings), (contender, []))[1].append(loss(run))
-    found = {}
-    for policy, tried in losses.items():
-        best, values = min(tried.values(), key=lambda each: fmean(each[1]))
-        found[policy] = {"best": replace(best, tuned=True), "loss": fmean(values), "tried": len(tried)}
-    return found
+        contenders = losses.setdefault(contender.policy, {})
+        contenders.setdefault(repr(contender.settings), (contender, []))[1].append(loss(run))
+    best_settings = {}
+    for policy, contenders in losses.items():
+        best, values = min(contenders.values(), key=lambda each: fmean(each[1]))
+        best_settings[policy] = {"best": replace(best, tuned=True), "loss": fmean(values), "tried": len(contenders)}
+    return best_settings
 
 
 def _search_json(search: Mapping[str, Any]) -> dict[str, Any]:

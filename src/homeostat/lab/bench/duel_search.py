@@ -83,13 +83,13 @@ class Contender:
 def draws(policy: str, budget: int) -> list[Contender]:
     """Up to `budget` different settings, the same for every call; the defaults are the first."""
     space, chance = SPACES.get(policy, {}), np.random.default_rng(_SEED)
-    found: dict[str, Contender] = {"": Contender(policy)}
+    contenders: dict[str, Contender] = {"": Contender(policy)}
     for _ in range(20 * budget if space else 0):
-        if len(found) >= budget:
+        if len(contenders) >= budget:
             break
         settings = {name: values[int(chance.integers(len(values)))] for name, values in space.items()}
-        found.setdefault(repr(settings), Contender(policy, settings))
-    return list(found.values())[:budget]
+        contenders.setdefault(repr(settings), Contender(policy, settings))
+    return list(contenders.values())[:budget]
 
 
 def loss(run: Mapping[str, Any]) -> float:

@@ -36,7 +36,8 @@ class Ground:
         deadline = Deadline.after(UP_S)
         present = executors.alive()
         if len(present) > count:
-            executors.end(whom_to_retire(present, len(present) - count))
+            executors.kill(whom_to_retire(present, len(present) - count))
+            executors.see_them_gone()
         executors.grow(count, deadline)
 
 

@@ -93,20 +93,22 @@ def _play(case: Case, plan: Plan) -> OracleRun:
     actions = 0
     for at_s in [] if plan.idle else [max(case.begins_s)] if plan.at_once else sorted(set(case.begins_s)):
         engine.wait(at_s + _STEP_S)
-        known = tuple(kind for kind, begins_s in zip(case.kinds, case.begins_s, strict=True) if begins_s <= at_s)
-        wanted = desired.patched(_patch(case, plan, known, engine, desired))
+        kinds_begun = tuple(kind for kind, begins_s in zip(case.kinds, case.begins_s, strict=True) if begins_s <= at_s)
+        next_configuration = desired.patched(_patch(case, plan, kinds_begun, engine, desired))
         capabilities = engine.describe().capabilities
-        steps = diff(desired, wanted, capabilities)
+        steps = diff(desired, next_configuration, capabilities)
         if steps:
             actions += 1
-            engine.apply(Apply(f"oracle-{actions}", at_s, wanted, steps, _TIME_LIMIT_S))
-        desired = wanted
+            engine.apply(Apply(f"oracle-{actions}", at_s, next_configuration, steps, _TIME_LIMIT_S))
+        desired = next_configuration
     engine.wait(case.scenario.duration_s)
     engine.close()
     return OracleRun(unhealthy_s(case, engine.truth), actions, plan)
 
 
-def _patch(case: Case, plan: Plan, known: tuple[str, ...], engine: SimulatedEngine, desired: Configuration) -> Patch:
+def _patch(
+    case: Case, plan: Plan, kinds_begun: tuple[str, ...], engine: SimulatedEngine, desired: Configuration
+) -> Patch:
     workload = Workload(case.scenario.workload, case.scenario.seed)
     needed = engine.needed_parallelism(workload.mean_per_s(engine.now_s), engine.now_s)
     values: dict[Knob, Value] = {
@@ -122,10 +124,10 @@ def _patch(case: Case, plan: Plan, known: tuple[str, ...], engine: SimulatedEngi
     spreads = {HOT_KEY: COUNT, SOURCE_SKEW: SOURCE}
     if not plan.rehash:
         spreads[HASH_IMBALANCE] = COUNT
-    elif HASH_IMBALANCE in known:
+    elif HASH_IMBALANCE in kinds_begun:
         values[_STATE_KNOB] = _prime_from(max(int(desired[_STATE_KNOB]), 2 * slots) + 1)
-    values |= {Knob(SPREAD, name): slots for kind, name in spreads.items() if kind in known}
-    retired = engine.faulty_workers() if SLOW_WORKER in known else frozenset()
+    values |= {Knob(SPREAD, name): slots for kind, name in spreads.items() if kind in kinds_begun}
+    retired = engine.faulty_workers() if SLOW_WORKER in kinds_begun else frozenset()
     return Patch(values, retired)
 
 

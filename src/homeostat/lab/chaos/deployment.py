@@ -185,13 +185,13 @@ class Deployment:
         """What the application lacks to be whole; empty if nothing."""
         family = self.family()
         drivers = [process.pid for process in family.of(processes.DRIVER)]
-        executors, wanted = len(family.of(processes.EXECUTOR)), self.wanted_executors
+        executors, wanted_executors = len(family.of(processes.EXECUTOR)), self.wanted_executors
         lacks = {
             "the supervisor is not running": len(family.of(processes.SUPERVISOR)) != 1,
             "the master is not running": len(family.of(processes.MASTER)) != 1,
             f"{len(family.of(processes.WORKER))} of {WORKERS} workers": len(family.of(processes.WORKER)) != WORKERS,
             "no driver has announced itself": drivers != [self.driver_facts.get("process")],
-            f"{executors} executors instead of {wanted}": executors != wanted,
+            f"{executors} executors instead of {wanted_executors}": executors != wanted_executors,
         }
         return ", ".join(lack for lack, holds in lacks.items() if holds)
 

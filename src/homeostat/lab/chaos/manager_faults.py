@@ -193,8 +193,8 @@ def _refused(deployment: Deployment, directory: Path) -> Injection:
         output.seek(0)
         lines = output.read().splitlines()
     refused = ended and code == HomeostatError.exit_code
-    said = lines[-1] if lines else ""
-    return Injection(f"code {code}: {said}", failure="" if refused else f"not refused: {said}")
+    last_line = lines[-1] if lines else ""
+    return Injection(f"code {code}: {last_line}", failure="" if refused else f"not refused: {last_line}")
 
 
 def interrupt_order(knob: str, values: tuple[int, int]) -> Inject:
@@ -224,9 +224,9 @@ def interrupt_order(knob: str, values: tuple[int, int]) -> Inject:
             send([driver], signal.SIGKILL)
         else:  # refused, such as while another action is being judged: nothing is interrupted
             process.kill()
-        said = process.communicate()[0].strip()
+        output = process.communicate()[0].strip()
         if not begun or process.returncode:
-            raise InjectionError(f"the order was not taken: {said}", where="bench chaos")
+            raise InjectionError(f"the command was not accepted: {output}", where="bench chaos")
         when = "before its receipt" if under_way else "after its receipt"
         injection = Injection(f"{knob} from {current} to {value}, driver killed {when}")
 

@@ -123,9 +123,9 @@ def planned_runs(names: Sequence[str], runs: int, seed: int, cases: Sequence[Cas
     chosen = [case for case in cases if not names or any(_is_meant(case, name) for name in names)]
     for name in names:
         if not any(_is_meant(case, name) for case in cases):
-            known = sorted({word for case in cases for word in (case.job, case.name, *case.faults)})
+            valid_names = sorted({word for case in cases for word in (case.job, case.name, *case.faults)})
             raise ConfigError(
-                f"unknown job, fault or case {name!r}", where="--only", fix=f"use one of {', '.join(known)}"
+                f"unknown job, fault or case {name!r}", where="--only", fix=f"use one of {', '.join(valid_names)}"
             )
     drawn = [_draw(case, number, seed) for case in chosen for number in range(1, runs + 1)]
     order = list(dict.fromkeys(case.session.name for case in cases))

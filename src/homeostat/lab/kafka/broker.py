@@ -155,11 +155,11 @@ class KafkaBroker:
                 raise BrokerError(f"Kafka cannot write its data: {(ran.stdout + ran.stderr).strip()[-300:]}")
 
     def _java(self, main: str, *arguments: str) -> list[str]:
-        wanted = broker_jars()
-        if jars.missing(wanted):
-            raise ConfigError("the Kafka broker is not here", fix=FETCH)
+        broker_files = broker_jars()
+        if jars.missing(broker_files):
+            raise ConfigError("the Kafka broker is not installed", fix=FETCH)
         logging = f"-Dlog4j2.configurationFile={(self.directory / 'log4j2.properties').as_uri()}"
-        classes = os.pathsep.join(str(jar.path) for jar in wanted)
+        classes = os.pathsep.join(str(jar.path) for jar in broker_files)
         return [str(find_java().command), *_JVM, logging, "-cp", classes, main, *arguments]
 
     def _wait_until(self, condition: Callable[[], bool]) -> None:

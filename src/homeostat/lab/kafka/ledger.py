@@ -24,12 +24,12 @@ class TopicLedger:
 
     def differences(self, expected: Iterable[bytes | str]) -> list[str]:
         """How the rows differ from those that were expected; empty if each came exactly once."""
-        wanted = Counter(value.encode() if isinstance(value, str) else value for value in expected)
+        expected_counts = Counter(value.encode() if isinstance(value, str) else value for value in expected)
         problems = [f"{self.unnamed} rows have no name"] * bool(self.unnamed)
         problems += [f"{self.reused} names stand for more than one row"] * bool(self.reused)
-        for value in sorted(wanted.keys() | self.values.keys()):
-            if self.values[value] != wanted[value]:
-                problems.append(f"{value!r}: came {self.values[value]} times instead of {wanted[value]}")
+        for value in sorted(expected_counts.keys() | self.values.keys()):
+            if self.values[value] != expected_counts[value]:
+                problems.append(f"{value!r}: came {self.values[value]} times instead of {expected_counts[value]}")
         left_out = len(problems) - MOST_DIFFERENCES
         return problems if left_out <= 0 else [*problems[:MOST_DIFFERENCES], f"and {left_out} more"]
 

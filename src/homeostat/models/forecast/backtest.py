@@ -82,7 +82,7 @@ def backtest(history: Series, steps: int, candidates: Sequence[Forecaster], most
         try:
             lines = bridge_gaps(roll(each, history, (*origins, count), steps).reshape(len(origins) + 1, steps))
         except Exception as error:  # a plug-in must not stop the others
-            failures.append(f"{each.name} failed and is left out: {type(error).__name__}: {error}")
+            failures.append(f"{each.name} failed and was skipped: {type(error).__name__}: {error}")
             continue
         if np.isfinite(lines).all():
             past[each.name], now[each.name] = lines[:-1], lines[-1]

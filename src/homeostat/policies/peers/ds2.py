@@ -92,9 +92,9 @@ def corrected(plan: Sequence[Target], ratio: float, threshold: float) -> Sequenc
 
 def _rate_ratio(digests: Sequence[Digest]) -> float:
     """How many times what was processed arrived; NaN if that is unknown."""
-    known = [d for d in digests if math.isfinite(d.rows) and math.isfinite(d.arrival_per_s)]
-    processed = sum(d.rows for d in known)
-    return sum(d.arrival_per_s * d.span_s for d in known) / processed if processed > 0 else math.nan
+    known_digests = [d for d in digests if math.isfinite(d.rows) and math.isfinite(d.arrival_per_s)]
+    processed = sum(d.rows for d in known_digests)
+    return sum(d.arrival_per_s * d.span_s for d in known_digests) / processed if processed > 0 else math.nan
 
 
 def size(

@@ -32,7 +32,7 @@ _CAUSES = {TOO_SMALL: UNDER_PROVISIONED, TOO_LARGE: OVER_PROVISIONED, UNKNOWN: I
 class WrongSize(Evidence):
     """What a rule wants instead of what there is, and the figures that it was computed from."""
 
-    headline: ClassVar[str] = "{where} has not the size that the rule asks for"
+    headline: ClassVar[str] = "{where} does not have the size that the rule requires"
     now: float
     wanted: float
     measured: Evidence = Measured()

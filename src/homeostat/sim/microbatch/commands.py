@@ -97,7 +97,7 @@ class MicrobatchCommands:
     def _time_is_up(self, command: Apply) -> None:
         if not self._queue.is_pending(command.id):
             return
-        how_far = "other commands came first"
+        how_far = "other commands used up the time limit"
         if self._progress is not None and self._progress.command.id == command.id:
             how_far = self._engine.call_off(self._progress.step)
         self._answer(command, Answer.late(command, how_far))

@@ -211,7 +211,12 @@ def _executors(here: Surroundings) -> Finding:
 
 
 def _most(here: Surroundings) -> tuple[int, str]:
-    limits = [(_MOST_EXECUTORS, "the size of the cluster is unknown; growth ends when it grants no more executors")]
+    limits = [
+        (
+            _MOST_EXECUTORS,
+            "the size of the cluster is unknown; the number of executors grows until the cluster grants no more",
+        )
+    ]
     if here.room is not None:
         limits.append((here.room, "the capacity of the cluster's workers"))
     if here.cores_max is not None:
@@ -250,8 +255,8 @@ def _query(
         how += f", because {fixed}" if kind in LIVE_KINDS and not live else ""
         missing = "the application sets it itself" if kind in SWITCHES else "the application does not use it"
         line = Finding(f"{query.name}: {words}", bool(own_knobs), how if own_knobs else missing)
-        tried = [each for knob in own_knobs for each in (_tried(line, knob, evidence),) if each != line]
-        yield next(iter(sorted(tried, key=lambda each: each.seen)), line)  # one that failed says more
+        findings = [each for knob in own_knobs for each in (_tried(line, knob, evidence),) if each != line]
+        yield next(iter(sorted(findings, key=lambda each: each.seen)), line)  # one that failed says more
 
 
 def _within_bounds(query: ManagedQuery, knobs: dict[Knob, KnobSpec]) -> Iterator[Finding]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from homeostat.core.errors import HomeostatError
 from homeostat.spark.act.deadline import Deadline
+from homeostat.spark.act.held_up_batch import HeldUpBatch
 from homeostat.spark.act.recent_ids import RecentIds
 from homeostat.spark.act.scheduler import ExecutorInfo, Scheduler
 
@@ -32,6 +34,15 @@ _HOSTS_KEPT = 1_000
 
 class ExecutorsError(HomeostatError):
     """The cluster did not do what was requested. The message says how far it got."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Executors on their way: how many there will be, and which ids and which target there were before."""
+
+    count: int
+    before: frozenset[str]
+    old_target: int
 
 
 def at_once() -> Callable[[], bool]:
@@ -66,6 +77,7 @@ class Executors:
 
     def __init__(self, spark: SparkSession) -> None:
         self.scheduler = Scheduler(spark)
+        self._held_up_batch = HeldUpBatch(spark)
         self.retired = RecentIds()
         # Started and ended by a command. Spark starting or losing others is news to the loop.
         self.started, self.ended = RecentIds(), RecentIds()
@@ -120,15 +132,23 @@ class Executors:
 
     def grow(self, count: int, deadline: Deadline) -> frozenset[str]:
         """Start executors until there are `count`. Returns the new ids. If too few start, those stay."""
-        before, old_target = self.ids(), self.target
+        return self.finish_growth(self.begin_growth(count), deadline)
+
+    def begin_growth(self, count: int) -> Growth:
+        """Request executors until there are `count`, and do not wait for them: they take seconds to start."""
+        growth = Growth(count, self.ids(), self.target)
         self.request(count)
-        if not deadline.wait_until(lambda: len(self.alive()) >= count):
+        return growth
+
+    def finish_growth(self, growth: Growth, deadline: Deadline) -> frozenset[str]:
+        """Wait for them. Returns the new ids."""
+        if not deadline.wait_until(lambda: len(self.alive()) >= growth.count):
             up = len(self.alive())
             self._ceiling = up
-            self.request(max(old_target, min(up, count)))
-            raise ExecutorsError(f"{up} of {count} executors are up: the cluster grants no more")
+            self.request(max(growth.old_target, min(up, growth.count)))
+            raise ExecutorsError(f"{up} of {growth.count} executors are up: the cluster grants no more")
         self._ceiling = None
-        fresh = self.ids() - before
+        fresh = self.ids() - growth.before
         self.started.add(fresh)
         return fresh
 
@@ -153,13 +173,18 @@ class Executors:
         self._kill_once(has_drained, ids, deadline)
         self.see_them_gone()
 
-    def _kill_once(self, has_drained: Callable[[], bool], ids: Collection[str], deadline: Deadline) -> None:
-        deadline.wait_until(lambda: has_drained() and not self.scheduler.busy(ids))
-        self.kill(ids)
+    def _kill_once(
+        self, has_drained: Callable[[], bool], ids: Collection[str], deadline: Deadline, pace: float = 1.0
+    ) -> None:
+        """`pace` is how many times as long as others they took for a task. If the batch ends sooner without them, they
+        go at once, and others do their tasks again."""
 
-    def end(self, ids: Collection[str]) -> None:
+        def may_go() -> bool:
+            drained = has_drained() and not self.scheduler.busy(ids)
+            return drained or self._held_up_batch.ends_sooner_without(ids, pace)
+
+        deadline.wait_until(may_go)
         self.kill(ids)
-        self.see_them_gone()
 
     def see_them_gone(self) -> None:
         """Wait until the killed executors are gone from the scheduler and from the REST API."""
@@ -173,9 +198,11 @@ class Executors:
 
         The new ones are requested first, unless the cluster is `full` or granted no more before. Meanwhile the old
         ones drain, because they would only delay the batches. They are killed when the new ones are up, or after half
-        of the time. A slow process can take long to end: `see_them_gone` waits for that while the new ones work.
+        of the time, once the batch has ended or would end sooner without them. A slow process can take long to end:
+        `see_them_gone` waits for that while the new ones work.
         """
         count, before = self.target, self.alive()
+        on_their_way = max(0, count - len(before))
         leaving = [executor for executor in before if executor.id in ids]
         if not leaving:
             self.retired.add(ids)
@@ -189,14 +216,16 @@ class Executors:
         full = full or (self._ceiling is not None and len(before) >= self._ceiling)
         if not full:
             self.request(count + len(leaving))
+        pace = self._held_up_batch.pace(going)
         has_drained = self._drain(going, batch_ends)
+        needed_count = len(leaving) + on_their_way
         if not full:
-            self._bring_up_elsewhere(count, before, len(leaving), hosts, deadline.at_most(deadline.left_s / 2))
+            self._bring_up_elsewhere(before, needed_count, hosts, deadline.at_most(deadline.left_s / 2))
             self._ceiling = None if self._besides(before) else len(before)
         self.request(count)
         fresh = sorted(self._besides(before), key=lambda executor: executor.host not in hosts)
-        self._drain_surplus(fresh[: max(0, len(fresh) - len(leaving))], batch_ends)
-        self._kill_once(has_drained, going, deadline)
+        self._drain_surplus(fresh[: max(0, len(fresh) - needed_count)], batch_ends)
+        self._kill_once(has_drained, going, deadline, pace)
         self.retired.add(ids)
         if not deadline.wait_until(lambda: len(self.alive()) >= count):
             raise ExecutorsError(f"the old executors are gone, but only {len(self.alive())} of {count} are up")
@@ -235,7 +264,7 @@ class Executors:
         return frozenset(executor.id for executor in executors[self.target :])
 
     def _bring_up_elsewhere(
-        self, target: int, before: Sequence[ExecutorInfo], needed_count: int, hosts: Collection[str], deadline: Deadline
+        self, before: Sequence[ExecutorInfo], needed_count: int, hosts: Collection[str], deadline: Deadline
     ) -> None:
         """Request more than needed until enough are on other hosts, because Spark cannot avoid a host.
 
@@ -254,7 +283,7 @@ class Executors:
             return elsewhere() or all_up(count)
 
         for count in range(needed_count + int(likely), needed_count + _REQUESTS_TRIED):
-            self.request(target + count)
+            self.request(len(before) + count)
             if not deadline.wait_until(partial(enough, count)):
                 return
             if elsewhere():

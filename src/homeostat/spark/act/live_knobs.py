@@ -204,8 +204,9 @@ def _remark(values: Mapping[str, Value], signs: Mapping[str, list[Sign]]) -> str
     def said(kinds: list[str], what: str) -> list[str]:
         return [f"{' and '.join(LIVE_KINDS[kind] for kind in kinds)} {what}"] if kinds else []
 
-    seen = [kind for kind in values if verdict(signs[kind]) is Sign.NEW]
-    silent = [kind for kind in values if kind not in seen]
+    confirmed_kinds = [kind for kind in values if verdict(signs[kind]) is Sign.NEW]
+    silent = [kind for kind in values if kind not in confirmed_kinds]
     return "; ".join(
-        said(seen, "changed without a restart") + said(silent, "changed without a restart, and nothing shows it yet")
+        said(confirmed_kinds, "changed without a restart")
+        + said(silent, "changed without a restart, but no batch shows it yet")
     )

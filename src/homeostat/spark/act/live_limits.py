@@ -134,9 +134,9 @@ class LiveLimits:
         in_rows = [each for each in self._sources if each.unit == ROWS]
         in_others = [each for each in self._sources if each.amount is not None and each.unit != ROWS]
         self._adjusted = in_rows or in_others
-        self.refusal = "" if self._adjusted else f"no source has a limit that could change: {', '.join(unlimited)}"
+        self.refusal = "" if self._adjusted else f"no source has a limit that can be changed: {', '.join(unlimited)}"
         if not self._adjusted and not unlimited:
-            self.refusal = "its files have no limit; set maxFilesPerTrigger, so that there is one to change"
+            self.refusal = "its files have no limit; set maxFilesPerTrigger to have one that can be changed"
 
     def _limited(self, source: Any, limit: Any) -> LimitedSource | None:
         """None if the source takes no limit, or if nothing is known about its kind of limit."""

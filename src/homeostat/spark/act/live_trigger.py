@@ -25,7 +25,7 @@ class LiveTrigger:
             self._pacer: Any = query._jsq.streamingQuery().triggerExecutor()
             name = str(self._pacer.getClass().getSimpleName())
             if name != _PACER:
-                self.refusal = f"its trigger has no interval ({name})"
+                self.refusal = f"the trigger of the query has no interval ({name})"
                 return
             self._field: Any = self._pacer.getClass().getDeclaredField(_FIELD)
             self._field.setAccessible(True)

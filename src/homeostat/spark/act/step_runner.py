@@ -23,7 +23,7 @@ from homeostat.core.configuration import (
 from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Apply
 from homeostat.spark.act.deadline import Deadline
-from homeostat.spark.act.executors import Executors
+from homeostat.spark.act.executors import Executors, Growth
 from homeostat.spark.act.live_knobs import LIVE_KINDS
 from homeostat.spark.act.locality import Locality, Worked
 from homeostat.spark.act.managed_query import ManagedQuery
@@ -37,9 +37,10 @@ _UNDO_S = 60.0
 
 @dataclass(slots=True)
 class _Progress:
-    """What the command has done so far. `fresh` are the executors that it started."""
+    """What the command has done so far. `growth` are executors on their way; `fresh` are those that it started."""
 
     deadline: Deadline
+    growth: Growth | None = None
     fresh: frozenset[str] = frozenset()
     remarks: list[str] = field(default_factory=list)
     warning: str = ""
@@ -81,14 +82,15 @@ class StepRunner:
                 self._executors.hold()
             for step in diff(self._starting_point(), command.desired, self._capabilities()):
                 if deadline.left_s <= 0:
-                    raise HomeostatError("other commands or earlier steps took all of the time")
+                    raise HomeostatError("other commands or earlier steps used up the time limit")
                 self._do(step, progress)
+            self._finish_growth(progress)
             self._spread(progress)
             if self._executors is not None:
                 self._executors.see_them_gone()
         except Exception as error:
             late = deadline.left_s <= 0
-            undos = [] if self._stopped.is_set() else progress.undos[::-1]
+            undos = [] if self._stopped.is_set() else self._undos(progress)
             detail = _join(first_line(error), *(_undo(undo) for undo in undos))
             return Answer.late(command, detail) if late else Answer(False, detail)
         return Answer(True, _join(progress.warning, *progress.remarks), progress.warning)
@@ -109,12 +111,13 @@ class StepRunner:
     def _do(self, step: Step, progress: _Progress) -> None:
         match step:
             case SetLive(values):
+                self._grow(values, progress)
                 self._change_live(values, progress)
-                if EXECUTORS_KNOB in values:
-                    self._scale(int(values[EXECUTORS_KNOB]), progress)
+                self._shrink(values, progress)
             case Replace(workers):
                 self._replace(workers, progress)
             case Restart(values):
+                self._finish_growth(progress)
                 self._restart(values, progress)
 
     def _change_live(self, values: Mapping[Knob, Value], progress: _Progress) -> None:
@@ -128,15 +131,30 @@ class StepRunner:
                 if before:
                     progress.undos.append(partial(_change_again, query, before))
 
-    def _scale(self, count: int, progress: _Progress) -> None:
-        executors = self._executors
-        assert executors is not None
-        before = executors.target
-        if count < len(executors.alive()):
-            executors.shrink(count, self._batch_ends, progress.deadline)
-        else:
-            progress.fresh |= executors.grow(count, progress.deadline)
-        progress.undos.append(partial(self._scale_back, before))
+    def _grow(self, values: Mapping[Knob, Value], progress: _Progress) -> None:
+        """Request more executors before anything else, because they take longest, and wait for them later."""
+        executors, count = self._executors, int(values.get(EXECUTORS_KNOB, 0))
+        if executors is not None and count >= len(executors.alive()):
+            progress.growth = executors.begin_growth(count)
+
+    def _shrink(self, values: Mapping[Knob, Value], progress: _Progress) -> None:
+        executors, count = self._executors, values.get(EXECUTORS_KNOB)
+        if executors is not None and count is not None and progress.growth is None:
+            before = executors.target
+            executors.shrink(int(count), self._batch_ends, progress.deadline)
+            progress.undos.append(partial(self._scale_back, before))
+
+    def _finish_growth(self, progress: _Progress) -> None:
+        """Before a restart and at the end. The other steps do not need the new executors."""
+        growth, progress.growth = progress.growth, None
+        if self._executors is not None and growth is not None:
+            progress.fresh |= self._executors.finish_growth(growth, progress.deadline)
+            progress.undos.append(partial(self._scale_back, growth.old_target))
+
+    def _undos(self, progress: _Progress) -> list[Callable[[], object]]:
+        """The latest step first, and executors that are still on their way last."""
+        pending = [] if progress.growth is None else [partial(self._scale_back, progress.growth.old_target)]
+        return [*reversed(progress.undos), *pending]
 
     def _scale_back(self, count: int) -> None:
         assert self._executors is not None

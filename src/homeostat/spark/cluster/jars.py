@@ -70,13 +70,13 @@ def missing(jars: Iterable[Jar]) -> list[Jar]:
 
 def fetch(jars: Iterable[Jar], say: Callable[[str], None]) -> list[Path]:
     """Download the jars that are not there yet. Returns the files of all of them."""
-    wanted = list(jars)
-    if absent := missing(wanted):
+    required_jars = list(jars)
+    if absent := missing(required_jars):
         say(f"fetching {len(absent)} jars into {directory()}")
         directory().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="fetch-", dir=directory()) as place:
             _retrieve(absent, Path(place))
-    return [jar.path for jar in wanted]
+    return [jar.path for jar in required_jars]
 
 
 def _retrieve(jars: list[Jar], place: Path) -> None:

@@ -33,14 +33,14 @@ def why_missing(spark_version: str = "") -> str:
     """Why sessions cannot use Kafka, and what to do; empty if they can."""
     if _in_spark():
         return ""
-    wanted = connector_jars(spark_version)
-    if not wanted:
+    required_jars = connector_jars(spark_version)
+    if not required_jars:
         version = spark_version or importlib.metadata.version("pyspark")
         return (
             f"no Kafka connector was tested with Spark {version}: add yours with "
             f"--conf spark.jars.packages=org.apache.spark:{CONNECTOR}-0-10_2.13:{version}"
         )
-    return f"Spark's Kafka connector is not here: {FETCH}" if jars.missing(wanted) else ""
+    return f"Spark's Kafka connector is not installed: {FETCH}" if jars.missing(required_jars) else ""
 
 
 def with_connector(conf: Mapping[str, str]) -> dict[str, str]:
@@ -49,8 +49,12 @@ def with_connector(conf: Mapping[str, str]) -> dict[str, str]:
     if brought or why_missing():
         return dict(conf)
     paths = [jar.path.as_uri() for jar in connector_jars()]
-    given = conf.get(JARS, "")
-    return {**conf, JARS: ",".join([*([given] if given else []), *paths])} if paths and not _in_spark() else dict(conf)
+    own_jars = conf.get(JARS, "")
+    return (
+        {**conf, JARS: ",".join([*([own_jars] if own_jars else []), *paths])}
+        if paths and not _in_spark()
+        else dict(conf)
+    )
 
 
 def fix_for(error: str) -> str:

@@ -29,7 +29,7 @@ class _Query:
     names: NameBook
     arrived: Arrivals | None = None
     last_s: float = NAN
-    losses_told: int = 0
+    losses_reported: int = 0
 
 
 @dataclass
@@ -116,13 +116,13 @@ class LogObserver:
             },
             keys={f"{progress.query}/{name}": load for name, load in progress.keys.items()},
             failures=tasks.failures,
-            losses=tuple(self._workers.losses[query.losses_told :]),
+            losses=tuple(self._workers.losses[query.losses_reported :]),
             other_jobs=tasks.other_jobs,
             driver=self._workers.driver(progress.ended_s, progress.seconds),
             files=self._files.of_batch(progress.run, progress.batch),
         )
         query.arrived, query.last_s = now, progress.ended_s
-        query.losses_told = len(self._workers.losses)
+        query.losses_reported = len(self._workers.losses)
         self._stages.forget(progress.run, progress.batch)
         return observation
 

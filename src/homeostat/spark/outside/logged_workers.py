@@ -33,8 +33,8 @@ class LoggedWorkers:
     def executor_added(self, event: Event) -> None:
         info, identity = event["Executor Info"], str(event["Executor ID"])
         slots = int(info["Total Cores"]) // int(self.properties.get("spark.task.cpus", "1"))
-        known = self._executors.get(identity, Executor(identity, "", 0, alive=True))
-        self._executors[identity] = replace(known, host=str(info["Host"]), slots=max(1, slots), alive=True)
+        executor = self._executors.get(identity, Executor(identity, "", 0, alive=True))
+        self._executors[identity] = replace(executor, host=str(info["Host"]), slots=max(1, slots), alive=True)
 
     def executor_removed(self, event: Event) -> None:
         if executor := self._executors.pop(str(event["Executor ID"]), None):

@@ -154,14 +154,14 @@ class EndedBatches:
             keys={f"{run.handle.name}/{name}": load for name, load in progress.keys.items()},
             left_out=tasks.left_out,
             failures=tasks.failures,
-            losses=self._executors.losses(run.losses_told),
+            losses=self._executors.losses(run.losses_reported),
             other_jobs=tasks.other_jobs,
             driver=around.driver,
             hosts=around.hosts,
             files=tasks.files,
             sources=self._sources.samples(run) if self._sources is not None else (),
         )
-        run.losses_told = self._executors.lost_count
+        run.losses_reported = self._executors.lost_count
         self._tell(run, observation)
         self._stages.jobs.forget(progress.run, progress.batch, progress.timestamp_s + progress.seconds)
 
@@ -205,7 +205,7 @@ class EndedBatches:
         if at_s != observation.at_s:
             self.clipped += 1
             off = f"{abs(at_s - observation.at_s):.3f} s off"
-            self._guard.note("the clock", f"{off}, {self.clipped} times so far: it was set, or clocks differ")
+            self._guard.note("the clock", f"{off}, {self.clipped} times so far: the clock was set, or clocks differ")
         run.last_s = at_s
         self._emit(Observed(replace(observation, at_s=at_s, span_s=max(span_s, _LEAST_SPAN_S))))
 

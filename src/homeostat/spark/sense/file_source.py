@@ -135,8 +135,8 @@ def _files(root: Path | None) -> Iterator[tuple[str, float, float]]:
             if not name.startswith(("_", ".")):
                 with suppress(OSError):  # it was moved away meanwhile
                     path = os.path.join(directory, name)
-                    found = os.stat(path)
-                    yield path, float(found.st_size), found.st_mtime
+                    status = os.stat(path)
+                    yield path, float(status.st_size), status.st_mtime
 
 
 def _logged(log: Path, after: int, last: int) -> Iterator[str]:

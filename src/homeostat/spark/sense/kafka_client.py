@@ -40,26 +40,26 @@ class TopicState:
 
 def client_settings(source: SourceOptions) -> dict[str, str]:
     """The settings for librdkafka. A CannotAskError if those for Spark have no equivalent."""
-    given = {
+    spark_settings = {
         name.lower().removeprefix(_PREFIX): value
         for name, value in source.options.items()
         if name.lower().startswith(_PREFIX)
     }
-    settings = {name: given[name] for name in _SAME if name in given}
-    settings |= {pem: given[name] for name, pem in _PEM.items() if name in given}
-    protocol = given.get("security.protocol", "PLAINTEXT").upper()
-    if "SSL" in protocol and "ssl.truststore.location" in given and "ssl.ca.pem" not in settings:
-        if given.get("ssl.truststore.type", "JKS").upper() != "PEM":
-            raise CannotAskError("its certificates are in a Java keystore, which only Java reads")
-        settings["ssl.ca.location"] = given["ssl.truststore.location"]
-    if "ssl.keystore.location" in given:
-        raise CannotAskError("its client certificate is in a Java keystore, which only Java reads")
+    settings = {name: spark_settings[name] for name in _SAME if name in spark_settings}
+    settings |= {pem: spark_settings[name] for name, pem in _PEM.items() if name in spark_settings}
+    protocol = spark_settings.get("security.protocol", "PLAINTEXT").upper()
+    if "SSL" in protocol and "ssl.truststore.location" in spark_settings and "ssl.ca.pem" not in settings:
+        if spark_settings.get("ssl.truststore.type", "JKS").upper() != "PEM":
+            raise CannotAskError("its certificates are in a Java keystore, which only Java can read")
+        settings["ssl.ca.location"] = spark_settings["ssl.truststore.location"]
+    if "ssl.keystore.location" in spark_settings:
+        raise CannotAskError("its client certificate is in a Java keystore, which only Java can read")
     if protocol.startswith("SASL"):
-        mechanism = given.get("sasl.mechanism", "GSSAPI")
+        mechanism = spark_settings.get("sasl.mechanism", "GSSAPI")
         if mechanism not in _PASSWORDS:
-            raise CannotAskError(f"it wants {mechanism}, and only {', '.join(_PASSWORDS)} are supported")
+            raise CannotAskError(f"it requires {mechanism}, but only {', '.join(_PASSWORDS)} are supported")
         settings |= {"sasl.mechanism": mechanism}
-        for match in _JAAS_FIELD.finditer(given.get(_JAAS, "")):
+        for match in _JAAS_FIELD.finditer(spark_settings.get(_JAAS, "")):
             settings[f"sasl.{match[1]}"] = match[2] or match[3] or match[4] or ""
     return settings
 
@@ -89,7 +89,7 @@ class KafkaClient:
         if not names:
             return TopicState()
         leaders: dict[Place, bool] = {}
-        gone = []
+        missing_topics = []
         answers = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=LIMIT_S)
         for name, answer in answers.items():
             try:
@@ -99,8 +99,8 @@ class KafkaClient:
             except Exception as error:
                 if not _is_unknown(error):
                     raise
-                gone.append(name)
-        return TopicState(leaders, tuple(gone))
+                missing_topics.append(name)
+        return TopicState(leaders, tuple(missing_topics))
 
     def firsts(self, places: Collection[Place]) -> dict[Place, float]:
         from confluent_kafka.admin import OffsetSpec

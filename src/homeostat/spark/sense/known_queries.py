@@ -35,7 +35,7 @@ class QueryRun:
     """One run of a query, from start to stop.
 
     `last_s` is the end of its last observation. `busy_s` is when it was first seen working on a batch without jobs.
-    `losses_told` counts the lost executors that its observations have told.
+    `losses_reported` counts the lost executors that its observations have already reported.
     """
 
     handle: QueryHandle
@@ -44,7 +44,7 @@ class QueryRun:
     last_s: float | None = None
     idle: int = 0
     busy_s: float | None = None
-    losses_told: int = 0
+    losses_reported: int = 0
 
     @property
     def next_batch(self) -> int:

@@ -68,7 +68,7 @@ class SourceWatch:
             usual = NAN if isinstance(source, FileSource) else 1.0
             sample = source.look(self._read_to(run, index), run.query.rows_per_offset.get(index, usual))
         except TooManyFilesError as error:
-            self._guard.note("files", f"what waits is not known: {error}")
+            self._guard.note("files", f"the number of waiting rows is unknown: {error}")
             self._known(run)[index] = None
             return
         self._note_growth(sample)
@@ -130,8 +130,8 @@ class SourceWatch:
             return self._files(run, index, options)
         if options.format != _KAFKA:
             return None
-        wanted = next(filter(None, map(options.option, ("subscribe", "subscribePattern", "assign"))), "")
-        name = f"{wanted} at {options.option('kafka.bootstrap.servers')}"
+        topics = next(filter(None, map(options.option, ("subscribe", "subscribePattern", "assign"))), "")
+        name = f"{topics} at {options.option('kafka.bootstrap.servers')}"
         try:
             return KafkaSource(query, name, KafkaClient(options), self._clock)
         except CannotAskError as error:
@@ -154,6 +154,6 @@ class SourceWatch:
         before, now = self._partitions.get(sample.name), len(sample.partitions)
         if before is not None and now > before:
             more = f"{sample.name} has {now} partitions, {now - before} more than before"
-            self._guard.note("Kafka", f"{more}: Spark reads them from the next batch on")
+            self._guard.note("Kafka", f"{more}; Spark reads them from the next batch on")
         if now:
             self._partitions[sample.name] = now

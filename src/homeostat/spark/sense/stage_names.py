@@ -44,7 +44,9 @@ _UNSPREAD = {
     "dedupe": "finding duplicates needs all rows of a key in one place",
     "limit": "a limit counts all rows in one place",
 }
-_CANNOT_MERGE = "it does not use hs.keyed(…, spread=ctx.spread(…)), so it is not known how to merge partial results"
+_CANNOT_MERGE = (
+    "it does not use hs.keyed(…, spread=ctx.spread(…)), so Homeostat does not know how to merge partial results"
+)
 _OTHERS_AMONG = (
     "operators of hs.keyed are matched with ctx.spread by their order, but this query has {processors} operators "
     "with custom state for {spreads} of ctx.spread"

@@ -262,7 +262,7 @@
       source = new EventSource(run ? `/events?${new URLSearchParams({ run })}` : "/events");
       source.onopen = () => { state.textContent = "Live"; soon(); };
       source.onerror = () => {
-        state.textContent = "Connection lost, trying again";
+        state.textContent = "Connection lost, reconnecting";
         if (source.readyState === EventSource.CLOSED) again = setTimeout(open, REFUSED_MS);
       };
       source.addEventListener("reset", received);

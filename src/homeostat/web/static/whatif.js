@@ -32,7 +32,7 @@
     busy = true;
     while (due) {
       due = false;
-      await load(address(form), "foretold", "predicted").catch(() => {});
+      await load(address(form), "prediction", "predicted").catch(() => {});
     }
     busy = false;
   };
