@@ -131,7 +131,7 @@ def test_a_file_that_is_not_text_is_refused(homeostat: Homeostat, tmp_path: Path
 
 def test_a_log_that_is_something_else_is_refused(homeostat: Homeostat, tmp_path: Path) -> None:
     (tmp_path / "other.sqlite").write_text("this is not a database, and long enough to be sure of that " * 20)
-    refused(homeostat("log", "--store", "other.sqlite"), "other.sqlite: this is not a log")
+    refused(homeostat("log", "--store", "other.sqlite"), "other.sqlite: this is not a Homeostat log")
 
 
 def test_a_directory_is_no_log(homeostat: Homeostat, scenario: Path, tmp_path: Path) -> None:

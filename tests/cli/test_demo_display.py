@@ -47,7 +47,7 @@ def test_the_summary_tells_what_happened_what_was_done_and_that_no_row_is_missin
 ) -> None:
     print_summary(timeline())
     out = capsys.readouterr().out
-    for words in ("the load rises", "after 15 s", "never fell behind", "helped", "nothing lost, nothing doubled"):
+    for words in ("the load rises", "after 15 s", "never fell behind", "helped", "all counted exactly once"):
         assert words in out
     print_summary(timeline(differences=("'word-1': counted 3 times instead of 2",)))
     assert "WRONG: 'word-1': counted 3 times" in capsys.readouterr().out

@@ -122,7 +122,7 @@ def test_a_forecaster_of_ones_own_takes_part_in_the_bench_and_by_the_configurati
         (("--at", "2030-01-01"), "--at: 2030-01-01 is outside the recorded load"),
         (("--at", "yesterday"), "--at: must be a duration"),
         (("--values", "bytes"), "--values: unknown kind of values 'bytes'"),
-        (("--store", "log.sqlite"), "--store: a log and another source are both given"),
+        (("--store", "log.sqlite"), "--store: a log and another source of the load are both given"),
     ],
 )
 def test_what_cannot_be_forecast_is_refused(

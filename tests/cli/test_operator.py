@@ -68,7 +68,7 @@ def test_knobs_are_set_by_hand_after_a_dry_run(homeostat: Homeostat, scenario: P
         dry = homeostat("apply", "set", "parallelism.count=4", "--dry-run")
         assert "parallelism.count 3 → 4" in dry.out
         assert homeostat("log", "--kind", "order", "--json").json == []
-        assert homeostat("apply", "resolver", "scale-up", "--dry-run").out == f"would ask {RUN}: resolve scale-up\n"
+        assert homeostat("apply", "resolver", "scale-up", "--dry-run").out == f"would send to {RUN}: resolve scale-up\n"
         refused = homeostat("apply", "scale", "--executors", 6, "--dry-run")
         assert (refused.code, "executors.app cannot be set here" in refused.err) == (2, True)
         assert "parallelism.count" in refused.err
@@ -84,7 +84,7 @@ def test_a_dry_run_of_the_only_run_needs_no_name_and_no_manager(homeostat: Homeo
     store.save_state(RUN, "present", {"observed": {"executors.app": 4}})
     store.close()
     assert homeostat("apply", "scale", "--executors", 6, "--dry-run").out == (
-        f"would ask {RUN}: apply\nexecutors.app 4 → 6\n"
+        f"would send to {RUN}: apply\nexecutors.app 4 → 6\n"
     )
     told = homeostat("apply", "scale", "--executors", 6, "--dry-run", "--json").json
     assert (told["done"], told["order"]["values"]) == (False, {"executors.app": 6})
@@ -95,9 +95,9 @@ def test_what_cannot_be_asked_is_reported(homeostat: Homeostat, scenario: Path, 
     assert homeostat("pause").code == 2
     with managed(tmp_path / "homeostat.sqlite", scenario):
         for words, what in [
-            (("approve", "v-9"), "v-9 is not advised now"),
+            (("approve", "v-9"), "v-9 is not current advice"),
             (("revert",), "there is no action to revert"),
-            (("apply", "resolver", "scale-up"), "there is no resolver 'scale-up'; there are: none"),
+            (("apply", "resolver", "scale-up"), "there is no resolver 'scale-up'; available: none"),
             (("apply", "set", "parallelism.count=many"), "write KNOB=VALUE"),
             (("pause", "--run", "app/wrods"), "app/words"),
         ]:

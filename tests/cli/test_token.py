@@ -40,7 +40,7 @@ def test_tokens_in_plain_text_are_hashed(homeostat: Homeostat, tmp_path: Path) -
     file = tmp_path / "tokens"
     file.write_text("operate alice 0123456789abcdef\n")
     file.chmod(0o600)
-    assert "1 token replaced by its hash" in homeostat("token", "hash", "--tokens", str(file)).out
+    assert "1 token replaced with its hash" in homeostat("token", "hash", "--tokens", str(file)).out
     assert "0123456789abcdef" not in file.read_text()
 
 

@@ -54,7 +54,7 @@ def outcomes(later: str) -> list[str]:
 
 def test_a_plug_ins_own_fault_confounds_a_trial_and_its_other_causes_do_not() -> None:
     assert outcomes(OWN_FAULT) == [
-        "Could not tell whether a-1 helped: a new cause came up elsewhere: own-fault at count"
+        "Could not tell whether a-1 helped: a new problem appeared elsewhere: own-fault at count"
     ]
     assert outcomes(OWN_TROUBLE) == ["a-1 helped"]
 

@@ -29,7 +29,7 @@ def test_a_symptom_that_stands_keeps_its_id_and_is_recorded_when_it_begins_and_e
     assert [record.id for record in first.records] == ["s-1"]
     assert (second.records, again[0].id, again[0].severity) == ((), begun[0].id, 0.9)
     (end,) = third.records
-    assert (end.id, end.because, end.text) == ("e-1", ("s-1",), "pressure is over after 20 s")
+    assert (end.id, end.because, end.text) == ("e-1", ("s-1",), "pressure ended after 20 s")
 
 
 def test_two_detectors_that_lack_a_metric_at_one_component_have_two_symptoms() -> None:
@@ -68,5 +68,5 @@ def test_a_part_that_goes_on_failing_is_reported_once() -> None:
     after.left_out("idle", "ValueError", "no")
     after.left_out("idle", "KeyError", "other")
 
-    assert [record.text for record in before.records] == ["idle failed and was left out: no"]
-    assert [record.text for record in after.records] == ["idle failed and was left out: other"]
+    assert [record.text for record in before.records] == ["idle failed and was skipped: no"]
+    assert [record.text for record in after.records] == ["idle failed and was skipped: other"]

@@ -47,7 +47,7 @@ def test_a_summary_has_the_first_figures_only() -> None:
 @pytest.mark.parametrize(
     ("evidence", "summary"),
     [
-        (MissingMetric("idle", "rows"), "the detector idle lacks rows"),
+        (MissingMetric("idle", "rows"), "the detector idle needs rows, which is missing"),
         (Silence(125.0), "no measurement arrived for 2 min 05 s"),
         (StuckBatch(7, 90.0, 60.0, 3, 8), "batch 7 has been running for 1 min 30 s, 3 of 8 tasks done"),
         (StuckBatch(7, 90.0, 60.0), "batch 7 has been running for 1 min 30 s"),

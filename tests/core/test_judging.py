@@ -177,7 +177,7 @@ def test_another_plan_is_what_spreading_does_and_does_not_confound() -> None:
 
 def test_a_new_cause_elsewhere_confounds() -> None:
     reason = confounded_by(run(measured(0.1, 0.05, 12), Once(also_from_s=90.0)))
-    assert reason == "a new cause came up elsewhere: slow-instance at count"
+    assert reason == "a new problem appeared elsewhere: slow-instance at count"
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def slow_from(first: int, count: int = 35) -> tuple[Observation, ...]:
 
 def test_a_worker_that_turns_slow_while_an_action_is_judged_confounds_though_it_is_where_the_action_was() -> None:
     reason = confounded_by(run(slow_from(APPLIED_AT + 1), FindsSlow()))
-    assert reason == "a new cause came up: slow-instance at split, where split-0 had been as fast as others"
+    assert reason == "a new problem appeared: slow-instance at split, where split-0 had been as fast as the others"
 
 
 def renamed_from(first: int, observed: Sequence[Observation]) -> list[Observation]:
@@ -242,7 +242,7 @@ class FindsSlowWhenJudged(FindsSlow):
 
 def test_the_judge_hears_what_the_detectors_see_in_the_same_cycle() -> None:
     reason = confounded_by(run(slow_from(APPLIED_AT + 1), FindsSlowWhenJudged()))
-    assert reason == "a new cause came up: slow-instance at split, where split-0 had been as fast as others"
+    assert reason == "a new problem appeared: slow-instance at split, where split-0 had been as fast as the others"
 
 
 def test_no_action_is_blamed_while_a_worker_may_have_turned_slow_though_no_detector_is_sure() -> None:
@@ -256,7 +256,7 @@ def test_a_stage_that_was_not_touched_confounds() -> None:
     for number in range(APPLIED_AT, 14):
         slower = {**observed[number].tasks, "count": instances([50.0, 50.0], 1.0)}
         observed[number] = replace(observed[number], tasks={**observed[number].tasks, "count": slower["count"]})
-    assert confounded_by(run(observed)) == "count, which was not touched, changed its speed by -50%"
+    assert confounded_by(run(observed)) == "the speed of count, which the action did not touch, changed by -50%"
 
 
 def two_queries() -> tuple[View, Policy]:

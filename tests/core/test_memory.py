@@ -42,7 +42,7 @@ def test_a_failure_rests_four_settling_times_and_each_further_one_doubles_that()
     assert blocked(twice, 8 * SETTLE_S - 5.0)
     assert not blocked(twice, 8 * SETTLE_S + 5.0)
     reason = DecayingMemory().block_reason(twice, KEY, HERE, 100.0, SETTLE_S)
-    assert reason.startswith("did not help 2× under the same circumstances; resting for another ")
+    assert reason.startswith("did not help 2× under the same circumstances; blocked for another ")
 
 
 def test_many_failures_rest_a_day_and_no_longer() -> None:

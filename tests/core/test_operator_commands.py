@@ -31,7 +31,7 @@ def test_a_paused_loop_sees_but_does_nothing_until_it_is_resumed() -> None:
 def test_a_paused_loop_does_not_even_take_back_what_did_harm() -> None:
     played = play(policy(verdict="harmful"), ENGINE, OBSERVED[:10], extra={2: [say("pause")]})
     assert played.texts("action") == ["grow: parallelism.split = 3"]
-    assert "Waiting: a-1 is not taken back: paused by Ada: because" in played.texts("rejection")
+    assert "Waiting: a-1 is not reverted: paused by Ada: because" in played.texts("rejection")
     free = play(policy(verdict="harmful"), ENGINE, OBSERVED[:10])
     assert free.texts("action") == ["grow: parallelism.split = 3", "revert: parallelism.split = 2"]
 
@@ -56,13 +56,16 @@ def test_a_resolver_is_run_by_hand_against_the_diagnoses_that_stand() -> None:
 @pytest.mark.parametrize(
     ("events", "why"),
     [
-        ([say("resolve", "gorw")], "Not done: there is no resolver 'gorw'; there are: grow"),
+        ([say("resolve", "gorw")], "Not done: there is no resolver 'gorw'; available: grow"),
         ([say("pause"), say("resolve", "grow")], "Not done: kill switch: paused by Ada: because"),
-        ([say("approve", "v-9")], "Not done: v-9 is not advised now"),
-        ([say("approve")], "Not done: nothing is not advised now"),
+        ([say("approve", "v-9")], "Not done: v-9 is not current advice"),
+        ([say("approve")], "Not done: nothing is not current advice"),
         ([say("pause"), say("approve", "v-1")], "Not done: kill switch: paused by Ada: because"),
         ([say("revert")], "Not done: there is no action to revert"),
-        ([say("revert", "a-7")], "Not done: a-7 is not the last action that took effect: only that can be taken back"),
+        (
+            [say("revert", "a-7")],
+            "Not done: only the last action that took effect can be reverted, and that is not a-7",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_answered(events: list[Operator], why: str) -> None:
@@ -106,4 +109,4 @@ def test_a_replaced_worker_does_not_come_back() -> None:
     swapping = replace(policy(), resolvers=(Swap(),))
     played = play(swapping, ENGINE, OBSERVED[:4], extra={2: [say("revert")]})
     assert played.texts("action") == ["replace: replace split-1"]
-    assert "Not done: a-1 replaced workers: they do not come back" in played.texts("rejection")
+    assert "Not done: a-1 replaced workers, which cannot be reverted" in played.texts("rejection")

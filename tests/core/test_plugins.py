@@ -73,14 +73,14 @@ def test_one_that_raises_is_left_out_and_the_others_still_act(
 ) -> None:
     played = play(with_first(SOUND, part, Says(fails, "broken")), ENGINE, OBSERVED[:3])
     assert played.actions[0].desired[SPLIT] == 5
-    assert played.texts("failure") == ["broken failed and was left out: RuntimeError: no such column"]
+    assert played.texts("failure") == ["broken failed and was skipped: RuntimeError: no such column"]
     assert played.texts("symptom") == ["trouble at split"], "what it yielded before it failed does not count"
 
 
 def test_one_that_would_end_the_program_is_left_out_as_any_other() -> None:
     played = play(with_first(SOUND, "detectors", Says(leaves_the_program, "broken")), ENGINE, OBSERVED[:3])
     assert played.actions[0].desired[SPLIT] == 5
-    assert played.texts("failure") == ["broken failed and was left out: SystemExit: 3"]
+    assert played.texts("failure") == ["broken failed and was skipped: SystemExit: 3"]
 
 
 def test_a_failure_is_reported_once_for_as_long_as_it_lasts() -> None:
@@ -91,7 +91,7 @@ def test_a_failure_is_reported_once_for_as_long_as_it_lasts() -> None:
 
     policy = Policy("watching", (Says(now_and_then, "broken"),))
     failures = play(policy, ENGINE, OBSERVED).texts("failure")
-    assert failures == [f"broken failed and was left out: RuntimeError: at {at_s}" for at_s in (20.0, 70.0)]
+    assert failures == [f"broken failed and was skipped: RuntimeError: at {at_s}" for at_s in (20.0, 70.0)]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_failure_is_reported_once_for_as_long_as_it_lasts() -> None:
         ),
         ("diagnosers", Diagnosis("x", probability=-0.1), "its probability -0.1 is not between 0 and 1"),
         ("diagnosers", Diagnosis("x", "nowhere"), "there is no component 'nowhere'"),
-        ("resolvers", Proposal("x", ()), "x does not say because of which diagnosis"),
+        ("resolvers", Proposal("x", ()), "x does not name the diagnosis that it is for"),
         ("resolvers", Proposal("x", (CAUSE,), Patch({SPLIT: math.nan})), "x sets parallelism.split to nan"),
         ("resolvers", Proposal("x", (CAUSE,), Patch({SPLIT: TEXT})), "x sets parallelism.split to '4'"),
         ("resolvers", Proposal("x", (CAUSE,), benefit=math.inf), "the benefit of x is inf"),
@@ -121,7 +121,7 @@ def test_a_failure_is_reported_once_for_as_long_as_it_lasts() -> None:
 )
 def test_a_finding_of_no_use_is_left_out_and_the_rest_stays(part: str, finding: object, why: str) -> None:
     played = play(with_first(SOUND, part, Says([finding], "odd")), ENGINE, OBSERVED[:3])
-    assert played.texts("failure") == [f"odd failed and was left out: {why}"]
+    assert played.texts("failure") == [f"odd failed and was skipped: {why}"]
     assert played.actions[0].desired[SPLIT] == 5
 
 
@@ -135,9 +135,7 @@ class BrokenGuard:
 def test_when_a_guard_fails_nothing_is_done_and_the_loop_goes_on() -> None:
     played = play(replace(SOUND, guards=(BrokenGuard(),)), ENGINE, OBSERVED)
     assert played.commands == ()
-    assert played.texts("failure") == [
-        "choosing an action failed and was left out: ZeroDivisionError: division by zero"
-    ]
+    assert played.texts("failure") == ["choosing an action failed and was skipped: ZeroDivisionError: division by zero"]
 
 
 class BrokenJudge:
@@ -148,5 +146,5 @@ class BrokenJudge:
 def test_when_the_judge_fails_the_outcome_is_unclear_and_proves_nothing() -> None:
     played = play(replace(SOUND, judge=BrokenJudge()), ENGINE, OBSERVED[:5])
     assert played.texts("outcome") == ["Could not tell whether a-1 helped: the judge failed"]
-    assert played.texts("failure") == ["the judge failed and was left out: ZeroDivisionError: division by zero"]
+    assert played.texts("failure") == ["the judge failed and was skipped: ZeroDivisionError: division by zero"]
     assert played.state.memory == ()

@@ -27,14 +27,16 @@ from homeostat.core.records import (
 )
 from homeostat.store.codec import dump, load_body
 
-NUMBERS = st.floats(allow_nan=True, allow_infinity=False)
+NUMBERS = st.sampled_from([math.nan, math.inf, -math.inf]) | st.floats()
 SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     str: st.text(max_size=8),
     bool: st.booleans(),
     float: NUMBERS,
     int: st.integers(-(10**12), 10**12),
-    int | float: st.integers(0, 10**6) | st.floats(0, 1e6),
+    int | float: st.integers(0, 10**6) | NUMBERS,
 }
+FIGURE = st.text(max_size=4) | st.integers(0, 9) | NUMBERS
+FIGURES = FIGURE | st.lists(FIGURE, max_size=2) | st.dictionaries(st.text(max_size=3), FIGURE, max_size=2)
 
 
 def values(hint: Any) -> st.SearchStrategy[Any]:
@@ -47,7 +49,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return st.lists(SCALARS[arguments[0]].filter(lambda each: each == each), max_size=3).map(tuple)
     if type(None) in arguments:
         return st.none() | st.builds(PredictionContent, NUMBERS, st.just(("count",)), st.text(max_size=5))
-    item = SCALARS.get(arguments[1], st.text(max_size=4) | st.integers(0, 9))
+    item = SCALARS.get(arguments[1], FIGURES)
     return st.dictionaries(st.text(min_size=1, max_size=5), item, max_size=3)
 
 
@@ -59,8 +61,13 @@ def contents(draw: st.DrawFn) -> Content:
 
 
 def filled(cls: Any) -> st.SearchStrategy[Any]:
+    """Any value in any field, and often the default, which is not written."""
     hints = get_type_hints(cls)
-    fields = {each.name: values(hints[each.name]) for each in dataclasses.fields(cls) if each.name != "extra"}
+    fields = {}
+    for each in dataclasses.fields(cls):
+        if each.name != "extra":
+            default = () if each.default is dataclasses.MISSING else (st.just(each.default),)
+            fields[each.name] = st.one_of(*default, values(hints[each.name]))
     return st.builds(cls, **fields)
 
 

@@ -18,7 +18,7 @@ def test_a_symptom_is_reported_by_its_headline_or_else_by_its_kind() -> None:
     sentence = sentences.symptom_sentence(Symptom("unknown", "count", evidence=MissingMetric("idle", "rows")))
     plain = sentences.symptom_sentence(Symptom("odd", evidence=Measured({"rows": 3.0})))
 
-    assert sentence == "cannot tell how count is doing: the detector idle lacks rows"
+    assert sentence == "cannot tell how count is doing: the detector idle needs rows, which is missing"
     assert plain == "odd at the application: rows 3"
 
 
@@ -64,11 +64,11 @@ def test_each_step_has_words(step: Step, text: str) -> None:
 
 
 def test_the_engine_and_people_are_informed() -> None:
-    assert sentences.engine_sentence([], "start") == "the engine runs with nothing that can be set (start)"
+    assert sentences.engine_sentence([], "start") == "the engine runs with no settings (start)"
     assert sentences.operator_sentence(Operator("pause", "ada", "a release")) == "ada: pause (a release)"
-    assert sentences.ended_sentence("pressure", 61.4) == "pressure is over after 1 min 01 s"
+    assert sentences.ended_sentence("pressure", 61.4) == "pressure ended after 1 min 01 s"
 
 
 def test_the_end_of_a_loss_and_of_a_gap_says_what_it_was_about() -> None:
-    assert sentences.ended_sentence("lost-time:sink-bound", 61.4) == "time lost to sink-bound is over after 1 min 01 s"
-    assert sentences.ended_sentence("unknown:idle", 5.0) == "the gap in the metrics of idle is over after 5 s"
+    assert sentences.ended_sentence("lost-time:sink-bound", 61.4) == "time lost to sink-bound ended after 1 min 01 s"
+    assert sentences.ended_sentence("unknown:idle", 5.0) == "the gap in the metrics of idle ended after 5 s"

@@ -109,7 +109,7 @@ def test_a_stage_that_was_not_touched_and_changed_its_speed_confounds() -> None:
     outcome = JUDGE.judge(trial(SLOW, shifted))
     assert outcome is not None
     assert outcome.verdict == "confounded"
-    assert outcome.reason == "count, which was not touched, changed its speed by -50%"
+    assert outcome.reason == "the speed of count, which the action did not touch, changed by -50%"
     touched = trial(SLOW, shifted)
     assert verdict(replace(touched, prediction=Prediction(HALF, ("split", "count")))) == "helped"
 

@@ -33,7 +33,7 @@ def test_a_sound_finding_has_no_flaw(finding: Symptom | Diagnosis | Proposal) ->
         (CAUSE, Symptom, "it yields Diagnosis instead of Symptom"),
         (Symptom("x", "nowhere"), Symptom, "there is no component 'nowhere'"),
         (Diagnosis("x", probability=2.0), Diagnosis, "its probability 2.0 is not between 0 and 1"),
-        (Proposal("x", ()), Proposal, "x does not say because of which diagnosis"),
+        (Proposal("x", ()), Proposal, "x does not name the diagnosis that it is for"),
     ],
 )
 def test_a_flaw_is_named(finding: object, expected: type, reason: str) -> None:

@@ -72,7 +72,7 @@ def test_the_loop_alerts_once_while_a_disk_stays_low_and_says_when_it_is_over() 
     assert "1,500 MB (2%) are free on /data (checkpoints, log)" in alert.message
     texts = [text for text in loop.texts("diagnosis") if DISK_NEARLY_FULL in text]
     assert len(texts) == 2
-    assert "over" in texts[1]
+    assert "ended" in texts[1]
 
 
 def test_a_low_disk_changes_nothing_that_the_loop_does() -> None:

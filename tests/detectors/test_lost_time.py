@@ -34,7 +34,7 @@ def test_a_slow_sink_is_reported_with_what_it_takes_and_what_more_executors_woul
     assert evidence.without_s == pytest.approx(2.1)
     assert not evidence.scaling_helps
     assert evidence.summary() == (
-        "the sink takes 6 s of 8.1 s; without it the batch would take 2.1 s; twice the executors would win 1 s"
+        "the sink takes 6 s of 8.1 s; without it the batch would take 2.1 s; twice as many executors would save 1 s"
     )
 
 

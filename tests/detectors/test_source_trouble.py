@@ -54,7 +54,7 @@ def test_a_healthy_source_is_left_alone() -> None:
             "about 15 rows",
         ),
         (sample(SourcePartition("orders-0", lag_s=2000.0), keep_s=3600.0), RETENTION_NEAR, "has waited for"),
-        (sample(overtaken_s=120.0), RETENTION_NEAR, "deletion reaches unread rows in"),
+        (sample(overtaken_s=120.0), RETENTION_NEAR, "unread rows will be deleted in"),
     ],
 )
 def test_trouble_is_named_with_the_place_and_the_figures(troubled: SourceSample, cause: str, words: str) -> None:

@@ -106,8 +106,8 @@ def test_a_plan_says_what_it_expects() -> None:
 @pytest.mark.parametrize(
     ("gives_way", "most", "kind", "sentence"),
     [
-        ("latency", 3, "alert", "latency gives way to the cost limit of 3"),
-        ("cost", 20, "action", "the cost limit of 3 gives way"),
+        ("latency", 3, "alert", "the cost limit of 3 does not allow the latency"),
+        ("cost", 20, "action", "the plan exceeds the cost limit of 3"),
     ],
 )
 def test_what_gives_way_is_configured_and_explained(gives_way: str, most: int, kind: str, sentence: str) -> None:

@@ -110,7 +110,8 @@ def test_how_wrong_a_model_may_be_says_the_objective(allowed: str, given_up: boo
     assert any(isinstance(error, float) and error > 0.5 for error in errors)
     texts = [str(record.body.get("prediction")) for record in store.records("x", kinds=("action",))]
     assert (
-        any(f"the objective allows {allowed.replace(' ', '')}, so it is sized by" in text for text in texts) == given_up
+        any(f"the objective allows {allowed.replace(' ', '')}, so the size is chosen by" in text for text in texts)
+        == given_up
     )
     assert given_up or not any("predictions were off" in text for text in texts)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from homeostat.core.errors import HomeostatError
 from homeostat.lab import ledger
-from homeostat.lab.ledger import MARKED_KEYS, MARKED_ROWS, row_differences
 from homeostat.lab.load_profile import Profile
 from homeostat.sim.scenario.spec import WorkloadSpec
 
@@ -91,32 +90,3 @@ def test_committed_rows_are_those_of_the_last_commit(tmp_path: Path) -> None:
     (tmp_path / "offsets" / "10").write_text('v1\n{}\n{"other": 1}')
     with pytest.raises(HomeostatError, match="does not read"):
         ledger.committed_rows(tmp_path)
-
-
-def marks(rows: Iterable[int]) -> dict[str, tuple[int, int]]:
-    """As Spark adds them up: how often each key came, and the rows that did."""
-    marked: dict[str, tuple[int, int]] = {}
-    for row in rows:
-        key = f"{row % MARKED_KEYS}-{row // (MARKED_KEYS * MARKED_ROWS)}"
-        count, mark = marked.get(key, (0, 0))
-        marked[key] = (count + 1, mark | 1 << (row // MARKED_KEYS) % MARKED_ROWS)
-    return marked
-
-
-def write_marked(directory: Path, batch_id: int, rows: Iterable[int]) -> None:
-    marked = marks(rows)
-    columns = {"count": [count for count, _ in marked.values()], "rows": [mark for _, mark in marked.values()]}
-    write_batch(directory, batch_id, word=list(marked), **columns)
-
-
-def test_lost_and_doubled_rows_are_counted_one_by_one_also_if_their_number_is_right(tmp_path: Path) -> None:
-    rows = 2 * MARKED_KEYS * MARKED_ROWS + 12_345
-    write_marked(tmp_path / "all", 0, range(100))
-    write_marked(tmp_path / "all", 1, range(rows))
-    assert row_differences(tmp_path / "all", rows) == (0, 0)
-    assert row_differences(tmp_path / "all", rows - 2) == (0, 2)
-    assert row_differences(tmp_path / "all", rows + 3) == (3, 0)
-    wrong = [row for row in range(rows) if row not in (7, 400_000)]
-    write_marked(tmp_path / "wrong", 0, [*wrong, 7 + MARKED_KEYS, 9, 9])
-    assert row_differences(tmp_path / "wrong", rows) == (2, 3)
-    assert row_differences(tmp_path / "none", 5) == (5, 0)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from homeostat.core.objective import Objective
-from homeostat.lab.ledger import row_differences, write_marks
 from homeostat.lab.load_profile import Profile
+from homeostat.lab.row_ledger import RowDifferences, RowLedger, write_marks
 from homeostat.lab.wordcount import NAME, _count, application, specification, worker, write_app
 from homeostat.sim.scenario.spec import WorkloadSpec
 from homeostat.spark.pipeline import Pipeline
@@ -59,6 +60,14 @@ def test_marked_rows_are_found_in_the_ledger_one_by_one(local_spark: SparkSessio
     doubled = local_spark.range(7, 9).selectExpr("id AS row", "'word' AS word")
     write = write_marks(tmp_path / "ledger")
     write(_count(rows, spec), 0)
-    assert row_differences(tmp_path / "ledger", 12_000) == (0, 0)
+    assert differences(tmp_path / "ledger", 12_000) == RowDifferences(12_000)
     write(_count(rows.where("row != 5000").union(doubled), spec), 1)
-    assert row_differences(tmp_path / "ledger", 12_000) == (1, 2)
+    wrong = ("row 5000: lost", "row 7: counted twice", "row 8: counted twice")
+    assert differences(tmp_path / "ledger", 12_000) == RowDifferences(12_000, 1, 2, 0, wrong)
+
+
+def differences(directory: Path, rows: int) -> RowDifferences:
+    ledger = RowLedger(directory)
+    ledger.read({1: rows}, until=1)
+    found = ledger.differences(rows)
+    return replace(found, differing_rows=tuple(sorted(found.differing_rows, key=lambda words: "twice" in words)))

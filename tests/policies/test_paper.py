@@ -180,7 +180,7 @@ def test_what_cannot_be_known_is_reported_with_its_reason_once_it_has_stood() ->
     view = View(300.0, Topology(()), Configuration(), Capabilities(), standing_since_s={("inconclusive", "count"): 0.0})
     (told,) = Alert().resolve(view, [diagnosis])
     assert told.message.startswith(
-        "The measurements do not show the cause at count (the detector pressure lacks pressured_s)"
+        "The measurements do not show the cause at count (the detector pressure needs pressured_s, which is missing)"
     )
     assert list(Alert().resolve(replace(view, now_s=299.0), [diagnosis])) == []
 

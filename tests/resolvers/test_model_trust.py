@@ -20,7 +20,7 @@ def test_a_component_without_predictions_is_not_doubted() -> None:
 def test_the_setting_decides_without_an_objective() -> None:
     assert is_doubted(OFF, "split", 0.5)
     assert not is_doubted(OFF, "split", 1.0)
-    assert doubt(OFF, "split", 0.5) == "predictions were off by 146% here, largest_error allows 65%"
+    assert doubt(OFF, "split", 0.5) == "past predictions for it were off by 146%, and largest_error allows 65%"
 
 
 def test_the_objective_overrides_the_setting() -> None:

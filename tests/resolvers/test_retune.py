@@ -154,19 +154,19 @@ def test_a_throughput_objective_is_planned_for_together_with_the_latency() -> No
 def test_what_gives_way_is_said() -> None:
     (alone,), text = held("latency", throughput_per_s=3_000.0)
     needed = alone.patch.values[EXECUTORS_KNOB]
-    assert "gives way" not in text
+    assert "the cost limit of 7" not in text
 
     (closest, told), _ = held("latency", throughput_per_s=3_000.0, cost_limit=7.0)
     assert closest.patch.values == {EXECUTORS_KNOB: 7}
     assert told.kind == ALERT
-    said = f"latency gives way to the cost limit of 7: {needed:g} instances would meet it"
+    said = f"the cost limit of 7 does not allow the latency: {needed:g} instances would meet it"
     assert closest.prediction is not None
     assert closest.prediction.text.endswith(said)
     assert said in told.message
 
     (dearer,), text = held("cost", throughput_per_s=3_000.0, cost_limit=7.0)
     assert dearer.patch.values[EXECUTORS_KNOB] == needed
-    assert text.endswith("the cost limit of 7 gives way")
+    assert text.endswith("the plan exceeds the cost limit of 7")
 
 
 def test_a_throughput_that_gives_way_is_held_as_far_as_rows_arrive() -> None:
@@ -176,7 +176,7 @@ def test_a_throughput_that_gives_way_is_held_as_far_as_rows_arrive() -> None:
     assert EXECUTORS < proposal.patch.values[EXECUTORS_KNOB] <= 8
     assert proposal.prediction is not None
     assert proposal.prediction.text.startswith("for 1,500 rows/s")
-    assert proposal.prediction.text.endswith("the throughput of 3,000 rows/s gives way to what arrives")
+    assert proposal.prediction.text.endswith("the plan covers what arrives instead of 3,000 rows/s")
 
 
 def test_a_model_that_was_wrong_sizes_nothing_ahead() -> None:

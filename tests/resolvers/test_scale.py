@@ -215,7 +215,7 @@ def test_a_model_that_was_wrong_does_not_size_what_is_given_back(
     found = down(view)
 
     assert [p.patch.values for p in found] == ([{SPLIT: left}] if left else [])
-    told = "predictions were off by 146% here, largest_error allows 65%, so it shrinks by a fixed step"
+    told = "past predictions for it were off by 146%, and largest_error allows 65%, so it shrinks by a fixed step"
     assert all(p.prediction and told in p.prediction.text for p in found)
 
 
@@ -226,7 +226,7 @@ def test_the_objective_says_how_far_a_model_may_have_been_off(allowed: str, left
 
     assert proposal.patch.values == {SPLIT: left}
     assert proposal.prediction is not None
-    assert ("off by 146% here, the objective allows 50%" in proposal.prediction.text) == (left == 3)
+    assert ("off by 146%, and the objective allows 50%" in proposal.prediction.text) == (left == 3)
 
 
 def test_what_is_not_idle_is_not_given_back_beside_it_where_the_model_was_wrong() -> None:
@@ -243,7 +243,7 @@ def test_an_objective_missed_without_pressure_is_a_reason_to_grow_where_the_mode
 
     assert proposal.patch.values == {SPLIT: 8}
     assert proposal.prediction is not None
-    assert "so it is sized by the 50% that the objective is missed by" in proposal.prediction.text
+    assert "so the size is chosen by the 50% that the objective is missed by" in proposal.prediction.text
 
 
 def test_an_objective_that_stays_missed_is_reported() -> None:

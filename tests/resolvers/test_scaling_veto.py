@@ -32,7 +32,7 @@ def test_executors_are_not_removed_while_a_sink_makes_batches_late() -> None:
 
 def test_executors_are_not_removed_on_the_first_late_batch() -> None:
     observed = [*slow_sink(0.1, 5), *slow_sink(12.0, 6)[5:]]
-    assert check(observed, SCALE_DOWN, {EXECUTORS_KNOB: 1}) == "the latest batch took 14.1 s, and may take 10 s"
+    assert check(observed, SCALE_DOWN, {EXECUTORS_KNOB: 1}) == "the latest batch took 14.1 s, and the limit is 10 s"
 
 
 def test_other_changes_of_the_same_proposal_remain() -> None:

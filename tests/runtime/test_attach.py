@@ -39,9 +39,9 @@ def test_through_connect_it_says_why_it_stays_away(tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("bounds", "sentence"),
     [
-        ({"trigger": (5, "2 s")}, r"trigger = \(5, 2\) is not a least and a most value of at least 0"),
-        ({"rows_per_trigger": (0, 10)}, r"rows_per_trigger = \(0, 10\) is not a least and a most value of at least 1"),
-        ({"rows_per_trigger": 10}, "rows_per_trigger = 10 cannot be read .give a pair"),
+        ({"trigger": (5, "2 s")}, r"trigger = \(5, 2\) must be \(minimum, maximum\), both at least 0"),
+        ({"rows_per_trigger": (0, 10)}, r"rows_per_trigger = \(0, 10\) must be \(minimum, maximum\), both at least 1"),
+        ({"rows_per_trigger": 10}, "cannot parse rows_per_trigger = 10 .give a pair"),
         ({"trigger": ("soon", "later")}, "trigger = .*soon"),
     ],
 )

@@ -126,4 +126,4 @@ def test_a_record_that_cannot_be_read_is_left_out_and_reported_once(kept: Kept) 
     for _ in range(2):
         assert [record.id for record in kept.log.records("run", kinds=("order",))] == ["order-2"]
     (report,) = kept.reports
-    assert report.startswith("reading the log: order order-1 cannot be read and is left out")
+    assert report.startswith("reading the log: order order-1 cannot be read and is skipped")

@@ -98,7 +98,7 @@ def test_an_engine_that_fails_to_act_is_noted_and_the_loop_goes_on() -> None:
     for at_s in (10.0, 20.0, 30.0):
         manager.advance(at_s)
     failure = store.records("run", kinds=("failure",))[0]
-    assert failure.text == "actuator failed and was left out: ConnectionError: the cluster does not answer"
+    assert failure.text == "actuator failed and was skipped: ConnectionError: the cluster does not answer"
     assert store.records("run", kinds=("receipt",))[0].text == "a-1 did not take effect: the cluster does not answer"
     assert store.open_intents("run") == []
     assert manager.state.observed[COUNT] == 2
@@ -117,7 +117,7 @@ def test_a_notifier_that_fails_does_not_stop_the_loop() -> None:
     manager.advance(20.0)
     assert [record.text for record in store.records("run", kinds=("alert",))] == ["look here"]
     assert [record.text for record in store.records("run", kinds=("failure",))] == [
-        "the notifier failed and was left out: OSError: no mail today"
+        "the notifier failed and was skipped: OSError: no mail today"
     ]
 
 
@@ -348,7 +348,7 @@ def test_an_action_whose_record_is_malformed_is_given_up_and_the_manager_starts(
         manager.start()
         assert store.open_intents("run") == []
         assert [alert.message for alert in alerts] == [
-            "A part of Homeostat failed, the log: the record of action a-1 cannot be read; the action was given up"
+            "A part of Homeostat failed, the log: the record of action a-1 cannot be read; the action was abandoned"
         ]
         ((kept,),) = store.rows("SELECT body FROM records WHERE id = 'a-1'")
         assert kept == body

@@ -77,8 +77,8 @@ def test_knobs_are_set_by_hand_and_the_effect_is_seen(log: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"parallelism.count": 2}, "already so"),
-        ({"parallelism.cuont": 5}, "parallelism.cuont cannot be set here; these can: parallelism.count"),
+        ({"parallelism.count": 2}, "nothing to change: the values are already set"),
+        ({"parallelism.cuont": 5}, "parallelism.cuont cannot be set here; available knobs: parallelism.count"),
         ({"parallelism.count": 0}, "outside its bounds"),
         ({"parallelism.count": 2.5}, "not a whole number"),
     ],

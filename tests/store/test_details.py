@@ -120,7 +120,7 @@ def test_an_outcome_is_compared_with_its_prediction() -> None:
     assert judgement(outcome) == [
         "observed gain 0.5 ± 0.1, 1 predicted (50% of it)",
         "past predictions about it were off by 10%",
-        "judged on 20 measurements before it and 12 after",
+        "judged by 20 measurements before it and 12 after",
     ]
     assert judgement(OutcomeContent("a-1", "confounded")) == []
 

@@ -110,7 +110,7 @@ def test_an_action_is_reported_from_measurement_to_outcome(store: MemoryStore) -
     assert "t+1 h 07 min 10 s  a-1 helped" in outcome
     assert "observed gain 1.21 ± 0.0812, 1.39 predicted (88% of it)" in outcome
     assert "past predictions about it were off by 10%" in outcome
-    assert "judged on 20 measurements before it and 12 after" in outcome
+    assert "judged by 20 measurements before it and 12 after" in outcome
 
 
 def test_both_stores_tell_the_same_story(store: MemoryStore, tmp_path: Path) -> None:

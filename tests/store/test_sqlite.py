@@ -118,7 +118,7 @@ def test_a_damaged_log_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + b"\xa5" * (len(whole) - 4096))
     with (
-        pytest.raises(StoreError, match=r"the log is damaged .*move it away to start a new one"),
+        pytest.raises(StoreError, match=r"the log is damaged .*move it away to start a new log"),
         closing(SqliteStore(path)) as store,
     ):
         store.records("run")
@@ -136,7 +136,7 @@ def test_a_body_that_somebody_edited_is_an_error(tmp_path: Path) -> None:
 
 def test_places_where_no_log_can_be_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert "this is a directory (name a file in it)" in _refusal(tmp_path)
+    assert "this is a directory (give a file in it)" in _refusal(tmp_path)
     assert "cannot be opened" in _refusal(tmp_path / "file" / "log.sqlite")
     assert "there is no log (check the path" in _refusal(tmp_path / "none.sqlite", read_only=True)
     assert "the file has no log yet (start a run" in _refusal(tmp_path / "file", read_only=True)

@@ -33,7 +33,7 @@ def performance(home: Path) -> Performance:
         Record("s-2", "symptom", 47.0, "unknown (detector idle)", body={"symptom": "unknown"}),
         Record("d-1", "diagnosis", 47.0, "scan is under-provisioned (probability 0.90)", "scan"),
         Record("a-1", "action", 47.0, "scale-up: executors.app = 4", "scan"),
-        Record("e-1", "diagnosis", 60.0, "under-provisioned is over after 13 s", "scan", body={"over": True}),
+        Record("e-1", "diagnosis", 60.0, "under-provisioned ended after 13 s", "scan", body={"over": True}),
     ]
     return performance
 

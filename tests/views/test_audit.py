@@ -34,7 +34,7 @@ def test_orders_with_their_answers_and_accesses_stand_together_newest_first(tmp_
     AccessFile(log).append(Record.of("access-1", now_s - 5, content, "refused"))
     lines = audit_trail(store, log, 10)
     assert [(line.who, line.what, line.answer) for line in lines] == [
-        ("", "refusal: GET /index.json", "401 (3 more refusals before it)"),
+        ("", "refusal: GET /index.json", "401 (3 more refused requests before it)"),
         ("eve", "resume", "no answer yet"),
         ("bob", "apply executors.app=4", "four executors"),
         ("bob", "approve v-1", "rejected: no"),

@@ -49,6 +49,26 @@ def test_a_log_that_another_file_replaces_is_followed_from_its_beginning(tmp_pat
     second.close()
 
 
+def test_a_log_that_is_cut_off_and_written_anew_in_the_same_file_is_followed_from_its_beginning(tmp_path: Path) -> None:
+    path, other = tmp_path / "log.sqlite", tmp_path / "other.sqlite"
+    first = SqliteStore(path)
+    first.append("app/words", [Record(f"a-{number}", "action", 1_000.0 + number, "") for number in range(5)])
+    first.close()
+    follower = Follower(path, "app/words")
+    assert len(follower.new()) == 5
+    second = SqliteStore(other)
+    second.append("app/words", [Record("a-0", "action", 5.0, "another one")])
+    second.close()
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+    assert follower.new() == []
+    with path.open("r+b") as file:
+        file.truncate()
+        file.write(other.read_bytes())
+    assert [record.text for record in follower.new()] == ["another one"]
+    follower.close()
+
+
 def test_it_remembers_only_what_could_come_again(tmp_path: Path) -> None:
     follower = Follower(tmp_path / "log.sqlite", "app/words")
     store = SqliteStore(tmp_path / "log.sqlite")

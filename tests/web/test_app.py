@@ -16,12 +16,12 @@ def test_orders_reach_the_loop_and_their_answer_is_in_the_log(alice: httpx.Clien
     given = alice.post("/orders.json", json={"run": "app/words", "command": "pause", "why": "a deployment"})
     assert given.status_code == 202
     (waiting,) = alice.get("/query.json", params=RUN).json()["unanswered"]
-    assert (waiting["id"], waiting["text"]) == (given.json()["id"], "alice asks: pause")
+    assert (waiting["id"], waiting["text"]) == (given.json()["id"], "alice requested: pause")
     words.step()
     shown = alice.get("/query.json", params=RUN).json()
     assert shown["unanswered"] == []
     assert shown["summary"]["paused"] == "paused by alice: a deployment"
-    assert shown["answer"] == "Nothing needs to happen. No problem is diagnosed."
+    assert shown["answer"] == "There is nothing to do. No problem is diagnosed."
     (allowed,) = (check for check in shown["conditions"] if check["name"] == "The loop may act")
     assert (allowed["holds"], allowed["reason"]) == ("no", "Paused by alice: a deployment.")
     chain = alice.get("/record.json", params=RUN | {"id": given.json()["id"]}).json()["chain"]
@@ -48,4 +48,4 @@ def test_a_resolver_that_has_nothing_to_say_says_so(alice: httpx.Client, words: 
     words.step()
     chain = alice.get("/record.json", params=RUN | {"id": given.json()["id"]}).json()["chain"]
     (answer,) = (line for line in chain if line["kind"] == "rejection")
-    assert answer["text"] == "Not done: scale-up proposes nothing: the diagnoses that stand are: none"
+    assert answer["text"] == "Not done: scale-up proposes nothing: the current diagnoses are: none"

@@ -24,12 +24,12 @@ def summary_of(health: str, reason: str) -> RunSummary:
     ("summary", "present", "told"),
     [
         (STOPPED, {}, "No new records for 3 h."),
-        (HEALTHY, {"mode": "regulate"}, "Nothing needs to happen. No problem is diagnosed."),
+        (HEALTHY, {"mode": "regulate"}, "There is nothing to do. No problem is diagnosed."),
         (BEHIND, {"mode": "regulate"}, "No problem is diagnosed."),
         (
             BEHIND,
             {"mode": "regulate", "symptoms": [{"id": "s-1", "what": "pressure"}]},
-            "There are symptoms without a diagnosis yet: pressure.",
+            "There are symptoms, but no diagnosis yet: pressure.",
         ),
         (BEHIND, {"mode": "observe", "diagnoses": DIAGNOSED}, "The mode is observe: Homeostat only watches."),
         (

@@ -45,7 +45,7 @@ def test_a_query_shows_what_the_manager_sees(client: httpx.Client, words: Living
     assert shown["present"]["observed"] == state.observed.as_json()
     assert [c["name"] for c in shown["present"]["components"]] == ["lines", "count"]
     assert shown["conditions"][0] == {"name": "Observations arrive", "holds": "yes", "reason": "Batches are reported."}
-    assert shown["answer"] == "Nothing needs to happen. No problem is diagnosed."
+    assert shown["answer"] == "There is nothing to do. No problem is diagnosed."
     action = next(told for told in shown["stories"] if told["kind"] == "action")
     stages = [step["stage"] for step in action["steps"]]
     assert [s for s in ("symptom", "diagnosis", "proposal", "action", "effect", "outcome") if s not in stages] == []

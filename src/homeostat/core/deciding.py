@@ -122,7 +122,7 @@ def _check(policy: Policy, state: State, context: GuardContext, proposal: Propos
     view = context.view
     changed = view.configuration.effective_part(proposal.patch)
     if not changed:
-        return Refusal("already so", "nothing to change")
+        return Refusal("nothing to change", "the values are already set")
     proposal = replace(proposal, patch=changed)
     reason = policy.memory.block_reason(
         state.memory, action_key(proposal), action_context(state), view.now_s, policy.settle_s

@@ -1,7 +1,8 @@
 """Typed contents of a record as JSON and back.
 
-Reading never fails, because anyone who can write the log file can write anything into it. A value of the wrong type
-becomes the field's default, and keys that the class does not declare are kept in `extra`.
+Reading never fails, because anyone who can write the log file can write anything into it. A value that is missing or of
+the wrong type becomes the field's default, and keys that the class does not declare are kept in `extra`. NaN, which is
+an unknown number, is null in JSON, wherever it is; an infinite number stays infinite.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ VERSION_KEY = "v"
 EXTRA = "extra"
 # Python floats end near 1.8e308; a longer integer in a log is damage, not a measurement.
 LARGEST_NUMBER = 1e300
+# What is nested more deeply in a log is damage as well, and is left as it is.
+DEEPEST = 50
 
 _Content = TypeVar("_Content")
 
@@ -39,7 +42,9 @@ def to_json(content: object, version: int) -> dict[str, JSON]:
 
 def from_json(cls: type[_Content], body: Mapping[str, JSON]) -> _Content:
     specs = _specs(cls)
-    values: dict[str, Any] = {spec.name: spec.read(body.get(spec.key)) for spec in specs}
+    values: dict[str, Any] = {
+        spec.name: spec.read(body[spec.key]) if spec.key in body else spec.default for spec in specs
+    }
     known_keys = {spec.key for spec in specs} | {VERSION_KEY}
     extra = {key: value for key, value in body.items() if key not in known_keys}
     if extra and any(field.name == EXTRA for field in dataclasses.fields(cls)):  # type: ignore[arg-type]
@@ -52,6 +57,7 @@ class _FieldSpec:
     name: str
     key: str
     required: bool
+    default: Any
     default_json: JSON
     read: Callable[[JSON], Any]
 
@@ -75,7 +81,8 @@ def _read_specs(cls: type) -> tuple[_FieldSpec, ...]:
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         default = _empty(hints[field.name]) if required else _default(field)
         read = _reader(hints[field.name], default)
-        specs.append(_FieldSpec(field.name, field.metadata.get("key", field.name), required, _plain(default), read))
+        key = field.metadata.get("key", field.name)
+        specs.append(_FieldSpec(field.name, key, required, default, _plain(default), read))
     return tuple(specs)
 
 
@@ -140,7 +147,11 @@ def _item_reader(hint: Any) -> Callable[[JSON], Any]:
     return _SCALARS[hint]
 
 
-def _anything(value: JSON) -> JSON:
+def _anything(value: JSON, levels: int = DEEPEST) -> JSON:
+    if levels and isinstance(value, list):
+        return [_anything(item, levels - 1) for item in value]
+    if levels and isinstance(value, dict):
+        return {key: _anything(item, levels - 1) for key, item in value.items()}
     return math.nan if value is None else value
 
 
@@ -168,6 +179,8 @@ def _count(value: JSON) -> int | None:
 
 def _setting(value: JSON) -> int | float | None:
     """The value of a knob: whole numbers stay whole."""
+    if value is None:
+        return math.nan
     return None if isinstance(value, bool) or not isinstance(value, int | float) else value
 
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -40,9 +40,9 @@ def executor_processes(application: str | None = None) -> dict[str, tuple[int, .
     processes = {}
     for process in psutil.process_iter(["cmdline"]):
         command = process.info["cmdline"] or []
-        if EXECUTOR_CLASS not in command or application not in (None, _option(command, "--app-id")):
+        if EXECUTOR_CLASS not in command or application not in (None, option(command, "--app-id")):
             continue
-        processes[_option(command, "--executor-id")] = tuple(each.pid for each in _tree(process))
+        processes[option(command, "--executor-id")] = tuple(each.pid for each in _tree(process))
     return processes
 
 
@@ -109,7 +109,8 @@ def _executor_pid(executor_id: str, application: str | None) -> int:
     return processes[executor_id][0]
 
 
-def _option(command: list[str], name: str) -> str:
+def option(command: Sequence[str], name: str) -> str:
+    """The value of an option on a command line; empty without it."""
     return command[command.index(name) + 1] if name in command else ""
 
 

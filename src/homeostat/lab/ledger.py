@@ -20,28 +20,17 @@ if TYPE_CHECKING:
 
 MOST_DIFFERENCES = 20  # a choice: enough to see a pattern, few enough to read
 
-# Rows are marked by bits: as many rows as a long has bits share a key, and so many keys are in use at a time, like the
-# words of a word count. A choice.
-MARKED_ROWS, MARKED_KEYS = 63, 5_000
-MARK_KEY = f"concat(row % {MARKED_KEYS}, '-', row div {MARKED_KEYS * MARKED_ROWS})"
-MARK = f"bit_or(shiftleft(1L, cast((row div {MARKED_KEYS}) % {MARKED_ROWS} AS INT)))"
-
 Sink = Callable[["DataFrame", int], None]
 
 
 def write_counts(directory: str | Path) -> Sink:
     """A sink for `foreachBatch` in update mode. It keeps the columns word and count. A repeated batch overwrites."""
-    return _sink(Path(directory), ("word", "count"))
+    return table_sink(Path(directory), ("word", "count"))
 
 
 def write_rows(directory: str | Path) -> Sink:
     """A sink for `foreachBatch` in append mode. It keeps the columns row and word. A repeated batch overwrites."""
-    return _sink(Path(directory), ("row", "word"))
-
-
-def write_marks(directory: str | Path) -> Sink:
-    """A sink for `foreachBatch` in update mode. It keeps the columns word (`MARK_KEY`), count and rows (`MARK`)."""
-    return _sink(Path(directory), ("word", "count", "rows"))
+    return table_sink(Path(directory), ("row", "word"))
 
 
 def read_counts(directory: str | Path) -> dict[str, int]:
@@ -81,12 +70,12 @@ def check_rows(directory: str | Path, profile: Profile, rows: int) -> list[str]:
 
 def recorded_rows(directory: str | Path, checkpoint: str | Path) -> int:
     """The rows of the experiment source up to the last batch in the ledger, committed or not."""
-    return _row_after(Path(checkpoint), last_batch(Path(directory)))
+    return row_after(Path(checkpoint), last_batch(Path(directory)))
 
 
 def committed_rows(checkpoint: str | Path) -> int:
     """The rows of the experiment source up to the last batch that the query has committed."""
-    return _row_after(Path(checkpoint), last_batch(Path(checkpoint) / "commits"))
+    return row_after(Path(checkpoint), last_batch(Path(checkpoint) / "commits"))
 
 
 def source_started_s(checkpoint: str | Path) -> float:
@@ -99,7 +88,8 @@ def source_started_s(checkpoint: str | Path) -> float:
     return float(_offset_after(Path(checkpoint), batch_id)["started_s"])
 
 
-def _row_after(checkpoint: Path, batch_id: int | None) -> int:
+def row_after(checkpoint: Path, batch_id: int | None) -> int:
+    """The number of the row after the last one of this batch, committed or not."""
     return 0 if batch_id is None else int(_offset_after(checkpoint, batch_id)["row"])
 
 
@@ -115,7 +105,8 @@ def _offset_after(checkpoint: Path, batch_id: int) -> dict[str, Any]:
     )
 
 
-def _sink(directory: Path, columns: tuple[str, ...]) -> Sink:
+def table_sink(directory: Path, columns: tuple[str, ...]) -> Sink:
+    """Keeps these columns of each batch in a file of its own. A repeated batch overwrites it."""
     directory.mkdir(parents=True, exist_ok=True)
 
     def write(batch: DataFrame, batch_id: int) -> None:
@@ -129,11 +120,14 @@ def _sink(directory: Path, columns: tuple[str, ...]) -> Sink:
 
 
 def _batches(directory: Path) -> Iterator[pa.Table]:
+    return (read_batch(directory, batch_id) for batch_id in sorted(batch_numbers(directory)))
+
+
+def read_batch(directory: Path, batch_id: int) -> pa.Table:
     from pyarrow import parquet
 
-    for batch_id in sorted(_numbers(directory)):
-        # As a single file: in a dataset, pyarrow would read a column from a directory named like `key=value`.
-        yield parquet.ParquetFile(directory / f"{batch_id}.parquet").read()
+    # As a single file: in a dataset, pyarrow would read a column from a directory named like `key=value`.
+    return parquet.ParquetFile(directory / f"{batch_id}.parquet").read()
 
 
 def _rows(directory: Path) -> tuple[IntArray, np.typing.NDArray[np.object_]]:
@@ -147,39 +141,14 @@ def _rows(directory: Path) -> tuple[IntArray, np.typing.NDArray[np.object_]]:
 
 def last_batch(directory: Path) -> int | None:
     """The largest number among the files of a ledger, or of `commits` or `offsets` of a checkpoint."""
-    return max(_numbers(directory), default=None)
+    return max(batch_numbers(directory), default=None)
 
 
-def _numbers(directory: Path) -> list[int]:
+def batch_numbers(directory: Path) -> list[int]:
+    """Of the files of a ledger, or of `commits` or `offsets` of a checkpoint, in any order."""
     if not directory.is_dir():
         return []
     return [int(path.stem) for path in directory.iterdir() if path.stem.isdecimal()]
-
-
-def row_differences(directory: str | Path, rows: int) -> tuple[int, int]:
-    """How many of the first `rows` rows were lost, and how many rows counted again or were made up, by their marks."""
-    marks: dict[str, tuple[int, int]] = {}
-    for table in _batches(Path(directory)):
-        columns = (table[name].to_pylist() for name in ("word", "count", "rows"))
-        marks.update((word, (count, mark)) for word, count, mark in zip(*columns, strict=True))
-    expected_marks = _expected_marks(rows)
-    lost = doubled = 0
-    for key in marks.keys() | expected_marks.keys():
-        count, mark = marks.get(key, (0, 0))
-        expected = expected_marks.get(key, 0)
-        lost += (expected & ~mark).bit_count()
-        doubled += (mark & ~expected).bit_count() + count - mark.bit_count()
-    return lost, doubled
-
-
-def _expected_marks(rows: int) -> dict[str, int]:
-    """The mark of each key after the first `rows` rows."""
-    marks: dict[str, int] = {}
-    for key in range(min(rows, MARKED_KEYS)):
-        whole, rest = divmod(len(range(key, rows, MARKED_KEYS)), MARKED_ROWS)
-        marks |= {f"{key}-{block}": (1 << MARKED_ROWS) - 1 for block in range(whole)}
-        marks |= {f"{key}-{whole}": (1 << rest) - 1} if rest else {}
-    return marks
 
 
 def _shorten(differences: Iterator[str]) -> list[str]:

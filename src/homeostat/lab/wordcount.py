@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from homeostat.core.configuration import Value
 from homeostat.core.objective import Objective
 from homeostat.lab.faults import hang_while
-from homeostat.lab.ledger import MARK, MARK_KEY, write_counts, write_marks
+from homeostat.lab.ledger import write_counts
 from homeostat.lab.load_profile import Profile
+from homeostat.lab.row_ledger import MARK_COLUMNS, MARK_KEY, write_marks
 from homeostat.lab.source_registration import FORMAT
 from homeostat.spark.pipeline import Context, Pipeline
 from homeostat.spark.python_workers import spare_the_collector
@@ -109,11 +110,11 @@ def _count(rows: DataFrame, spec: WordCount) -> DataFrame:
         rows = rows.repartition("word")
     seconds = spec.wait_ms / 1000.0
     if spec.by_row:
-        from pyspark.sql.functions import count, expr
+        from pyspark.sql.functions import expr
 
         keyed_rows = rows.selectExpr(f"{MARK_KEY} AS word", "row")
         words = keyed_rows.mapInPandas(worker(seconds, spec.burn, ("word", "row")), "word string, row long")
-        return words.groupBy("word").agg(count("*").alias("count"), expr(MARK).alias("rows"))
+        return words.groupBy("word").agg(*(expr(what).alias(name) for name, what in MARK_COLUMNS.items()))
     words = rows.mapInPandas(worker(seconds, spec.burn), "word string")
     return words.groupBy("word").count()
 

@@ -108,7 +108,7 @@ class RetuneResolver:
             if less.rate_per_s < full_plan.rate_per_s:
                 return (
                     less,
-                    f"the plan covers what arrives, below {objective.throughput_per_s:,.0f} rows/s",
+                    f"the plan covers what arrives instead of {objective.throughput_per_s:,.0f} rows/s",
                 )
         if objective.cost_limit is None:
             return full_plan, ""

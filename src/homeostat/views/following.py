@@ -14,26 +14,31 @@ OVERLAP_S = 60.0
 
 
 class Follower:
-    """If another file replaces the log, it goes on with that one from its beginning."""
+    """If another log replaces this one, as a file of its own or in the same file, it goes on with that one from its
+    beginning."""
 
     def __init__(self, log: Path, run: str) -> None:
         self._log, self._run = log, run
         self._store: SqliteStore | None = None
         self._known_times_s: dict[str, float] = {}
         self._newest_s = BEGINNING_S
+        self._position = 0
+        self._file, self._last_write = (0, 0), (0, 0)
 
     def new(self) -> list[Record]:
         """The records since the last call, by time; none while there is no log or while it is locked."""
         try:
-            if self._store is not None and not self._store.in_place:
-                self.close()
-                self._newest_s = BEGINNING_S
+            if not self._log.exists():
+                return []  # the old file stays open, so that no other one gets its number
+            self._look_at_the_file()
             if self._store is None:
-                if not self._log.exists():
-                    return []
                 self._store = SqliteStore(self._log, read_only=True)
+            position = self._store.position()
+            if position < self._position:
+                self._newest_s = BEGINNING_S
+            self._position = position
             records = self._store.records(self._run, since_s=self._newest_s - OVERLAP_S)
-        except StoreError:
+        except (StoreError, OSError):
             return []
         fresh = [record for record in records if self._known_times_s.get(record.id) != record.at_s]
         self._newest_s = max([self._newest_s, *(record.at_s for record in fresh)])
@@ -41,6 +46,16 @@ class Follower:
         times_s = self._known_times_s | {record.id: record.at_s for record in fresh}
         self._known_times_s = {id: at_s for id, at_s in times_s.items() if at_s >= self._newest_s - OVERLAP_S}
         return fresh
+
+    def _look_at_the_file(self) -> None:
+        """SQLite notices neither another file at this place nor one that was written without it: opens it again."""
+        status = self._log.stat()
+        file, last_write = (status.st_dev, status.st_ino), (status.st_mtime_ns, status.st_size)
+        if (file, last_write) != (self._file, self._last_write):
+            self.close()
+        if file != self._file:
+            self._newest_s, self._position = BEGINNING_S, 0
+        self._file, self._last_write = file, last_write
 
     def close(self) -> None:
         if self._store is not None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
+from homeostat.core.change_parts import PartContent
 from homeostat.core.records import ActionContent, BatchContent, ReceiptContent, Record
-from homeostat.lab.chaos.log_watch import LogWatch
+from homeostat.lab.chaos.log_watch import Change, LogWatch
 from homeostat.runtime.orders import order
 from homeostat.store.sqlite import SqliteStore
 
@@ -52,9 +55,9 @@ def test_an_action_is_ordered_if_it_follows_from_an_order_and_open_until_its_rec
     own = Record.of("a-2", 3.0, ActionContent("scale-up", "under-provisioned"), "scale up")
     write(path, request, ordered, own)
     watch.look()
-    assert [(each.id, each.ordered, each.cause) for each in watch.actions] == [
-        ("a-1", True, ""),
-        ("a-2", False, "under-provisioned"),
+    assert [(each.id, each.ordered, each.changes) for each in watch.actions] == [
+        ("a-1", True, (Change("by-hand", ""),)),
+        ("a-2", False, (Change("scale-up", "under-provisioned"),)),
     ]
     write(path, Record.of("r-1", 4.0, ReceiptContent("a-1", True), "done", because=("a-1",)))
     watch.look()
@@ -73,3 +76,26 @@ def test_an_action_that_is_written_again_into_a_new_log_counts_once(tmp_path: Pa
     write(path, action)
     watch.look()
     assert [each.id for each in watch.actions] == ["a-1"]
+
+
+def test_an_action_knows_since_when_rows_wait_and_each_remedy_of_a_plan(tmp_path: Path) -> None:
+    path = tmp_path / "log.sqlite"
+    watch = LogWatch(path)
+    late = replace(BATCH, pending_rows=3.0)
+    parts = (PartContent("scale-up", "under-provisioned"), PartContent("replace", "slow-instance", retire=("1",)))
+
+    def plan(number: int) -> Record:
+        return Record.of(f"a-{number}", 9.0, ActionContent("plan", parts=parts), "a plan")
+
+    write(path, batch(1), plan(1), Record.of("b-2", 2.0, late, "late"))
+    watch.look()
+    seen_s = watch.actions[0].seen_s
+    write(path, Record.of("b-3", 3.0, late, "late"), plan(2), batch(4), plan(3))
+    watch.look()
+    since = [action.behind_since_s for action in watch.actions]
+    assert (since[0], since[2]) == (inf, inf)
+    assert seen_s <= since[1] < watch.actions[1].seen_s
+    assert watch.actions[0].changes == (
+        Change("scale-up", "under-provisioned"),
+        Change("replace", "slow-instance", ("1",)),
+    )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from uuid import uuid4
 
+import psutil
 import pytest
 
 from homeostat.lab.chaos.processes import (
@@ -19,6 +20,7 @@ from homeostat.lab.chaos.processes import (
     OTHER,
     SUPERVISOR,
     Family,
+    executor_id,
     role_of,
     send,
 )
@@ -61,3 +63,16 @@ def test_the_mark_is_inherited_and_finds_the_whole_family() -> None:
         send(Family(mark).processes, signal.SIGKILL)
         process.communicate()
     assert Family(mark).processes == []
+
+
+def test_an_executor_is_known_by_its_number() -> None:
+    def number(first: str) -> str:
+        # a shell that waits for commands, under another name
+        command = [first, "-s", "org.apache.spark.executor.CoarseGrainedExecutorBackend", "--executor-id", "7"]
+        shell = subprocess.Popen(command, executable="/bin/sh", stdin=subprocess.PIPE)
+        try:
+            return executor_id(psutil.Process(shell.pid))
+        finally:
+            shell.communicate()
+
+    assert (number("java"), number("sh")) == ("7", "")

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from homeostat.lab.chaos.log_watch import LoggedAction
-from homeostat.lab.chaos.tally import ANSWER_S, Trial, summary, unasked_actions
+from homeostat.lab.chaos.log_watch import Change, LoggedAction
+from homeostat.lab.chaos.tally import so_far, summary
+from homeostat.lab.chaos.trial import Trial
+from homeostat.lab.row_ledger import RowDifferences
 
-CAUSES = {"driver-killed": frozenset({"under-provisioned"}), "rest-garbage": frozenset[str]()}
-NO_HARM: dict[str, Any] = {"lost": 0, "doubled": 0, "leftovers": []}
-
-
-def action(seen_s: float, cause: str, *, ordered: bool = False) -> LoggedAction:
-    return LoggedAction(seen_s, "a-1", "scale-up", cause, "from 2 to 4 executors", ordered)
+NO_HARM: dict[str, Any] = {"differences": RowDifferences(100), "leftovers": []}
 
 
-def test_an_action_is_asked_for_by_an_order_or_by_a_fault_that_explains_it() -> None:
-    trials = [Trial("driver-killed", 100.0, "", 20.0, over_s=120.0)]
-    answers = [action(130.0, "under-provisioned"), action(130.0, "", ordered=True)]
-    assert unasked_actions(answers, trials, CAUSES) == []
-
-
-def test_an_action_is_unasked_for_if_no_fault_explains_it() -> None:
-    killed = Trial("driver-killed", 100.0, "", 20.0, over_s=120.0)
-    trials = [killed, Trial("rest-garbage", 900.0, "", 2.0, over_s=902.0)]
-    too_early = action(99.0, "under-provisioned")
-    too_late = action(121.0 + ANSWER_S, "under-provisioned")
-    other = action(130.0, "over-provisioned")
-    wrong_remedy = replace(action(130.0, "under-provisioned"), action_kind="replace")
-    of_garbage = action(905.0, "slow-instance")
-    actions = [too_early, too_late, other, wrong_remedy, of_garbage]
-    assert unasked_actions(actions, trials, CAUSES) == actions
+def replacement(seen_s: float) -> LoggedAction:
+    changes = (Change("replace", "slow-instance", ("0",)),)
+    return LoggedAction(seen_s, "a-1", "replace", "replace executor 0", False, changes)
 
 
 def test_times_to_recover_are_of_the_faults_that_were_survived() -> None:
@@ -41,7 +24,7 @@ def test_times_to_recover_are_of_the_faults_that_were_survived() -> None:
         Trial("driver-killed", 200.0, "", 90.0, seen="not refused"),
         Trial("driver-killed", 300.0, "killed 7", None, seen="the master is not running"),
     ]
-    result = summary(trials, [], CAUSES, **NO_HARM)
+    result = summary(trials, [], **NO_HARM)
     assert result["kinds"]["driver-killed"] == {
         "injected": 4,
         "survived": 2,
@@ -53,12 +36,34 @@ def test_times_to_recover_are_of_the_faults_that_were_survived() -> None:
 
 
 def test_only_a_run_without_any_harm_is_accepted() -> None:
-    trials = [Trial("rest-garbage", 1.0, "", 2.0)]
-    assert summary(trials, [], CAUSES, **NO_HARM)["accepted"]
-    assert not summary([], [], CAUSES, **NO_HARM)["accepted"]
-    for harm in ({"lost": 1}, {"doubled": 1}, {"leftovers": ["7 executor"]}):
-        assert not summary(trials, [], CAUSES, **{**NO_HARM, **harm})["accepted"]
-    unasked = summary(trials, [action(3.0, "slow-instance")], CAUSES, **NO_HARM)
+    trials = [Trial("rest-garbage", 1.0, "", 2.0, over_s=4.0)]
+    assert summary(trials, [], **NO_HARM)["accepted"]
+    assert not summary([], [], **NO_HARM)["accepted"]
+    for harm in (
+        {"differences": RowDifferences(100, lost=1)},
+        {"differences": RowDifferences(100, doubled=1)},
+        {"differences": RowDifferences(100, misplaced=1)},
+        {"leftovers": ["7 executor"]},
+        {"leftovers": None},
+    ):
+        assert not summary(trials, [], **{**NO_HARM, **harm})["accepted"]
+    unasked = summary(trials, [replacement(3.0)], **NO_HARM)
     assert not unasked["accepted"]
     (listed,) = unasked["unasked_actions"]
-    assert (listed["cause"], listed["after"], listed["seconds_after"]) == ("slow-instance", "rest-garbage", 2.0)
+    assert (listed["causes"], listed["retire"]) == (["slow-instance"], ["0"])
+    assert (listed["after"], listed["seconds_after"]) == ("rest-garbage", 2.0)
+    assert listed["why"].startswith("rest-garbage asks for no action")
+
+
+def test_a_fault_that_was_cut_off_only_accounts_for_actions() -> None:
+    trials = [Trial("rest-garbage", 1.0, "", 2.0, over_s=4.0)]
+    cut_off = Trial("executor-stopped", 5.0, "", None, over_s=float("inf"), executor="0")
+    result = summary(trials, [replacement(6.0)], **NO_HARM, cut_off=[cut_off])
+    assert result["accepted"]
+    assert (result["injected"], result["survived"], result["cut_off"]) == (1, 1, ["executor-stopped"])
+
+
+def test_the_result_so_far_is_one_line() -> None:
+    trials = [Trial("rest-garbage", 1.0, "", 2.0, over_s=4.0), Trial("driver-killed", 5.0, "", None, over_s=9.0)]
+    line = so_far(trials, [replacement(3.0)], RowDifferences(34_120, 1, 2, 3))
+    assert line == "so far: survived 1 of 2; 34,120 rows, 1 lost, 2 doubled, 3 misplaced; 1 unasked actions"

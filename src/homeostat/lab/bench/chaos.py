@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -20,8 +22,10 @@ from homeostat.lab.chaos.manager_faults import manager_faults
 from homeostat.lab.chaos.process_faults import process_faults
 from homeostat.lab.chaos.processes import describe
 from homeostat.lab.chaos.small_disk import SmallDisk
-from homeostat.lab.chaos.tally import Trial, summary
-from homeostat.lab.ledger import committed_rows, recorded_rows, row_differences
+from homeostat.lab.chaos.tally import so_far, summary
+from homeostat.lab.chaos.trial import Trial
+from homeostat.lab.ledger import committed_rows, last_batch, recorded_rows
+from homeostat.lab.row_ledger import RowDifferences, RowLedger
 from homeostat.strict.toml_reading import nearest
 
 FAULTS: tuple[FaultKind, ...] = (*process_faults(), *manager_faults())
@@ -29,6 +33,7 @@ MINUTES = 30.0
 NEW_BATCHES = 2
 START_LIMIT_S = 600.0
 GONE_LIMIT_S = 60.0
+TIME_IS_UP, INTERRUPTED = "time is up", "interrupted"
 CALM_S = 5.0  # the longest quiet time between two faults: the next may strike a loop that has hardly settled
 
 
@@ -37,10 +42,15 @@ class Course:
     """Injects one fault after the other, and waits each time until the application is whole again."""
 
     deployment: Deployment
-    chance: Random
+    seed: int
     tell: Callable[[str], None]
     trials: list[Trial] = field(default_factory=list)
     injection_errors: list[str] = field(default_factory=list)
+    cut_off: list[Trial] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.chance = Random(self.seed)
+        self._rows = RowLedger(self.deployment.ledger)
 
     def begin(self) -> None:
         self.deployment.start()
@@ -49,14 +59,26 @@ class Course:
             raise HomeostatError(f"the application did not start: {self._lack()}; {lines}", where="bench chaos")
 
     def strike(self, kind: FaultKind) -> None:
-        deployment, began_s = self.deployment, time.monotonic()
-        exits = len(deployment.exits)
+        began_s = time.monotonic()
         try:
-            injection = kind.inject(deployment, self.chance)
+            trial = self._trial(kind, began_s)
         except (InjectionError, OSError) as error:
             self.injection_errors.append(f"{kind.name}: {error}")
             self.tell(f"{kind.name} could not be injected: {error}")
             return
+        except KeyboardInterrupt:
+            self.cut_off.append(Trial(kind.name, began_s, "", None, over_s=inf))
+            raise
+        self.trials.append(trial)
+        self.tell(f"{len(self.trials)}. {kind.name} ({trial.detail}): {_outcome(trial)}")
+        self.tell(so_far(self.trials, self.deployment.log.actions, self._differences_so_far()))
+        if trial.recover_s is None:
+            self._start_anew()
+
+    def _trial(self, kind: FaultKind, began_s: float) -> Trial:
+        deployment = self.deployment
+        exits = len(deployment.exits)
+        injection = kind.inject(deployment, self.chance)
         ended_s = deployment.clock()
         recovered = self._recovers(injection, kind.limit_s)
         recover_s = deployment.clock() - ended_s if recovered else None
@@ -65,14 +87,23 @@ class Course:
             lack = self._lack() or ("" if injection.holds() else "the requested value is not in effect")
             failure = "; ".join(filter(None, (failure, lack or "no new batches or records", *deployment.last_lines())))
         exits = len(deployment.exits) - exits
-        trial = Trial(kind.name, began_s, injection.detail, recover_s, failure, exits, over_s=time.monotonic())
-        self.trials.append(trial)
-        self.tell(f"{len(self.trials)}. {kind.name} ({trial.detail}): {_outcome(trial)}")
-        if recovered:
-            deployment.hold(self.chance.uniform(0.0, CALM_S))
-        else:
-            deployment.kill()
+        over_s = time.monotonic()
+        return Trial(kind.name, began_s, injection.detail, recover_s, failure, exits, over_s, injection.executor)
+
+    def _start_anew(self) -> None:
+        """What the restart leads to is a consequence of the fault."""
+        try:
+            self.deployment.kill()
             self.begin()
+        finally:
+            self.trials[-1] = replace(self.trials[-1], over_s=time.monotonic())
+
+    def _differences_so_far(self) -> RowDifferences:
+        deployment = self.deployment
+        deployment.handed_out.look()
+        committed, ends = deployment.commits(), deployment.handed_out.ends
+        self._rows.read(ends, committed)
+        return self._rows.differences(ends.get(committed, 0))
 
     def _recovers(self, injection: Injection, limit_s: float) -> bool:
         """Whole again, then new batches committed and seen by the manager, all by what it left in its files."""
@@ -109,26 +140,21 @@ def measure(
 ) -> dict[str, Any]:
     """The numbers of `homeostat bench chaos`. With a directory, all files are kept there."""
     before = machine()
-    tell(
-        f"seed {seed}: {len(kinds)} kinds of fault for {minutes:g} minutes; the first one is injected when Spark is up"
-    )
     with _home(directory) as home, SmallDisk(home / "log") as disk:
         deployment = Deployment(home, disk)
-        course = Course(deployment, Random(seed), tell)
-        with deployment.proxy:
+        course = Course(deployment, seed, tell)
+        with deployment.proxy, _terminated_as_interrupted():
             try:
-                _take_course(course, kinds, minutes, most)
-                code = deployment.stop()
-                leftovers = _leftovers(deployment)
+                ended = _take_course(course, kinds, minutes, most)
+                code, leftovers = _end(course)
             finally:
                 deployment.kill()
-        rows, lost, doubled = _ledger(deployment)
-        causes = {kind.name: kind.causes for kind in kinds}
+        actions, differences = deployment.log.actions, _differences(deployment)
         return {
             "seed": seed,
-            **summary(course.trials, deployment.log.actions, causes, lost=lost, doubled=doubled, leftovers=leftovers),
+            "ended": ended,
+            **summary(course.trials, actions, differences, leftovers=leftovers, cut_off=course.cut_off),
             "not_injected": course.injection_errors,
-            "rows": rows,
             "exit_code": code,
             "full_disk": disk.how,
             "setup": _setup_json(minutes),
@@ -149,22 +175,51 @@ def kinds_named(names: Sequence[str]) -> tuple[FaultKind, ...]:
     return tuple(by_name[name] for name in names) or FAULTS
 
 
-def _take_course(course: Course, kinds: Sequence[FaultKind], minutes: float, most: int | None) -> None:
-    """An interrupt ends it early: what was seen so far counts."""
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """A service that ends the bench shall have the results so far as well."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _take_course(course: Course, kinds: Sequence[FaultKind], minutes: float, most: int | None) -> str:
+    """Returns why it ended: what was seen until then counts."""
+    what = f"{len(kinds)} kinds of fault for {minutes:g} minutes"
+    try:
+        course.tell(f"seed {course.seed}: {what}; the first comes when Spark is up")
         course.begin()
         _strike_on(course, kinds, minutes, most)
     except KeyboardInterrupt:
-        course.tell("interrupted: no more faults")
+        course.tell("interrupted: no more faults; the application is being stopped")
+        return INTERRUPTED
+    except HomeostatError as error:
+        if not course.trials:
+            raise
+        course.tell(f"{error}")
+        return f"{error}"
+    return TIME_IS_UP
 
 
 def _strike_on(course: Course, kinds: Sequence[FaultKind], minutes: float, most: int | None) -> None:
-    clock = course.deployment.clock
-    until_s = clock() + minutes * 60.0
+    deployment = course.deployment
+    until_s = deployment.clock() + minutes * 60.0
     for kind in draw(kinds, course.chance):
-        if clock() > until_s or len(course.trials) == most:
+        if deployment.clock() > until_s or len(course.trials) == most:
             return
         course.strike(kind)
+        deployment.hold(course.chance.uniform(0.0, CALM_S))
+
+
+def _end(course: Course) -> tuple[int | None, list[str] | None]:
+    """The exit code of the command, and the processes that are left. Another interrupt spares the time for both."""
+    try:
+        return course.deployment.stop(), _leftovers(course.deployment)
+    except KeyboardInterrupt:
+        course.tell("interrupted again: the application is being killed")
+        return None, None
 
 
 def _leftovers(deployment: Deployment) -> list[str]:
@@ -173,10 +228,14 @@ def _leftovers(deployment: Deployment) -> list[str]:
     return [describe(process) for process in deployment.family().processes]
 
 
-def _ledger(deployment: Deployment) -> tuple[int, int, int]:
-    """The rows that were read, those that were lost, and those that counted twice."""
+def _differences(deployment: Deployment) -> RowDifferences:
+    """Of the whole ledger, read anew. A batch that was not committed is in it if the sink has taken it."""
+    deployment.handed_out.look()
     rows = max(committed_rows(deployment.checkpoint), recorded_rows(deployment.ledger, deployment.checkpoint))
-    return rows, *row_differences(deployment.ledger, rows)
+    ledger = RowLedger(deployment.ledger)
+    newest = last_batch(deployment.ledger)
+    ledger.read(deployment.handed_out.ends, -1 if newest is None else newest)
+    return ledger.differences(rows)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from homeostat.lab.chaos.steering import FILE_VARIABLE, PLUG_IN, Steering, write
 from homeostat.lab.ledger import last_batch
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.rest_proxy import Proxy
+from homeostat.lab.row_ledger import HandedOut
 from homeostat.lab.wordcount import NAME, specification, write_app
 from homeostat.runtime.launch import KNOBS, STARTED, read_json
 from homeostat.sim.scenario.spec import WorkloadSpec
@@ -72,6 +73,7 @@ class Deployment:
         self.patience = PatienceClock(self.clock)
         self.directory, self.ledger = self.home / "kept", self.home / "ledger"
         self.checkpoint = self.directory / "checkpoints" / NAME
+        self.handed_out = HandedOut(self.checkpoint)
         self.hang_file = self.home / "hang"
         self.output = self.home / "output"
         self.log = LogWatch(self.disk.directory / "log.sqlite")
@@ -132,8 +134,9 @@ class Deployment:
         self._start_again_s = None
 
     def look(self) -> None:
-        """Keep the service running, as systemd with Restart=always does, and read the log."""
+        """Keep the service running, as systemd with Restart=always does, and read the log and the offsets."""
         self.log.look()
+        self.handed_out.look()
         if self._process is None or self._process.poll() is None:
             return
         if self._start_again_s is None:

@@ -16,9 +16,7 @@ from homeostat.core.configuration import EXECUTORS_KNOB
 from homeostat.core.errors import HomeostatError
 from homeostat.lab.chaos.deployment import STATE_PARTITIONS, Deployment
 from homeostat.lab.chaos.fault import (
-    PAUSE_CAUSES,
     RESTART_S,
-    SOON_S,
     FaultKind,
     Inject,
     Injection,
@@ -56,15 +54,14 @@ def manager_faults() -> tuple[FaultKind, ...]:
         FaultKind("store-removed", remove_store),
         FaultKind("store-truncated", truncate_store),
         FaultKind("store-full", fill_disk, RESTART_S),
-        FaultKind("sink-hung", hang_sink, SOON_S, PAUSE_CAUSES),
+        FaultKind("sink-hung", hang_sink),
         FaultKind("second-run", second_run),
         FaultKind("second-manager", second_manager),
-        FaultKind("scale-interrupted", interrupt_order(str(EXECUTORS_KNOB), (2, 3)), RESTART_S, PAUSE_CAUSES),
+        FaultKind("scale-interrupted", interrupt_order(str(EXECUTORS_KNOB), (2, 3)), RESTART_S),
         FaultKind(
             "rescale-interrupted",
             interrupt_order(STATE_KNOB, (STATE_PARTITIONS, STATE_PARTITIONS + 2)),
             RESTART_S,
-            PAUSE_CAUSES,
         ),
     )
 
@@ -108,10 +105,13 @@ def misbehave(behaviour: Behaviour) -> Inject:
 
 def lock_store(deployment: Deployment, chance: Random) -> Injection:
     seconds = chance.uniform(SHORTEST_S, LONGEST_S)
-    with closing(sqlite3.connect(deployment.log.path, timeout=LOCK_WAIT_S, isolation_level=None)) as connection:
-        connection.execute("BEGIN EXCLUSIVE")
-        deployment.hold(seconds)
-        connection.execute("ROLLBACK")
+    try:
+        with closing(sqlite3.connect(deployment.log.path, timeout=LOCK_WAIT_S, isolation_level=None)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            deployment.hold(seconds)
+            connection.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        raise InjectionError(f"the log could not be locked: {error}", where="bench chaos") from error
     return Injection(f"for {seconds:.0f} s")
 
 

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 
 from homeostat.lab.chaos.deployment import Deployment
 from homeostat.lab.chaos.fault import (
-    PAUSE_CAUSES,
     RESTART_S,
-    SLOW_CAUSES,
-    SOON_S,
     WHOLE_RESTART_S,
     FaultKind,
     Inject,
@@ -28,6 +25,7 @@ from homeostat.lab.chaos.processes import (
     SUPERVISOR,
     WORKER,
     describe,
+    executor_id,
     send,
     tree,
 )
@@ -40,20 +38,20 @@ SHORTEST_STOP_S = 3.0
 
 def process_faults() -> tuple[FaultKind, ...]:
     return (
-        FaultKind("executor-killed", kill(EXECUTOR), RESTART_S, PAUSE_CAUSES),
+        FaultKind("executor-killed", kill(EXECUTOR), RESTART_S),
         # Spark gives an executor up after 30 s without a heartbeat: both cases come up.
-        FaultKind("executor-stopped", stop(EXECUTOR, 40.0), RESTART_S, SLOW_CAUSES),
-        FaultKind("worker-killed", kill(WORKER), RESTART_S, PAUSE_CAUSES),
-        FaultKind("worker-stopped", stop(WORKER, 20.0, whole_tree=False), SOON_S),
-        FaultKind("master-killed", kill(MASTER), WHOLE_RESTART_S, PAUSE_CAUSES),
-        FaultKind("master-stopped", stop(MASTER, 20.0), SOON_S),
-        FaultKind("driver-killed", kill(DRIVER), RESTART_S, PAUSE_CAUSES),
-        FaultKind("driver-jvm-killed", kill(DRIVER_JVM), RESTART_S, PAUSE_CAUSES),
-        FaultKind("driver-stopped", stop(DRIVER, 20.0), RESTART_S, PAUSE_CAUSES),
-        FaultKind("supervisor-killed", kill(SUPERVISOR), WHOLE_RESTART_S, PAUSE_CAUSES),
-        FaultKind("supervisor-stopped", stop(SUPERVISOR, 15.0, whole_tree=False), SOON_S),
-        FaultKind("cluster-keeper-killed", kill(CLUSTER_KEEPER), WHOLE_RESTART_S, PAUSE_CAUSES),
-        FaultKind("driver-keeper-killed", kill(DRIVER_KEEPER), RESTART_S, PAUSE_CAUSES),
+        FaultKind("executor-stopped", stop(EXECUTOR, 40.0), RESTART_S),
+        FaultKind("worker-killed", kill(WORKER), RESTART_S),
+        FaultKind("worker-stopped", stop(WORKER, 20.0, whole_tree=False)),
+        FaultKind("master-killed", kill(MASTER), WHOLE_RESTART_S),
+        FaultKind("master-stopped", stop(MASTER, 20.0)),
+        FaultKind("driver-killed", kill(DRIVER), RESTART_S),
+        FaultKind("driver-jvm-killed", kill(DRIVER_JVM), RESTART_S),
+        FaultKind("driver-stopped", stop(DRIVER, 20.0), RESTART_S),
+        FaultKind("supervisor-killed", kill(SUPERVISOR), WHOLE_RESTART_S),
+        FaultKind("supervisor-stopped", stop(SUPERVISOR, 15.0, whole_tree=False)),
+        FaultKind("cluster-keeper-killed", kill(CLUSTER_KEEPER), WHOLE_RESTART_S),
+        FaultKind("driver-keeper-killed", kill(DRIVER_KEEPER), RESTART_S),
     )
 
 
@@ -62,9 +60,13 @@ def kill(role: str) -> Inject:
 
     def inject(deployment: Deployment, chance: Random) -> Injection:
         process = choose(deployment, role, chance)
-        who = describe(process)
+        who, executor = describe(process), executor_id(process)
         send([process], signal.SIGKILL)
-        return Injection(f"killed {who}", lambda: all(each.pid != process.pid for each in deployment.family().of(role)))
+
+        def is_gone() -> bool:
+            return all(each.pid != process.pid for each in deployment.family().of(role))
+
+        return Injection(f"killed {who}", is_gone, executor=executor)
 
     return inject
 
@@ -74,6 +76,7 @@ def stop(role: str, longest_s: float, *, whole_tree: bool = True) -> Inject:
 
     def inject(deployment: Deployment, chance: Random) -> Injection:
         process = choose(deployment, role, chance)
+        who, executor = describe(process), executor_id(process)
         seconds = chance.uniform(SHORTEST_STOP_S, longest_s)
         stopped = tree(process) if whole_tree else [process]
         try:
@@ -81,7 +84,7 @@ def stop(role: str, longest_s: float, *, whole_tree: bool = True) -> Inject:
             deployment.hold(seconds)
         finally:
             send(stopped, signal.SIGCONT)
-        return Injection(f"stopped {describe(process)} for {seconds:.0f} s")
+        return Injection(f"stopped {who} for {seconds:.0f} s", executor=executor)
 
     return inject
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from homeostat.lab.faults import EXECUTOR_CLASS
+from homeostat.lab.faults import EXECUTOR_CLASS, option
 
 if TYPE_CHECKING:
     from psutil import Process
@@ -89,6 +89,12 @@ def describe(process: Process) -> str:
     command = _command(process)
     role = role_of(command)
     return f"{process.pid} {role if role != OTHER else ' '.join(command)[:100]}"
+
+
+def executor_id(process: Process) -> str:
+    """As Spark numbers it; empty for other processes."""
+    command = _command(process)
+    return option(command, "--executor-id") if role_of(command) == EXECUTOR else ""
 
 
 def _marked(mark: str) -> Iterable[Process]:

@@ -1,89 +1,68 @@
-"""What came of the faults: how many were survived and how soon, and which actions nobody had asked for."""
+"""What came of the faults: which were survived and how soon, which rows differ, and which actions nobody asked for."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from homeostat.core.actions import REVERT
-from homeostat.core.causes import cause_of
+from homeostat.lab.chaos.answers import objection
 from homeostat.lab.chaos.log_watch import LoggedAction
-
-# How long after the application is whole again the loop may still answer to what a fault left behind: waiting rows, of
-# which a minute's are processed within seconds. Longer would excuse almost any action, because faults come every half
-# minute. A choice: as long as an action takes to settle.
-ANSWER_S = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One fault, from `began_s` on. `recover_s` counts from its end until the application was whole again, None if it
-    was not within the limit; `seen` then says what was seen instead. `exits` counts how often the command ended. It was
-    over at `over_s`, recovered or not."""
-
-    kind: str
-    began_s: float
-    detail: str
-    recover_s: float | None
-    seen: str = ""
-    exits: int = 0
-    over_s: float = 0.0
-
-    @property
-    def survived(self) -> bool:
-        return self.recover_s is not None and not self.seen
-
-
-def unasked_actions(
-    actions: Iterable[LoggedAction], trials: Sequence[Trial], causes: Mapping[str, frozenset[str]]
-) -> list[LoggedAction]:
-    """Actions that neither an order of the bench nor a fault accounts for. `causes` has, for each kind of fault, the
-    diagnoses that it may rightly lead to. The action must be one against that diagnosis, and come while the fault
-    lasts or soon after. The load never changes, so it asks for nothing."""
-    return [action for action in actions if not action.ordered and not _is_answer(action, trials, causes)]
-
-
-def _is_answer(action: LoggedAction, trials: Sequence[Trial], causes: Mapping[str, frozenset[str]]) -> bool:
-    if action.action_kind not in (*cause_of(action.cause).mended_by, REVERT):
-        return False
-    return any(
-        action.cause in causes[trial.kind] and trial.began_s <= action.seen_s <= trial.over_s + ANSWER_S
-        for trial in trials
-    )
+from homeostat.lab.chaos.trial import Trial
+from homeostat.lab.row_ledger import RowDifferences
 
 
 def summary(
     trials: Sequence[Trial],
     actions: Sequence[LoggedAction],
-    causes: Mapping[str, frozenset[str]],
+    differences: RowDifferences,
     *,
-    lost: int,
-    doubled: int,
-    leftovers: Sequence[str],
+    leftovers: list[str] | None,
+    cut_off: Sequence[Trial] = (),
 ) -> dict[str, Any]:
-    """The result of a run. It is accepted if every fault was survived and no harm of any kind was done."""
+    """The result of a run. It is accepted if every fault was survived and no harm of any kind was done.
+
+    Faults that were `cut_off` by an interrupt count neither as survived nor as failed, but ask for actions. Without
+    `leftovers`, nobody has looked for processes that are left.
+    """
     kinds = sorted({trial.kind for trial in trials})
-    unasked = unasked_actions(actions, trials, causes)
+    unasked = unasked_actions(actions, [*trials, *cut_off])
     failures = [trial for trial in trials if not trial.survived]
     return {
-        "accepted": not (failures or lost or doubled or unasked or leftovers) and bool(trials),
+        "accepted": bool(trials) and not (failures or differences or unasked) and leftovers == [],
         "injected": len(trials),
         "survived": len(trials) - len(failures),
-        "lost": lost,
-        "doubled": doubled,
-        "unasked_actions": [_action_json(action, trials) for action in unasked],
-        "leftover_processes": list(leftovers),
+        **asdict(differences),
+        "unasked_actions": unasked,
+        "leftover_processes": leftovers,
         "kinds": {kind: _kind_json([trial for trial in trials if trial.kind == kind]) for kind in kinds},
         "failures": [
             {"kind": trial.kind, "detail": trial.detail, "at_s": round(trial.began_s, 1), "seen": trial.seen}
             for trial in failures
         ],
+        "cut_off": [trial.kind for trial in cut_off],
         "actions": len(actions),
         "ordered_actions": sum(action.ordered for action in actions),
         "reverts": sum(action.action_kind == REVERT for action in actions),
     }
+
+
+def so_far(trials: Sequence[Trial], actions: Sequence[LoggedAction], differences: RowDifferences) -> str:
+    """The result in one line, for a run that goes on."""
+    survived = sum(trial.survived for trial in trials)
+    return (
+        f"so far: survived {survived} of {len(trials)}; {differences.rows:,} rows, {differences.lost} lost, "
+        f"{differences.doubled} doubled, {differences.misplaced} misplaced; "
+        f"{len(unasked_actions(actions, trials))} unasked actions"
+    )
+
+
+def unasked_actions(actions: Sequence[LoggedAction], trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """Actions that neither an order of the bench nor a fault accounts for, with what they were and why they count."""
+    objections = [(action, objection(action, trials)) for action in actions]
+    return [_action_json(action, why, trials) for action, why in objections if why]
 
 
 def _kind_json(trials: Sequence[Trial]) -> dict[str, Any]:
@@ -99,13 +78,16 @@ def _kind_json(trials: Sequence[Trial]) -> dict[str, Any]:
     }
 
 
-def _action_json(action: LoggedAction, trials: Sequence[Trial]) -> dict[str, Any]:
+def _action_json(action: LoggedAction, why: str, trials: Sequence[Trial]) -> dict[str, Any]:
     before = [trial for trial in trials if trial.began_s <= action.seen_s]
     return {
         "id": action.id,
         "kind": action.action_kind,
-        "cause": action.cause,
+        "causes": [change.cause for change in action.changes],
         "text": action.text,
+        "values": dict(action.values),
+        "retire": [executor for change in action.changes for executor in change.retire],
+        "why": why,
         "after": before[-1].kind if before else "",
         "seconds_after": round(action.seen_s - before[-1].began_s, 1) if before else None,
     }
