@@ -55,7 +55,9 @@ def act(
     if state.mode == "observe":
         alerts += [_as_alert(proposal) for proposal in wishes]
     state = send_alerts(state, alerts, effects)
-    state = replace(state, shrink_wishes=_shrink_wishes(state, view, wishes))
+    shrink_wishes = _shrink_wishes(state, view, wishes)
+    if shrink_wishes or state.shrink_wishes:
+        state = replace(state, shrink_wishes=shrink_wishes)
     context = guard_context(state, view)
 
     def check(proposal: Proposal) -> Proposal | Refusal:
@@ -73,7 +75,9 @@ def act(
     for proposal in choice.chosen:
         state = _take(policy, state, proposal, context.scope(proposal), effects)
     reasons = tuple(f"{p.kind} {p.component}: {refusal}" for p, refusal in choice.rejected)
-    return replace(state, advised=_still_advised(state, wishes)), reasons
+    if state.advised:
+        state = replace(state, advised=_still_advised(state, wishes))
+    return state, reasons
 
 
 def guard_context(state: State, view: View) -> GuardContext:
@@ -299,6 +303,8 @@ def _as_alert(proposal: Proposal) -> Proposal:
 
 def send_alerts(state: State, alerts: Sequence[Proposal], effects: Effects) -> State:
     """Send each alert once, and again only after the problem has ended in between."""
+    if not alerts and not state.alerts:
+        return state
     since_s: dict[tuple[str, str], float] = {}
     for proposal in alerts:
         key = (proposal.cause, proposal.component)
@@ -311,6 +317,8 @@ def send_alerts(state: State, alerts: Sequence[Proposal], effects: Effects) -> S
 
 def _refuse(state: State, refusals: Sequence[Refused], effects: Effects) -> State:
     """Log each refusal once, and again only when its ground changes."""
+    if not refusals:
+        return state
     grounds = {}
     for proposal, refusal in refusals:
         key = (proposal.kind, proposal.component, proposal.cause)
@@ -324,7 +332,7 @@ def _refuse(state: State, refusals: Sequence[Refused], effects: Effects) -> Stat
                 because=[source.id],
             )
         grounds[key] = refusal.ground
-    return replace(state, refusals={**state.refusals, **grounds} if refusals else state.refusals)
+    return replace(state, refusals={**state.refusals, **grounds})
 
 
 def _still_advised(state: State, proposals: Sequence[Proposal]) -> dict[str, Proposal]:

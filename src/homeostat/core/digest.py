@@ -25,7 +25,7 @@ from homeostat.core.observation import (
     TaskSample,
     WorkerLoss,
 )
-from homeostat.core.stats import median
+from homeostat.core.stats import filled, median
 
 _COLUMNS = ("rows", "run_s", "rows_out", "pending_rows", "pressured_s", "finish_s")
 _COSTS = tuple(each.name for each in fields(TaskCosts))
@@ -220,31 +220,33 @@ def digest(observation: Observation, epoch: int, before: Observation | None = No
 
 def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> ComponentDigest:
     finite = np.isfinite(sample.rows) & np.isfinite(sample.run_s)
-    measured_share = float(finite.mean()) if finite.size else 0.0
+    known = int(np.count_nonzero(finite))
+    measured_share = known / finite.size if finite.size else 0.0
     rows, run_s = sample.rows[finite], sample.run_s[finite]
     working = run_s > 0
     rates = rows[working] / run_s[working]
+    rate = median(rates)
     arrivals = _arrivals(sample, before)[finite]
     needed_s = arrivals[working] / rates if rates.size and rates.all() else run_s
-    busiest_s = float(needed_s.max()) if finite.any() else NAN
-    arrived_rows = float(arrivals.sum()) if finite.any() else NAN
+    busiest_s = float(needed_s.max()) if known else NAN
+    arrived_rows = float(arrivals.sum()) if known else NAN
     measured = measured_share >= LEAST_KNOWN and arrived_rows > 0 and busiest_s > 0
     return ComponentDigest(
         instances=sample.instances,
         known_share=measured_share,
-        complete=bool(finite.all()) and finite.size > 0 and _waiting_known(sample),
-        rows=float(rows.sum()) if finite.any() else NAN,
-        rows_out=float(sample.rows_out[finite].sum()) if finite.any() else NAN,
-        run_s=float(run_s.sum()) if finite.any() else NAN,
+        complete=0 < finite.size == known and _waiting_known(sample),
+        rows=float(rows.sum()) if known else NAN,
+        rows_out=float(sample.rows_out[finite].sum()) if known else NAN,
+        run_s=float(run_s.sum()) if known else NAN,
         arrived_rows=arrived_rows,
         busiest_s=busiest_s,
         span_s=_nan_max(sample.finish_s),
         pressured=_nan_max(sample.pressured_s) / span_s if span_s > 0 else NAN,
         pending_rows=_nan_sum(sample.pending_rows),
-        instance_rate_per_s=median(rates),
+        instance_rate_per_s=rate,
         # Instances that were not measured count like those that were.
         capacity_per_s=arrived_rows / measured_share / busiest_s if measured else NAN,
-        row_s=1.0 / median(rates) if rates.size and median(rates) > 0 else NAN,
+        row_s=1.0 / rate if rate > 0 else NAN,
         row_wait_s=_row_wait_s(sample),
     )
 
@@ -252,7 +254,7 @@ def _component(sample: TaskSample, before: TaskSample | None, span_s: float) -> 
 def _row_wait_s(sample: TaskSample) -> float:
     if sample.costs is None:
         return NAN
-    wait_s = sample.run_s - sample.costs.cpu_s - np.nan_to_num(sample.costs.gc_s, nan=0.0)
+    wait_s = sample.run_s - sample.costs.cpu_s - filled(sample.costs.gc_s, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         per_row = np.maximum(wait_s, 0.0) / sample.rows
     return median(per_row[np.isfinite(per_row) & (sample.rows > 0)])
@@ -264,7 +266,7 @@ def _arrivals(sample: TaskSample, before: TaskSample | None) -> Array:
         return sample.rows
     growth = sample.pending_rows - before.pending_rows
     arrivals: Array = np.maximum(sample.rows + np.where(np.isfinite(growth), growth, 0.0), 0.0)
-    return arrivals if float(np.nansum(arrivals)) > 0 else sample.rows
+    return arrivals if (arrivals > 0).any() else sample.rows
 
 
 def _waiting_known(sample: TaskSample) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from operator import attrgetter
 
@@ -28,19 +28,17 @@ _LONGEST_TIMES = 2
 class _Table:
     """Lines of numbers. Lines can be appended; earlier readers still see only the lines that existed then."""
 
-    def __init__(self, width: int) -> None:
-        self.length = 0
-        self._lines = np.full((width, _FIRST_ROOM), NAN)
+    def __init__(self, width: int, lines: Sequence[tuple[float, ...]] = ()) -> None:
+        self.length = len(lines)
+        self._lines = np.full((width, max(_FIRST_ROOM, len(lines))), NAN)
+        if lines:
+            self._lines[:, : len(lines)] = np.array(lines, dtype=np.float64).T
 
     def append(self, line: tuple[float, ...]) -> None:
         if self.length == self._lines.shape[1]:
             self._lines = np.concatenate([self._lines, np.full_like(self._lines, NAN)], axis=1)
         self._lines[:, self.length] = line
         self.length += 1
-
-    def skip(self, lines: int) -> None:
-        for _ in range(lines):
-            self.append(_NO_PART)
 
     def column(self, place: int, start: int, end: int) -> Array:
         numbers = self._lines[place, start:end]
@@ -58,9 +56,9 @@ class History(tuple[Digest, ...]):
     @classmethod
     def of(cls, digests: Iterable[Digest]) -> History:
         history = cls(digests)
-        history._flows, history._parts, history._end = _Table(len(_FLOW)), {}, 0
-        for digest in history:
-            history._append(digest)
+        history._flows, history._end = _Table(len(_FLOW), [_flow_line(digest) for digest in history]), len(history)
+        names = dict.fromkeys(name for digest in history for name in digest.components)
+        history._parts = {name: _Table(len(_PART), [_line_of(digest, name) for digest in history]) for name in names}
         return history
 
     def after(self, digest: Digest, most: int) -> History:
@@ -77,11 +75,9 @@ class History(tuple[Digest, ...]):
         self._flows.append(_flow_line(digest))
         for name in digest.components:
             if name not in self._parts:
-                self._parts[name] = _Table(len(_PART))
-                self._parts[name].skip(self._end)
+                self._parts[name] = _Table(len(_PART), [_NO_PART] * self._end)
         for name, table in self._parts.items():
-            part = digest.components.get(name)
-            table.append(_NO_PART if part is None else _part_line(part))
+            table.append(_line_of(digest, name))
         self._end += 1
 
     @property
@@ -100,6 +96,11 @@ class History(tuple[Digest, ...]):
         if table is None:
             return np.full(self._end - start, NAN)
         return table.column(_PART_PLACES[name], start, self._end)
+
+
+def _line_of(digest: Digest, component: str) -> tuple[float, ...]:
+    part = digest.components.get(component)
+    return _NO_PART if part is None else _part_line(part)
 
 
 def as_history(digests: tuple[Digest, ...]) -> History:

@@ -313,14 +313,14 @@ class Observation:
     hosts: tuple[HostSample, ...] = ()
     files: FileSample = FileSample()
     sources: tuple[SourceSample, ...] = ()
+    task_count: int = field(default=0, init=False, repr=False, compare=False)
     _answers: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task_count", sum(sample.instances for sample in self.tasks.values()))
 
     def once(self, name: Hashable, compute: Callable[[], _Result]) -> _Result:
         """Return what `compute` makes of this observation alone. It runs once, however many cycles look back here."""
         if name not in self._answers:
             self._answers[name] = compute()
         return cast(_Result, self._answers[name])
-
-    @property
-    def task_count(self) -> int:
-        return self.once("task count", lambda: sum(sample.instances for sample in self.tasks.values()))

@@ -48,14 +48,19 @@ class Runner:
     ) -> list[_Finding]:
         findings: list[_Finding] = []
         for plug_in in plug_ins:
-            name = str(getattr(plug_in, "name", type(plug_in).__name__))
             try:
                 results = list(call(plug_in))
                 flaws = [flaw(finding, kind, self._topology) for finding in results]
             except (Exception, SystemExit) as error:
-                self._effects.left_out(name, type(error).__name__, f"{type(error).__name__}: {error}")
+                self._effects.left_out(_name(plug_in), type(error).__name__, f"{type(error).__name__}: {error}")
                 continue
-            findings += [finding for finding, wrong in zip(results, flaws, strict=True) if not wrong]
-            for wrong in filter(None, flaws):
-                self._effects.left_out(name, "finding", wrong)
+            for finding, wrong in zip(results, flaws, strict=True):
+                if wrong:
+                    self._effects.left_out(_name(plug_in), "finding", wrong)
+                else:
+                    findings.append(finding)
         return findings
+
+
+def _name(plug_in: object) -> str:
+    return str(getattr(plug_in, "name", type(plug_in).__name__))

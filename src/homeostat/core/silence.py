@@ -59,4 +59,5 @@ def notice(state: State, effects: Effects, watch: SilenceWatch | None = None) ->
         effects.alert(diagnosis.cause, diagnosis.component, message(diagnosis), [diagnosis.id])
     elif state.silent and symptom is None:
         effects.write_end(SymptomContent(UNKNOWN, over=True), "measurements arrive again")
-    return replace(state, silent=symptom is not None)
+    silent = symptom is not None
+    return replace(state, silent=silent) if silent != state.silent else state

@@ -30,6 +30,7 @@ CURRENT_KEPT = 360
 _KIND_LOOK_BACK = 50
 # The spread of rows that stay with the instance of their key.
 _NOT_SPREAD = 1
+_NO_TASKS = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,12 @@ class Window:
         key = (component, column)
         if key not in self._matrices:
             lines = [
-                np.asarray(getattr(o.tasks[component], column), dtype=np.float64)
-                if component in o.tasks
-                else np.empty(0)
-                for o in self.observations
+                getattr(o.tasks[component], column) if component in o.tasks else _NO_TASKS for o in self.observations
             ]
-            width = max((len(line) for line in lines), default=0)
-            if all(len(line) == width for line in lines):
-                matrix = np.array(lines).reshape(len(lines), width)
+            widths = {len(line) for line in lines}
+            width = max(widths, default=0)
+            if len(widths) <= 1:
+                matrix = np.array(lines, dtype=np.float64).reshape(len(lines), width)
             else:
                 matrix = np.full((len(lines), width), NAN)
                 for number, line in enumerate(lines):

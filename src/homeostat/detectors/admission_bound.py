@@ -49,9 +49,9 @@ def _unknown_limit(rows: Array, seconds: Array, pending: Array, arrival_per_s: A
 
     The rows that arrive while a batch runs wait in any case, so that only more of them show a limit."""
     most = float(rows.max())
-    same = bool((rows >= _FULL * most).all())
-    left_over = bool((pending > _BESIDE_A_BATCH * seconds * np.nan_to_num(arrival_per_s)).all())
-    return most if same and left_over and bool((np.diff(pending) > 0).all()) else 0.0
+    if not ((rows >= _FULL * most).all() and (np.diff(pending) > 0).all()):
+        return 0.0
+    return most if (pending > _BESIDE_A_BATCH * seconds * np.nan_to_num(arrival_per_s)).all() else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import numpy as np
 from homeostat.core.evidence import Evidence, MissingMetric
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
 from homeostat.core.findings import Symptom
+from homeostat.core.stats import median
 from homeostat.core.symptoms import GROWING_BACKLOG, UNKNOWN
 from homeostat.core.view import View
 from homeostat.core.wording import number, whole
@@ -57,7 +58,7 @@ class GrowingBacklogDetector:
         if not np.isfinite(arrivals).any():
             yield Symptom(UNKNOWN, evidence=MissingMetric(self.name, "arrival"))
             return
-        interval_rows = float(np.nanmedian(arrivals))
+        interval_rows = median(arrivals[np.isfinite(arrivals)])
         growth = float(measured[-1] - measured[0])
         if (
             len(steps)

@@ -49,9 +49,9 @@ class StillWatermarkDetector:
 
     def detect(self, view: View) -> Iterator[Symptom]:
         with_rows = [o for o in view.window.observations if any(flow.rows > 0 for flow in o.flows)]
-        marks = np.array([_watermark_s(o) for o in with_rows])
-        if len(marks) < self.least_batches or not marks[-1] > 0:
+        if len(with_rows) < self.least_batches or not _watermark_s(with_rows[-1]) > 0:
             return
+        marks = np.array([_watermark_s(o) for o in with_rows])
         moved = np.flatnonzero(marks != marks[-1])
         still = with_rows[int(moved[-1]) + 1 :] if len(moved) else with_rows
         still_s = still[-1].at_s - still[0].at_s

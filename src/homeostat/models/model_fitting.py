@@ -284,9 +284,9 @@ def _slow_workers(recorded: Sequence[Observation], deviations: Sequence[Mapping[
         if len(logs_there) < LEAST_OBSERVATIONS or len(others) < LEAST_OBSERVATIONS:
             continue
         behind = median(logs_there) - median(others)
-        if behind > max(
-            _LEAST_SLOWNESS, _SLOWNESS_ERRORS * _MEDIAN_TO_MEAN_ERROR * spread(others) / math.sqrt(len(logs_there))
-        ):
+        if behind <= _LEAST_SLOWNESS:
+            continue
+        if behind > _SLOWNESS_ERRORS * _MEDIAN_TO_MEAN_ERROR * spread(others) / math.sqrt(len(logs_there)):
             slow[ids[worker]] = behind
     return slow
 

@@ -74,6 +74,11 @@ class Samples:
         return np.sort(self.rows)
 
     @cached_property
+    def executor_counts(self) -> tuple[Array, NDArray[np.intp]]:
+        """The different numbers of executors, and which of them each entry has."""
+        return np.unique(self.executors, return_inverse=True)
+
+    @cached_property
     def most_keys(self) -> float:
         return float(self.keys.max())
 
@@ -226,12 +231,14 @@ def _best_subset(columns: Array, values: Array) -> Array:
     for chosen in map(list, chain.from_iterable(combinations(range(count), size) for size in range(count, 0, -1))):
         part = scaled_columns[:, chosen]
         solution = np.linalg.lstsq(part, values, rcond=None)[0]
+        if not (solution >= 0).all():
+            continue
+        if len(chosen) == count:
+            return np.asarray(solution / scale)
         squared_error = float(((part @ solution - values) ** 2).sum())
-        if (solution >= 0).all() and squared_error < least_error:
+        if squared_error < least_error:
             best_solution, least_error = np.zeros(count), squared_error
             best_solution[chosen] = solution / scale[chosen]
-            if len(chosen) == count:
-                break
     return best_solution
 
 
@@ -276,11 +283,15 @@ def _slowing(samples: Samples) -> Slowing:
     closest = best([NO_SLOWING, *(Slowing(a * part, b * part) for a, b in parts for part in _EXPONENTS)])
     for step in _REFINING_STEPS:
         closest = best(
-            Slowing(*np.clip((closest.starting + a * by, closest.taking + b * by), 0.0, 1.0).tolist())
+            Slowing(_from_0_to_1(closest.starting + a * by), _from_0_to_1(closest.taking + b * by))
             for a, b in parts
             for by in (-step, step)
         )
     return closest
+
+
+def _from_0_to_1(exponent: float) -> float:
+    return min(1.0, max(0.0, exponent))
 
 
 def _errors_one_by_one(samples: Samples, candidates: Sequence[Slowing]) -> list[float]:
@@ -292,7 +303,7 @@ def _errors_at_once(samples: Samples, candidates: Sequence[Slowing]) -> list[flo
     """The same as one by one where rows vary: the parts of `_fit` for all candidates together."""
     if not candidates:
         return []
-    counts, places = np.unique(samples.executors, return_inverse=True)  # few, so that few powers are computed
+    counts, places = samples.executor_counts  # few, so that few powers are computed
     logs = np.log(counts / samples.executors[-1])
     starting = np.exp(np.outer([each.starting for each in candidates], logs))[:, places]
     taking = np.exp(np.outer([each.taking for each in candidates], logs))[:, places]

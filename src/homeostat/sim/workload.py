@@ -177,13 +177,18 @@ def _check(name: str, points: Iterable[Point]) -> list[Point]:
     checked_points = list(points)
     _require(bool(checked_points), f"{name} is empty", "write at least one pair of time and rate")
     for at_s, rate in checked_points:
-        usable = isfinite(at_s) and isfinite(rate) and at_s >= 0 and rate >= 0
-        _require(usable, f"{name} has the point ({at_s:g}, {rate:g})", "times and rates must be 0 or more")
+        if not (isfinite(at_s) and isfinite(rate) and at_s >= 0 and rate >= 0):
+            raise _wrong(f"{name} has the point ({at_s:g}, {rate:g})", "times and rates must be 0 or more")
     for (t0, _), (t1, _) in pairwise(checked_points):
-        _require(t0 < t1, f"{name} goes from {t0:g} s to {t1:g} s", "sort the points by time, each time once")
+        if not t0 < t1:
+            raise _wrong(f"{name} goes from {t0:g} s to {t1:g} s", "sort the points by time, each time once")
     return checked_points
 
 
 def _require(condition: bool, what: str, fix: str = "") -> None:
     if not condition:
-        raise ConfigError(what, where="workload", fix=fix)
+        raise _wrong(what, fix)
+
+
+def _wrong(what: str, fix: str) -> ConfigError:
+    return ConfigError(what, where="workload", fix=fix)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from homeostat.core.observation import NAN, Array, IntArray
+from homeostat.core.stats import filled
 from homeostat.models.forecast.series import Series, knots
 
 REGRESSION = "regression"
@@ -126,13 +127,13 @@ class _Features:
         origins = targets - ahead
         usual = self.usual(targets, ahead)
         columns = [np.ones(len(targets)), *(self._at(deviations, origins) for deviations in self._off)]
-        columns.append(np.nan_to_num(self._at(self._course, origins) - usual))
+        columns.append(filled(self._at(self._course, origins) - usual, 0.0))
         yesterday = targets - self._whole(ahead, self._day)
-        columns.append(np.nan_to_num(self._at(self._sharp, yesterday) - usual))
-        columns.append(np.nan_to_num(self._at(self._raw, yesterday - self._day) - usual))
+        columns.append(filled(self._at(self._sharp, yesterday) - usual, 0.0))
+        columns.append(filled(self._at(self._raw, yesterday - self._day) - usual, 0.0))
         if self._week:
             weekly = self._at(self._weekly, targets - self._whole(ahead + self._width, self._week))
-            columns.append(np.nan_to_num(weekly - usual))
+            columns.append(filled(weekly - usual, 0.0))
             columns.append(self._at(self._weekly_off, origins))
         return np.stack(columns, axis=1)
 

@@ -140,7 +140,7 @@ class Executors:
         return factor
 
     def _is_unwanted(self, executor: Executor) -> bool:
-        return executor.id in self.asked_to_go
+        return bool(self.asked_to_go) and executor.id in self.asked_to_go
 
     def _drain_unwanted(self, now_s: float) -> None:
         unwanted_executors = [executor for executor in self.members if self._is_unwanted(executor)]

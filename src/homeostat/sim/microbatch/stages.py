@@ -49,6 +49,12 @@ def stage_rows(
 
 def work(spec: ComponentSpec, rows: int, routing: Routing, busy: Array, combine_overhead: float = 0.0) -> Work:
     """Divide the rows into partitions, and compute how long each takes while `busy` executors have a task."""
+    without_start = rows_work(spec, rows, routing, combine_overhead)
+    return Work(without_start.rows, without_start.keys, start_s(spec, busy) + without_start.seconds)
+
+
+def rows_work(spec: ComponentSpec, rows: int, routing: Routing, combine_overhead: float) -> Work:
+    """The work without the start of the tasks."""
     share = shares(spec, routing.partitions, routing.spread, routing.hot_share, routing.stride, routing.turn)
     edges = np.floor(share.cumsum() * rows + 0.5)
     edges[-1] = rows
@@ -60,10 +66,11 @@ def work(spec: ComponentSpec, rows: int, routing: Routing, busy: Array, combine_
         even = updated_keys(spec, rows, routing) / max(1, int(np.count_nonzero(share)))
         keys = np.minimum(per_task, even)
     combine = 1 + combine_overhead if routing.spread > 1 else 1.0
-    seconds = (
-        spec.task_s * crowding_factor(spec.crowding, busy) + (per_task / spec.rate_per_s + spec.key_s * keys) * combine
-    )
-    return Work(per_task, keys, seconds)
+    return Work(per_task, keys, (per_task / spec.rate_per_s + spec.key_s * keys) * combine)
+
+
+def start_s(spec: ComponentSpec, busy: Array) -> Array:
+    return np.asarray(spec.task_s * crowding_factor(spec.crowding, busy))
 
 
 def crowding_factor(crowding: float, busy: float | Array) -> float | Array:
@@ -115,13 +122,18 @@ def needed_executors(
     )
     limit_s = interval_s - engine.driver_s - engine.commit_s + 1e-9
 
-    def seconds(component: ComponentSpec, routing: Routing, executors: int) -> Array:
-        busy = busy_executors(executors, routing.partitions, engine.slots)
-        return work(component, rows[component.name], routing, busy, engine.combine_overhead).seconds
+    # Only the starts of the tasks depend on the number of executors.
+    rows_s = [
+        rows_work(component, rows[component.name], routing, engine.combine_overhead).seconds
+        for component, routing in zip(components, routings, strict=True)
+    ]
+
+    def seconds(component: ComponentSpec, for_rows_s: Array, executors: int) -> Array:
+        return start_s(component, busy_executors(executors, len(for_rows_s), engine.slots)) + for_rows_s
 
     def enough(executors: int) -> bool:
         slots = executors * engine.slots
-        stages = [seconds(*each, executors) for each in zip(components, routings, strict=True)]
+        stages = [seconds(*each, executors) for each in zip(components, rows_s, strict=True)]
         bounds = [makespan_bounds_s(stage, slots) for stage in stages]
         if sum(low for low, _ in bounds) > limit_s:
             return False
