@@ -151,7 +151,9 @@ class Stage:
         return float(self.shares.max()) * self.partitions if self.partitions else 1.0
 
     def cut_into(self, partitions: int) -> Array:
-        """Return the shares with another number of tasks. A share that stands out is a hot key's and stays."""
+        """Return the shares with another number of tasks. A share that stands out belongs to a hot key and does not
+        change.
+        """
         if partitions == self.partitions:
             return self.shares
         if self.imbalance <= EVEN_UP_TO:

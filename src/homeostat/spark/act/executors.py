@@ -31,7 +31,7 @@ _HOSTS_KEPT = 1_000
 
 
 class ExecutorsError(HomeostatError):
-    """The cluster did not do what was requested. The message says how far it got."""
+    """The cluster did not carry out a request completely. The message says how far it got."""
 
 
 def at_once() -> Callable[[], bool]:
@@ -67,7 +67,7 @@ class Executors:
     def __init__(self, spark: SparkSession) -> None:
         self.scheduler = Scheduler(spark)
         self.retired = RecentIds()
-        # Started and ended by a command. Spark starting or losing others is news to the loop.
+        # Executors that a command started or ended. The loop is notified if Spark starts or loses others.
         self.started, self.ended = RecentIds(), RecentIds()
         self.target = 0
         # How many the cluster granted when it last refused to grant more. It may grant more later.
@@ -162,7 +162,7 @@ class Executors:
         self.see_them_gone()
 
     def see_them_gone(self) -> None:
-        """Wait until the killed executors are gone from the scheduler and from the REST API."""
+        """Wait until the scheduler and the REST API no longer list the killed executors."""
         killed_ids, self._killed = self._killed, frozenset()
         if not Deadline.after(_KILL_S).wait_until(lambda: not self.scheduler.present() & killed_ids):
             survivors = ", ".join(sorted(self.scheduler.present() & killed_ids))
@@ -208,7 +208,7 @@ class Executors:
         return f"the new executor is on {again} again. What to do: remove {again} from the cluster, or add another host"
 
     def _drain_surplus(self, executors: Sequence[ExecutorInfo], batch_ends: BatchEnds) -> None:
-        """They take no more tasks. `trim` ends them later, so that nobody waits for it."""
+        """Surplus executors take no more tasks. `trim` ends them later, so that the command does not wait for it."""
         if executors:
             surplus = frozenset(executor.id for executor in executors)
             self.ended.add(surplus)
