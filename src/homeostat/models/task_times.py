@@ -27,7 +27,7 @@ _SHORT_TASK_QUANTILE = 0.1
 
 
 def task_costs(view: View) -> dict[str, float]:
-    """Return the seconds each task of a component takes whatever its rows; 0 if rows never varied enough to tell.
+    """Return the seconds that each task of a component takes regardless of its rows; 0 if rows never varied enough.
 
     Attributing a task's whole time to its rows is the cautious choice: it plans for too much rather than too little.
     """

@@ -14,7 +14,7 @@ OVERLAP_S = 60.0
 
 
 class Follower:
-    """If another file replaces the log, it goes on with that one from its beginning."""
+    """If another file replaces the log, it continues with that file from its beginning."""
 
     def __init__(self, log: Path, run: str) -> None:
         self._log, self._run = log, run

@@ -34,7 +34,7 @@ CALM_S = 5.0  # the longest quiet time between two faults: the next may strike a
 
 @dataclass
 class Course:
-    """Injects one fault after the other, and waits each time until the application is whole again."""
+    """Injects one fault after the other, and waits each time until the application has recovered."""
 
     deployment: Deployment
     chance: Random
@@ -75,7 +75,9 @@ class Course:
             self.begin()
 
     def _recovers(self, injection: Injection, limit_s: float) -> bool:
-        """Whole again, then new batches committed and seen by the manager, all by what it left in its files."""
+        """Whether all processes run again and the manager has seen newly committed batches, according to the files of
+        the application.
+        """
         deployment = self.deployment
         until_s = deployment.patience() + limit_s
 

@@ -17,7 +17,9 @@ THROTTLE_S = 0.3
 
 
 class Viewer:
-    """What the page's script does: listen, and on news fetch the page and the columns of its charts."""
+    """Does what the page's script does: listens, and fetches the page and the columns of its charts when there are new
+    records.
+    """
 
     def __init__(self, host: str, port: int, run: str) -> None:
         self._host, self._port, self._query_string = host, port, urlencode({"run": run})

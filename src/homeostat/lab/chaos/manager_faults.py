@@ -93,7 +93,7 @@ def misbehave(behaviour: Behaviour) -> Inject:
         seconds = chance.uniform(SHORTEST_S, LONGEST_S)
         requests = deployment.proxy.requests
         try:
-            deployment.steer(store_refuses=True)  # otherwise nobody asks the REST API
+            deployment.steer(store_refuses=True)  # otherwise the REST API is not used
             deployment.proxy.behave(behaviour, LATE_S)
             deployment.hold(seconds)
         finally:

@@ -58,7 +58,7 @@ def process_faults() -> tuple[FaultKind, ...]:
 
 
 def kill(role: str) -> Inject:
-    """Kill one process of the role without warning. It must be gone from then on: another takes its place."""
+    """Kill one process of the role without warning. It must not come back; another one takes its place."""
 
     def inject(deployment: Deployment, chance: Random) -> Injection:
         process = choose(deployment, role, chance)

@@ -1,4 +1,4 @@
-"""What came of the faults: how many were survived and how soon, and which actions nobody had asked for."""
+"""The results of the faults: how many were survived and how soon, and which actions were unexpected."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ ANSWER_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One fault, from `began_s` on. `recover_s` counts from its end until the application was whole again, None if it
-    was not within the limit; `seen` then says what was seen instead. `exits` counts how often the command ended. It was
-    over at `over_s`, recovered or not."""
+    """One fault, from `began_s` on. `recover_s` counts from its end until the application had recovered, None if it did
+    not within the limit; `seen` then says what was observed instead. `exits` counts how often the command ended. It was
+    over at `over_s`, recovered or not.
+    """
 
     kind: str
     began_s: float
@@ -39,9 +40,10 @@ class Trial:
 def unasked_actions(
     actions: Iterable[LoggedAction], trials: Sequence[Trial], causes: Mapping[str, frozenset[str]]
 ) -> list[LoggedAction]:
-    """Actions that neither an order of the bench nor a fault accounts for. `causes` has, for each kind of fault, the
-    diagnoses that it may rightly lead to. The action must be one against that diagnosis, and come while the fault
-    lasts or soon after. The load never changes, so it asks for nothing."""
+    """Actions that are explained neither by a command of the benchmark nor by a fault. `causes` has, for each kind of
+    fault, the diagnoses that it may rightly lead to. The action must be one against that diagnosis, and come while the
+    fault lasts or soon after. The load never changes, so it asks for nothing.
+    """
     return [action for action in actions if not action.ordered and not _is_answer(action, trials, causes)]
 
 

@@ -1,4 +1,4 @@
-"""The running query: batch after batch, stage after stage, planned anew whenever executors come or go."""
+"""The running query: batch after batch, stage after stage, replanned whenever executors are added or lost."""
 
 from __future__ import annotations
 
