@@ -75,6 +75,6 @@ def test_a_second_manager_that_is_not_refused_is_a_failure_and_is_ended(
 def test_an_order_that_is_not_taken_harms_nobody(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     (driver,) = deployment.family().processes
     monkeypatch.setattr(manager_faults, "choose", lambda *_: driver)
-    with pytest.raises(InjectionError, match="the order was not taken"):  # nobody manages anything in this log
+    with pytest.raises(InjectionError, match="the command was not accepted"):  # nobody manages anything in this log
         manager_faults.interrupt_order("executors.app", (2, 3))(deployment, Random(1))
     assert [each.pid for each in deployment.family().processes] == [driver.pid]
