@@ -17,7 +17,7 @@ import numpy as np
 
 from homeostat.core.observation import NAN, Array, IntArray
 from homeostat.core.stats import median
-from homeostat.models.task_cost import Slowing, TaskCost, busy
+from homeostat.models.task_cost_model import Slowing, TaskCost, busy
 
 # Draws of the noise for each prediction: more smooth the quantiles, fewer answer sooner. A choice.
 DRAWS = 24

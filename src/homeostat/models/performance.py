@@ -12,7 +12,7 @@ from homeostat.core.observation import Array
 from homeostat.core.stats import quantile
 from homeostat.models.batch_model import MOST_FIXED
 from homeostat.models.batch_replay import BatchModel, CriticalPath, Setup
-from homeostat.models.task_cost import busy
+from homeostat.models.task_cost_model import busy
 
 # The quantiles between which predicted values lie: eight of ten cases. Wider would rest on the few outermost draws.
 INTERVAL = (0.1, 0.9)

@@ -12,7 +12,7 @@ from homeostat.core.observation import Array, WorkerSample
 from homeostat.core.stats import median, quantile
 from homeostat.core.topology import Component
 from homeostat.core.view import View
-from homeostat.models.task_cost import Samples, fixed_part_s
+from homeostat.models.task_cost_model import Samples, fixed_part_s
 
 # The largest share of a task's time that may count as fixed. Rows always cost something: a model in which they cost
 # nothing would see endless capacity. A choice.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from homeostat.core.actions import RETUNE, SCALE_DOWN, SCALE_UP
-from homeostat.core.alerting import alert_about
+from homeostat.core.alert_text import alert_about
 from homeostat.core.causes import (
     DATA_SKEW,
     HASH_IMBALANCE,

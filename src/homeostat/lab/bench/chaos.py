@@ -15,7 +15,7 @@ from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.lab.bench.ground import machine
 from homeostat.lab.chaos import deployment as setup
 from homeostat.lab.chaos.deployment import Deployment
-from homeostat.lab.chaos.fault import FaultKind, Injection, InjectionError, draw
+from homeostat.lab.chaos.kinds_of_fault import FaultKind, Injection, InjectionError, draw
 from homeostat.lab.chaos.manager_faults import manager_faults
 from homeostat.lab.chaos.process_faults import process_faults
 from homeostat.lab.chaos.processes import describe

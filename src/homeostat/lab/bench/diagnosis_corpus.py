@@ -19,7 +19,7 @@ from homeostat.core.policy import Policy
 from homeostat.lab.bench.diagnosis import NO_TROUBLE, Score, beside, summary
 from homeostat.lab.bench.diagnosis_rivals import CLAIMS
 from homeostat.lab.corpus.labels import InjectedFault, Label, read_labels
-from homeostat.lab.corpus.observing import observations
+from homeostat.lab.corpus.replayed_log import observations
 
 # Other names under which a diagnosis of the same thing is right.
 _ALSO = {

@@ -15,7 +15,7 @@ from random import Random
 from homeostat.core.configuration import EXECUTORS_KNOB
 from homeostat.core.errors import HomeostatError
 from homeostat.lab.chaos.deployment import STATE_PARTITIONS, Deployment
-from homeostat.lab.chaos.fault import (
+from homeostat.lab.chaos.kinds_of_fault import (
     PAUSE_CAUSES,
     RESTART_S,
     SOON_S,

@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from homeostat.lab.chaos.deployment import Deployment
-from homeostat.lab.chaos.fault import (
+from homeostat.lab.chaos.kinds_of_fault import (
     PAUSE_CAUSES,
     RESTART_S,
     SLOW_CAUSES,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from homeostat.sim.faults import Faults
-from homeostat.sim.microbatch.scheduling import Slot
+from homeostat.sim.microbatch.task_scheduling import Slot
 from homeostat.sim.scenario.spec import FaultSpec, MicrobatchSpec
 
 

@@ -1,6 +1,7 @@
 """Open dashboards for the benchmark of the dashboard: each follows a run and reads its page again when it changes.
 
-They run in a process of their own: `python -m homeostat.lab.bench.viewers HOST PORT RUN COUNT`. A line on stdin opens
+They run in a process of their own: `python -m homeostat.lab.bench.open_dashboards HOST PORT RUN COUNT`.
+A line on stdin opens
 all of them, and the next line closes them. Each line is answered by a line. The second answer says how often a page was
 read, or -1 if one was refused. The end of stdin ends the process.
 """
