@@ -29,7 +29,7 @@ def test_ls(state: Homeostat, checkpoint_of: CheckpointOf) -> None:
     assert ran.code == 0, ran.err
     for words in (
         "batches kept   0 to 2",
-        "last batch     3 was started but not committed: a restart repeats it",
+        "last batch     3 was started but not committed; a restart repeats it",
         "backend        RocksDB, lz4",
         "written by     Spark 4.3 or later",
         "transformWithStateInPySparkExec, 3 partitions",
@@ -134,7 +134,7 @@ def test_a_state_is_saved_rescaled_and_put_back(homeostat: Homeostat, checkpoint
     assert names == ["good", done.json["savepoint"]]
     back = homeostat("state", "restore", checkpoint, "good")
     assert back.code == 0
-    assert back.out.startswith(f"the checkpoint is back at batch {made.json['batch']}; the previous state is saved as")
+    assert back.out.startswith(f"restored the checkpoint to batch {made.json['batch']}; the previous state is saved as")
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_a_log_that_cannot_be_written_is_one_line(homeostat: Homeostat, app: Pat
         ("x = 1\n", ("app.py", "the file defines no pipeline")),
         ("x = 1\nx = 1 / 0\n", ("app.py:2", "importing the file raised ZeroDivisionError: division by zero")),
         ("print('hello')\nraise SystemExit\n", ("app.py:2", "importing the file raised SystemExit")),
-        ("import os\n\nos._exit(7)\n", ("app.py", "importing it ended with code 7")),
+        ("import os\n\nos._exit(7)\n", ("app.py", "importing failed with code 7")),
     ],
 )
 def test_a_file_that_is_no_application(homeostat: Homeostat, app: Path, text: str, words: tuple[str, ...]) -> None:

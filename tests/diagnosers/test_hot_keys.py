@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from homeostat.core.actions import ADJUST_SKEW, ALERT, GATHER
-from homeostat.core.alerting import alert_about
+from homeostat.core.alert_text import alert_about
 from homeostat.core.causes import DATA_SKEW, HASH_IMBALANCE, NEEDLESS_SPREAD, SOURCE_SKEW
 from homeostat.core.configuration import (
     EXECUTORS_KNOB,

@@ -95,7 +95,7 @@ def test_a_model_that_is_wrong_by_a_factor_of_three_is_given_up_and_said_so() ->
     result = simulate(scenario(DataflowSpec()), policy, store=store, run="x")
     assert healthy_at_the_end(result)
     texts = [str(record.body.get("prediction")) for record in store.records("x", kinds=("action",))]
-    assert any("predictions were off by" in text for text in texts)
+    assert any("predictions for it were off by" in text for text in texts)
     errors = [record.body.get("model_error") for record in store.records("x", kinds=("outcome",))]
     assert any(isinstance(error, float) and error > 0.5 for error in errors)
 
@@ -113,7 +113,7 @@ def test_how_wrong_a_model_may_be_says_the_objective(allowed: str, given_up: boo
         any(f"the objective allows {allowed.replace(' ', '')}, so the size is chosen by" in text for text in texts)
         == given_up
     )
-    assert given_up or not any("predictions were off" in text for text in texts)
+    assert given_up or not any("predictions for it were off" in text for text in texts)
 
 
 CASES = {

@@ -10,7 +10,7 @@ import pytest
 
 from homeostat.models.batch_replay import DRIVER, KeyCurve, makespan_s
 from homeostat.models.performance import predict
-from homeostat.models.task_cost import Slowing, TaskCost
+from homeostat.models.task_cost_model import Slowing, TaskCost
 from support.batch_models import SETUP, model, stage
 
 

@@ -12,7 +12,7 @@ from homeostat.lab.scenario_model import from_scenario
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.model_json import from_json, to_json
-from homeostat.models.task_cost import Slowing
+from homeostat.models.task_cost_model import Slowing
 from homeostat.store import codec
 from support.living import BATCHES
 

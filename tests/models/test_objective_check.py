@@ -14,7 +14,7 @@ from homeostat.core.configuration import (
     Knob,
 )
 from homeostat.core.objective import Objective
-from homeostat.lab.bench import planning
+from homeostat.lab.bench import planning_time
 from homeostat.models.planner import plan
 from homeostat.models.planning_question import Goal, Steady
 from support.batch_plans import STATE, TRIGGER, batches, chosen_values
@@ -52,7 +52,7 @@ def test_a_lag_objective_holds_with_the_wanted_confidence() -> None:
 
 @pytest.mark.parametrize(("wanted", "what"), [(Objective(latency_p95_s=0.1), "latency"), (Objective(lag_s=5.0), "lag")])
 def test_an_objective_that_cannot_be_predicted_is_not_said_to_hold(wanted: Objective, what: str) -> None:
-    made = plan(replace(planning.dataflow(3, 200), objective=wanted))
+    made = plan(replace(planning_time.dataflow(3, 200), objective=wanted))
     assert made.chosen is None
     assert {each.lost for each in made.candidates} == {f"its {what} cannot be predicted"}
     assert made.best.predicted.unknown == (f"the {what} of a dataflow cannot be predicted, only its throughput",)
@@ -60,7 +60,7 @@ def test_an_objective_that_cannot_be_predicted_is_not_said_to_hold(wanted: Objec
 
 def test_a_dataflow_has_to_hold_with_the_wanted_confidence_too() -> None:
     """200 instances of 1,000 rows/s each, but the uneven ones take 190,476, known to 1 %."""
-    model = replace(planning.dataflow(3, 200), arrival_per_s=190_000.0)
+    model = replace(planning_time.dataflow(3, 200), arrival_per_s=190_000.0)
     even, sure = (plan(model, goal=Goal(confidence=c, catch_up_s=math.inf)) for c in (0.5, 0.9))
     assert even.present.predicted.stable
     assert even.present.lost == ""

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from homeostat.models.performance import catch_up_s, predict
-from homeostat.models.task_cost import Slowing, TaskCost
+from homeostat.models.task_cost_model import Slowing, TaskCost
 from support.batch_models import SETUP, model, stage
 
 

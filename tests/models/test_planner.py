@@ -14,7 +14,7 @@ from homeostat.core.configuration import (
     Patch,
 )
 from homeostat.core.objective import Objective
-from homeostat.lab.bench import planning
+from homeostat.lab.bench import planning_time
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.planner import plan
 from homeostat.models.planning_question import Goal, Question, Steady
@@ -103,7 +103,9 @@ def test_what_was_proposed_in_vain_is_reported_and_the_others_go_on() -> None:
     assert chosen_values(made)[EXECUTORS_KNOB] == 7
 
 
-@pytest.mark.parametrize("model", [planning.dataflow(50, 200), planning.batches(50, 200)], ids=["dataflow", "batches"])
+@pytest.mark.parametrize(
+    "model", [planning_time.dataflow(50, 200), planning_time.batches(50, 200)], ids=["dataflow", "batches"]
+)
 def test_fifty_components_with_ten_thousand_instances_can_be_planned_for(model: ApplicationModel) -> None:
     """How long that takes is for `homeostat bench control` to tell."""
     made = plan(model)

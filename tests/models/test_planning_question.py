@@ -39,6 +39,6 @@ def test_what_is_forecast_within_the_horizon_is_planned_for_and_a_fall_is_not() 
 
 def test_a_backlog_has_to_be_worked_off_in_time() -> None:
     made = plan(batches(backlog=1_000_000.0), goal=Goal(catch_up_s=600.0))
-    assert made.present.lost.startswith("the backlog would take")
+    assert made.present.lost.startswith("processing the backlog would take")
     by_executors = {int(c.configuration[EXECUTORS_KNOB]): c.catch_up_s for c in made.candidates}
     assert sorted(by_executors.values(), reverse=True) == [by_executors[n] for n in sorted(by_executors)]

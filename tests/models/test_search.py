@@ -14,11 +14,11 @@ from homeostat.core.configuration import (
     KnobSpec,
 )
 from homeostat.core.objective import Objective
-from homeostat.lab.bench import planning
+from homeostat.lab.bench import planning_time
 from homeostat.models.batch_replay import BatchModel
 from homeostat.models.planner import plan
 from homeostat.models.planning_question import Goal
-from homeostat.models.task_cost import NO_SLOWING, TaskCost
+from homeostat.models.task_cost_model import NO_SLOWING, TaskCost
 from support.batch_plans import STATE, TRIGGER, batches, chosen_values
 
 
@@ -74,7 +74,7 @@ def test_tasks_that_cost_more_than_their_rows_are_made_fewer() -> None:
 
 
 def test_all_components_of_a_dataflow_are_sized_at_once() -> None:
-    model = planning.dataflow(3, 200)
+    model = planning_time.dataflow(3, 200)
     made = plan(replace(model, arrival_per_s=50_000.0))
     assert made.chosen is not None
     counts = [int(value) for _, value in sorted(made.chosen.configuration.values.items())]

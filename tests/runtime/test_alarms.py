@@ -14,7 +14,7 @@ from homeostat.runtime.alarms import Alarm
 from homeostat.runtime.hold import ApplicationHold
 from homeostat.store.applications import ApplicationTable
 from homeostat.store.sqlite import SqliteStore
-from homeostat.web.alerts import Alerts
+from homeostat.web.alert_messages import Alerts
 
 
 def alarm_of(hold: ApplicationHold, say: Callable[[str], None], *runs: str) -> Alarm:

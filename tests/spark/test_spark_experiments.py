@@ -19,8 +19,8 @@ from homeostat.core.causes import DATA_SKEW, SLOW_INSTANCE, UNDER_PROVISIONED
 from homeostat.core.configuration import EXECUTORS, SOURCE_PARTITIONS, Knob
 from homeostat.core.loop_state import Mode
 from homeostat.core.objective import Objective
-from homeostat.lab.bench.experiments import EXPERIMENTS, Done, on_spark
 from homeostat.lab.bench.ground import Ground
+from homeostat.lab.bench.twin_experiments import EXPERIMENTS, Done, on_spark
 from homeostat.lab.experiment import Moment, Trial, TrialResult
 from homeostat.lab.faults import SlowExecutor
 from homeostat.lab.load_profile import Profile

@@ -6,7 +6,7 @@ import numpy as np
 
 from homeostat.core.observation import Array
 from homeostat.models.batch_replay import BatchModel, Setup, Stage
-from homeostat.models.task_cost import NO_SLOWING, TaskCost
+from homeostat.models.task_cost_model import NO_SLOWING, TaskCost
 
 EVEN = np.full(12, 1.0 / 12)
 

@@ -19,7 +19,7 @@ from homeostat.core.topology import Component, Topology
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel, Setup, Stage
 from homeostat.models.planner import Plan
-from homeostat.models.task_cost import NO_SLOWING, TaskCost
+from homeostat.models.task_cost_model import NO_SLOWING, TaskCost
 
 STATE = Knob(STATE_PARTITIONS, "main")
 

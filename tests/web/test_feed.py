@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from homeostat.core.records import Record
-from homeostat.lab.bench.viewers import Viewer
+from homeostat.lab.bench.open_dashboards import Viewer
 from homeostat.store.sqlite import SqliteStore
 from support.living import Living
 from support.serving import Served, serving

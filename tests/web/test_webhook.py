@@ -17,7 +17,7 @@ import pytest
 from homeostat.core.errors import ConfigError
 from homeostat.core.records import DELIVERY, DeliveryContent, Record
 from homeostat.store.sqlite import SqliteStore
-from homeostat.web.alerts import Shape
+from homeostat.web.alert_messages import Shape
 from homeostat.web.reader import Reader
 from homeostat.web.responses import as_json
 from homeostat.web.signatures import own_secret, read_secrets, signature

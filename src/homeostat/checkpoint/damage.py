@@ -36,7 +36,7 @@ _NO_OPERATOR = "Spark's state reader cannot tell which operator this is"
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One damaged thing: where it is, what is wrong, what follows from it and how to fix it."""
+    """One damage: where it is, what is wrong, the consequence and how to fix it."""
 
     path: str
     what: str

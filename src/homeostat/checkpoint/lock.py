@@ -17,10 +17,11 @@ class HeldError(HomeostatError):
 
 
 class Hold:
-    """A lock file beside the checkpoint. The system releases the lock when its process ends; the file stays.
+    """A lock file beside the checkpoint. The operating system releases the lock when its process ends. The file
+    remains.
 
-    Only queries that Homeostat started take the lock: it cannot tell whether another query runs. A checkpoint that is
-    not on a local file system has no lock.
+    Only queries that Homeostat started take the lock, so it does not show whether another query runs. A checkpoint that
+    is not on a local file system has no lock.
     """
 
     def __init__(self, location: str) -> None:

@@ -24,7 +24,7 @@ class Lack:
 
 
 def lack_of(checkpoint: Checkpoint, batch: int | None = None) -> Lack | None:
-    """Return what Spark's state reader lacks; None if it can read the tables, or if there is no state."""
+    """Return what is missing for Spark's state reader; None if it can read the tables, or if there is no state."""
     if not checkpoint.lacks_operator_metadata():
         return None
     settings = checkpoint.settings(batch)

@@ -18,7 +18,7 @@ _RUNS_A_PROGRAM = "ScriptTransformation"
 
 
 def require_query(spark: SparkSession, sql: str) -> None:
-    """Raise ConfigError unless Spark's parser takes the text for a query that calls nothing but SQL functions."""
+    """Raise ConfigError unless Spark's parser accepts the text as a query that calls only SQL functions."""
     from pyspark.errors import ParseException
 
     session: Any = spark

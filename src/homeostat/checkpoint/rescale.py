@@ -1,4 +1,5 @@
-"""Changes the number of state partitions: makes a savepoint first, verifies the result, and goes back if that fails.
+"""Changes the number of state partitions: makes a savepoint, verifies the result, and restores the savepoint on
+failure.
 
 Spark's own repartitioning does the work. A journal beside the checkpoint records the plan, so that after a crash at any
 point the change is completed or undone.
@@ -269,7 +270,7 @@ def _repartition(spark: SparkSession, checkpoint: Checkpoint, count: int) -> Non
 
 
 def _put_back(checkpoint: Checkpoint, plan: Plan) -> str:
-    """Restore the savepoint after a failure, and say what the checkpoint is like now."""
+    """Restore the savepoint after a failure, and return a description of the state of the checkpoint."""
     try:
         if not savepoints.exists(checkpoint, plan.savepoint):
             checkpoint.files.delete(_journal(checkpoint))

@@ -96,7 +96,7 @@ def _build(checkpoint: Checkpoint, savepoint: Savepoint) -> None:
 
 
 def _keep(checkpoint: Checkpoint) -> str:
-    """Keep the present checkpoint; empty if no batch was committed. A damaged one is copied as it is."""
+    """Keep the present checkpoint; empty if no batch was committed. A damaged one is copied unchanged."""
     if checkpoint.batches().finished < 0:
         return ""
     now = time.strftime("%Y%m%d-%H%M%S", time.gmtime())

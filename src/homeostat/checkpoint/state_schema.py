@@ -1,4 +1,6 @@
-"""Finds out what a stateful operator is from the schema of its state: before version 4.0 Spark did not record it."""
+"""Infers the kind of a stateful operator from the schema of its state, because Spark before version 4.0 did not record
+it.
+"""
 
 from __future__ import annotations
 

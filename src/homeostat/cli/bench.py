@@ -126,7 +126,7 @@ def models(
     ] = 1.0,
     json: JsonFlag = False,
 ) -> None:
-    """Predict how configurations perform that the models were not fitted on, and compare with measurements."""
+    """Predict the performance of configurations that were not used for fitting, and compare with measurements."""
     from homeostat.lab.bench import models as bench
 
     if side not in (*bench.SIDES, "all"):

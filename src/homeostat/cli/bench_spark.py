@@ -97,7 +97,7 @@ def twin(
 ) -> None:
     """Fit the simulator to real runs, and compare it with other real runs."""
     from homeostat.lab.bench import twin as bench
-    from homeostat.lab.bench.experiments import EXPERIMENTS
+    from homeostat.lab.bench.twin_experiments import EXPERIMENTS
 
     parts = (*bench.PARTS, *(each.name for each in EXPERIMENTS), "all")
     if only not in parts:

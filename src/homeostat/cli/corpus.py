@@ -38,7 +38,7 @@ def record(
 ) -> None:
     """Run streaming queries on Spark with injected faults, and write their event logs with labels."""
     from homeostat.lab.corpus.plan import planned_runs
-    from homeostat.lab.corpus.recording import record as take
+    from homeostat.lab.corpus.record_runs import record as take
 
     names = [name.strip() for name in only.split(",") if name.strip()]
     planned = planned_runs(names, runs, seed)

@@ -74,7 +74,7 @@ def explain(
     run: RunOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Explain one record: what led to it and what came of it."""
+    """Explain one record: what led to it, and what the result was."""
     from homeostat.store import explain as words
 
     path = store_path(store)

@@ -169,9 +169,7 @@ def _send(
     if not answers or rejections:
         what = rejections[0].text if rejections else f"no manager answered within {ANSWER_LIMIT_S:.0f} s"
         raise UnansweredError(
-            what,
-            where=name,
-            fix="" if rejections else "run `homeostat status` to see whether the application is running",
+            what, where=name, fix="" if rejections else "run `homeostat status` to see if it is running"
         )
     records = [{"id": record.id, "kind": record.kind, "text": record.text} for record in answers]
     _print_answer(

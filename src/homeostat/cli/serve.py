@@ -13,7 +13,7 @@ from homeostat.cli.output import JsonFlag, print_json, say
 from homeostat.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from homeostat.web.alerts import Shape
+    from homeostat.web.alert_messages import Shape
 
 
 HostOption = Annotated[
@@ -109,7 +109,7 @@ def serve(
 
 def _shape(text: str) -> Shape:
     from homeostat.strict.toml_reading import nearest
-    from homeostat.web.alerts import SHAPES
+    from homeostat.web.alert_messages import SHAPES
 
     for shape in SHAPES:
         if shape == text:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from homeostat.core.alerting import message
+from homeostat.core.alert_text import message
 from homeostat.core.causes import EXTERNAL, INCONCLUSIVE
 from homeostat.core.effects import Effects
 from homeostat.core.evidence import Silence, StuckBatch

@@ -142,7 +142,7 @@ class Feed:
 
     @property
     def bound(self) -> float:
-        """The most rows that the control file lets into the next batch, whatever the query allows."""
+        """The most rows that the control file allows in the next batch, regardless of the limit of the query."""
         return self._control.rows_per_trigger or inf
 
     def cut(self, first: int, rows: int) -> list[int]:

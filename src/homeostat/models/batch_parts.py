@@ -1,4 +1,4 @@
-"""Where the time of one recorded batch went: the driver's phases, the stages, and what lies around them.
+"""The parts of a recorded batch: the driver's phases, the stages, and the time around them.
 
 A batch is phases on the driver and, inside `addBatch`, stages of tasks. What of `addBatch` no stage covers belongs to
 the driver if it lies before or between stages, and to the sink if it lies after the last one or is a job of its own.
@@ -106,7 +106,7 @@ def _stage(name: str, sample: TaskSample, slots: int) -> StagePart | None:
     measured = np.isfinite(sample.run_s)
     if not measured.any():
         return None
-    # A task that was not measured counts like a typical one: otherwise it would seem to hold up all others, or nobody.
+    # A task that was not measured counts like a typical one. Otherwise, it would seem to delay all others, or none.
     task_s, costs = or_typical(sample.run_s), sample.costs
     if costs is not None:
         extra = (costs.fetch_wait_s, costs.deserialise_s, costs.serialise_s, costs.delay_s, costs.failed_s)

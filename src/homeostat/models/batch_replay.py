@@ -17,7 +17,7 @@ import numpy as np
 
 from homeostat.core.observation import NAN, Array, IntArray
 from homeostat.core.stats import median
-from homeostat.models.task_cost import Slowing, TaskCost, busy
+from homeostat.models.task_cost_model import Slowing, TaskCost, busy
 
 # Draws of the noise for each prediction: more smooth the quantiles, fewer answer sooner. A choice.
 DRAWS = 24
@@ -151,7 +151,9 @@ class Stage:
         return float(self.shares.max()) * self.partitions if self.partitions else 1.0
 
     def cut_into(self, partitions: int) -> Array:
-        """Return the shares with another number of tasks. A share that stands out is a hot key's and stays."""
+        """Return the shares with another number of tasks. A share that stands out belongs to a hot key and does not
+        change.
+        """
         if partitions == self.partitions:
             return self.shares
         if self.imbalance <= EVEN_UP_TO:

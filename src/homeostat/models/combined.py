@@ -18,7 +18,7 @@ from homeostat.models.model_fitting import batch_model
 
 @dataclass(frozen=True, slots=True)
 class Mends:
-    """At the components in `even`, rows and speeds become even. `values` are the knobs that change."""
+    """At the components in `even`, rows and speeds become even. `values` are the changed knobs."""
 
     even: frozenset[str] = frozenset()
     values: Mapping[Knob, Value] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Headroom by risk: how many times the present load may arrive before another change could take effect.
+"""Headroom by risk: by which factor the load may grow before another change could take effect.
 
 The growth comes from the application's own arrivals: the highest of the next observations ÷ the level before them, at
 the same time of earlier days and lately, where the load was as restless as now. While there is little history, growth
@@ -17,7 +17,7 @@ from homeostat.core.stats import median
 from homeostat.core.traffic import MINUTE_S
 from homeostat.core.view import View
 
-# Observations whose mean stands for the load at a moment, as in the planning of sizes.
+# The load at a given time is the mean of this many observations, as in the planning of sizes.
 _LEVEL_OVER = 6
 # Changes until the next but one takes effect: an action is planned to last until the one after it could help.
 _CHANGES_AHEAD = 2.0

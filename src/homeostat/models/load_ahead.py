@@ -16,7 +16,7 @@ from homeostat.models.forecast import CANDIDATES, Forecast, Forecaster, forecast
 
 # Seconds between two forecasts: shorter follows the load sooner, but each forecast takes time in the loop. A choice.
 REFRESH_S = 300.0
-# With more sources than this they are forecast as one, because the loop waits for every forecast. A choice.
+# More sources than this are forecast as one, because the loop waits for every forecast. A choice.
 MOST_SEPARATE_SOURCES = 8
 AS_NOW = "as it is now"
 
@@ -26,7 +26,7 @@ _ORIGINS = 32
 _KEPT_FORECASTS = 64
 # A forecast is not used while the one before was wrong by more than this factor on average. A choice.
 _LARGEST_ERROR = math.log(1.5)
-# Minutes whose mean stands for the level of a source without a usable forecast. A choice.
+# The level of a source without a usable forecast is the mean of this many minutes. A choice.
 _RECENT_MINUTES = 10
 # Forecasts are used only if one of their sources brings this share of the load: below it, the rest decides. A choice.
 _NOTABLE_SHARE = 0.1

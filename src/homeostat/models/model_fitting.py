@@ -17,7 +17,7 @@ from homeostat.core.stats import median, numpy_quantile, spread
 from homeostat.core.view import View
 from homeostat.models.batch_model import RECENT
 from homeostat.models.batch_replay import BatchModel, KeyCurve, Setup, Stage, distinct_keys, makespan_s
-from homeostat.models.task_cost import Samples, TaskCost, busy, fit, residuals
+from homeostat.models.task_cost_model import Samples, TaskCost, busy, fit, residuals
 from homeostat.models.task_times import columns, keeps_state, mean_tasks, slots_each
 
 # Batches whose single tasks are replayed: more make the noise richer, fewer forget an old load sooner. A choice.

@@ -16,7 +16,7 @@ from homeostat.core.topology import Component, Topology
 from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel, KeyCurve, Setup, Stage
 from homeostat.models.saturation import FlowModel, KeyShares, Operator
-from homeostat.models.task_cost import Slowing, TaskCost
+from homeostat.models.task_cost_model import Slowing, TaskCost
 
 FORMAT = 1
 # The saved state of a run has its model under this key.

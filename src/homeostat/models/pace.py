@@ -27,9 +27,9 @@ DIFFERENT = 1.2
 class Paces:
     """How many times longer than its peers each worker takes, and each partition of a component beyond its worker.
 
-    `distinguishable` says for each component whether its workers ran different partitions, so that the two can be told
-    apart. A worker or partition with too few tasks is left out, and so are the partitions of a component whose tasks
-    all take about as long for each row.
+    `distinguishable` says for each component whether its workers ran different partitions, so that the two can be
+    distinguished. A worker or partition with too few tasks is left out, and so are the partitions of a component whose
+    tasks all take about as long for each row.
     """
 
     workers: Mapping[str, float] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from homeostat.core.observation import Array
 from homeostat.core.stats import quantile
 from homeostat.models.batch_model import MOST_FIXED
 from homeostat.models.batch_replay import BatchModel, CriticalPath, Setup
-from homeostat.models.task_cost import busy
+from homeostat.models.task_cost_model import busy
 
 # The quantiles between which predicted values lie: eight of ten cases. Wider would rest on the few outermost draws.
 INTERVAL = (0.1, 0.9)
@@ -32,7 +32,7 @@ _STEP_BEYOND, _LARGEST_STEP = 1.2, 4.0
 _ARRIVAL_MOMENTS = 40
 # Without a trigger interval batches follow each other directly, but have the rows of at least this time. A choice.
 _SHORTEST_PERIOD_S = 0.1
-# A prediction for batches this many times smaller or larger than any observed one says so. A choice.
+# A prediction for batches that are this many times smaller or larger than any observed one includes a note. A choice.
 _FAR_FROM_OBSERVED = 2.0
 # A backlog is gone when no more than this many times the usual number of rows waits: the exact number is approached but
 # never reached. A choice.

@@ -12,8 +12,8 @@ from homeostat.models.application_model import ApplicationModel
 from homeostat.models.planning_question import Arrivals, Candidate, Goal, Proposer, Question, Steady
 from homeostat.models.search import Smallest
 
-# Moments of the horizon at which the load is looked up, besides now: more find a narrow peak, each costs a lookup.
-# A choice.
+# The number of times within the horizon, in addition to now, at which the load is looked up: more find a narrow peak,
+# but each costs a lookup. A choice.
 _MOMENTS_AHEAD = 4
 # How much each changed knob adds to the cost of a candidate: every change can go wrong, so of equal costs the one with
 # fewer changes wins. Small enough never to outweigh an instance. A choice.
@@ -115,8 +115,8 @@ def planned_rate(model: ApplicationModel, arrivals: Arrivals, goal: Goal) -> flo
 def _choose(question: Question, present: Candidate, candidates: Sequence[Candidate]) -> Plan:
     """Choose the candidate that meets the objective and spends least.
 
-    The present configuration wins over others that are no better, and over any whose restart makes rows late for too
-    long.
+    The present configuration is preferred to others that are not better, and to any whose restart makes rows late for
+    too long.
     """
     longest_s = _MAY_BE_LATE * question.goal.horizon_s
     order = sorted(

@@ -46,7 +46,7 @@ UNEVEN_ROWS = "uneven-rows"
 # Bytes per second that a task spills and reads back, with the cost of turning rows into bytes and back. A slower rate
 # would blame more of a task's time on spilling. A choice: disks and serialisers differ.
 SPILL_BYTES_PER_S = 60e6
-# At most this share of a task's time is blamed on spilling, because the work itself takes some. A choice.
+# At most this share of a task's time counts as spilling, because the work itself takes some time. A choice.
 MOST_SPILLING = 0.9
 # A task that takes less than this mostly starts and ends. Spark's tuning guide calls tasks of 200 ms short; below half
 # of that the start costs as much as the work. A choice.

@@ -12,7 +12,7 @@ from homeostat.core.observation import Array
 # fewer than the first number, a step is easily taken for a rise. Choices.
 LONGEST_SPAN = 192
 _SPANS = (6, 12, 24, 48, 96, LONGEST_SPAN)
-# How many times the cost must have become. A smaller rise is looked for when it has gone on for longer. A choice.
+# By which factor the cost must have grown. Smaller growth is reported if it has lasted longer. A choice.
 _RISEN = 1.3
 _RISEN_LN = math.log(_RISEN)
 # What a straight line leaves unexplained of the logarithm of the costs, over what the best step does. Of a straight

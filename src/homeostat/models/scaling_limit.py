@@ -132,7 +132,7 @@ def _allowed_s(objective: Objective, trigger_s: float) -> float:
 
 
 def _least_s(batch: BatchLosses, allowed_s: float) -> float:
-    """The batch with a slot for every task. Rows that wait because batches are late would not be there."""
+    """The batch with a slot for every task, without the rows that wait because batches are late."""
     parts = batch.parts
     fewer_rows = min(1.0, allowed_s / parts.period_s)
     longest_s = sum(stage.replay_s(stage.task_s, max(1, len(stage.task_s))) for stage in parts.stages)

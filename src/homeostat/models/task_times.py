@@ -12,7 +12,7 @@ from homeostat.core.observation import Array, WorkerSample
 from homeostat.core.stats import median, quantile
 from homeostat.core.topology import Component
 from homeostat.core.view import View
-from homeostat.models.task_cost import Samples, fixed_part_s
+from homeostat.models.task_cost_model import Samples, fixed_part_s
 
 # The largest share of a task's time that may count as fixed. Rows always cost something: a model in which they cost
 # nothing would see endless capacity. A choice.
@@ -27,7 +27,7 @@ _SHORT_TASK_QUANTILE = 0.1
 
 
 def task_costs(view: View) -> dict[str, float]:
-    """Return the seconds each task of a component takes whatever its rows; 0 if rows never varied enough to tell.
+    """Return the seconds that each task of a component takes regardless of its rows; 0 if rows never varied enough.
 
     Attributing a task's whole time to its rows is the cautious choice: it plans for too much rather than too little.
     """

@@ -53,7 +53,7 @@ _USUAL_OVER, _LEAST_USUAL = 240, 5
 # Batches that tell the usual wait of a task. They are fewer, because a wait that began just after the start is a rise
 # of many times. A choice.
 _LEAST_USUAL_WAITS = 3
-# The usual wait is a low quantile, so that a trouble that has stood for long is not taken for usual. A choice.
+# The usual wait is a low quantile, so that a long-lasting problem does not count as usual. A choice.
 _USUAL_QUANTILE = 0.2
 # A lower quantile, and how many times its distance from the usual one the upper fifth lies above that one, for normal
 # values: how waits vary is read from below, where no trouble shows. Statistics.
@@ -306,9 +306,9 @@ def _without_excess(observation: Observation, stage: StagePart, excess: Mapping[
 
 
 def _with_contention(recent: Batches, series: Sequence[LossSeries]) -> list[LossSeries]:
-    """Where nobody reports the load of hosts, it shows in the driver: planning and the offset log both take longer.
+    """If the load of the hosts is not reported, it shows in the driver: planning and the offset log both take longer.
 
-    One is mostly computing and the other mostly storage, so that a cause of their own would slow only one of them.
+    One is mostly computing and the other mostly storage, so that a separate cause would slow only one of them.
     """
     own = [each for each in series if each.cause in (DRIVER_BOUND, CHECKPOINT_BOUND)]
     known_hosts = any(math.isfinite(host.others) for observation, _ in recent for host in observation.hosts)

@@ -67,7 +67,7 @@ from homeostat.resolvers.sizing import Sizing
 from homeostat.resolvers.spread_keys import AdjustSkewResolver, GatherResolver
 from homeostat.settings import GuardSettings, Settings
 
-# Seconds after an action in which trouble still counts against it: longer blames it for what came later. A choice.
+# Seconds after an action in which problems count against it: longer blames it for later problems. A choice.
 _REGRET_S = 1800.0
 # A backlog is trouble when working it off would take this many times the allowed time: below it, a plan that already
 # catches up would be replaced on the way. A choice.

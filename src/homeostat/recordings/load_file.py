@@ -1,4 +1,4 @@
-"""A recorded load from almost any CSV file, read leniently and left as it is: for forecasts and benches."""
+"""A recorded load from almost any CSV file, read leniently and without repairs: for forecasts and benchmarks."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from homeostat.core.actions import ADMIT_MORE
-from homeostat.core.alerting import alert_about
+from homeostat.core.alert_text import alert_about
 from homeostat.core.causes import ADMISSION_LIMITED
 from homeostat.core.configuration import ADMISSION_ROOM, ROWS_PER_TRIGGER, Knob, Patch
 from homeostat.core.findings import Diagnosis, Prediction, Proposal

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from homeostat.core.alerting import alert_about
+from homeostat.core.alert_text import alert_about
 from homeostat.core.causes import cause_of
 from homeostat.core.findings import Diagnosis, Proposal
 from homeostat.core.view import View

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from homeostat.core.actions import ADJUST_SKEW, REPLACE, SCALE_DOWN, SCALE_SOURCE, SCALE_UP
-from homeostat.core.alerting import alert_about
+from homeostat.core.alert_text import alert_about
 from homeostat.core.causes import DATA_SKEW, OVER_PROVISIONED, SLO_UNMET, SLOW_INSTANCE, UNDER_PROVISIONED
 from homeostat.core.configuration import Patch
 from homeostat.core.findings import Diagnosis, Prediction, Proposal

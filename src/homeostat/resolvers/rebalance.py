@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from homeostat.core.actions import ADJUST_SKEW
-from homeostat.core.alerting import alert_about
+from homeostat.core.alert_text import alert_about
 from homeostat.core.causes import HASH_IMBALANCE
 from homeostat.core.configuration import Knob, KnobSpec, Patch
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from homeostat.core.actions import RETUNE, SCALE_DOWN, SCALE_UP
-from homeostat.core.alerting import alert_about
+from homeostat.core.alert_text import alert_about
 from homeostat.core.causes import (
     DATA_SKEW,
     HASH_IMBALANCE,
@@ -143,7 +143,7 @@ class RetuneResolver:
         if the_plan.patch:
             yield _saying(self._change(model, the_plan, short), given_up)
         if the_plan.chosen is None:
-            why = f"no plan meets the objective; the closest one {the_plan.best.lost}"
+            why = f"no plan meets the objective; the closest one: {the_plan.best.lost}"
             yield alert_about(short[0], f"{why}; {given_up}" if given_up else why)
 
     def _change(self, model: ApplicationModel, the_plan: Plan, because: tuple[Diagnosis, ...]) -> Proposal:

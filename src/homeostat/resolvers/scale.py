@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from homeostat.core.actions import SCALE_DOWN, SCALE_UP
-from homeostat.core.alerting import alert_about
+from homeostat.core.alert_text import alert_about
 from homeostat.core.causes import (
     OVER_PROVISIONED,
     SLO_UNMET,

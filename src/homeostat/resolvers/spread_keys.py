@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from homeostat.core.actions import ADJUST_SKEW, GATHER
-from homeostat.core.alerting import alert_about
+from homeostat.core.alert_text import alert_about
 from homeostat.core.causes import DATA_SKEW, HASH_IMBALANCE, NEEDLESS_SPREAD, SOURCE_SKEW
 from homeostat.core.configuration import Knob, Patch
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS

@@ -1,4 +1,6 @@
-"""What a manager writes for viewers besides its decisions: a record for each batch, and the present state."""
+"""The data that a manager writes for viewers in addition to its decisions: a record for each batch, and the present
+state.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ class Diary:
     """Called after every step of the loop. Writes only when something is new.
 
     Between two writes of the present state at least `pause_s` pass. A simulation takes many steps in that time, and
-    nobody sees each of them; when it ends, `close` writes the last one.
+    viewers do not need each of them. At its end, `close` writes the last one.
     """
 
     def __init__(

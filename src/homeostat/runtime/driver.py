@@ -137,7 +137,7 @@ def _standard_error_in(file: Path) -> Iterator[None]:
 
 
 def _stop_signals() -> threading.Event:
-    """An event that is set when somebody asks this process to stop, also before its queries run."""
+    """An event that is set when this process is asked to stop, even before its queries run."""
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())

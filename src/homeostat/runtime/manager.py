@@ -17,8 +17,8 @@ from homeostat.core.records import Record
 from homeostat.core.traffic import Traffic
 from homeostat.runtime.orders import Orders
 from homeostat.runtime.reconcile import Intent, reconcile
-from homeostat.runtime.recovery import judged_in_log, numbers_in_log, pause_in_log
 from homeostat.runtime.saved_state import Restored, restore_state, state_json
+from homeostat.runtime.state_from_log import judged_in_log, numbers_in_log, pause_in_log
 from homeostat.runtime.waiting_events import WaitingEvents
 from homeostat.store.protocol import SET_ASIDE, Store
 

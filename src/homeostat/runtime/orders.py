@@ -71,7 +71,7 @@ class Orders:
         self._read_ids = {record.id for record in self._newest() if self._is_answered(record.id)}
 
     def new(self, now_s: float) -> list[Operator]:
-        """The commands that nobody has confirmed. Call `confirm` when the decision about them is in the log."""
+        """The commands that are not confirmed yet. Call `confirm` when the decision about them is in the log."""
         newest = self._newest()
         unread = [record for record in newest if record.id not in self._read_ids]
         # A command that was not there at the last look is newer than that look, whatever time its writer recorded.

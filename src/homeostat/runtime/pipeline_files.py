@@ -14,7 +14,7 @@ from homeostat.strict.toml_reading import nearest
 
 
 def parts(app: str) -> tuple[Path, str]:
-    """The file and the name in `path/to/app.py:name`. Without a name it stands for all pipelines of the file."""
+    """The file and the name in `path/to/app.py:name`. Without a name, it means all pipelines of the file."""
     file, colon, name = app.rpartition(":")
     return (Path(file), name) if colon and not app.endswith(".py") else (Path(app), "")
 

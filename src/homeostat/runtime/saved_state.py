@@ -34,7 +34,7 @@ class Restored(NamedTuple):
 
 
 def restore_state(state: State, value: JSON) -> Restored:
-    """Take over what can be read of the saved state. Whoever can write the log can write anything there."""
+    """Restore the readable parts of the saved state. Anyone who can write the log can write anything there."""
     if not isinstance(value, dict):
         return Restored(state, (f"the saved state is a {type(value).__name__}",), frozenset(_READERS))
     problems: list[str] = []

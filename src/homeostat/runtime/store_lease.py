@@ -100,7 +100,7 @@ class StoreLease:
         if self._store is None:
             return
         self._thread.join()
-        with suppress(StoreError):  # the next manager finds out that this one has ended
+        with suppress(StoreError):  # the next manager will detect that this one has ended
             ApplicationTable(self._store).release(self._identity.id, self._me.token)
         with suppress(StoreError):
             self._store.close()
@@ -137,7 +137,7 @@ class StoreLease:
         return True
 
     def _holds_lock(self, holder: Holder) -> bool | None:
-        """Whether its process still has the lock on its file; None if that cannot be found out here."""
+        """Whether its process still has the lock on its file; None if that cannot be determined here."""
         if not holder.kernel or holder.kernel != self._me.kernel:
             return None
         if holder.lock == self._me.lock:

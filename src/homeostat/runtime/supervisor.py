@@ -127,14 +127,16 @@ class Supervisor:
         return replace(launch, master=self._cluster.master_url)
 
     def _up_since(self) -> float | None:
-        """When the current driver came up, by the clock that nobody sets; None if it has not."""
+        """When the current driver came up, by the monotonic clock; None if it has not."""
         announcement = read_announcement(Path(self._launch.directory))
         if announcement is None or announcement.get("process") != self.driver_pid:
             return None
         return float(announcement.get("up_s", time.monotonic()))
 
     def _one_life(self, launch: Launch, each_moment: Callable[[], None]) -> int:
-        """Run one driver under its own process keeper, so that everything it started is gone before the next one."""
+        """Run one driver under its own process keeper, so that everything that it started has ended before the next
+        one.
+        """
         command = [sys.executable, "-m", DRIVER_MODULE, launch.to_json()]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         if self._log is not None:

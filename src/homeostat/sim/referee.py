@@ -171,7 +171,7 @@ class Referee:
         return self._engine.needed_parallelism(max(workload.mean_per_s(at_s) for at_s in every))
 
     def _short(self, knob: Knob, needed_counts: Mapping[Knob, int]) -> bool:
-        """Whether there was too little of it for the load, or for a usual upswing of the noise.
+        """Whether there was too little of it for the load, including the usual noise.
 
         For knobs whose need is unknown (partitions), there was too little if the run was not healthy just before.
         """

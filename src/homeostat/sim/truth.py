@@ -53,7 +53,7 @@ def is_healthy(
     """Whether the application kept up with the load.
 
     At a replayable source at most the rows of one tick or batch may wait, even if the backlog is shrinking. A source
-    that cannot replay may refuse 1 %. A throughput objective never asks for more than arrives.
+    that cannot replay may refuse 1 %. A throughput objective never requires more than arrives.
     """
     if objective.throughput_per_s is not None:
         return taken_rows >= REACHED_SHARE * min(objective.throughput_per_s * span_s, arrived_rows)

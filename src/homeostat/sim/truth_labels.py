@@ -1,4 +1,4 @@
-"""What really is wrong with a simulated application: the causes that its faults stand for, and what each one costs.
+"""The real problems of a simulated application: the causes that correspond to its faults, and the cost of each.
 
 A bench scores diagnoses by it. The cost of a fault is the time that a batch without noise would be shorter without it.
 """
@@ -65,7 +65,7 @@ HELPFUL_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A cause that stands at a component (empty: the whole application) from `at_s` until `until_s`.
+    """A cause that exists at a component (empty: the whole application) from `at_s` until `until_s`.
 
     `also` holds other names under which a diagnosis of the same thing is right. `scaling_helps`: whether twice the
     executors make the fault cost noticeably less. A `silent` cause need not cost any time to be worth naming.
@@ -132,7 +132,7 @@ _OTHER_NAMES = {("hot-key", True): frozenset({SKEWED_JOIN}), ("skewed-join", Fal
 
 
 class Labels:
-    """The labels of one micro-batch scenario, and which of them stand at a moment."""
+    """The labels of one micro-batch scenario, and which of them apply at a given time."""
 
     def __init__(self, scenario: Scenario, seed: int | None = None) -> None:
         if not isinstance(scenario.engine, MicrobatchSpec):
@@ -143,7 +143,7 @@ class Labels:
         self.all = tuple(self._label(fault, place) for fault in self._faults for place in _places(fault, scenario))
 
     def at(self, t_s: float, values: Mapping[Knob, Value] | None = None) -> tuple[Label, ...]:
-        """The labels that stand at this moment and are worth naming, with the knobs at these values.
+        """The labels that apply at this time and are worth naming, with the knobs at these values.
 
         Knobs that are left out have the value of the scenario. Besides the faults, the configuration itself can be
         wrong: too few executors, too few or too many partitions, or a limit on rows that is below the load.
@@ -159,7 +159,7 @@ class Labels:
         return (*labels, *self._misconfigured(t_s, knobs))
 
     def standing(self, sample: TruthSample) -> tuple[Label, ...]:
-        """The labels that stood in this batch. A fault of workers that were all replaced no longer stands."""
+        """The labels that applied in this batch. A fault of workers that were all replaced no longer applies."""
         labels_now = self.at(sample.at_s, sample.values)
         if sample.faulty_workers:
             return labels_now
@@ -175,7 +175,7 @@ class Labels:
         return (*standing, *others, *self._nearly_short(sample))
 
     def _nearly_short(self, sample: TruthSample) -> list[Label]:
-        """Batches that nearly fill their interval are short of executors for whoever wants headroom."""
+        """Batches that nearly fill their interval have too few executors for a policy that plans headroom."""
         batch_s, interval_s = self._batch_s(sample.at_s, sample.values), self._interval_s(sample.values)
         doubled = {**sample.values, EXECUTORS_KNOB: 2 * self._executors(sample.values)}
         gained_s = batch_s - self._batch_s(sample.at_s, doubled)
@@ -286,7 +286,7 @@ def _hits_workers(fault: FaultSpec) -> bool:
 
 
 def labels(scenario: Scenario) -> tuple[Label, ...]:
-    """The causes that the faults of a micro-batch scenario stand for."""
+    """The causes that correspond to the faults of a micro-batch scenario."""
     return Labels(scenario).all
 
 
@@ -311,7 +311,7 @@ def _parts(fault: FaultSpec, components: tuple[ComponentSpec, ...]) -> list[Faul
 
 
 def _places(fault: FaultSpec, scenario: Scenario) -> list[str]:
-    """The components at which the cause of a fault stands; none for a fault that is no cause."""
+    """The components at which the cause of a fault exists; none for a fault without a cause."""
     meaning, components = _MEANINGS.get(fault.kind), scenario.components
     if meaning is None:
         return []

@@ -1,4 +1,4 @@
-"""A running application: its session, its queries, what the sensors see of them, and what the actuator does to them."""
+"""A running application: its session, its queries, its sensors and its actuator."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ class Application:
 
 
 def waiting_queries(application: Application) -> dict[str, str]:
-    """The queries that have not finished a batch in their current run, and what Spark says that they do."""
+    """The queries that have not finished a batch in their current run, with what they are doing according to Spark."""
     silent = application.sensors.sources.silent
     return {
         name: "; ".join(filter(None, (activity, silent(name))))

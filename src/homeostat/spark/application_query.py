@@ -80,7 +80,9 @@ class ApplicationQuery:
         return self._directory / "control" / f"{self.name}.json"
 
     def attach(self, spark: SparkSession, query: StreamingQuery, bounds: Bounds) -> None:
-        """Use a query that somebody else started. It is never restarted, and only what has bounds changes."""
+        """Use a query that the application started itself. It is never restarted, and only knobs with bounds can
+        change.
+        """
         managed = ManagedQuery.attach(spark, query, self.name)
         trigger_s = managed.live.interval_s
         trigger_s = running_trigger_s(query) if math.isnan(trigger_s) else trigger_s
@@ -94,7 +96,7 @@ class ApplicationQuery:
 
     def learn_limit(self) -> bool:
         """Find out what the limit of an attached query is in rows, if it may change: a limit on files says so only
-        after a batch. Returns whether it is known from now on."""
+        after a batch. Returns whether it is known now."""
         knob, managed = Knob(ROWS_PER_TRIGGER, self.name), self.managed
         if ROWS_PER_TRIGGER not in managed.bounds or knob in managed.values or (rows := managed.live.rows) is None:
             return False
@@ -165,7 +167,9 @@ class ApplicationQuery:
         return writer
 
     def _longest_trigger_s(self) -> float | None:
-        """What the user chose, also if an earlier run has shortened it. An interval of 0 is nobody's choice."""
+        """The interval that the user chose, even if an earlier run has shortened it. An interval of 0 does not count as
+        a choice.
+        """
         given_s = [self.pipeline.longest_trigger_s, self.pipeline.trigger_s, self._written_trigger_s]
         return next((each for each in given_s if each is not None), None) or None
 
@@ -184,7 +188,7 @@ class ApplicationQuery:
 
 
 def attached_pipeline(query: StreamingQuery, **fields: Any) -> Pipeline:
-    """A pipeline that stands for a running query, and cannot be built."""
+    """A pipeline that represents a running query, and cannot be built."""
     return Pipeline(query.name or str(query.id)[:8], _cannot_build, **fields)
 
 

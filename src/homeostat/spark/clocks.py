@@ -1,7 +1,7 @@
-"""Clocks. Durations come from one that nobody sets; the time of day is for people and other processes.
+"""Clocks. Durations come from the monotonic clock. The time of day is for people and other processes.
 
 The clock of a machine can be set back or forth while an application runs, and Spark's driver may run on a machine with
-another clock. The loop must neither become blind nor lose an alert because of that. It therefore runs on a steady
+another clock. This must neither stop the sensors nor delay an alert. It therefore runs on a steady
 clock, which starts with the time of day. Moments of Spark's clock are translated when they come in, and the log gets
 the time of day.
 """
@@ -40,7 +40,7 @@ class SteadyClock:
         return moment_s - self._behind_s()
 
     def _behind_s(self) -> float:
-        """How far the time of day is ahead; 0 while nobody set it."""
+        """How far the time of day is ahead; 0 until somebody sets it."""
         behind_s = self._time_of_day() - self.now_s()
         return behind_s if abs(behind_s) > _SAME_CLOCK_S else 0.0
 
@@ -60,7 +60,7 @@ class DriverClock:
         self._behind_s = 0.0
 
     def hear(self, moment_s: float) -> None:
-        """The driver says that it is this late now."""
+        """Take note of the time that the driver reports as now."""
         behind_s = self._now_s() - moment_s
         if abs(behind_s - self._behind_s) > _OTHER_CLOCK_S:
             self._behind_s = behind_s if abs(behind_s) > _OTHER_CLOCK_S else 0.0

@@ -44,7 +44,7 @@ def kafka_sink(
 
 
 def query_id(batch: DataFrame) -> str:
-    """The id of the query, which stays as long as its checkpoint: epochs of another checkpoint begin anew."""
+    """The id of the query, which stays the same as long as its checkpoint. Epochs start again in another checkpoint."""
     id = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
     if not id:
         raise ConfigError("the id of the query is unknown", where="kafka_sink", fix="use it as the sink of a query")

@@ -43,7 +43,8 @@ class ApplicationTable:
     def register(self, identity: str, name: str, *, adopts: bool = False) -> str:
         """Add the application, unless the log has it. Return its name there, which no other application has.
 
-        With `adopts`, it may take over runs of this name that belong to nobody: version 0.1.0 wrote them.
+        With `adopts`, it may take over runs of this name that belong to no application, because version 0.1.0 wrote
+        them.
         """
         with self._store.transaction() as connection:
             rows = connection.execute("SELECT name FROM applications WHERE identity = ?", (identity,)).fetchall()

@@ -67,7 +67,7 @@ def split_record(record: Record) -> tuple[Record, str]:
 
 
 def mend(text: str) -> str:
-    """Lone surrogates, as odd file names have them, cannot be stored or printed: they are spelled out."""
+    """Lone surrogates, which occur in unusual file names, cannot be stored or printed, so they are escaped."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

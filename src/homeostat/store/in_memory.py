@@ -1,4 +1,6 @@
-"""A store in memory, for simulations and tests: the same contract, gone with the process."""
+"""A store in memory, for simulations and tests. It has the same contract, but its content is lost when the process
+ends.
+"""
 
 from __future__ import annotations
 

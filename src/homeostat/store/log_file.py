@@ -113,7 +113,7 @@ def write_ahead(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _journal_mode(connection: sqlite3.Connection) -> str:
-    """Ask for WAL. While others do the same SQLite refuses at once, without its usual waiting."""
+    """Switch to WAL. While other processes do the same, SQLite refuses at once, without its usual waiting."""
     give_up_s = monotonic() + BUSY_TIMEOUT_S
     while True:
         try:

@@ -88,8 +88,10 @@ class Matrices:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What the loop sees, wants and does now. `conditions` say what held actions back in the last cycle; `paused` is
-    empty unless somebody paused regulation; `objective`, `observed` and `desired` leave out what is not set."""
+    """The current observations, goals and actions of the loop. `conditions` are the reasons that blocked actions in the
+    last cycle; `paused` is empty unless a person paused regulation; `objective`, `observed` and `desired` leave out
+    what is not set.
+    """
 
     at_s: float | None = None
     policy: str = ""

@@ -65,7 +65,7 @@ class Store(Protocol):
         ...
 
     def chain(self, run: str, id: str) -> list[Record]:
-        """The record, all it came from and all that came of it, by time, then by insertion."""
+        """The record, all records that led to it and all that followed from it, by time, then by insertion."""
         ...
 
     def open_intents(self, run: str) -> list[Record]:
@@ -86,7 +86,7 @@ class Store(Protocol):
     def load_state(self, run: str, key: str) -> JSON | None: ...
 
     def set_aside(self, run: str, key: str) -> None:
-        """Move what is stored under the key, whatever it is, to the key with `SET_ASIDE` at its end."""
+        """Move the value under the key, even if it is damaged, to the key with `SET_ASIDE` at its end."""
         ...
 
     def runs(self) -> list[RunInfo]:

@@ -261,7 +261,7 @@ def shrink(store: LogFile, pages: int = 0) -> None:
 
 
 def compact(store: LogFile) -> None:
-    """Write the file anew without free pages. It needs as much free space on the disk as the file has."""
+    """Rewrite the file without free pages. It needs as much free space on the disk as the file has."""
     script = f"{GIVES_SPACE_BACK}; VACUUM; {_EMPTY_WAL}"
     store.maintain(lambda connection: connection.executescript(script), in_transaction=False)
 

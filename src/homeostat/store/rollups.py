@@ -40,7 +40,7 @@ def summaries(kind: str, flows: Iterable[Record]) -> list[Record]:
 
 
 def history(store: Store, run: str, last_s: float = math.inf, most: int = 0, *, finest: bool = False) -> list[Record]:
-    """What flowed in the last `last_s` seconds of a run, by time, as records of batches.
+    """The flows of the last `last_s` seconds of a run, by time, as records of batches.
 
     A long window is read from the summaries, and so is the time for which batches are no longer kept. At most `most`
     batches, minutes and hours are read, the newest of each. With `finest`, batches are read as far back as there are.

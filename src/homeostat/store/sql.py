@@ -1,4 +1,4 @@
-"""The tables of a log file and the questions asked of them."""
+"""The tables of a log file and the SQL queries."""
 
 from __future__ import annotations
 

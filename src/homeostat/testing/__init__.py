@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from homeostat.keyed_state.rehearsal import Rehearsal
 from homeostat.testing.builders import blanked, described, instances, observations, view_of
-from homeostat.testing.engines import ENGINE_CHECKS, check_engine
+from homeostat.testing.engine_contract import ENGINE_CHECKS, check_engine
 from homeostat.testing.loop import Played, play
 from homeostat.testing.plugins import check_detector, check_diagnoser, check_policy, check_resolver
 from homeostat.testing.stores import STORE_CHECKS, check_store, check_survives_kill

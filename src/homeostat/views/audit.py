@@ -17,7 +17,7 @@ UNANSWERED = "no answer yet"
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """One thing that somebody did or tried. `run` and `id` name the order's record, where it is an order."""
+    """One action or attempted action of a person. `run` and `id` name the order's record, where it is an order."""
 
     at_s: float
     who: str

@@ -14,7 +14,7 @@ OVERLAP_S = 60.0
 
 
 class Follower:
-    """If another log replaces this one, as a file of its own or in the same file, it goes on with that one from its
+    """If another log replaces this one, as a file of its own or in the same file, it continues with that log from its
     beginning."""
 
     def __init__(self, log: Path, run: str) -> None:

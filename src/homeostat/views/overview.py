@@ -37,7 +37,8 @@ from homeostat.views.timeline import behind
 # Health is unknown after this much silence plus some batches: a restart takes less, and a crash is noticed soon.
 SILENT_S = 60.0
 SILENT_BATCHES = 5.0
-# Records of one kind that are read at most. A choice: far more than diagnoses stand at once, or answers an action has.
+# Records of one kind that are read at most. A choice: far more than there are current diagnoses, or answers to an
+# action.
 _PAGE = 500
 _PAGES: tuple[tuple[tuple[str, ...], int], ...] = (
     ((), 1),

@@ -20,7 +20,7 @@ from homeostat.spark.sense.disks import Disks
 if TYPE_CHECKING:
     import psutil
 
-# Where a container says how much memory all of its processes may use.
+# The files in which a container states how much memory its processes may use.
 _MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 _JAVA = "java"
 

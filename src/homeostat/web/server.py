@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-    from homeostat.web.alerts import Shape
+    from homeostat.web.alert_messages import Shape
 
 LOOPBACK = "127.0.0.1"
 THIS_MACHINE = (LOOPBACK, "::1")

@@ -17,7 +17,7 @@ from homeostat.core.errors import ConfigError, HomeostatError, StoreError
 from homeostat.core.records import ALERT, DELIVERY, DIAGNOSIS, ENGINE, SYMPTOM, DeliveryContent, Record
 from homeostat.store.protocol import BEGINNING_S, Placed, Store
 from homeostat.store.sqlite import SqliteStore
-from homeostat.web.alerts import MOST_ALERTS, Alert, Alerts, Shape, message
+from homeostat.web.alert_messages import MOST_ALERTS, Alert, Alerts, Shape, message
 from homeostat.web.reader import Reader
 from homeostat.web.responses import as_json
 from homeostat.web.signatures import HEADER, read_secrets, signature

@@ -14,7 +14,7 @@ import pytest
 
 from homeostat.lab.bench.chaos import FAULTS, Course
 from homeostat.lab.chaos.deployment import Deployment
-from homeostat.lab.chaos.fault import FaultKind, Injection
+from homeostat.lab.chaos.kinds_of_fault import FaultKind, Injection
 
 SHORT = "executor-killed,store-removed,second-run"
 

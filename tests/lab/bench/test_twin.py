@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from homeostat.core.errors import HomeostatError
-from homeostat.lab.bench.experiments import TRIGGER_S
 from homeostat.lab.bench.twin import (
     FITTED,
     HELD_OUT,
@@ -23,6 +22,7 @@ from homeostat.lab.bench.twin import (
     settled_seconds,
     twin_seconds,
 )
+from homeostat.lab.bench.twin_experiments import TRIGGER_S
 from homeostat.recordings.run import RecordedBatch, RecordedRun
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise, Scenario, WorkloadSpec
 from homeostat.sim.workload import Workload

@@ -9,7 +9,7 @@ import pytest
 
 from homeostat.lab.chaos import manager_faults
 from homeostat.lab.chaos.deployment import Deployment
-from homeostat.lab.chaos.fault import InjectionError
+from homeostat.lab.chaos.kinds_of_fault import InjectionError
 from homeostat.lab.chaos.steering import Steering, read_steering
 from homeostat.lab.rest_proxy import Behaviour
 from homeostat.store.sqlite import SqliteStore

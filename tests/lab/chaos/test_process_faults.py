@@ -9,7 +9,7 @@ import pytest
 
 from homeostat.lab.chaos import process_faults
 from homeostat.lab.chaos.deployment import Deployment
-from homeostat.lab.chaos.fault import InjectionError
+from homeostat.lab.chaos.kinds_of_fault import InjectionError
 from homeostat.lab.chaos.processes import OTHER
 
 LIMIT_S = 60.0

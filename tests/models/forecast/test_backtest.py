@@ -50,8 +50,8 @@ def test_a_plug_in_that_fails_is_left_out_and_reported() -> None:
     made = forecast(history_of(9), HOUR_S, candidates=[Broken(), TooShort()])
     assert made.champion == "last value"
     broken, too_short = made.repairs
-    assert broken == "broken failed and is left out: ValueError: no idea"
-    assert too_short.startswith("too short failed and is left out: ValueError")
+    assert broken == "broken failed and was skipped: ValueError: no idea"
+    assert too_short.startswith("too short failed and was skipped: ValueError")
 
 
 def test_a_gap_where_it_would_be_tested_is_reported() -> None:

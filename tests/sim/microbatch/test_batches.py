@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from homeostat.sim.microbatch.batches import Batch, Stage
-from homeostat.sim.microbatch.scheduling import Slot
 from homeostat.sim.microbatch.stages import Routing, busy_executors, work
+from homeostat.sim.microbatch.task_scheduling import Slot
 from homeostat.sim.scenario.spec import ComponentSpec
 
 SPEC = ComponentSpec("count", parallelism=4, rate_per_s=100.0, task_s=0.0)

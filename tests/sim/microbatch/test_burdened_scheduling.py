@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from homeostat.sim.microbatch.burdened_scheduling import burdened_schedule
-from homeostat.sim.microbatch.scheduling import NOWHERE, Slot, schedule
+from homeostat.sim.microbatch.task_scheduling import NOWHERE, Slot, schedule
 
 WORK_S = np.array([3.0, 1.0, 2.0, 2.0, 1.0, 4.0])
 SLOTS = [Slot(0), Slot(1, factor=2.0), Slot(2, free_s=1.5)]

@@ -17,7 +17,7 @@ from homeostat.core.errors import ConfigError, HomeostatError
 from homeostat.lab.bench.ground import machine
 from homeostat.lab.chaos import deployment as setup
 from homeostat.lab.chaos.deployment import Deployment
-from homeostat.lab.chaos.fault import FaultKind, Injection, InjectionError, draw
+from homeostat.lab.chaos.kinds_of_fault import FaultKind, Injection, InjectionError, draw
 from homeostat.lab.chaos.manager_faults import manager_faults
 from homeostat.lab.chaos.process_faults import process_faults
 from homeostat.lab.chaos.processes import describe
@@ -39,7 +39,7 @@ CALM_S = 5.0  # the longest quiet time between two faults: the next may strike a
 
 @dataclass
 class Course:
-    """Injects one fault after the other, and waits each time until the application is whole again."""
+    """Injects one fault after the other, and waits each time until the application has recovered."""
 
     deployment: Deployment
     seed: int
@@ -106,7 +106,9 @@ class Course:
         return self._rows.differences(ends.get(committed, 0))
 
     def _recovers(self, injection: Injection, limit_s: float) -> bool:
-        """Whole again, then new batches committed and seen by the manager, all by what it left in its files."""
+        """Whether all processes run again and the manager has seen newly committed batches, according to the files of
+        the application.
+        """
         deployment = self.deployment
         until_s = deployment.patience() + limit_s
 

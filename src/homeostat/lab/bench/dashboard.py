@@ -281,7 +281,7 @@ class _Dashboards:
 
 @contextmanager
 def _dashboards(host: str, port: int, count: int) -> Iterator[_Dashboards]:
-    command = [sys.executable, "-m", "homeostat.lab.bench.viewers", host, str(port), LIVE, str(count)]
+    command = [sys.executable, "-m", "homeostat.lab.bench.open_dashboards", host, str(port), LIVE, str(count)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as viewing:
         yield _Dashboards(viewing)
         assert viewing.stdin is not None

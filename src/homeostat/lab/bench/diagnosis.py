@@ -1,4 +1,6 @@
-"""How often, how soon and how surely the right cause is named: random simulated runs whose faults are known."""
+"""How often and how soon the correct cause is found, and with what probability: random simulated runs with known
+faults.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from homeostat.sim.truth_labels import Label, Labels
 
 # A diagnosis counts at the end of a run if it stood in this many of the last batches. A choice: half and a bit.
 _LAST_BATCHES, _STOOD = 5, 3
-# Not causes of trouble: they say that nothing is wrong, or that nothing was found.
+# Not causes of problems: they say that there is no problem, or that no cause was found.
 NO_TROUBLE = frozenset({OVER_PROVISIONED, INCONCLUSIVE, NEEDLESS_SPREAD, RISE_AHEAD, SLO_UNMET})
 _BINS = 10
 
@@ -175,7 +177,7 @@ def summary(scores: Sequence[Score], claims: frozenset[str] | None = None) -> di
 def beside(scores: Mapping[str, Sequence[Score]]) -> dict[str, Any]:
     """The time until the first policy names a fault over that of each other one, on the faults that both name.
 
-    In the medians of all faults, one that is never named takes for ever.
+    In the medians of all faults, a fault that is never named counts as infinity.
     """
     (_, ours), *others = scores.items()
     mine = [count for each in ours for count in each.batches_until_right]

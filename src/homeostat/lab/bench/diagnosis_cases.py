@@ -23,7 +23,7 @@ TRIGGER_S = 10.0
 CLEAN = "clean"
 # A run begins without a fault for this long, so that there is something to compare with, and ends after so long.
 QUIET_S, DURATION_S = 400.0, 900.0
-# A batch has at most this many times the usual rows, as most applications limit it. A late one would grow for ever.
+# A batch has at most this many times the usual rows, as most applications limit it. A late one would grow forever.
 _MOST_BATCH = 2.0
 _SOURCE, _WORK, _COUNT = "read", "parse", "count"
 

@@ -19,7 +19,7 @@ from homeostat.core.policy import Policy
 from homeostat.lab.bench.diagnosis import NO_TROUBLE, Score, beside, summary
 from homeostat.lab.bench.diagnosis_rivals import CLAIMS
 from homeostat.lab.corpus.labels import InjectedFault, Label, read_labels
-from homeostat.lab.corpus.observing import observations
+from homeostat.lab.corpus.replayed_log import observations
 
 # Other names under which a diagnosis of the same thing is right.
 _ALSO = {
@@ -31,7 +31,7 @@ _ALSO = {
 }
 # Causes that an injected one brings about: to name them is not wrong, but the injected one must be named too.
 _BROUGHT_ABOUT = {"small-files": ("driver-bound",), "tiny-tasks": ("driver-bound",)}
-# A fault must have acted in this many batches to be asked for: as many as every symptom needs.
+# A fault must be diagnosed only if it acted in this many batches, the number that every symptom needs.
 _LEAST_BATCHES = LEAST_OBSERVATIONS
 # A diagnosis that nothing explains counts as wrong if it stood in this many batches: one or two are an accident.
 _STOOD = 3
@@ -67,7 +67,7 @@ def played_batches(directory: Path, label: Label, policy: Policy) -> Iterator[tu
 
 
 def _is_asked_for(fault: InjectedFault, label: Label) -> bool:
-    """Whether it acted for long enough to be seen. More load that batches still process in time is no trouble."""
+    """Whether it acted long enough to be detected. More load that batches still process in time is no problem."""
     long_enough = fault.until_batch - fault.at_batch + 1 >= _LEAST_BATCHES
     harmless = fault.cause == UNDER_PROVISIONED and fault.during_s < NEARLY_LATE * label.trigger_s
     return fault.is_case and long_enough and not harmless

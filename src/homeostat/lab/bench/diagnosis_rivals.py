@@ -1,6 +1,6 @@
-"""What others look at, as policies for `homeostat bench diagnosis`: one rule of thumb, and published thresholds.
+"""Rules of other tools as policies for `homeostat bench diagnosis`: a rule of thumb, and published thresholds.
 
-Both look at one batch at a time, and only say what they find.
+Both check one batch at a time, and only diagnose.
 """
 
 from __future__ import annotations

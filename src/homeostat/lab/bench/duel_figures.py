@@ -13,7 +13,7 @@ from homeostat.sim.simulation import RunResult
 from homeostat.sim.truth import TruthSample
 
 FIGURES = ("violation_s", "p95_lag_s", "p99_lag_s", "cost_over_oracle", "actions", "needless", "worst_pause_s")
-# Fewer rows than this share of what arrives are nothing: the application stands still.
+# If fewer rows than this share of the arrivals are processed, the application counts as stopped.
 _STANDS_STILL = 1e-3
 
 

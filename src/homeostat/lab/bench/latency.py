@@ -14,10 +14,10 @@ from homeostat.core.configuration import ADMISSION_ROOM
 from homeostat.core.objective import Objective
 from homeostat.core.observation import NAN, Array
 from homeostat.core.records import BATCH
-from homeostat.lab.bench.experiments import SETTINGS
 from homeostat.lab.bench.ground import Ground
 from homeostat.lab.bench.trial_log import batches_after
 from homeostat.lab.bench.twin import PARTITIONS, STATE_PARTITIONS, Setup
+from homeostat.lab.bench.twin_experiments import SETTINGS
 from homeostat.lab.experiment import Moment, Trial, TrialResult, json_of
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import WordCount, specification

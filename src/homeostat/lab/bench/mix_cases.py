@@ -1,4 +1,4 @@
-"""Random simulated runs with two or three troubles at almost the same time, for `homeostat bench mixes`."""
+"""Random simulated runs with two or three problems at almost the same time, for `homeostat bench mixes`."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ INTERVAL_S = 10.0
 # A run begins without trouble, so that there is something to compare with. Then it lasts for twice
 # the time in which a backlog should be worked off.
 QUIET_S, TROUBLED_S = 600.0, 1200.0
-# In half of the runs all troubles begin at the same moment, in the others within this time.
+# In half of the runs, all problems begin at the same time, in the others within this time.
 _APART_S = 60.0
-# Many keys of the same size: rows are even unless a trouble makes them uneven.
+# Many keys of the same size: rows are even unless a problem makes them uneven.
 _KEYS = 20_000
 _NOISE = Noise(0.03, 0.3)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A scenario with these kinds of trouble. They begin at `begins_s`, in the order of `kinds`."""
+    """A scenario with these kinds of problems. They begin at `begins_s`, in the order of `kinds`."""
 
     scenario: Scenario
     kinds: tuple[str, ...]
@@ -67,13 +67,13 @@ class _Draw(NamedTuple):
 
 
 def mixes(engine: str, sizes: tuple[int, ...] = (2, 3)) -> list[tuple[str, ...]]:
-    """All combinations of so many kinds of trouble that the engine can have."""
+    """All combinations of this many kinds of problems that the engine can have."""
     kinds = [kind for kind in KINDS if kind not in MISSING[engine]]
     return [mix for size in sizes for mix in combinations(kinds, size)]
 
 
 def draw_case(engine: str, kinds: tuple[str, ...], seed: int) -> Case:
-    """Return a run with these kinds of trouble. Everything else is drawn by the seed."""
+    """Return a run with these kinds of problems. The seed determines everything else."""
     random = np.random.default_rng([seed, 31])
     executors = int(random.integers(4, 9))
     partitions = executors * int(random.integers(2, 5))
@@ -164,7 +164,7 @@ def _microbatch(random: np.random.Generator, executors: int, partitions: int, ki
     skews = SOURCE_SKEW in kinds
     return Scenario(
         name="mix",
-        title="several troubles at once",
+        title="several problems at once",
         engine=MicrobatchSpec(
             trigger_s=INTERVAL_S,
             executors=executors,
@@ -191,7 +191,7 @@ def _dataflow(random: np.random.Generator, executors: int, partitions: int, kind
     per_instance = rate / (load * executors)
     return Scenario(
         name="mix",
-        title="several troubles at once",
+        title="several problems at once",
         engine=DataflowSpec(tick_s=INTERVAL_S, redeploy_s=float(random.uniform(20.0, 40.0))),
         duration_s=QUIET_S + TROUBLED_S,
         components=(

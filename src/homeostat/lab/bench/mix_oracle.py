@@ -41,15 +41,16 @@ from homeostat.sim.workload import Workload
 # How many times the instances that the load needs are tried: more work off what waits, and fill the waves of tasks.
 _SIZES = (1.0, 1.4, 2.0)
 _TIME_LIMIT_S = 600.0
-# A dataflow moves in steps of one second, and a trouble begins with the first whole step after its moment.
+# A dataflow advances in steps of one second, and a problem begins with the first whole step after its time.
 _STEP_S = 2.0
 _STATE_KNOB = Knob(STATE_PARTITIONS, "main")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`size` times the instances that are needed. `at_once`: one change when the last trouble has begun, instead of one
-    change for each. `rehash`: an imbalance is mended by another number of partitions, not by spreading all keys."""
+    """`size` times the instances that are needed. `at_once`: one change when the last problem has begun, instead of one
+    change for each. `rehash`: an imbalance is fixed by another number of partitions, not by spreading all keys.
+    """
 
     size: float
     at_once: bool
@@ -65,7 +66,7 @@ class OracleRun:
 
 
 def unhealthy_s(case: Case, truth: Sequence[TruthSample]) -> float:
-    """The time since the first trouble in which the application did not keep up."""
+    """The time since the first problem in which the application did not keep up."""
     return sum(min(s.span_s, s.at_s - case.first_s) for s in truth if not s.healthy and s.at_s > case.first_s)
 
 

@@ -1,4 +1,4 @@
-"""Measures how well several troubles at once are mended, beside the table of the paper and beside an oracle."""
+"""Measures how well several problems at once are fixed, compared with the table of the paper and with an oracle."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POLICIES = (OURS, PAPER, ORACLE)
 FIRST_SEED = 1000
 # What is to be reached: times the oracle's unhealthy seconds, and changes until the application is healthy for good.
 MEDIAN_RATIO, WORST_RATIO, MOST_PLANS, SHARE_OF_RUNS = 1.5, 3.0, 2, 0.9
-# The troubles for which a kind of action is a remedy. The others are judged by what the load needs.
+# The problems for which a kind of action is a remedy. Other actions are judged by the needs of the load.
 _REMEDY_FOR = {
     REPLACE: frozenset({SLOW_WORKER, LOST_EXECUTOR}),
     ADJUST_SKEW: frozenset({HOT_KEY, HASH_IMBALANCE, SOURCE_SKEW}),
@@ -45,7 +45,9 @@ _REMEDY_FOR = {
 
 @dataclass(slots=True)
 class Run:
-    """`plans` are the actions that do not only save resources. `false_remedies` mend a trouble that is not there."""
+    """`plans` are the actions that do not only save resources. `false_remedies` are for a problem that does not
+    exist.
+    """
 
     engine: str
     mix: str

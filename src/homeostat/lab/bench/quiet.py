@@ -110,7 +110,7 @@ class Patience:
 
 
 def wait_for_quiet(longest_s: float) -> None:
-    """Waits until nobody else used the machine for half a minute, at most `longest_s`."""
+    """Waits until no other program has used the machine for half a minute, at most `longest_s`."""
     watch, until_s = Watch(), time.monotonic() + longest_s
     while (watch.last is None or watch.last > MOST_TAKEN) and time.monotonic() < until_s:
         time.sleep(LOOK_AGAIN_S)

@@ -114,7 +114,9 @@ def _simulate(case: Case, ideal_per_s: float) -> dict[str, Any]:
 
 
 def scenario_of(case: Case, *, even: bool = False) -> Scenario:
-    """One counting stage with as many slots as partitions. With `even`, rows are spread evenly whatever their keys."""
+    """One counting stage with as many slots as partitions. With `even`, rows are spread evenly regardless of their
+    keys.
+    """
     fault = FaultSpec("hot-key", component="count", share=case.hot)
     return Scenario(
         "skew",

@@ -24,7 +24,7 @@ _RUN_S = 6 * HOUR_S
 
 
 class SteadyQuery:
-    """Batches with a daily wave of load and some noise, on as many executors as were asked for."""
+    """Batches with a daily wave of load and some noise, on the requested number of executors."""
 
     def __init__(self, seed: int, start_s: float) -> None:
         self._dice = random.Random(seed)

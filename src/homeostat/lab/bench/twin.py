@@ -17,7 +17,9 @@ import numpy as np
 from homeostat.core.errors import HomeostatError
 from homeostat.core.events import Observed
 from homeostat.core.observation import Array
-from homeostat.lab.bench.experiments import (
+from homeostat.lab.bench.ground import Ground, ground, machine
+from homeostat.lab.bench.quiet import GivenUp, Patience, Tell, disturbed_json, never, repeat_until_undisturbed
+from homeostat.lab.bench.twin_experiments import (
     EXPERIMENTS,
     SEEDS,
     SETTINGS,
@@ -27,8 +29,6 @@ from homeostat.lab.bench.experiments import (
     on_spark,
     simulate_experiment,
 )
-from homeostat.lab.bench.ground import Ground, ground, machine
-from homeostat.lab.bench.quiet import GivenUp, Patience, Tell, disturbed_json, never, repeat_until_undisturbed
 from homeostat.lab.experiment import Moment, Trial, json_of
 from homeostat.lab.load_profile import Profile
 from homeostat.lab.wordcount import NAME, specification

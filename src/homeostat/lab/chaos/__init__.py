@@ -1,1 +1,1 @@
-"""Random faults for an application that `homeostat run` has started, and what came of them."""
+"""Random faults for an application that `homeostat run` has started, and their results."""

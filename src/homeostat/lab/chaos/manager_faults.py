@@ -15,7 +15,7 @@ from random import Random
 from homeostat.core.configuration import EXECUTORS_KNOB
 from homeostat.core.errors import HomeostatError
 from homeostat.lab.chaos.deployment import STATE_PARTITIONS, Deployment
-from homeostat.lab.chaos.fault import (
+from homeostat.lab.chaos.kinds_of_fault import (
     RESTART_S,
     FaultKind,
     Inject,
@@ -90,7 +90,7 @@ def misbehave(behaviour: Behaviour) -> Inject:
         seconds = chance.uniform(SHORTEST_S, LONGEST_S)
         requests = deployment.proxy.requests
         try:
-            deployment.steer(store_refuses=True)  # otherwise nobody asks the REST API
+            deployment.steer(store_refuses=True)  # otherwise the REST API is not used
             deployment.proxy.behave(behaviour, LATE_S)
             deployment.hold(seconds)
         finally:

@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from homeostat.lab.chaos.deployment import Deployment
-from homeostat.lab.chaos.fault import (
+from homeostat.lab.chaos.kinds_of_fault import (
     RESTART_S,
     WHOLE_RESTART_S,
     FaultKind,
@@ -56,7 +56,7 @@ def process_faults() -> tuple[FaultKind, ...]:
 
 
 def kill(role: str) -> Inject:
-    """Kill one process of the role without warning. It must be gone from then on: another takes its place."""
+    """Kill one process of the role without warning. It must not come back; another one takes its place."""
 
     def inject(deployment: Deployment, chance: Random) -> Injection:
         process = choose(deployment, role, chance)

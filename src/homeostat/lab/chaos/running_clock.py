@@ -1,4 +1,4 @@
-"""Clocks that stand still, or go slowly, while nothing could run: nobody was kept waiting by the application then."""
+"""Clocks that stop or slow down while nothing could run, because the application did not cause that delay."""
 
 from __future__ import annotations
 

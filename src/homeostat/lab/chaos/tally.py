@@ -1,4 +1,4 @@
-"""What came of the faults: which were survived and how soon, which rows differ, and which actions nobody asked for."""
+"""The results of the faults: which were survived and how soon, which rows differ, which actions were unexpected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiment source, as one that can become slow to say what is new."""
+"""The experiment source with a switch that makes it slow to report new rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class HeldReader(StreamReader):
-    """The option `hold` names the switch: the source waits for so many seconds before it says what is new."""
+    """The option `hold` names the switch: the source waits for this many seconds before it reports new rows."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)

@@ -26,7 +26,7 @@ BATCH_TIME, BACKLOG, FAILED_ATTEMPTS, STANDSTILL, STATE_GROWTH, IDLE_SLOTS, LOSS
     "idle slots",
     "losses",
 )
-# A fault that does less is within what clean runs do by themselves, so nobody can be asked to find it. Measured on the
+# A fault that does less is within what clean runs do by themselves, so it cannot be detected. Measured on the
 # clean runs of the recorded set, the last two thirds against the first: batch time up to 0.26, failed attempts 0.03,
 # state growth 0.3, idle slots of the job `service` 0.58, and no backlog, losses or standstill.
 LEAST_EFFECTS = {

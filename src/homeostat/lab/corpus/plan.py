@@ -1,4 +1,6 @@
-"""Which runs are recorded: each case is a job with its faults, and each run of a case draws strength and time anew."""
+"""Determines which runs are recorded: each case is a job with its faults, and each run of a case has a new random
+strength and time.
+"""
 
 from __future__ import annotations
 

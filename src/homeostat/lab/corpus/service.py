@@ -11,7 +11,7 @@ from homeostat.lab.corpus.row_work import REQUEST
 
 
 class Service:
-    """Answers each request after the milliseconds that it asks for, times `slowness`."""
+    """Answers each request after the number of milliseconds in the request, times `slowness`."""
 
     def __init__(self) -> None:
         self.port = 0

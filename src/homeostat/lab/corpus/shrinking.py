@@ -20,7 +20,7 @@ JOB_END = "SparkListenerJobEnd"
 STAGE_COMPLETED = "SparkListenerStageCompleted"
 LOG_START = "SparkListenerLogStart"
 STAGE_EXECUTOR_METRICS = "SparkListenerStageExecutorMetrics"
-# The first lines of a reason say what happened; the rest is a stack trace, which nothing reads.
+# The first lines of a reason say what happened. The rest is a stack trace, which is never read.
 REASON_CHARACTERS = 300
 _PROPERTIES_OF_A_JOB = (
     "spark.jobGroup.id",

@@ -1,4 +1,4 @@
-"""Reads a topic that `hs.kafka_sink` wrote, and says what came twice and what was lost."""
+"""Reads a topic that `hs.kafka_sink` wrote, and reports lost and duplicated rows."""
 
 from __future__ import annotations
 

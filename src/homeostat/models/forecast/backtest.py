@@ -14,7 +14,7 @@ from homeostat.models.forecast.series import LEAST_SEASONS, Series, known_mean
 # Moments of the past at which every candidate is tested: more compare them better, each costs a forecast. A choice.
 ORIGINS = 64
 
-# With fewer origins, errors say too little about the next forecast. A choice.
+# With fewer origins, the errors are not a reliable estimate for the next forecast. A choice.
 _LEAST_ORIGINS = 8
 # Share of the origins that lie within the last horizon, where only the first steps can be checked: they show whether a
 # candidate noticed the latest change. A choice.

@@ -113,7 +113,7 @@ def with_seasons(series: Series) -> Series:
 
 
 def detected_season(values: Array) -> int:
-    """Return the first high peak of the autocorrelation; 0 if there is no clear one."""
+    """Return the first high peak of the autocorrelation; 0 if no peak is clear."""
     longest = len(values) // LEAST_SEASONS
     is_known = np.isfinite(values)
     if longest <= _SHORTEST_SEASON or is_known.sum() < len(values) / 2:

@@ -22,7 +22,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Ds2Settings:
-    """`activation_intervals` in a row must ask for a change; the largest of them is deployed."""
+    """`activation_intervals` in a row must require a change; the largest of them is deployed."""
 
     # How long rates are measured for a decision: as in the paper's comparison with Dhalion.
     interval_s: float = 60.0

@@ -174,7 +174,7 @@ class Dataflow:
         )
 
     def needed_parallelism(self, load_per_s: float, at_s: float | None = None) -> dict[Knob, int]:
-        """The parallelism each component needs for this load, or for the part that the objective asks for."""
+        """The parallelism that each component needs for this load, or for the part that the objective requires."""
         objective = self._scenario.objective.throughput_per_s
         target_per_s = load_per_s if objective is None else min(load_per_s, objective)
         if self._needed[0] != target_per_s:

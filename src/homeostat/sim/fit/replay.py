@@ -9,9 +9,9 @@ import numpy as np
 
 from homeostat.core.observation import Array
 from homeostat.recordings.run import RecordedBatch
-from homeostat.sim.microbatch.scheduling import makespan_s
 from homeostat.sim.microbatch.slowness import Slowness
 from homeostat.sim.microbatch.stages import Routing, busy_executors, stage_rows, work
+from homeostat.sim.microbatch.task_scheduling import makespan_s
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec, Noise
 
 # A prime, so that the seeds of runs do not meet.

@@ -11,8 +11,8 @@ import numpy as np
 from homeostat.core.observation import NAN, Array, IntArray, JobSpan, KeyLoad, TaskFailure, TaskSample
 from homeostat.sim.microbatch.burdened_scheduling import burdened_schedule
 from homeostat.sim.microbatch.burdens import Burden
-from homeostat.sim.microbatch.scheduling import NOWHERE, Placement, Slot, schedule
 from homeostat.sim.microbatch.stages import Work
+from homeostat.sim.microbatch.task_scheduling import NOWHERE, Placement, Slot, schedule
 from homeostat.sim.scenario.spec import ComponentSpec
 
 EXECUTOR_LOST = "ExecutorLostFailure (executor exited unrelated to the running tasks)"

@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 
 from homeostat.core.observation import Array, IntArray
-from homeostat.sim.microbatch.scheduling import NOWHERE, Placement, Slot
+from homeostat.sim.microbatch.task_scheduling import NOWHERE, Placement, Slot
 
 
 def burdened_schedule(

@@ -11,16 +11,16 @@ from homeostat.core.events import Apply, EngineChanged, Event, Observed
 from homeostat.core.observation import WorkerLoss
 from homeostat.sim.faults import Faults
 from homeostat.sim.microbatch.agenda import CLUSTER, TIME_LIMIT, Agenda
+from homeostat.sim.microbatch.batch_reports import Finished, observation
 from homeostat.sim.microbatch.batches import Batch
 from homeostat.sim.microbatch.commands import MicrobatchCommands
 from homeostat.sim.microbatch.disturbances import DISTURBING_KINDS, PASSING_KINDS
 from homeostat.sim.microbatch.executors import Executor, Executors
 from homeostat.sim.microbatch.expected_batches import Application, sufficient_executors
 from homeostat.sim.microbatch.layout import TRIGGER_KNOB, layout
-from homeostat.sim.microbatch.measures import Measures
 from homeostat.sim.microbatch.offsets import Offsets
 from homeostat.sim.microbatch.query import Query
-from homeostat.sim.microbatch.reports import Finished, observation
+from homeostat.sim.microbatch.sensor_readings import Measures
 from homeostat.sim.microbatch.slowness import Slowness
 from homeostat.sim.microbatch.step_runner import StepRunner
 from homeostat.sim.random_streams import stream

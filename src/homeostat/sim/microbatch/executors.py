@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from homeostat.sim.faults import Faults
-from homeostat.sim.microbatch.scheduling import Slot
+from homeostat.sim.microbatch.task_scheduling import Slot
 from homeostat.sim.scenario.spec import FaultSpec, MicrobatchSpec
 
 
@@ -27,7 +27,7 @@ class Executor:
 
 
 class Executors:
-    """Brings the cluster to `target` executors, without those asked to go, within what the cluster grants."""
+    """Brings the cluster to `target` executors, without the retired ones, as far as the cluster grants them."""
 
     def __init__(self, spec: MicrobatchSpec, faults: Faults, started: Callable[[Executor], None]) -> None:
         """`started` is called with each executor that is requested."""
@@ -88,7 +88,7 @@ class Executors:
         return [executor for executor in self._dead if executor.id in awaited_ids]
 
     def retired_ids(self) -> frozenset[str]:
-        """The ids asked to go that are gone, or never existed."""
+        """The retired ids that have ended, or never existed."""
         return frozenset(self.asked_to_go - {executor.id for executor in self.members})
 
     def has_settled(self, now_s: float) -> bool:

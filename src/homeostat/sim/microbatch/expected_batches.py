@@ -16,8 +16,8 @@ from homeostat.core.observation import Array
 from homeostat.sim.microbatch.burdened_scheduling import burdened_schedule
 from homeostat.sim.microbatch.burdens import collect_s, driver_delays_s, sink_s, stage_burden
 from homeostat.sim.microbatch.disturbances import CALM, Disturbance
-from homeostat.sim.microbatch.scheduling import Slot, makespan_s
 from homeostat.sim.microbatch.stages import Routing, busy_executors, needed_executors, stage_rows, work
+from homeostat.sim.microbatch.task_scheduling import Slot, makespan_s
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec
 
 # Where the load cannot be processed in time, executors that bring a batch within this share of the shortest possible

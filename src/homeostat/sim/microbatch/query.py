@@ -1,4 +1,4 @@
-"""The running query: batch after batch, stage after stage, planned anew whenever executors come or go."""
+"""The running query: batch after batch, stage after stage, replanned whenever executors are added or lost."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from homeostat.sim.microbatch.layout import (
 )
 from homeostat.sim.microbatch.log_writer import LogWriter
 from homeostat.sim.microbatch.offsets import Offsets
-from homeostat.sim.microbatch.scheduling import NOWHERE
 from homeostat.sim.microbatch.slowness import Slowness
 from homeostat.sim.microbatch.stages import Routing, Work, busy_executors, stage_rows, work
+from homeostat.sim.microbatch.task_scheduling import NOWHERE
 from homeostat.sim.routing import heaviest_key, turn_at
 from homeostat.sim.scenario.spec import ComponentSpec, FaultSpec, MicrobatchSpec
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from homeostat.core.observation import Array
-from homeostat.sim.microbatch.scheduling import makespan_bounds_s, makespan_s
+from homeostat.sim.microbatch.task_scheduling import makespan_bounds_s, makespan_s
 from homeostat.sim.routing import shares
 from homeostat.sim.scenario.spec import ComponentSpec, MicrobatchSpec
 

@@ -12,7 +12,7 @@ import numpy as np
 from homeostat.core.observation import Array, TaskCosts
 from homeostat.sim.microbatch.batches import Stage
 from homeostat.sim.microbatch.burdens import Burden
-from homeostat.sim.microbatch.scheduling import NOWHERE
+from homeostat.sim.microbatch.task_scheduling import NOWHERE
 
 # The bytes of a row, on the wire, on disk and in memory.
 ROW_BYTES, MEMORY_ROW_BYTES = 100.0, 250.0

@@ -25,10 +25,10 @@ _LOOK_S = 1.0
 
 
 class Actuator:
-    """Runs commands in its own thread, so that nobody waits. A second thread restarts failed queries.
+    """Runs commands in its own thread, so that callers do not wait. A second thread restarts failed queries.
 
-    `executors` is None where Homeostat cannot control them. `worked` tells which executors have run tasks of the
-    slowest stage: a new executor counts only then.
+    `executors` is None where Homeostat cannot control them. `worked` returns the executors that have run tasks of the
+    slowest stage. A new executor counts only after that.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Actuator:
             self._emit(Failure(f"query {query.name}", report, STEADY.now_s()))
 
     def _guard(self, where: str, do: Callable[[], None]) -> None:
-        """Turn an exception into a Failure event, so that the thread goes on."""
+        """Turn an exception into a Failure event, so that the thread continues."""
         try:
             do()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The limit on the rows of a batch: its first value, and the one that the sources of a query really have."""
+"""The limit on the rows of a batch: its initial value, and the actual one of the sources of a query."""
 
 from __future__ import annotations
 

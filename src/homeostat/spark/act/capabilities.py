@@ -183,7 +183,7 @@ def _sensing(here: Surroundings, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _tried(finding: Finding, knob: Knob, evidence: Evidence) -> Finding:
-    """With what came of it in this run."""
+    """Add the result of the attempts in this run."""
     if not finding.can:
         return finding
     if why := evidence.failed.get(knob):
@@ -256,7 +256,7 @@ def _query(
         missing = "the application sets it itself" if kind in SWITCHES else "the application does not use it"
         line = Finding(f"{query.name}: {words}", bool(own_knobs), how if own_knobs else missing)
         findings = [each for knob in own_knobs for each in (_tried(line, knob, evidence),) if each != line]
-        yield next(iter(sorted(findings, key=lambda each: each.seen)), line)  # one that failed says more
+        yield next(iter(sorted(findings, key=lambda each: each.seen)), line)  # a failed one is more informative
 
 
 def _within_bounds(query: ManagedQuery, knobs: dict[Knob, KnobSpec]) -> Iterator[Finding]:

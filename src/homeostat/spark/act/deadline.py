@@ -1,4 +1,4 @@
-"""Waiting for a condition, but not for ever."""
+"""Waits for a condition, up to a deadline."""
 
 from __future__ import annotations
 

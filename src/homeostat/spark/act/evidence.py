@@ -1,4 +1,4 @@
-"""What was seen to work in this run. Only that is claimed; the rest was not tried yet, or failed."""
+"""The capabilities that have worked in this run. Others were not tried yet, or failed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Witness:
         self._attempts[command.id] = _Attempt(changed, replaces)
 
     def note(self, event: Event, way: str, errors: Iterable[str]) -> bool:
-        """Whether the event changed what is known."""
+        """Record the event. Return whether it changed the evidence."""
         before = self.evidence
         match event:
             case Observed(observation):

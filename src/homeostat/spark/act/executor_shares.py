@@ -1,4 +1,4 @@
-"""The queries of one application share its executors: each asks for its own number, and Spark runs the sum."""
+"""The queries of an application share its executors: each requests a number, and Spark runs the sum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homeostat.core.observation import Observation
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A command of one query's manager, and how many executors it asks for, for this query alone."""
+    """A command of one query's manager, and the number of executors that it requests for this query."""
 
     query: str
     command_id: str

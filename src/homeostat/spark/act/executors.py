@@ -33,7 +33,7 @@ _HOSTS_KEPT = 1_000
 
 
 class ExecutorsError(HomeostatError):
-    """The cluster did not do what was requested. The message says how far it got."""
+    """The cluster did not carry out a request completely. The message says how far it got."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Executors:
         self.scheduler = Scheduler(spark)
         self._held_up_batch = HeldUpBatch(spark)
         self.retired = RecentIds()
-        # Started and ended by a command. Spark starting or losing others is news to the loop.
+        # Executors that a command started or ended. The loop is notified if Spark starts or loses others.
         self.started, self.ended = RecentIds(), RecentIds()
         self.target = 0
         # How many the cluster granted when it last refused to grant more. It may grant more later.
@@ -187,7 +187,7 @@ class Executors:
         self.kill(ids)
 
     def see_them_gone(self) -> None:
-        """Wait until the killed executors are gone from the scheduler and from the REST API."""
+        """Wait until the scheduler and the REST API no longer list the killed executors."""
         killed_ids, self._killed = self._killed, frozenset()
         if not Deadline.after(_KILL_S).wait_until(lambda: not self.scheduler.present() & killed_ids):
             survivors = ", ".join(sorted(self.scheduler.present() & killed_ids))
@@ -237,7 +237,7 @@ class Executors:
         return f"the new executor is on {again} again. What to do: remove {again} from the cluster, or add another host"
 
     def _drain_surplus(self, executors: Sequence[ExecutorInfo], batch_ends: BatchEnds) -> None:
-        """They take no more tasks. `trim` ends them later, so that nobody waits for it."""
+        """Surplus executors take no more tasks. `trim` ends them later, so that the command does not wait for it."""
         if executors:
             surplus = frozenset(executor.id for executor in executors)
             self.ended.add(surplus)

@@ -30,7 +30,9 @@ BATCHES = 2
 
 
 def rows_sign(batch: SeenBatch, old: float, new: float) -> Sign:
-    """`old` and `new` are the limits; infinite for none. Sources round, so the nearer limit is the one that holds."""
+    """`old` and `new` are the limits; infinite for none. Sources round, so the nearer limit is assumed to be in
+    effect.
+    """
     if new < old:
         middle = (min(old, 2.0 * new) + new) / 2.0
         return Sign.NEW if batch.rows <= middle else Sign.OLD

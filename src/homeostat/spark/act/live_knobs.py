@@ -1,4 +1,4 @@
-"""Changes a running query without a restart, and says what its batches show of it."""
+"""Changes a running query without a restart, and checks whether its batches show the change."""
 
 from __future__ import annotations
 

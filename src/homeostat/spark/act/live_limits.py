@@ -29,7 +29,7 @@ _PYTHON_KINDS = {
 }
 # Sources that take a limit although they have none: Kafka in rows; files can stop, but rows say nothing about files.
 _KAFKA, _FILE_SOURCE = "KafkaMicroBatchStream", "FileStreamSource"
-# It says that it has a limit, and then makes as many rows as before.
+# This source accepts a limit, but then produces as many rows as before.
 _DEAF = "RatePerMicroBatchStream"
 _NO_SOURCES = "the query has not opened its sources yet"
 
@@ -162,7 +162,7 @@ class LiveLimits:
         return LimitedSource(source, description, unit, _finite(amount), getattr(limits, method))
 
     def _composite(self, source: Any, limit: Any, limits: Any, description: str) -> LimitedSource | None:
-        """A limit beside others, as Kafka's with a smallest batch: the others stay."""
+        """A limit that is combined with others, such as Kafka's minimum batch size. The others are kept."""
         parts = list(limit.getReadLimits())
         largest = [part for part in parts if str(part.getClass().getSimpleName()) in _KINDS]
         if len(largest) != 1:
@@ -211,7 +211,7 @@ def rows_of(progress: Any, descriptions: Sequence[str] | frozenset[str]) -> floa
 
 
 def more_waits(progress: Any, descriptions: Sequence[str] | frozenset[str]) -> bool:
-    """Whether one of these sources says that it had more rows than the batch took."""
+    """Whether one of these sources reported more rows than the batch took."""
     return any(
         source["latestOffset"] is not None and source["latestOffset"] != source["endOffset"]
         for source in progress["sources"]

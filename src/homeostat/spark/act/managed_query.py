@@ -71,7 +71,7 @@ class ManagedQuery:
 
     @classmethod
     def attach(cls, spark: SparkSession, query: StreamingQuery, name: str = "") -> ManagedQuery:
-        """A query that somebody else started."""
+        """A query that the application started itself."""
         managed = cls(spark, name or query.name or str(query.id), None, "", {})
         managed._run.query = query
         return managed
@@ -87,7 +87,7 @@ class ManagedQuery:
 
     @property
     def waits_for(self) -> str:
-        """What Spark says that the current run does; empty once it has finished a batch or has nothing to do."""
+        """What the current run is doing according to Spark; empty if it has finished a batch or has nothing to do."""
         return self._run.waits_for
 
     @property
@@ -251,7 +251,7 @@ class ManagedQuery:
         return int(desired) != present and self.checkpoint.has_state()
 
     def _rescale(self, values: Values, deadline: Deadline, move: Move) -> None:
-        """Change the number of state partitions in the checkpoint to what these values ask for."""
+        """Change the number of state partitions in the checkpoint to these values."""
         if not self._moves_state(values):
             return
         if self.checkpoint.batches().one_is_open:

@@ -34,7 +34,7 @@ ASYNC_OPTION = "asyncProgressTrackingEnabled"
 # With Spark's default of one second the logs have gaps, and the query could not go on without this option.
 _ASYNC_OPTIONS = {ASYNC_OPTION: "true", "asyncProgressTrackingCheckpointIntervalMs": "0"}
 _POOL = "spark.scheduler.pool"
-# How long Spark waits for a batch to notice that its query stops. Without a limit, a hanging sink blocks for ever.
+# How long Spark waits for a batch to notice that its query stops. Without a limit, a hanging sink blocks forever.
 STOP_S = 30.0
 # All queries share the session's settings. A query copies them when it starts.
 _session_settings = RLock()
@@ -75,7 +75,7 @@ class QueryLauncher:
         # With a pool of its own, each query of an application gets a fair share of the executors.
         context.setLocalProperty(_POOL, self._query)
         try:
-            # Spark first stops an earlier run that still hangs, and would wait for it for ever.
+            # Spark first stops an earlier run that still hangs, and would wait for it forever.
             with _settings(self._spark, settings):
                 return writer.start()
         finally:

@@ -18,7 +18,7 @@ HEALTHY_S = 600.0
 class Retries:
     """Failures of a query. `gave_up` is why the query will not be restarted; empty while it may be.
 
-    All times are those of a clock that nobody sets.
+    All times come from the monotonic clock.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,9 @@ class Retries:
         self._next_s = None
 
     def note_batch(self, now_s: float) -> None:
-        """The query runs and has finished a batch. After a while of this, the pauses begin anew."""
+        """The query runs and has finished a batch. If this continues for a while, the pauses start again from the
+        shortest one.
+        """
         if self._works_since_s is None:
             self._works_since_s = now_s
         elif now_s - self._works_since_s >= HEALTHY_S:

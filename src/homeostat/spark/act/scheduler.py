@@ -62,7 +62,7 @@ class Scheduler:
                 self._backend.decommissionExecutor(id, info, False, False)
 
     def kill(self, ids: Collection[str]) -> None:
-        """End these processes, whatever they do."""
+        """End these processes, even if they are running tasks."""
         self._backend.killExecutors(self._jvm.PythonUtils.toSeq(sorted(ids)), False, False, True)
 
     def stop_dynamic_allocation(self) -> None:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-# Sinks that write a batch again after a failure, whatever the log of offsets says. Spark also allows the sinks of
+# Sinks that write a batch again after a failure, regardless of the log of offsets. Spark also allows the sinks of
 # `foreach` and `memory`, but code behind these may rely on a batch having the same rows when it is repeated.
 ASYNC_SINKS = {"KafkaTable": "kafka", "noop-table": "noop", "console": "console"}
 _ASYNC_EXECUTION = "AsyncProgressTracking"
 
 
 def switch_values(spark: SparkSession, query: StreamingQuery | None, name: str) -> dict[Knob, Value]:
-    """What a query that has just started runs with. One that the application sets itself is left out."""
+    """The values with which a query has just started, without those that the application sets itself."""
     changelog = str(spark.conf.get(CHANGELOG, "false")).lower() == "true"
     values: dict[Knob, Value] = {Knob(CHANGELOG_CHECKPOINTING, name): int(changelog)}
     if query is not None and not _tracks_async(query):

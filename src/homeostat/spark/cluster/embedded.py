@@ -29,9 +29,7 @@ MASTER_HOST = "127.0.0.1"
 # process that dies is reported at once, without waiting for this.
 START_LIMIT_S = 120.0
 LOOK_AGAIN_S = 0.1
-WORKER_PAUSE_S = (
-    5.0  # a choice: a worker that dies at once again costs little CPU, and one that was killed is back soon
-)
+WORKER_PAUSE_S = 5.0  # a choice: a worker that dies again at once costs little CPU, and a killed worker is back soon
 ANSWER_LIMIT_S = 15.0  # the first request to a Spark UI can take seconds
 TAIL_LINES = 3
 INSTALL = "pip install 'homeostat[spark]'"
@@ -132,7 +130,9 @@ class EmbeddedCluster:
         return self.directory / "client"
 
     def mend(self) -> list[str]:
-        """Start workers that have died again, and say which. A ClusterError if the master or its keeper is gone."""
+        """Restart workers that have died, and return which. Raises ClusterError if the master or its keeper has
+        ended.
+        """
         assert self._keeper is not None
         code = self._keeper.code(MASTER)
         if code is not None:
@@ -149,7 +149,7 @@ class EmbeddedCluster:
         return self.directory / "logs" / f"{name}.log"
 
     def state(self) -> Mapping[str, Any]:
-        """What the master says about itself, its workers and applications."""
+        """The state of the master, its workers and applications, as it reports them."""
         with urllib.request.urlopen(f"{self.ui_url}/json/", timeout=ANSWER_LIMIT_S) as answer:
             state: Mapping[str, Any] = json.load(answer)
         return state

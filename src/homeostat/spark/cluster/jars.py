@@ -80,7 +80,9 @@ def fetch(jars: Iterable[Jar], say: Callable[[str], None]) -> list[Path]:
 
 
 def _retrieve(jars: list[Jar], place: Path) -> None:
-    """Nothing is kept unless every file is as it was recorded. Ivy keeps what came for the next attempt."""
+    """No file is kept unless all of them match their recorded checksums. Ivy caches what it has downloaded for the next
+    attempt.
+    """
     for _ in range(_ATTEMPTS):
         output = _run_ivy(jars, place)
         absent = [jar for jar in jars if not (place / jar.file_name).is_file()]

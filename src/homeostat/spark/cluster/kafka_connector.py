@@ -44,7 +44,7 @@ def why_missing(spark_version: str = "") -> str:
 
 
 def with_connector(conf: Mapping[str, str]) -> dict[str, str]:
-    """These settings and the connector, if it was fetched and nobody brings another one."""
+    """These settings with the connector, if it was fetched and the settings do not name another one."""
     brought = any(CONNECTOR in conf.get(name, "") for name in _USERS_OWN)
     if brought or why_missing():
         return dict(conf)
@@ -63,5 +63,5 @@ def fix_for(error: str) -> str:
 
 
 def _in_spark() -> bool:
-    """Whether somebody put a connector among the jars of the installed Spark."""
+    """Whether the jars of the installed Spark include a connector."""
     return any(Path(spark_home() / "jars").glob(f"{CONNECTOR}*.jar"))

@@ -1,4 +1,4 @@
-"""Spark deletes its temporary files when a process ends. One that was killed leaves them, and they add up."""
+"""Spark deletes its temporary files when a process ends. A process that was killed leaves them, and they accumulate."""
 
 from __future__ import annotations
 

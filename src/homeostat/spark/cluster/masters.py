@@ -24,7 +24,7 @@ _END_OF_LINE = b"\r\n\r\n"
 
 
 def why_no_master(place: str, limit_s: float = ANSWER_S) -> str:
-    """Why there is no standalone master at `host:port`; empty if there is one, or if only Spark itself can tell."""
+    """Why there is no standalone master at `host:port`; empty if there is one, or if only Spark itself can find out."""
     try:
         address = urlsplit(f"spark://{place}")
         if not address.hostname or address.port is None:

@@ -1,4 +1,4 @@
-"""A small process that owns other processes, and ends them all when its parent is gone.
+"""A small process that starts other processes, and ends all of them when its parent ends.
 
 It runs as a script with the standard library only, so that it starts fast. Its parent writes one JSON order per line.
 When that input ends, also because the parent was killed, the keeper ends all processes. On Linux it adopts the
@@ -253,7 +253,9 @@ def _adopt_orphans() -> None:
 
 
 def _keep_in_two(reports: int) -> None:
-    """Follow the orders in a child process; when it is gone, however that came, end all that it left behind."""
+    """Carry out the commands in a child process. When it has ended, for whatever reason, end all processes that it
+    started.
+    """
     _adopt_orphans()
     outer = os.getpid()
     inner = os.fork()

@@ -23,7 +23,7 @@ DEEP_STACK = "-Xss16m"
 # Many short-lived JVMs share this machine: quick compilation warms each of them up with half of the CPU.
 QUICK_TO_WARM = "-XX:TieredStopAtLevel=1"
 LIGHT_COLLECTOR = "-XX:+UseSerialGC"
-# Parts of a log that rolls over, besides the one that is written: the oldest is deleted. A choice.
+# How many old parts of a rolling log are kept in addition to the current one. A choice.
 LOG_PARTS = 3
 # Spark's smallest part of an event log: small parts bound what a reader must read again, and what pruning must read.
 EVENT_LOG_PART = "10m"

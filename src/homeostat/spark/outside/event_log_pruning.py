@@ -14,7 +14,7 @@ from typing import IO
 from homeostat.spark.outside import event_log
 from homeostat.spark.outside.event_log import is_event_log, is_rolling, open_part, parts
 
-# Everything that a reader cannot do without, and that is written once or now and then, not for every batch.
+# The events that a reader always needs, and that are written once or occasionally, not for every batch.
 KEPT_EVENTS = (
     "SparkListenerLogStart",
     "SparkListenerResourceProfileAdded",

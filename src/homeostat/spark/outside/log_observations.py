@@ -36,8 +36,8 @@ class _Query:
 class LogObserver:
     """Takes events in their order, and returns an observation for each one that ends a batch.
 
-    Names of components are those within their query. What only a running application can tell is unknown: the trigger,
-    the load of the hosts, and what arrived during a batch.
+    Names of components are those within their query. Values that only a running application can provide are unknown:
+    the trigger, the load of the hosts, and arrivals during a batch.
     """
 
     damaged_events: int = 0

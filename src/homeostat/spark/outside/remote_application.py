@@ -32,7 +32,8 @@ from homeostat.spark.sense.sensors import Sensors
 
 _ENDED_AFTER_S = 10.0  # a choice: the latest batch counts as ended after so long without a further job
 _LIST_ANEW_S = 30.0  # a choice: after so long without a new job, check whether a number was skipped
-# Runs that are remembered, of which only the newest of each query goes on: those that reported last. A choice.
+# How many runs are remembered: those that reported last. Only the newest run of each query can still be running. A
+# choice.
 _RUNS_KEPT = 100
 _MOST_KEPT = 200  # jobs, progress reports and stage graphs. A choice: more than any recent batch needs
 ONLY_WATCHED = "Homeostat only watches this application"

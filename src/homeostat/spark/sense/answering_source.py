@@ -1,4 +1,4 @@
-"""Asks Spark in the way that answers: which one that is, is found by trying."""
+"""Asks Spark through the first of several sources that answers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class ArrivalTimes:
             self.moments_s.clear()
             self.ends.clear()
             place = 0
-        # Rows carry the clock of their writer, so an earlier moment may contradict what was seen.
+        # Rows have timestamps from the clock of their writer, so an earlier time may contradict the observations.
         end = max(end, self.ends[place - 1]) if place else end
         end = min(end, self.ends[place]) if place < len(self.ends) else end
         self.moments_s.insert(place, at_s)

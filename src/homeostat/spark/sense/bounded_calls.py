@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class BoundedCalls:
-    """Runs calls one after another in a thread of its own, and waits for each no longer than the caller allows.
+    """Runs calls one after another in a separate thread, and waits for each at most as long as the caller allows.
 
     A call cannot be ended. While one that took too long still runs, further ones fail at once, so that there is never
     more than this one thread.

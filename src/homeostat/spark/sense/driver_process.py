@@ -25,6 +25,6 @@ class DriverProcess:
         return float(sum(collector.getCollectionTime() for collector in self._collectors)) / 1000
 
     def sample(self, gc_s: float) -> DriverSample:
-        """As it is now, with the time of garbage collection in a batch."""
+        """The current values, with the time of garbage collection in a batch."""
         used_bytes = float(self._runtime.totalMemory() - self._runtime.freeMemory())
         return DriverSample(used_bytes, self._limit_bytes, gc_s)

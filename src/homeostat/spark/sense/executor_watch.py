@@ -18,12 +18,12 @@ _FRESH_S = 3.0  # a choice: a lost executor is noticed within a batch or two, wi
 _SHARE_OF_TIME = 0.05
 _LOSSES_KEPT = 100  # a choice: more than are lost between two batches, unless the whole cluster is
 _MOST_CHARACTERS = 200  # a choice: Spark's reasons have up to three sentences
-# How Spark begins the reason for an executor that it, or whoever scales the application, asked to leave.
+# How Spark begins the reason for an executor that was removed on purpose.
 _ASKED = ("Executor decommission", "Executor killed by driver", "Executor Process Lost due to decommission")
 
 
 def asked_to_leave(reason: str) -> bool:
-    """Whether an executor is gone because it was asked to, by Spark's reason."""
+    """Whether an executor was removed on purpose, according to Spark's reason."""
     return reason.startswith(_ASKED) or "finished decommissioning" in reason
 
 
@@ -47,9 +47,9 @@ def executor_news(lost_ids: Iterable[str], new_ids: Iterable[str]) -> str:
 
 
 class ExecutorWatch:
-    """Remembers the executors of the latest answer. `on_change` gets those that are gone and those that are new.
+    """Remembers the executors of the latest answer. `on_change` gets the removed and the added ones.
 
-    Executors that are `leaving` count as gone: they get no more tasks, even if their processes end later.
+    Executors that are `leaving` count as removed: they get no more tasks, even if their processes end later.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class ExecutorWatch:
             try:
                 self._on_change(old - new, new - old)
             except Exception:
-                self.workers = before  # the next answer tells the same news again
+                self.workers = before  # the next answer reports the same change again
                 raise
             self._note_losses(before, {each.id: each for each in executors})
 

@@ -87,7 +87,7 @@ class FileSource:
             return self._read_bytes if self._read_entry >= 0 else NAN
 
     def _note(self, files: Sequence[tuple[str, float, float]]) -> None:
-        """Take the files that are new. Those that were read and are gone (`cleanSource`) are forgotten."""
+        """Add the new files, and drop those that were read and then removed (`cleanSource`)."""
         if len(files) > self._most_files:
             raise TooManyFilesError(f"{self.name} has more than {self._most_files:,} files")
         for path, size, written_s in files:
@@ -107,7 +107,7 @@ class FileSource:
             if path in self._read:
                 continue
             size, _ = self._unread.pop(path, (None, None))
-            if size is None:  # it came and was read between two looks, or is gone
+            if size is None:  # it arrived and was read between two looks, or was removed
                 size = _size(path)
                 self._total_bytes += size
             self._read[path] = size

@@ -42,7 +42,7 @@ class JobBook:
                 self._note(job)
 
     def list_anew(self) -> None:
-        """Read the whole list. Needed if a number was skipped: Spark forgets old jobs."""
+        """Read the whole list. This is necessary if a number was skipped, because Spark forgets old jobs."""
         with self._lock:
             self._list()
 
@@ -58,7 +58,7 @@ class JobBook:
             ]
 
     def ended(self, job: Job) -> Job:
-        """As it is now: jobs are read when they begin."""
+        """Read the job again, because it was first read when it began."""
         return self._status.job(job.id) or job
 
     def newest_batch(self, run: str) -> int | None:

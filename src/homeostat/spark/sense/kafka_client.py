@@ -119,7 +119,7 @@ class KafkaClient:
         return self._offsets({place: OffsetSpec.for_timestamp(int(1000 * at_s)) for place, at_s in moments_s.items()})
 
     def kept_s(self, topics: Collection[str]) -> float:
-        """The shortest time for which these topics keep rows; NaN if that is for ever, or not to be known."""
+        """The shortest time for which these topics keep rows; NaN if they keep rows forever, or if it is unknown."""
         from confluent_kafka.admin import ConfigResource, ResourceType
 
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]

@@ -49,7 +49,7 @@ class Balances:
         self._queries: dict[str, _QueryKeys] = {}
 
     def of(self, query: str, topology: Topology | None, tasks: Mapping[str, TaskSample]) -> Balance | None:
-        """Returns at once: LOOKING until the keys have been read, None if nothing asked for reading them."""
+        """Returns at once: LOOKING until the keys have been read, None if reading them was not requested."""
         knob = Knob(STATE_PARTITIONS, query)
         stages = [tasks[c.name] for c in topology or () if c.partitions == knob and c.name in tasks]
         keys = self._queries.setdefault(query, _QueryKeys())

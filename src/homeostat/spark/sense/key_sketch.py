@@ -14,7 +14,7 @@ from homeostat.spark_release import release
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-MOST_KEYS = 8  # reported per batch. A choice: a query with more hot keys than this has no hot key that stands out
+MOST_KEYS = 8  # reported per batch. A choice: in a query with more hot keys than this, no key stands out
 _SINCE = (4, 1)  # the release of Spark that brought approx_top_k
 _TRACKED = 4096  # keys in the sketch: one that is left out has less than a thousandth of the rows
 

@@ -95,7 +95,7 @@ class QueryBook:
                 names.learn(plan_exchanges)
 
     def name(self, run: QueryRun, stages: Sequence[RanStage], *, whole: bool) -> dict[int, str]:
-        """The component of each stage. `whole` says that these are all stages of a finished batch with rows."""
+        """The component of each stage. `whole`: these are all stages of a finished batch with rows."""
         with self._lock:
             book = run.query.names
             components = book.assign(stages) if whole else book.find(stages)

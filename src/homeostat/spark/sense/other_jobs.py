@@ -23,7 +23,7 @@ class BatchJobs(NamedTuple):
 
 def split_jobs(jobs: Sequence[Job], graph_of: Callable[[int], StageGraph | None]) -> BatchJobs:
     """A job is the query's if it scans a stream, reads what such a job has shuffled, or collects the small side of a
-    join. All are if no operator says that it scans a stream, as those of files do not."""
+    join. If no operator scans a stream, as with file sources, all jobs belong to the query."""
     if len(jobs) <= 1:
         return BatchJobs(list(jobs), [])
     graphs = {job.id: [graph for stage in job.stages if (graph := graph_of(stage)) is not None] for job in jobs}

@@ -134,7 +134,7 @@ def arrived_rows(
 ) -> tuple[float, ...]:
     """Rows that had arrived at each source at `at_s`, some time after the batch began; NaN if only Spark knows.
 
-    `seen` says for the number of a source what was seen there at a moment, if it was asked.
+    `seen` returns the arrivals that were observed at a source (by its number) at a given time, if it was asked.
     """
     if len(sources) != len(progress.sources):
         return (NAN,) * len(progress.sources)

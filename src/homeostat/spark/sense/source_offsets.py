@@ -42,7 +42,7 @@ def older_source(leaf: Any) -> SourceOptions | None:
 
 
 def row_number(description: str, offset: Any) -> float:
-    """How many rows lie before an offset; NaN if the offset does not say.
+    """How many rows come before an offset; NaN if the offset does not count rows.
 
     A number counts rows, except for the `rate` source, where it counts seconds. Offsets of file sources and tables
     count files and versions, so they do not say.

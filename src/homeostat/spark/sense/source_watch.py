@@ -23,7 +23,7 @@ _KAFKA = "kafka"
 
 
 class Source(Protocol):
-    """A source that can be asked what waits there."""
+    """A source that can report how many rows wait there."""
 
     name: str
     latest: SourceSample | None
@@ -89,7 +89,7 @@ class SourceWatch:
         return replace(progress, sources=tuple(parts))
 
     def samples(self, run: QueryRun) -> tuple[SourceSample, ...]:
-        """What the sources of a run said last."""
+        """The last reports of the sources of a run."""
         sources = self._known(run)
         return tuple(source.latest for source in sources if source is not None and source.latest is not None)
 
@@ -105,7 +105,7 @@ class SourceWatch:
         )
 
     def end_at(self, run: QueryRun, index: int, at_s: float) -> float:
-        """How many offsets lie before the end of a source at a moment; NaN if only Spark knows."""
+        """The number of offsets up to the end of a source at a given time; NaN if only Spark knows it."""
         sources = self._known(run)
         source = sources[index] if index < len(sources) else None
         return NAN if source is None else source.end_at(at_s)

@@ -76,7 +76,7 @@ def handles_files(graphs: Iterable[StageGraph | None]) -> bool:
 
 
 class SqlBook:
-    """Executions are numbered. It reads each once, and remembers those of the batches that have not been asked for."""
+    """Executions are numbered. It reads each one once, and remembers those of batches that have not been requested."""
 
     def __init__(self, status: StatusSource) -> None:
         self._status = status
@@ -84,7 +84,9 @@ class SqlBook:
         self._executions: dict[int, SqlExecution] = {}
 
     def files(self, run: str, batch: int, jobs: Collection[int]) -> FileSample:
-        """What a batch with these jobs read and wrote. Unknown for the first one that is asked for, and after a gap."""
+        """The files that a batch with these jobs read and wrote. Unknown for the first requested batch, and after a
+        gap.
+        """
         if self._next is None:
             self._next = 1 + self._status.newest_sql()
             return FileSample()

@@ -112,7 +112,7 @@ class StageReader:
         return self._graphs.get(stage)
 
     def _stages(self, run: QueryRun, progress: Progress) -> tuple[tuple[StageRun, ...], list[Job]]:
-        """The stages of the query that ran, and the jobs that have none of its stages."""
+        """The stages of the query that ran, and the jobs without stages of the query."""
         span = (progress.timestamp_s, progress.timestamp_s + progress.seconds)
         self.jobs.follow()
         jobs = self.jobs.of_batch(progress.run, progress.batch, span)

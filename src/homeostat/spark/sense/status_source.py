@@ -1,4 +1,4 @@
-"""What the sensors ask about jobs, stages, tasks and executors, whatever way the answers take."""
+"""The interface through which the sensors read jobs, stages, tasks and executors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StatusSource(Protocol):
     def close(self) -> None: ...
 
     def executors(self) -> list[Executor]:
-        """All executors, also those that are gone, and the driver, which has slots only in local mode."""
+        """All executors, including those that have ended, and the driver, which has slots only in local mode."""
 
     def properties(self) -> dict[str, str]:
         """The settings of the application, at least those about memory. Empty if they are not shown."""

@@ -1,4 +1,4 @@
-"""The driver's own status store, read inside the driver. It needs no open page, and is there with the UI switched off.
+"""Reads the driver's status store inside the driver. This works without a web UI.
 
 The store has what the REST API shows. Spark's own writer turns it into the same JSON, so that both are read alike.
 """
@@ -98,7 +98,7 @@ class StatusStore:
             answer = self._calls.run(lambda: ask(self._jvm), limit_s)
         except SensorError:
             raise
-        except Exception as error:  # whatever the bridge to the JVM raises
+        except Exception as error:  # any error of the bridge to the JVM
             if "missing" in missing and _java_class(error) == _UNKNOWN:
                 return missing["missing"]
             kind = _java_class(error) or type(error).__name__
@@ -172,5 +172,5 @@ def _java_class(error: BaseException) -> str:
     thrown: Any = getattr(error, "java_exception", None)
     try:
         return str(thrown.getClass().getName()) if thrown is not None else ""
-    except Exception:  # the JVM is gone
+    except Exception:  # the JVM has ended
         return ""

@@ -13,7 +13,7 @@ MOST_FAILURES = 50
 
 
 def task_failures(runs: Mapping[str, Sequence[StageRun]]) -> tuple[tuple[TaskFailure, ...], int]:
-    """The most frequent ones, and how many attempts failed besides."""
+    """The most frequent failures, and the number of other failed attempts."""
     counts = Counter(
         (component, failure.index, failure.reason)
         for component, stages in runs.items()

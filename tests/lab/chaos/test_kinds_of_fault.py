@@ -6,7 +6,7 @@ from itertools import islice
 from random import Random
 
 from homeostat.lab.bench.chaos import FAULTS
-from homeostat.lab.chaos.fault import draw
+from homeostat.lab.chaos.kinds_of_fault import draw
 
 
 def names(seed: int, count: int) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from homeostat.core.time_causes import CHECKPOINT_BOUND, SINK_BOUND
 from homeostat.diagnosers.strengths import Features, OwnModel, Strength, Strengths, read_strengths
 from homeostat.lab.learning.examples import Example
-from homeostat.lab.learning.table import as_table, learned
+from homeostat.lab.learning.strength_fit import as_table, learned
 
 IN_USE = Strengths({}, Strength(-5.0, (3.0, 8.0, 0.5, 1.5, 2.0, -1.5, 1.0)))
 NONE = Features(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)

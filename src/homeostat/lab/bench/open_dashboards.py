@@ -1,6 +1,7 @@
 """Open dashboards for the benchmark of the dashboard: each follows a run and reads its page again when it changes.
 
-They run in a process of their own: `python -m homeostat.lab.bench.viewers HOST PORT RUN COUNT`. A line on stdin opens
+They run in a process of their own: `python -m homeostat.lab.bench.open_dashboards HOST PORT RUN COUNT`.
+A line on stdin opens
 all of them, and the next line closes them. Each line is answered by a line. The second answer says how often a page was
 read, or -1 if one was refused. The end of stdin ends the process.
 """
@@ -17,7 +18,9 @@ THROTTLE_S = 0.3
 
 
 class Viewer:
-    """What the page's script does: listen, and on news fetch the page and the columns of its charts."""
+    """Does what the page's script does: listens, and fetches the page and the columns of its charts when there are new
+    records.
+    """
 
     def __init__(self, host: str, port: int, run: str) -> None:
         self._host, self._port, self._query_string = host, port, urlencode({"run": run})

@@ -155,7 +155,9 @@ def fit(samples: Samples) -> TaskCost | None:
 
 
 def fixed_part_s(samples: Samples) -> float | None:
-    """Return the seconds that a task takes whatever its rows; None if the measurements do not separate that part."""
+    """Return the seconds that a task takes regardless of its rows; None if the measurements do not separate that
+    part.
+    """
     samples = _usable(samples)
     if not len(samples) or not samples.rows_vary or samples.keys_constant:
         return None

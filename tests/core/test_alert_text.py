@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeostat.core.actions import ALERT
-from homeostat.core.alerting import alert_about, message
+from homeostat.core.alert_text import alert_about, message
 from homeostat.core.causes import SLOW_INSTANCE
 from homeostat.core.evidence import Measured
 from homeostat.core.findings import Diagnosis, Symptom

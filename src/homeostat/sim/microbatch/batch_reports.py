@@ -43,7 +43,7 @@ class Finished:
         return sum(self.batch.taken_rows.values()) / self.span_s
 
     def kept_up(self, objective: Objective) -> bool:
-        """Whether the batch kept up with the load, or at least with what the objective asks for."""
+        """Whether the batch kept up with the load, or at least with the objective."""
         pending_rows, taken_rows = sum(self.pending_rows.values()), sum(self.batch.taken_rows.values())
         if self.trigger_s > 0:
             in_time = self.seconds <= LATE_FROM * self.trigger_s

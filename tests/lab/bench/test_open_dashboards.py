@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from homeostat.lab.bench.viewers import Viewer
+from homeostat.lab.bench.open_dashboards import Viewer
 
 EVENTS = b"HTTP/1.1 200 OK\r\n\r\nretry: 1000\n\n"
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from homeostat.core.observation import Array
-from homeostat.models.task_cost import Samples, Slowing, TaskCost, fit, residuals
+from homeostat.models.task_cost_model import Samples, Slowing, TaskCost, fit, residuals
 
 
 def samples(rows: Array, keys: Array, seconds: Array, executors: float | Array = 4.0) -> Samples:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from homeostat.core.actions import REPLACE, SCALE_UP
-from homeostat.lab.bench.experiments import (
+from homeostat.lab.bench.twin_experiments import (
     EXPERIMENTS,
     TRIGGER_S,
     Done,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homeostat.core.observation import Array, IntArray
-from homeostat.sim.microbatch.scheduling import NOWHERE, Placement, Slot, makespan_bounds_s, makespan_s, schedule
+from homeostat.sim.microbatch.task_scheduling import NOWHERE, Placement, Slot, makespan_bounds_s, makespan_s, schedule
 
 WORK = st.lists(st.floats(0.001, 100.0), min_size=1, max_size=60).map(lambda values: np.array(values))
 

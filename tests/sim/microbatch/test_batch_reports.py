@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from homeostat.core.objective import Objective
+from homeostat.sim.microbatch.batch_reports import Finished, observation
 from homeostat.sim.microbatch.batches import Batch
-from homeostat.sim.microbatch.reports import Finished, observation
 
 
 def finished(*, seconds: float = 8.0, pending_rows: int = 0, trigger_s: float = 10.0) -> Finished:

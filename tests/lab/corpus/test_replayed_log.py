@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from homeostat.lab.corpus.labels import Label, read_labels
-from homeostat.lab.corpus.observing import observations
+from homeostat.lab.corpus.replayed_log import observations
 from homeostat.lab.corpus.shrinking import kept_events
 from support.paths import RECORDED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from homeostat.core.actions import REVERT
 from homeostat.core.calibration import JudgedCause
 from homeostat.core.records import ActionContent, OperatorContent, OutcomeContent, Record
-from homeostat.runtime.recovery import judged_in_log, numbers_in_log, pause_in_log
+from homeostat.runtime.state_from_log import judged_in_log, numbers_in_log, pause_in_log
 from homeostat.store.in_memory import MemoryStore
 
 

@@ -24,7 +24,7 @@ from homeostat.models.application_model import ApplicationModel
 from homeostat.models.batch_replay import BatchModel, Setup, Stage
 from homeostat.models.planner import plan
 from homeostat.models.saturation import FlowModel, KeyShares, Operator
-from homeostat.models.task_cost import TaskCost
+from homeostat.models.task_cost_model import TaskCost
 
 COMPONENTS, INSTANCES = 50, 10_000
 MOST_S = 1.0

@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.core.records import AlertContent, DiagnosisContent, EngineContent, Record, SymptomContent
 from homeostat.store.protocol import Placed
-from homeostat.web.alerts import Alerts, message
+from homeostat.web.alert_messages import Alerts, message
 
 AT_S = 1.7e9
 ALERT = Record.of("n-1", AT_S, AlertContent("under-provisioned"), "Too slow. Add workers.", "count", ("d-1",))
