@@ -56,9 +56,9 @@ unit: setup
 	@.ci/chromium
 	@.ci/tests $(BIN)/python
 
-soak: setup ## the long runs that `make test` leaves out
+soak: setup ## the long runs that `make test` leaves out, and property tests with more examples: about three hours
 	@.ci/chromium
-	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -m "soak or not soak"
+	@.ci/soak $(BIN)/python
 
 screenshots: setup ## the pictures of the dashboard in docs/pictures, from a simulated run
 	@.ci/chromium

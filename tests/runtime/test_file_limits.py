@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from homeostat.runtime import file_limits
 from homeostat.runtime.file_limits import FileKeeper, cut_log
 from homeostat.settings import FileLimits
+from homeostat.spark.cluster.leftovers import java_files
 
 LIMITS = FileLimits.model_validate({"event_logs": "50 MB", "driver_log": "1 MB"})
 
@@ -47,10 +49,14 @@ def test_the_files_of_an_application_are_kept_small_now_and_then(tmp_path: Path)
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * 900_000)
+    library = java_files(tmp_path) / "librocksdbjni1.so"
+    library.touch()
+    os.utime(library, (0.0, 0.0))
     complaints: list[str] = []
     keeper = FileKeeper(tmp_path, LIMITS, complaints.append)
     keeper.look()
     assert [(tmp_path / name).stat().st_size for name in names] == [0, 0]
+    assert not library.exists()
     (tmp_path / names[0]).write_bytes(b"x" * 900_000)
     keeper.look()
     assert (tmp_path / names[0]).stat().st_size == 900_000, "not yet due again"

@@ -96,6 +96,16 @@ def test_a_damaged_file_is_kept_beside_the_new_one(kept: Kept) -> None:
     assert (kept.path.parent / "homeostat.sqlite.damaged-1").exists()
 
 
+def test_only_the_newest_damaged_files_are_kept(kept: Kept) -> None:
+    for number in range(1, 6):
+        drop_tables(kept.path)
+        assert kept.log.records("run") == []
+        assert f"homeostat.sqlite.damaged-{number}" in kept.reports[-1]
+    names = sorted(file.name for file in kept.path.parent.glob("*.damaged-*"))
+    assert [name for name in names if name[-1].isdecimal()] == [f"homeostat.sqlite.damaged-{at}" for at in (3, 4, 5)]
+    assert not [name for name in names if "damaged-1" in name or "damaged-2" in name]
+
+
 def test_what_is_over_is_not_written_again(kept: Kept) -> None:
     by_hand = Record.of("a-2", 4.0, ActionContent("by-hand"), "by hand, without a prediction")
     answer = Record.of("c-2", 5.0, ReceiptContent("a-2", applied=True), "a-2 took effect")

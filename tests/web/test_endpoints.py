@@ -35,6 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(("path", "method", "mode"), CASES)
 def test_the_api_keeps_to_its_description(server: Served, path: str, method: str, mode: GenerationMode) -> None:
     headers = {"Authorization": f"Bearer {OPERATE}"} if method == "post" else {}

@@ -1,4 +1,5 @@
-"""Keeps the files of an application within their limits while it runs: event logs, and logs that only grow."""
+"""Keeps the files of an application within their limits while it runs: event logs, logs that only grow, and what
+executors that were killed had unpacked."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from homeostat.settings import FileLimits
+from homeostat.spark.cluster.leftovers import remove_loaded_libraries
 from homeostat.spark.outside.event_log_pruning import prune_event_logs, size_of
 
 EVENTS = "events"
@@ -64,6 +66,7 @@ class FileKeeper:
 
     def keep_small(self) -> None:
         try:
+            remove_loaded_libraries(self._directory)
             prune_event_logs(self._directory / EVENTS, self._limits.event_logs)
             for pattern in GROWING:
                 for log in self._directory.glob(pattern):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,8 @@ _Answer = TypeVar("_Answer")
 # Unreadable records that are reported one by one. If there are more, the log is broken, and one line is enough to say
 # so.
 MOST_REPORTED = 20
+# Damaged files that are kept: enough to look into what damages them, and a bound on the disk. A choice.
+MOST_DAMAGED_FILES = 3
 _BESIDE_THE_FILE = ("", "-wal", "-shm")
 
 
@@ -122,14 +125,30 @@ class KeptLog:
         return store
 
     def _move_aside(self) -> Path:
-        number = 1
-        while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
-            number += 1
-        for suffix in _BESIDE_THE_FILE:
-            file = self.path.with_name(self.path.name + suffix)
-            with suppress(FileNotFoundError):
-                file.rename(aside.with_name(aside.name + suffix))
+        """Beside the log, where only the newest damaged files stay."""
+        numbers = self._damaged_files()
+        aside = self._damaged_file(max(numbers, default=0) + 1)
+        self._each_file(self.path, lambda file, suffix: file.rename(aside.with_name(aside.name + suffix)))
+        for number in numbers[: len(numbers) + 1 - MOST_DAMAGED_FILES]:
+            self._each_file(self._damaged_file(number), lambda file, suffix: file.unlink())
         return aside
+
+    def _damaged_files(self) -> list[int]:
+        """Their numbers, the oldest first."""
+        endings = (
+            file.name.rpartition("-")[2] for file in self.path.parent.glob(f"{escape(self.path.name)}.damaged-*")
+        )
+        return sorted({int(ending) for ending in endings if ending.isdecimal()})
+
+    def _damaged_file(self, number: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.damaged-{number}")
+
+    @staticmethod
+    def _each_file(log: Path, work: Callable[[Path, str], object]) -> None:
+        """The file of a log, and those that SQLite keeps beside it."""
+        for suffix in _BESIDE_THE_FILE:
+            with suppress(FileNotFoundError):
+                work(log.with_name(log.name + suffix), suffix)
 
     def _remember(self, run: str, record: Record) -> None:
         """Actions that are under way or not judged yet: after a crash, a new manager must find them."""

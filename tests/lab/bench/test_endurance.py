@@ -1,11 +1,20 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
+from homeostat.core import receiving
+from homeostat.core.traffic import Traffic
 from homeostat.lab.bench.endurance import Sample, measure, trend, trends
+from homeostat.lab.bench.steady_query import SteadyQuery
+from homeostat.policies import registry
+from homeostat.runtime.manager import Manager
+from homeostat.store.in_memory import MemoryStore
 
 
 def sample(day: float, memory_mb: float) -> Sample:
@@ -52,3 +61,33 @@ def test_a_short_life_through_the_real_store_and_the_real_service() -> None:
     assert last["store_mb"] > 0
     assert result["threads"][1] < 20
     assert result["files"][1] < 50
+
+
+def test_what_the_loop_remembers_does_not_grow_once_its_windows_are_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With smaller windows, so that they are full soon. Counts entries, not memory. The known traffic takes two weeks
+    to fill its window, and is left out."""
+    for name, most in {"HISTORY_KEPT": 40, "WINDOW_KEPT": 20, "RUNS_KEPT": 3}.items():
+        monkeypatch.setattr(receiving, name, most)
+    policy = registry.build("provisioning", {"loop": {"cadence": "1 h", "window": "1 h"}, "planning": {"ahead": False}})
+    manager = Manager(SteadyQuery(1, 0.0), policy, MemoryStore(), "app/query")
+    manager.start()
+    sizes: list[int] = []
+    actions = 0
+    for batch in range(1, 4 * 72 + 1):
+        actions += sum(record.kind == "action" for record in manager.advance(600.0 * batch).records)
+        if batch % 72 == 0:
+            sizes.append(entries(replace(manager.state, traffic=Traffic())))
+    assert actions > 3
+    first_day, second_day = sizes[:2], sizes[2:]
+    assert max(second_day) < max(first_day) + 72, "less than one entry for each batch"
+
+
+def entries(value: object) -> int:
+    """The entries of all collections in a value."""
+    if isinstance(value, Mapping):
+        return sum(1 + entries(key) + entries(item) for key, item in value.items())
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return sum(1 + entries(item) for item in value)
+    if dataclasses.is_dataclass(value):
+        return sum(entries(getattr(value, field.name)) for field in dataclasses.fields(value))
+    return 0

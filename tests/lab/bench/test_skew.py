@@ -74,6 +74,7 @@ def test_a_run_has_settled_when_all_is_judged_and_some_full_batches_came_after_i
     assert not skew.has_settled([*acted, *batches(7, 2), judged], full=100)
 
 
+@pytest.mark.spark
 @pytest.mark.soak
 def test_on_spark_a_hot_key_is_spread_and_every_word_counted_once() -> None:
     command = [sys.executable, "-m", "homeostat.cli.main", "bench", "skew", "--only", "spark", "--exponents", "0"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from homeostat.spark.cluster.embedded import EmbeddedCluster
-from homeostat.spark.cluster.leftovers import LOCAL, remove_leftovers
+from homeostat.spark.cluster.leftovers import LOCAL, java_files, remove_leftovers, remove_loaded_libraries
 
 
 def left_by_a_killed_process(directory: Path) -> list[str]:
@@ -26,6 +27,25 @@ def test_only_what_spark_made_is_deleted(tmp_path: Path) -> None:
     remove_leftovers(tmp_path)
     assert names(tmp_path) == ["own"]
     assert (tmp_path / LOCAL / "own" / "shuffle_0_0_0.data").exists()
+
+
+def test_what_java_unpacked_for_a_killed_process_is_deleted_at_the_next_start(tmp_path: Path) -> None:
+    folder = java_files(tmp_path)
+    (folder / "librocksdbjni1.so").write_text("a library")
+    (folder / "artifacts-1").mkdir()
+    remove_leftovers(tmp_path)
+    assert list(folder.iterdir()) == []
+    assert java_files(tmp_path) == folder
+
+
+def test_only_libraries_that_were_loaded_long_ago_are_deleted_while_spark_runs(tmp_path: Path) -> None:
+    folder = java_files(tmp_path)
+    for name in ("librocksdbjni1.so", "liblz4-java-1.so.lck", "librocksdbjni2.so", "other"):
+        (folder / name).write_text("a library")
+        if name != "librocksdbjni2.so":
+            os.utime(folder / name, (0.0, 0.0))
+    remove_loaded_libraries(tmp_path)
+    assert sorted(path.name for path in folder.iterdir()) == ["librocksdbjni2.so", "other"]
 
 
 def test_a_cluster_starts_without_what_an_earlier_one_left(tmp_path: Path) -> None:

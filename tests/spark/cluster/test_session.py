@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,16 @@ def test_on_this_machine_spark_listens_on_loopback_only(tmp_path: Path) -> None:
     settings = conf("spark://127.0.0.1:7077", tmp_path)
     assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
     assert settings["spark.local.dir"] == str(tmp_path.resolve() / "local")
+
+
+def test_what_java_unpacks_goes_below_the_directory_also_if_its_name_has_a_space(tmp_path: Path) -> None:
+    folder = tmp_path / "my app"
+    unpacked = f"-Djava.io.tmpdir={folder.resolve() / 'local' / 'java'}"
+    for master, roles in (("spark://127.0.0.1:7077", ("driver", "executor")), ("spark://10.0.0.1:7077", ("driver",))):
+        settings = conf(master, folder)
+        options = {role: settings.get(f"spark.{role}.extraJavaOptions") for role in ("driver", "executor")}
+        assert [role for role, each in options.items() if each and unpacked in shlex.split(each)] == list(roles)
+    assert (folder / "local" / "java").is_dir()
 
 
 def test_your_own_settings_win(tmp_path: Path) -> None:

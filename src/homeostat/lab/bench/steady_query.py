@@ -14,7 +14,8 @@ from homeostat.core.observation import Array, FlowSample, Observation, TaskSampl
 from homeostat.core.topology import Component, Topology
 
 DAY_S, HOUR_S = 86_400.0, 3_600.0
-TASKS = 8
+# Tasks of a batch for each executor, one after the other.
+TASKS_EACH = 2
 # What one executor processes in a second, and the mean load, in rows: about three executors, six at the daily peak.
 _ROWS_PER_S, _MEAN_PER_S = 100.0, 200.0
 _MOST_EXECUTORS = 12
@@ -65,10 +66,12 @@ class SteadyQuery:
 
     def _observation(self, rows: float, arrival_per_s: float) -> Observation:
         run = str(int((self.now_s - self._start_s) // _RUN_S))
-        each = np.full(TASKS, rows / TASKS)
-        run_s = each / _ROWS_PER_S * np.array([self._dice.uniform(0.9, 1.1) for _ in range(TASKS)])
-        seconds = float(run_s.sum()) / self._executors + 0.5
-        unknown: Array = np.full(TASKS, np.nan)
+        tasks = TASKS_EACH * self._executors
+        each = np.full(tasks, rows / tasks)
+        run_s = each / _ROWS_PER_S * np.array([self._dice.uniform(0.9, 1.1) for _ in range(tasks)])
+        finish_s = run_s.reshape(TASKS_EACH, -1).cumsum(axis=0).ravel()
+        seconds = float(finish_s.max()) + 0.5
+        unknown: Array = np.full(tasks, np.nan)
         ids = tuple(f"{number}" for number in range(self._executors))
         return Observation(
             at_s=self.now_s,
@@ -85,7 +88,9 @@ class SteadyQuery:
                     phases_s={"addBatch": seconds - 0.4, "walCommit": 0.1, "commitOffsets": 0.1},
                 ),
             ),
-            tasks={"work": TaskSample(each, run_s, each, unknown, unknown, run_s, np.arange(TASKS) % self._executors)},
+            tasks={
+                "work": TaskSample(each, run_s, each, unknown, unknown, finish_s, np.arange(tasks) % self._executors)
+            },
             workers=WorkerSample(
                 ids, tuple(f"host-{id}" for id in ids), np.ones(len(ids)), np.ones(len(ids), dtype=np.bool_)
             ),

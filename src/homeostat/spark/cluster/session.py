@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from homeostat.spark.cluster.embedded import MASTER_HOST, spark_home
 from homeostat.spark.cluster.java import find_java
-from homeostat.spark.cluster.leftovers import LOCAL
+from homeostat.spark.cluster.leftovers import LOCAL, java_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,7 @@ def spark_conf(
     driver's log takes at most `log_bytes`."""
     directory = directory.resolve()
     conf = {"spark.master": master, "spark.app.name": app_name, **_general(directory)}
-    conf |= _logging(master, directory, log_bytes)
+    conf |= _java(master, directory, log_bytes)
     conf |= _python(master)
     if _on_this_machine(master):
         conf |= _loopback(directory)
@@ -158,21 +158,23 @@ def _loopback(directory: Path) -> dict[str, str]:
     }
 
 
-def _logging(master: str, directory: Path, log_bytes: int) -> dict[str, str]:
-    """The driver logs to a file, because its standard error belongs to the application."""
+def _java(master: str, directory: Path, log_bytes: int) -> dict[str, str]:
+    """The driver logs to a file, because its standard error belongs to the application. What Java unpacks goes below
+    the directory as well, where it is deleted if the process was killed."""
     files = directory / "conf"
     logs = directory / "logs"
-    for path in (files, logs, directory / LOCAL):
+    for path in (files, logs):
         path.mkdir(parents=True, exist_ok=True)
     driver, executor = files / "driver-log4j2.properties", files / "executor-log4j2.properties"
     part_bytes = log_bytes // (LOG_PARTS + 1)
     driver.write_text(DRIVER_LOGGING.format(log=logs / "driver.log", part_bytes=part_bytes, parts=LOG_PARTS))
     small_cluster = _on_this_machine(master) and not _local(master)
+    unpacked = f'"-Djava.io.tmpdir={java_files(directory)}"'
     deep = f"{DEEP_STACK} {QUICK_TO_WARM}" if small_cluster else DEEP_STACK
-    conf = {"spark.driver.extraJavaOptions": f"{deep} -Dlog4j2.configurationFile={driver.as_uri()}"}
+    conf = {"spark.driver.extraJavaOptions": f"{deep} {unpacked} -Dlog4j2.configurationFile={driver.as_uri()}"}
     if small_cluster:
         executor.write_text(EXECUTOR_LOGGING)
-        options = f"{LIGHT_COLLECTOR} {QUICK_TO_WARM} -Dlog4j2.configurationFile={executor.as_uri()}"
+        options = f"{LIGHT_COLLECTOR} {QUICK_TO_WARM} {unpacked} -Dlog4j2.configurationFile={executor.as_uri()}"
         conf["spark.executor.extraJavaOptions"] = options
     return conf
 
