@@ -89,6 +89,14 @@ def test_many_tiny_tasks_cost_their_starts() -> None:
     assert one_stage(stage([2.0] * 4, began_s=0.0)).seconds(TINY_TASKS, "read") < 0.3
 
 
+def test_short_tasks_that_follow_their_rows_do_not_cost_their_starts() -> None:
+    rows = [20, 25, 15, 30, 22, 18, 27, 23] * 3
+    by_rows = one_stage(stage([0.02 + 0.012 * each for each in rows], rows=rows, began_s=0.0, slots=1), slots=1)
+    assert by_rows.seconds(TINY_TASKS, "read") == pytest.approx(23 * 0.02, rel=0.05)
+    by_start = one_stage(stage([0.08 + 1e-6 * each for each in rows], rows=rows, began_s=0.0, slots=1), slots=1)
+    assert by_start.seconds(TINY_TASKS, "read") == pytest.approx(23 * 0.08, rel=0.05)
+
+
 def test_fewer_tasks_than_slots_cost_the_slots_that_stay_empty() -> None:
     losses = one_stage(stage([4.0, 4.0], began_s=0.0), slots=8)
     assert losses.seconds(TOO_FEW_PARTITIONS, "read") == pytest.approx(3.0, abs=0.2)

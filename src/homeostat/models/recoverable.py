@@ -53,6 +53,9 @@ MOST_SPILLING = 0.9
 STARTING_S = 0.1
 # The quantile of the task times that the cost of starting a task stays below: the smallest may be an outlier. A choice.
 _SHORT_TASK = 0.1
+# Tasks of a stage that are enough to fit a line to their times by rows, and the largest error of its start as a share
+# of STARTING_S. With fewer tasks or a larger error the line says nothing. Choices.
+_LEAST_TASKS_OF_LINE, _SURE_OF_START = 8, 0.5
 
 # Files with fewer bytes take longer to open than to read: the default of spark.sql.files.openCostInBytes, in bytes.
 OPEN_COST_BYTES = 4 * 2**20
@@ -256,8 +259,22 @@ def _by_layout(parts: BatchParts) -> list[Loss]:
 
 def _tiny_s(stage: StagePart, start_s: float) -> float:
     """What one task per slot would save: the starts of all others, which run in turns on the slots."""
-    tasks = len(stage.task_s)
+    tasks, start_s = len(stage.task_s), _measured_start_s(stage, start_s)
     work_s = float(np.maximum(stage.task_s - start_s, 0.0).sum())
     fewer_s = start_s + work_s / stage.slots
     now_s = start_s * math.ceil(tasks / stage.slots) + work_s / stage.slots
     return stage.seconds * max(0.0, now_s - fewer_s) / now_s if now_s > 0 else 0.0
+
+
+def _measured_start_s(stage: StagePart, most_s: float) -> float:
+    """The time of a task without rows, by a line fitted to the tasks of the stage; `most_s` if that is uncertain."""
+    known = np.isfinite(stage.rows)
+    rows, task_s = stage.rows[known], stage.task_s[known]
+    scatter = float(((rows - rows.mean()) ** 2).sum()) if len(rows) >= _LEAST_TASKS_OF_LINE else 0.0
+    if scatter <= 0:
+        return most_s
+    slope = float(((rows - rows.mean()) * task_s).sum()) / scatter
+    start_s = float(task_s.mean() - slope * rows.mean())
+    residuals = task_s - start_s - slope * rows
+    error_s = math.sqrt(float((residuals**2).sum()) / (len(rows) - 2) * (1 / len(rows) + rows.mean() ** 2 / scatter))
+    return min(max(start_s, 0.0), most_s) if error_s <= _SURE_OF_START * most_s else most_s
