@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 # A test that uses one of these fixtures needs what the marker says. `make check` leaves such tests out.
-MARKER_BY_FIXTURE = {"cluster": "spark", "local_spark": "local_spark", "kafka": "local_spark", "browser": "browser"}
+MARKER_BY_FIXTURE = {
+    "cluster": "spark",
+    "local_spark": "local_spark",
+    "kafka": "local_spark",
+    "kafka_jars": "local_spark",
+    "browser": "browser",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
