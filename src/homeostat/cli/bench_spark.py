@@ -172,13 +172,13 @@ def chaos(
     ]
     print_table(columns, rows, right=columns[1:])
     print(f"survived            {result['survived']} of {result['injected']} (seed {seed})")
-    differences = f"{result['lost']} lost, {result['doubled']} doubled, {result['misplaced']} misplaced"
+    differences = f"{result['lost']} lost, {result['doubled']} duplicated, {result['misplaced']} misplaced"
     print(f"rows                {differences} of {result['rows']:,}")
-    print(f"unasked actions     {len(result['unasked_actions'])}")
+    print(f"unexpected actions  {len(result['unasked_actions'])}")
     for action in result["unasked_actions"]:
         print(f"  {action['id']} {action['kind']}: {action['why']}")
     leftovers = result["leftover_processes"]
-    print(f"leftover processes  {'not looked for' if leftovers is None else len(leftovers)}")
+    print(f"leftover processes  {'not checked' if leftovers is None else len(leftovers)}")
 
 
 def _flat(measured: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:

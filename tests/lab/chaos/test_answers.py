@@ -65,16 +65,16 @@ def test_an_action_that_was_asked_for(asked: LoggedAction) -> None:
     ("unasked", "why"),
     [
         (action(99.0, MORE), "no fault had been injected"),
-        (action(125.0, MORE), "no fault was active: driver-killed was over for 5 s, with its rows processed"),
+        (action(125.0, MORE), "no fault was active: driver-killed had been over for 5 s, with its rows processed"),
         (action(125.0, MORE, behind_since_s=121.0), "no fault was active"),
-        (action(132.0, MORE), "rest-garbage asks for no action, and this is scale-up against under-provisioned"),
+        (action(132.0, MORE), "rest-garbage justifies no action, but this is scale-up against under-provisioned"),
         (
             action(110.0, Change("replace", "under-provisioned")),
-            "driver-killed asks for scale-up or retune or scale-source against under-provisioned, and this is replace",
+            "driver-killed justifies scale-up or retune or scale-source against under-provisioned, but this is replace",
         ),
-        (action(110.0, Change("scale-up", "driver-bound")), "and this is scale-up against driver-bound"),
-        (action(110.0, MORE, Change("retune", "driver-bound")), "and this is retune against driver-bound"),
-        (action(110.0, Change("revert", "under-provisioned")), "no fault is mended by taking an action back"),
+        (action(110.0, Change("scale-up", "driver-bound")), "but this is scale-up against driver-bound"),
+        (action(110.0, MORE, Change("retune", "driver-bound")), "but this is retune against driver-bound"),
+        (action(110.0, Change("revert", "under-provisioned")), "reverting an action fixes no fault"),
     ],
 )
 def test_an_action_that_was_not_asked_for_says_why(unasked: LoggedAction, why: str) -> None:
@@ -92,4 +92,4 @@ def test_only_the_executor_that_was_stopped_may_be_replaced() -> None:
     assert objection(replaced, [STOPPED]) == ""
     other = replace(replaced, changes=(Change("replace", "slow-instance", ("0",)),))
     assert "against slow-instance of executor 1" in objection(other, [STOPPED])
-    assert "and this is replace against slow-instance of executor 0" in objection(other, [STOPPED])
+    assert "but this is replace against slow-instance of executor 0" in objection(other, [STOPPED])

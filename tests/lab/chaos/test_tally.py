@@ -52,7 +52,7 @@ def test_only_a_run_without_any_harm_is_accepted() -> None:
     (listed,) = unasked["unasked_actions"]
     assert (listed["causes"], listed["retire"]) == (["slow-instance"], ["0"])
     assert (listed["after"], listed["seconds_after"]) == ("rest-garbage", 2.0)
-    assert listed["why"].startswith("rest-garbage asks for no action")
+    assert listed["why"].startswith("rest-garbage justifies no action")
 
 
 def test_a_fault_that_was_cut_off_only_accounts_for_actions() -> None:
@@ -66,4 +66,4 @@ def test_a_fault_that_was_cut_off_only_accounts_for_actions() -> None:
 def test_the_result_so_far_is_one_line() -> None:
     trials = [Trial("rest-garbage", 1.0, "", 2.0, over_s=4.0), Trial("driver-killed", 5.0, "", None, over_s=9.0)]
     line = so_far(trials, [replacement(3.0)], RowDifferences(34_120, 1, 2, 3))
-    assert line == "so far: survived 1 of 2; 34,120 rows, 1 lost, 2 doubled, 3 misplaced; 1 unasked actions"
+    assert line == "so far: survived 1 of 2; 34,120 rows, 1 lost, 2 duplicated, 3 misplaced; 1 unexpected actions"

@@ -179,7 +179,7 @@ def kinds_named(names: Sequence[str]) -> tuple[FaultKind, ...]:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """A service that ends the bench shall have the results so far as well."""
+    """If a service ends the benchmark, it prints the results so far as well."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -188,10 +188,10 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def _take_course(course: Course, kinds: Sequence[FaultKind], minutes: float, most: int | None) -> str:
-    """Returns why it ended: what was seen until then counts."""
+    """Returns why it ended. The observations up to then count."""
     what = f"{len(kinds)} kinds of fault for {minutes:g} minutes"
     try:
-        course.tell(f"seed {course.seed}: {what}; the first comes when Spark is up")
+        course.tell(f"seed {course.seed}: {what}; the first one is injected when Spark is up")
         course.begin()
         _strike_on(course, kinds, minutes, most)
     except KeyboardInterrupt:

@@ -1,12 +1,12 @@
-"""Which actions each kind of fault asks for. Every other action of the loop was not asked for.
+"""The actions that each kind of fault justifies. Every other action of the loop is unexpected.
 
-The load never changes and is far below the capacity, so only a fault can ask for an action, and only
+The load never changes and is far below the capacity, so only a fault can justify an action, and only
 
-- for one of the actions in `ANSWERS`, against the cause that is named there,
+- one of the actions in `ANSWERS`, against the cause that is named there,
 - while the fault is active: from its beginning until the application is whole again and, if rows still wait then, until
   a batch leaves no more of them waiting than arrive in two triggers, but at most `BACKLOG_LIMIT_S`.
 
-Nothing asks for a revert: no fault is mended by taking an action back. An order of the bench accounts for its action.
+Nothing justifies a revert, because reverting an action fixes no fault. A command of the benchmark explains its action.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ BACKLOG_LIMIT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """These actions against this cause are right. If `struck_only`, they may end no executor but the one that was
-    struck."""
+    """These actions against this cause are correct. With `struck_only`, they may end only the executor that the fault
+    hit.
+    """
 
     cause: str
     actions: tuple[str, ...]
@@ -38,9 +39,9 @@ class Answer:
         return is_meant and (not self.struck_only or set(change.retire) <= {trial.executor})
 
 
-# Batches stood still or lacked an executor, so rows wait, and more power is a right answer to that.
+# Batches were blocked or lacked an executor, so rows wait, and adding capacity is correct.
 _MORE = Answer(UNDER_PROVISIONED, (SCALE_UP, RETUNE, SCALE_SOURCE))
-# An executor that stands still for some seconds is slower than the others.
+# An executor that is stopped for some seconds is slower than the others.
 _ANOTHER = Answer(SLOW_INSTANCE, (REPLACE,), struck_only=True)
 
 ANSWERS: dict[str, tuple[Answer, ...]] = {
@@ -82,18 +83,18 @@ ANSWERS: dict[str, tuple[Answer, ...]] = {
 
 
 def objection(action: LoggedAction, trials: Sequence[Trial]) -> str:
-    """Why the action was not asked for; empty if it was."""
+    """Why the action is unexpected; empty if it is not."""
     if action.ordered:
         return ""
     if action.action_kind == REVERT:
-        return "no fault is mended by taking an action back"
+        return "reverting an action fixes no fault"
     active = [trial for trial in trials if _is_active(trial, action)]
     if not active:
         return _no_fault(action, trials)
     for change in action.changes:
         if not any(answer.fits(change, trial) for trial in active for answer in ANSWERS[trial.kind]):
-            wants = "; ".join(f"{trial.kind} asks for {_wanted(trial)}" for trial in active)
-            return f"{wants}, and this is {_words(change)}"
+            wants = "; ".join(f"{trial.kind} justifies {_wanted(trial)}" for trial in active)
+            return f"{wants}, but this is {_words(change)}"
     return ""
 
 
@@ -109,7 +110,8 @@ def _no_fault(action: LoggedAction, trials: Sequence[Trial]) -> str:
     if not past:
         return "no fault had been injected"
     last = max(past, key=lambda trial: trial.over_s)
-    return f"no fault was active: {last.kind} was over for {action.seen_s - last.over_s:.0f} s, with its rows processed"
+    since_s = action.seen_s - last.over_s
+    return f"no fault was active: {last.kind} had been over for {since_s:.0f} s, with its rows processed"
 
 
 def _wanted(trial: Trial) -> str:

@@ -24,8 +24,8 @@ def summary(
 ) -> dict[str, Any]:
     """The result of a run. It is accepted if every fault was survived and no harm of any kind was done.
 
-    Faults that were `cut_off` by an interrupt count neither as survived nor as failed, but ask for actions. Without
-    `leftovers`, nobody has looked for processes that are left.
+    Faults that were `cut_off` by an interrupt count neither as survived nor as failed, but justify actions. `leftovers`
+    is None if processes that are left were not checked.
     """
     kinds = sorted({trial.kind for trial in trials})
     unasked = unasked_actions(actions, [*trials, *cut_off])
@@ -50,17 +50,19 @@ def summary(
 
 
 def so_far(trials: Sequence[Trial], actions: Sequence[LoggedAction], differences: RowDifferences) -> str:
-    """The result in one line, for a run that goes on."""
+    """The result so far in one line, while a run continues."""
     survived = sum(trial.survived for trial in trials)
     return (
         f"so far: survived {survived} of {len(trials)}; {differences.rows:,} rows, {differences.lost} lost, "
-        f"{differences.doubled} doubled, {differences.misplaced} misplaced; "
-        f"{len(unasked_actions(actions, trials))} unasked actions"
+        f"{differences.doubled} duplicated, {differences.misplaced} misplaced; "
+        f"{len(unasked_actions(actions, trials))} unexpected actions"
     )
 
 
 def unasked_actions(actions: Sequence[LoggedAction], trials: Sequence[Trial]) -> list[dict[str, Any]]:
-    """Actions that neither an order of the bench nor a fault accounts for, with what they were and why they count."""
+    """Actions that are explained neither by a command of the benchmark nor by a fault, with their changes and the
+    reason why they count.
+    """
     objections = [(action, objection(action, trials)) for action in actions]
     return [_action_json(action, why, trials) for action, why in objections if why]
 

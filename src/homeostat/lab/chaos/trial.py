@@ -1,4 +1,4 @@
-"""One fault, and what came of it."""
+"""One fault, and its result."""
 
 from __future__ import annotations
 
