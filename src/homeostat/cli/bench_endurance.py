@@ -32,6 +32,7 @@ def endurance(
         "resident_mb": "memory of the manager, MB",
         "server_mb": "memory of the dashboard, MB",
         "store_mb": "log, MB",
+        "blocks": "blocks of memory in the manager",
     }
     rows = []
     for key, name in names.items():

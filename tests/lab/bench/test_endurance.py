@@ -59,6 +59,7 @@ def test_a_short_life_through_the_real_store_and_the_real_service() -> None:
     assert result["batches"] == 2 * (144 + 90)
     last = result["samples"][-1]
     assert last["store_mb"] > 0
+    assert last["blocks"] > 0
     assert result["threads"][1] < 20
     assert result["files"][1] < 50
 
