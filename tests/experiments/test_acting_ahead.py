@@ -33,6 +33,12 @@ def case() -> preempt.Case:
 
 
 @cache
+def history() -> Traffic:
+    """What arrived on the days before."""
+    return case().history(3)
+
+
+@cache
 def run(policy: str, times: float = 1.0) -> RunResult:
     """`times`: how wrong the forecast is."""
     scenario = case().scenario()
@@ -48,7 +54,7 @@ def run(policy: str, times: float = 1.0) -> RunResult:
 
         detectors = (replace(d, forecasts=wrong) if isinstance(d, RiseDetector) else d for d in made.detectors)
         made = replace(made, detectors=tuple(detectors))
-    return simulate(scenario, made, seed=3, traffic=case().history(3))
+    return simulate(scenario, made, seed=3, traffic=history())
 
 
 def test_a_spike_that_is_foreseen_is_taken_in_its_stride() -> None:
@@ -61,10 +67,10 @@ def test_a_spike_that_is_foreseen_is_taken_in_its_stride() -> None:
 
 
 def test_a_spike_of_two_sources_is_foreseen_at_each() -> None:
-    scenario, history = case().scenario(), case().history(3)
+    scenario = case().scenario()
     lines, count = scenario.components
     components = (lines, replace(lines, name="more"), replace(count, inputs=("lines", "more")))
-    half = Traffic(history.first, tuple(rate / 2 for rate in history.per_s))
+    half = Traffic(history().first, tuple(rate / 2 for rate in history().per_s))
     store = MemoryStore()
     simulate(
         replace(scenario, components=components, duration_s=2_000.0),
@@ -72,7 +78,7 @@ def test_a_spike_of_two_sources_is_foreseen_at_each() -> None:
         seed=3,
         store=store,
         run="x",
-        traffic=replace(history, sources={"lines": half, "more": half}),
+        traffic=replace(history(), sources={"lines": half, "more": half}),
     )
     (rise, *_) = [each for each in store.records("x", kinds=("symptom",)) if each.body.get("symptom") == FORECAST_RISE]
     evidence = rise.body["evidence"]

@@ -117,6 +117,8 @@ class Workload:
         return total
 
     def _mean_rows(self, t0_s: float, t1_s: float) -> float:
+        if not self._edges:
+            return self._curve.rows(t0_s, t1_s)
         cuts = [t0_s, *(t for t in self._edges if t0_s < t < t1_s), t1_s]
         return sum(self._spike_factor(a) * self._curve.rows(a, b) for a, b in pairwise(cuts))
 
