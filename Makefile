@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JAVA_STAMP := $(VENV)/.java-found
+# Print what each of two parallel commands says in one piece, where make can do that.
+SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run kafka check test lint types layers counts quick unit soak screenshots lock clean
@@ -32,7 +34,8 @@ run: setup ## the main job: watch a word count on real Spark regulate itself, in
 kafka: setup ## a Kafka broker to play with; it prints how to write into it
 	@$(BIN)/python -m homeostat.lab.kafka.play
 
-check: lint types layers counts quick ## linter, types, layers, limits and the quick tests, no Spark, no browser
+check: lint layers counts ## linter, types, layers, limits and the quick tests, no Spark, no browser
+	@$(MAKE) --no-print-directory -j2 $(SYNC) types quick
 
 test: lint types layers counts unit ## everything that must hold: about 25 minutes on two cores
 
