@@ -162,29 +162,29 @@ class Executors:
 
     def retire(self, ids: Collection[str], batch_ends: BatchEnds, deadline: Deadline) -> None:
         """Drain, wait for the end of the batch that may use them, and kill. Kill anyway when the time is up."""
-        self._let_go(ids, self._drain(ids, batch_ends), deadline)
+        self._kill_once(self._drain(ids, batch_ends), ids, deadline)
+        self.see_them_gone()
 
     def _drain(self, ids: Collection[str], batch_ends: BatchEnds) -> Callable[[], bool]:
         """Returns a function that tells whether the batch that may use them has ended."""
         self.scheduler.decommission(ids)
         return batch_ends()
 
-    def _let_go(self, ids: Collection[str], has_drained: Callable[[], bool], deadline: Deadline) -> None:
-        self._kill_once(has_drained, ids, deadline)
-        self.see_them_gone()
-
     def _kill_once(
         self, has_drained: Callable[[], bool], ids: Collection[str], deadline: Deadline, pace: float = 1.0
     ) -> None:
-        """`pace` is how many times as long as others they took for a task. If the batch ends sooner without them, they
-        go at once, and others do their tasks again."""
-
-        def may_go() -> bool:
-            drained = has_drained() and not self.scheduler.busy(ids)
-            return drained or self._held_up_batch.ends_sooner_without(ids, pace)
-
-        deadline.wait_until(may_go)
+        deadline.wait_until(lambda: self._went_early(ids, pace) or (has_drained() and not self.scheduler.busy(ids)))
         self.kill(ids)
+
+    def _went_early(self, ids: Collection[str], pace: float) -> bool:
+        """Kill them in the middle of a batch that ends sooner without them: others do their tasks again. `pace` is how
+        many times as long as others they took for a task. Returns whether they were killed, now or before."""
+        if self._killed >= frozenset(ids):
+            return True
+        if not self._held_up_batch.ends_sooner_without(ids, pace):
+            return False
+        self.kill(ids)
+        return True
 
     def see_them_gone(self) -> None:
         """Wait until the scheduler and the REST API no longer list the killed executors."""
@@ -220,7 +220,9 @@ class Executors:
         has_drained = self._drain(going, batch_ends)
         needed_count = len(leaving) + on_their_way
         if not full:
-            self._bring_up_elsewhere(before, needed_count, hosts, deadline.at_most(deadline.left_s / 2))
+            until = deadline.at_most(deadline.left_s / 2)
+            gone = partial(self._went_early, going, pace)
+            self._bring_up_elsewhere(before, needed_count, hosts, until, lambda: len(going) if gone() else 0)
             self._ceiling = None if self._besides(before) else len(before)
         self.request(count)
         fresh = sorted(self._besides(before), key=lambda executor: executor.host not in hosts)
@@ -246,7 +248,9 @@ class Executors:
     def trim(self, batch_ends: BatchEnds, deadline: Deadline) -> None:
         """End executors that started on the wrong host, or too late for a request that was withdrawn."""
         while self._surplus:
-            self._let_go(*self._surplus.pop(), deadline)
+            surplus, has_drained = self._surplus.pop()
+            self._kill_once(has_drained, surplus, deadline)
+            self.see_them_gone()
         if late := self.late():
             self._ceiling = None
             self.ended.add(late)
@@ -264,11 +268,17 @@ class Executors:
         return frozenset(executor.id for executor in executors[self.target :])
 
     def _bring_up_elsewhere(
-        self, before: Sequence[ExecutorInfo], needed_count: int, hosts: Collection[str], deadline: Deadline
+        self,
+        before: Sequence[ExecutorInfo],
+        needed_count: int,
+        hosts: Collection[str],
+        deadline: Deadline,
+        gone_count: Callable[[], int],
     ) -> None:
         """Request more than needed until enough are on other hosts, because Spark cannot avoid a host.
 
         If the next one will likely be on a bad host, request one more at once: two start in the time of one.
+        `gone_count` says how many of those to replace have ended already, in whose place Spark would start others.
         """
         on_host = Counter(executor.host for executor in before)
         likely = len(on_host) > 1 and min(on_host.values()) >= min(on_host[host] for host in hosts)
@@ -280,10 +290,12 @@ class Executors:
             return len(self._besides(before)) >= count
 
         def enough(count: int) -> bool:
+            target = len(before) + count - gone_count()
+            if target != self.target:
+                self.request(target)
             return elsewhere() or all_up(count)
 
         for count in range(needed_count + int(likely), needed_count + _REQUESTS_TRIED):
-            self.request(len(before) + count)
             if not deadline.wait_until(partial(enough, count)):
                 return
             if elsewhere():
