@@ -17,6 +17,7 @@ from homeostat.core.time_causes import (
     SINK_BOUND,
     SLOW_HOST,
 )
+from homeostat.core.view import Window
 from homeostat.models.time_losses import LossSeries, time_losses
 from homeostat.testing import instances, observations, view_of
 from support.timed_batches import batch, slow_sink, stage
@@ -32,6 +33,22 @@ def test_the_share_is_of_the_trigger_interval_and_the_usual_loss_is_known() -> N
     assert loss.share[-1] == pytest.approx(0.6)
     assert loss.usual_s == pytest.approx(0.5)
     assert not loss.guessed
+
+
+def test_what_is_usual_is_known_from_before_the_window() -> None:
+    quiet, slow = slow_sink(0.5, 12), slow_sink(6.0, 40)[12:]
+    window = replace(view_of([*quiet, *slow]), window=Window(tuple(slow)))
+    assert {each.cause: each for each in time_losses(window)}[SINK_BOUND].usual_s == pytest.approx(6.0)
+    remembering = replace(window, earlier=(*quiet, *slow[:3]))
+    assert {each.cause: each for each in time_losses(remembering)}[SINK_BOUND].usual_s == pytest.approx(0.5)
+
+
+def test_a_cause_that_stands_never_becomes_usual() -> None:
+    quiet, slow = slow_sink(0.5, 6), slow_sink(6.0, 120)[6:]
+    view = replace(view_of([*quiet, *slow]), earlier=(*quiet, *slow[:40]))
+    assert {each.cause: each for each in time_losses(view)}[SINK_BOUND].usual_s == pytest.approx(6.0)
+    named = replace(view, standing_since_s={(SINK_BOUND, ""): slow[4].at_s})
+    assert {each.cause: each for each in time_losses(named)}[SINK_BOUND].usual_s == pytest.approx(0.5)
 
 
 def one_slow(hosts: tuple[str, ...], slow: set[int]) -> list[Observation]:

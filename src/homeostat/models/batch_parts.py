@@ -75,6 +75,10 @@ class BatchParts:
     def period_s(self) -> float:
         return max(self.seconds, self.trigger_s) if math.isfinite(self.trigger_s) else self.seconds
 
+    @property
+    def slots(self) -> int:
+        return self.stages[0].slots if self.stages else 1
+
     def phases(self, names: Iterable[str]) -> float:
         return sum(self.phases_s.get(name, 0.0) for name in names)
 

@@ -49,7 +49,7 @@ RECENT_BATCHES = 6
 # Times as long per row as the other partitions from which the rows of a partition are costly. A choice.
 COSTLY = 1.5
 # Digests that the usual wait of a task is read from, and the fewest that are enough. Choices.
-_USUAL_OVER, _LEAST_USUAL = 240, 5
+_USUAL_OVER, _LEAST_USUAL = 1000, 5
 # Batches that tell the usual wait of a task. They are fewer, because a wait that began just after the start is a rise
 # of many times. A choice.
 _LEAST_USUAL_WAITS = 3
@@ -111,18 +111,42 @@ def time_losses(view: View) -> tuple[LossSeries, ...]:
 def _time_losses(view: View) -> tuple[LossSeries, ...]:
     if not view.micro_batch:
         return ()
-    pairs = [(o, losses) for o in view.window.observations if (losses := batch_losses(o)) is not None]
-    recent, earlier = pairs[-RECENT_BATCHES:], pairs[:-LEAST_OBSERVATIONS]
+    pairs = _measured(view.window.observations)
+    recent = pairs[-RECENT_BATCHES:]
     if not recent:
         return ()
+    since_s = recent[-LEAST_OBSERVATIONS:][0][0].at_s
+    past = _measured(view.earlier) if view.earlier else pairs
+    earlier = [(observation, losses) for observation, losses in past if observation.at_s < since_s]
     keys = dict.fromkeys(key for _, losses in recent for key in losses.losses)
     batches = [losses for _, losses in recent]
-    times, before = _times(batches), [losses for _, losses in earlier]
-    series = [_series(cause, component, batches, before, times) for cause, component in keys]
+    times = _times(batches)
+    series = []
+    for key in keys:
+        # Where the cause stands already, enough batches were there when it was named. Some may be gone since.
+        before, least = _before_it_stood(view, earlier, *key), 1 if key in view.standing_since_s else _LEAST_USUAL
+        series.append(_series(*key, batches, before, least, times))
     rises = list(_by_rise(view, recent))
     waits = _by_wait(view, recent, frozenset(each.component for each in rises))
     by_task = [*_by_pace(recent, earlier), *waits, *rises]
     return (*_with_contention(recent, series), *by_task)
+
+
+def _measured(observations: Sequence[Observation]) -> Batches:
+    return [(o, losses) for o in observations if (losses := batch_losses(o)) is not None]
+
+
+def _before_it_stood(view: View, earlier: Batches, cause: str, component: str) -> list[BatchLosses]:
+    """The batches before the cause was named: what they lost to it since then is not what they usually lose."""
+    since_s = _began_s(view, cause, component)
+    return [losses for observation, losses in earlier if observation.at_s < since_s]
+
+
+def _began_s(view: View, cause: str, component: str) -> float:
+    """When the cause that stands now began, at the latest: it was named some batches later. Infinity if none stands."""
+    named_s = view.standing_since_s.get((cause, component), math.inf)
+    latest = view.window.latest
+    return named_s - (LEAST_OBSERVATIONS + 1) * latest.span_s if latest is not None else named_s
 
 
 def _series(
@@ -130,6 +154,7 @@ def _series(
     component: str,
     batches: Sequence[BatchLosses],
     earlier: Sequence[BatchLosses],
+    least: int,
     times: tuple[Array, Array],
 ) -> LossSeries:
     first = next(each.losses[cause, component] for each in batches if (cause, component) in each.losses)
@@ -137,16 +162,20 @@ def _series(
     least_s = np.array([each.least_s(cause, component) for each in batches])
     series = LossSeries(cause, component, lost_s, *times, guessed=first.guessed, least_s=least_s)
     # What hardly costs anything is compared with nothing.
-    if len(earlier) < _LEAST_USUAL or not (component == "" or bool((series.share >= _HARDLY).any())):
+    if len(earlier) < least or not (component == "" or bool((series.share >= _HARDLY).any())):
         return series
     rows = median(np.array([each.parts.rows for each in batches]))
-    usual = np.sort([each.seconds(cause, component) * _growth(each, component, rows) for each in earlier])
+    slots = batches[-1].parts.slots
+    usual = np.sort([each.seconds(cause, component) * _growth(each, component, rows, slots) for each in earlier])
     return replace(series, usual_s=quantile(usual, _USUAL_QUANTILE))
 
 
-def _growth(batch: BatchLosses, component: str, rows: float) -> float:
-    """How much more this batch would have lost at so many rows: in proportion in tasks, and as much on the driver."""
-    return max(1.0, rows / batch.parts.rows) if component and batch.parts.rows > 0 else 1.0
+def _growth(batch: BatchLosses, component: str, rows: float, slots: int) -> float:
+    """How much more this batch would have lost at so many rows, with so many slots: in proportion in tasks, and as much
+    on the driver."""
+    if not component or not batch.parts.rows > 0:
+        return 1.0
+    return max(1.0, rows / batch.parts.rows) * batch.parts.slots / slots
 
 
 def _times(batches: Sequence[BatchLosses]) -> tuple[Array, Array]:
@@ -243,8 +272,10 @@ class _Wait:
 
 def _excess_wait(view: View, name: str) -> _Wait | None:
     ran = np.isfinite(view.numbers.part(name, "instances", _USUAL_OVER))
-    waits = view.numbers.part(name, "row_wait_s", _USUAL_OVER)[ran]
+    waits, at_s = view.numbers.part(name, "row_wait_s", _USUAL_OVER)[ran], view.numbers.flow("at_s", _USUAL_OVER)[ran]
+    began_s = min(_began_s(view, *key) for key in ((EXTERNAL, ""), (HOST_CONTENTION, ""), (SMALL_FILES, name)))
     earlier, latest = waits[:-LEAST_OBSERVATIONS], waits[-LEAST_OBSERVATIONS:]
+    earlier = earlier[at_s[:-LEAST_OBSERVATIONS] < began_s]
     usual, now_s = np.sort(earlier[np.isfinite(earlier)]), median(latest[np.isfinite(latest)])
     if len(usual) < _LEAST_USUAL_WAITS or not now_s > (usual_s := quantile(usual, _USUAL_QUANTILE)):
         return None
