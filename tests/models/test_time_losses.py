@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -78,15 +79,27 @@ def test_all_workers_of_one_host_are_a_slow_host() -> None:
     assert SLOW_INSTANCE not in losses
 
 
-def test_a_costly_partition_is_reported_with_its_number() -> None:
+def with_a_costly_partition(times: float, numbers: range) -> list[Observation]:
     result = []
-    for number in range(1, 7):
+    for number in numbers:
         workers = (np.arange(8) + number) % 4
-        sample = replace(stage([4.0 if p == 5 else 1.0 for p in range(8)], slots=4, began_s=0.0), worker=workers)
+        sample = replace(stage([times if p == 5 else 1.0 for p in range(8)], slots=4, began_s=0.0), worker=workers)
         result.append(batch({"read": sample}, number=number, seconds=5.0, phases_s={"addBatch": 5.0}, slots=4))
-    loss = series(result)[COSTLY_KEYS]
+    return result
+
+
+def test_a_costly_partition_is_reported_with_its_number() -> None:
+    loss = series(with_a_costly_partition(4.0, range(1, 7)))[COSTLY_KEYS]
     assert (loss.component, loss.instances) == ("read", (5,))
     assert loss.lost_s[-1] > 1.0
+
+
+@pytest.mark.parametrize("before", [1.0, 1.3])
+def test_a_partition_that_was_like_the_others_before_usually_costs_nothing(before: float) -> None:
+    costly = with_a_costly_partition(4.0, range(13, 19))
+    assert series([*with_a_costly_partition(before, range(1, 13)), *costly])[COSTLY_KEYS].usual_s == 0.0
+    always = with_a_costly_partition(4.0, range(1, 19))
+    assert math.isnan(series(always)[COSTLY_KEYS].usual_s), "whether it was ever ordinary is not known"
 
 
 def waiting(hosts: tuple[HostSample, ...]) -> list[Observation]:

@@ -196,15 +196,19 @@ def _by_pace(recent: Batches, earlier: Batches) -> Iterator[LossSeries]:
         if (costly > 1.0).any():
             series = _replayed(COSTLY_KEYS, name, recent, partial(_at_the_usual_cost, component=name, times=costly))
             instances = tuple(int(i) for i in np.flatnonzero(costly > 1.0))
-            usual_s = 0.0 if _were_ordinary(earlier, name, instances) else math.nan
+            usual_s = 0.0 if _were_ordinary(earlier, recent[-1][0], name, instances) else math.nan
             yield replace(series, usual_s=usual_s, instances=instances, guessed=not pace.told_apart[name])
 
 
-def _were_ordinary(earlier: Batches, name: str, instances: tuple[int, ...]) -> bool:
-    """Whether these partitions were not costly in the first batches of the window."""
-    ratios = paces([observation for observation, _ in earlier[:RECENT_BATCHES]]).partitions.get(name)
-    if len(earlier) < _LEAST_USUAL or ratios is None or len(ratios) <= max(instances):
+def _were_ordinary(earlier: Batches, now: Observation, name: str, instances: tuple[int, ...]) -> bool:
+    """Whether these partitions were not costly in the first batches that are remembered with as many of them."""
+    size = now.tasks[name].instances
+    alike = [o for o, _ in earlier if o.workers.ids and name in o.tasks and o.tasks[name].instances == size]
+    if len(alike) < _LEAST_USUAL:
         return False
+    ratios = paces(alike[:RECENT_BATCHES]).partitions.get(name)
+    if ratios is None:
+        return True  # the tasks of the component all took about as long for each row
     before = ratios[list(instances)]
     return bool((before[np.isfinite(before)] < COSTLY).all() and np.isfinite(before).any())
 
