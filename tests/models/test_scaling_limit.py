@@ -48,5 +48,16 @@ def test_two_causes_that_executors_do_not_help_explain_late_batches_together() -
     assert limit.explained
 
 
+def test_time_without_any_task_is_out_of_reach_even_if_no_metric_says_what_takes_it() -> None:
+    """Sometimes the phase of the source is not reported, and then its time seems to be the driver's."""
+    tasks = {"read": stage([1.0, 1.0, 1.0, 1.0], began_s=13.0)}
+    phases = [{"latestOffset": 13.0, "addBatch": 2.0}, {"addBatch": 15.0}, {"walCommit": 13.0, "addBatch": 2.0}]
+    late = [batch(tasks, number=n + 1, seconds=15.0, phases_s=each) for n, each in enumerate(phases)]
+    limit = scaling_limit(view_of(late))
+    assert limit is not None
+    assert limit.out_of_reach
+    assert limit.outside_s == 13.0
+
+
 def test_a_dataflow_has_none() -> None:
     assert scaling_limit(view_of(observations(6, {"work": instances(100.0, 1.0)}))) is None

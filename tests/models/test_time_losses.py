@@ -52,6 +52,13 @@ def test_a_cause_that_stands_never_becomes_usual() -> None:
     assert {each.cause: each for each in time_losses(named)}[SINK_BOUND].usual_s == pytest.approx(0.5)
 
 
+def test_what_was_usual_is_known_even_if_batches_are_much_longer_since() -> None:
+    quiet = slow_sink(0.5, 6)
+    slow = [replace(o, at_s=60.0 + 1000.0 * n, span_s=1000.0) for n, o in enumerate(slow_sink(6.0, 12)[6:], start=1)]
+    view = replace(view_of([*quiet, *slow]), standing_since_s={(SINK_BOUND, ""): slow[3].at_s})
+    assert {each.cause: each for each in time_losses(view)}[SINK_BOUND].usual_s == pytest.approx(0.5)
+
+
 def one_slow(hosts: tuple[str, ...], slow: set[int]) -> list[Observation]:
     count = len(hosts)
     result = []

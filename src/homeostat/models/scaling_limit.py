@@ -34,7 +34,7 @@ class ScalingLimit:
 
     `culprit` is the cause that takes most of the time, and `culprit_s` how much; empty if nothing takes much.
     `without_s` is how long a batch of the rows of one trigger interval would take without all causes that more
-    executors do not help; NaN if unknown.
+    executors do not help; NaN if unknown. `outside_s` is the time in which no stage of tasks ran; NaN if unknown.
     """
 
     batch_s: float
@@ -45,6 +45,7 @@ class ScalingLimit:
     batches: tuple[BatchLosses, ...]
     without_s: float = math.nan
     arrival_per_s: float = math.nan
+    outside_s: float = math.nan
 
     def fits(self, offered_per_s: float, target: float) -> bool:
         """Whether batches at the present pace, without causes that executors do not help, would process so many rows
@@ -78,8 +79,9 @@ class ScalingLimit:
 
     @property
     def out_of_reach(self) -> bool:
-        """Whether batches are late and would be with any number of executors, because of the culprit."""
-        return self.late and self.least_s > self.allowed_s and bool(self.culprit)
+        """Whether batches are late and would be with any number of executors: because of the culprit, or because they
+        would be without any stage of tasks."""
+        return self.late and ((self.least_s > self.allowed_s and bool(self.culprit)) or self.outside_s > self.allowed_s)
 
     @property
     def explained(self) -> bool:
@@ -89,6 +91,8 @@ class ScalingLimit:
 
     @property
     def why(self) -> str:
+        if not self.culprit:
+            return f"{span(self.outside_s)} of {span(self.batch_s)} pass without any task"
         subject = cause_of(self.culprit).culprit or self.culprit
         return f"{subject} takes {span(self.culprit_s)} of {span(self.batch_s)}"
 
@@ -118,7 +122,9 @@ def _scaling_limit(view: View) -> ScalingLimit | None:
     arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
     arrival_per_s = median(arrivals[np.isfinite(arrivals)])
     without_s = median(np.array([_without_s(each, arrival_per_s, removed_s) for each in batches]))
-    return ScalingLimit(batch_s, allowed_s, least_s, culprit, culprit_s, batches, without_s, arrival_per_s)
+    outside = np.array([each.parts.outside_s for each in batches])
+    outside_s = median(outside[np.isfinite(outside)])
+    return ScalingLimit(batch_s, allowed_s, least_s, culprit, culprit_s, batches, without_s, arrival_per_s, outside_s)
 
 
 def _allowed_s(objective: Objective, trigger_s: float) -> float:

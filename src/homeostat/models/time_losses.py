@@ -144,9 +144,12 @@ def _before_it_stood(view: View, earlier: Batches, cause: str, component: str) -
 
 def _began_s(view: View, cause: str, component: str) -> float:
     """When the cause that stands now began, at the latest: it was named some batches later. Infinity if none stands."""
-    named_s = view.standing_since_s.get((cause, component), math.inf)
-    latest = view.window.latest
-    return named_s - (LEAST_OBSERVATIONS + 1) * latest.span_s if latest is not None else named_s
+    named_s = view.standing_since_s.get((cause, component))
+    if named_s is None:
+        return math.inf
+    at_s = view.numbers.flow("at_s", len(view.history))
+    agreeing = int(np.searchsorted(at_s, named_s, side="right")) - (LEAST_OBSERVATIONS + 1)
+    return float(at_s[max(0, agreeing)]) if len(at_s) else named_s
 
 
 def _series(

@@ -54,7 +54,7 @@ class ScalingVeto:
         if now <= 0 or value <= now:
             return ""
         gain_s = median(np.array([_gain_s(each, value / now, cuts_anew) for each in limit.batches]))
-        if limit.culprit and (limit.out_of_reach or gain_s < self.least_gain * limit.batch_s):
+        if limit.out_of_reach or (limit.culprit and gain_s < self.least_gain * limit.batch_s):
             return f"{limit.why}, and more executors would still leave it at {span(max(0.0, limit.least_s))}"
         if gain_s < self.least_gain * limit.batch_s:
             still_s = span(max(0.0, limit.batch_s - gain_s))

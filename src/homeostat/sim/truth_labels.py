@@ -227,7 +227,12 @@ class Labels:
             if partitions < slots and whole_s - more_s >= LEAST_SHARE * whole_s:
                 yield Label(TOO_FEW_PARTITIONS, component.name)
             elif partitions > slots and whole_s - fewer_s >= LEAST_SHARE * whole_s:
-                yield Label(TINY_TASKS, component.name)
+                doubled = {**values, EXECUTORS_KNOB: 2 * executors}
+                doubled_s = self._batch_s(t_s, doubled) - self._batch_s(
+                    t_s, {**doubled, knob: max(slots, partitions // 2)}
+                )
+                helps = doubled_s <= (1.0 - HELPFUL_SHARE) * (whole_s - fewer_s)
+                yield Label(TINY_TASKS, component.name, scaling_helps=helps)
 
     def _sufficient(self, t_s: float, values: Mapping[Knob, Value]) -> int:
         faults = self._active(t_s)

@@ -75,15 +75,18 @@ def score(case: Case, policy: Policy) -> Score:
         if diagnosis.cause not in NO_TROUBLE:
             right = is_right(diagnosis.cause, diagnosis.component, acting)
             run.sure.append((diagnosis.probability, right))
-    if standing and not any(label.scaling_helps for label in standing):
-        run.vain_scaling = sum(_is_vain(played, advice, standing[0].at_s) for advice in played.scaled)
+    run.vain_scaling = sum(_is_vain(played, advice) for advice in played.scaled)
     return run
 
 
-def _is_vain(played: PlayedRun, advice: Scaling, since_s: float) -> bool:
-    """Whether executors were to be added though that cannot help, or taken away while batches were late."""
-    healthy = [sample.healthy for sample in played.truth if sample.at_s <= advice.at_s]
-    return advice.at_s >= since_s and (advice.grows or not (healthy and healthy[-1]))
+def _is_vain(played: PlayedRun, advice: Scaling) -> bool:
+    """Whether something was wrong that executors do not help, and they were to be added, or to be taken away while
+    batches were late."""
+    before = [sample for sample in played.truth if sample.at_s <= advice.at_s]
+    standing = played.labels.standing(before[-1]) if before else ()
+    if not standing or any(label.scaling_helps for label in standing):
+        return False
+    return advice.grows or not before[-1].healthy
 
 
 def _is_worth_naming(case: Case, labels: Labels, label: Label, sample: TruthSample) -> bool:
