@@ -86,6 +86,12 @@ def test_all_workers_of_one_host_are_a_slow_host() -> None:
     assert SLOW_INSTANCE not in losses
 
 
+def test_one_of_two_hosts_can_be_slow() -> None:
+    losses = series(one_slow(("a", "a", "b", "b"), {2, 3}))
+    assert losses[SLOW_HOST].workers == ("2", "3")
+    assert SLOW_INSTANCE not in losses
+
+
 def with_a_costly_partition(times: float, numbers: range) -> list[Observation]:
     result = []
     for number in numbers:

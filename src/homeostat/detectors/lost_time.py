@@ -112,7 +112,7 @@ class LostTimeDetector:
 
     def _has_risen(self, series: LossSeries) -> bool:
         lost_s = median(series.lost_s[-self.least :])
-        return math.isfinite(series.usual_s) and lost_s >= self.risen * series.usual_s + _SMALL_S
+        return lost_s >= self.risen * series.usual_s and lost_s - series.usual_s >= _SMALL_S
 
 
 def _cause_at(topology: Topology, name: str, cause: str) -> str:

@@ -23,14 +23,13 @@ from homeostat.core.time_causes import (
     DRIVER_BOUND,
     HOST_CONTENTION,
     RISING_COST,
-    SHUFFLE_BOUND,
     SLOW_HOST,
     SMALL_FILES,
     SPILLING,
     STATE_STORE_BOUND,
 )
 from homeostat.core.view import View
-from homeostat.core.worker_pace import NOTICED
+from homeostat.core.worker_pace import NOTICED, peers_ratio
 from homeostat.models.batch_parts import StagePart
 from homeostat.models.pace import paces
 from homeostat.models.recoverable import (
@@ -67,7 +66,7 @@ FULL_HOST, MUCH_TAKEN, MOST_TAKEN = 0.85, 0.1, 0.3
 # times the rise of one the rise of the other may be. Choices.
 _SLOWED, _ALIKE = 1.5, 3.0
 # Causes that make a task wait and are measured themselves.
-_MEASURED_WAITS = (SPILLING, STATE_STORE_BOUND, SHUFFLE_BOUND)
+_MEASURED_WAITS = (SPILLING, STATE_STORE_BOUND)
 Batches = Sequence[tuple[Observation, BatchLosses]]
 StageChange = Callable[[Observation, StagePart], Array]
 
@@ -187,10 +186,9 @@ def _times(batches: Sequence[BatchLosses]) -> tuple[Array, Array]:
 
 def _by_pace(recent: Batches, earlier: Batches) -> Iterator[LossSeries]:
     pace = paces([observation for observation, _ in recent])
-    slow_workers = {id: ratio for id, ratio in pace.workers.items() if ratio >= NOTICED}
-    on_slow_hosts = _on_slow_hosts(recent[-1][0], slow_workers)
-    for cause, is_shared in ((SLOW_INSTANCE, False), (SLOW_HOST, True)):
-        workers = {id: ratio for id, ratio in slow_workers.items() if (id in on_slow_hosts) == is_shared}
+    by_host = _on_slow_hosts(recent[-1][0], pace.workers)
+    by_itself = {id: ratio for id, ratio in pace.workers.items() if ratio >= NOTICED and id not in by_host}
+    for cause, workers in ((SLOW_INSTANCE, by_itself), (SLOW_HOST, by_host)):
         if workers:
             series = _replayed(cause, "", recent, partial(_at_the_pace_of_peers, workers=workers))
             yield replace(series, workers=tuple(sorted(workers)), guessed=not all(pace.told_apart.values()))
@@ -238,13 +236,23 @@ def _at_the_usual_cost(observation: Observation, stage: StagePart, component: st
     return np.asarray(stage.task_s / times)
 
 
-def _on_slow_hosts(observation: Observation, slow_workers: Mapping[str, float]) -> frozenset[str]:
-    """The slow workers on hosts whose workers are all slow, if there are several on it and other hosts to compare."""
+def _on_slow_hosts(observation: Observation, workers: Mapping[str, float]) -> dict[str, float]:
+    """How many times slower than other hosts the workers on slow hosts are, if there are several on it.
+
+    Hosts are compared with each other: where one of two is slow, so is half of the workers, and their typical pace
+    tells nothing.
+    """
     by_host: dict[str, list[str]] = {}
     for id, host in zip(observation.workers.ids, observation.workers.hosts, strict=True):
-        by_host.setdefault(host, []).append(id)
-    slow_hosts = [ids for ids in by_host.values() if len(ids) > 1 and all(id in slow_workers for id in ids)]
-    return frozenset(id for ids in slow_hosts for id in ids) if len(by_host) > 1 else frozenset()
+        if id in workers:
+            by_host.setdefault(host, []).append(id)
+    typical = np.array([median(np.array([workers[id] for id in ids])) for ids in by_host.values()])
+    slow: dict[str, float] = {}
+    for ids, pace, ratio in zip(by_host.values(), typical.tolist(), peers_ratio(typical).tolist(), strict=True):
+        paces_there = {id: workers[id] * ratio / pace for id in ids}
+        if len(ids) > 1 and min(paces_there.values()) >= NOTICED:
+            slow |= paces_there
+    return slow
 
 
 def _by_wait(view: View, recent: Batches, rising: frozenset[str]) -> Iterator[LossSeries]:
@@ -334,8 +342,12 @@ def _waiting(cause: str, component: str, recent: Batches, excess: Mapping[str, f
 
 
 def _explained_s(losses: BatchLosses, components: Sequence[str]) -> float:
-    """Time in which these components waited for a reason that was measured."""
-    return sum(losses.seconds(cause, name) for cause in _MEASURED_WAITS for name in components)
+    """Time in which these components waited for a reason that was measured. Waiting for shuffle blocks is no part of
+    the time in which a task runs, but writing them is."""
+    measured_s = sum(losses.seconds(cause, name) for cause in _MEASURED_WAITS for name in components)
+    writing = [(stage, stage.cost("shuffle_write_s")) for stage in losses.parts.stages if stage.name in components]
+    written_s = [stage.seconds - stage.replay_s(np.maximum(stage.task_s - each, 0.0)) for stage, each in writing]
+    return measured_s + sum(written_s)
 
 
 def _without_excess(observation: Observation, stage: StagePart, excess: Mapping[str, float]) -> Array:
