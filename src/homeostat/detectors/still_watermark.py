@@ -48,7 +48,11 @@ class StillWatermarkDetector:
     name: str = STILL_WATERMARK
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        with_rows = [o for o in view.window.observations if any(flow.rows > 0 for flow in o.flows)]
+        with_rows = [
+            o
+            for o in view.window.observations
+            if any(flow.rows > 0 for flow in o.flows) and math.isfinite(_watermark_s(o))
+        ]
         marks = np.array([_watermark_s(o) for o in with_rows])
         if len(marks) < self.least_batches or not marks[-1] > 0:
             return

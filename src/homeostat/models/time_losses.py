@@ -15,7 +15,7 @@ import numpy as np
 
 from homeostat.core.causes import EXTERNAL, SLOW_INSTANCE
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS
-from homeostat.core.observation import Array, HostSample, Observation
+from homeostat.core.observation import Array, Observation
 from homeostat.core.stats import filled, median, quantile
 from homeostat.core.time_causes import (
     CHECKPOINT_BOUND,
@@ -30,7 +30,8 @@ from homeostat.core.time_causes import (
 )
 from homeostat.core.view import View
 from homeostat.core.worker_pace import NOTICED, peers_ratio
-from homeostat.models.batch_parts import StagePart
+from homeostat.models.batch_parts import BatchParts, StagePart
+from homeostat.models.host_use import cpu_is_taken
 from homeostat.models.pace import paces
 from homeostat.models.recoverable import (
     UNEVEN_ROWS,
@@ -59,9 +60,6 @@ _USUAL_QUANTILE = 0.2
 _LOW_QUANTILE, _SPREAD_ABOVE = 0.05, 2.1
 # The share of the trigger interval below which a loss is not looked at more closely: half of what makes a symptom.
 _HARDLY = 0.05
-# A host whose cores are used up to this share is full, and other processes with this share of them take time from the
-# tasks. With the last share they are the likelier reason even if the host is not full all the time. Choices.
-FULL_HOST, MUCH_TAKEN, MOST_TAKEN = 0.85, 0.1, 0.3
 # How many times as long as usual both planning and the offset log must take to show that the host is busy, and how many
 # times the rise of one the rise of the other may be. Choices.
 _SLOWED, _ALIKE = 1.5, 3.0
@@ -77,7 +75,8 @@ class LossSeries:
 
     `usual_s` is what batches lost to it before; NaN if that is not known. `guessed` says that the
     measurement that separates this cause from another is missing. `least_s` is what remains of the loss after all
-    others were removed.
+    others were removed. `of_interval` is only there for a cause outside of all tasks: the time that the batch would
+    take with the rows of one trigger interval, as a share of what it took. Rows that wait make only tasks longer.
     """
 
     cause: str
@@ -90,6 +89,7 @@ class LossSeries:
     instances: tuple[int, ...] = ()
     workers: tuple[str, ...] = ()
     least_s: Array | None = None
+    of_interval: Array | None = None
 
     @property
     def beside_s(self) -> Array:
@@ -120,15 +120,31 @@ def _time_losses(view: View) -> tuple[LossSeries, ...]:
     keys = dict.fromkeys(key for _, losses in recent for key in losses.losses)
     batches = [losses for _, losses in recent]
     times = _times(batches)
+    of_interval = _of_interval(view, batches)
     series = []
     for key in keys:
         # Where the cause stands already, enough batches were there when it was named. Some may be gone since.
         before, least = _before_it_stood(view, earlier, *key), 1 if key in view.standing_since_s else _LEAST_USUAL
-        series.append(_series(*key, batches, before, least, times))
+        each = _series(*key, batches, before, least, times)
+        series.append(replace(each, of_interval=of_interval) if not each.component else each)
     rises = list(_by_rise(view, recent))
     waits = _by_wait(view, recent, frozenset(each.component for each in rises))
     by_task = [*_by_pace(recent, earlier), *waits, *rises]
     return (*_with_contention(recent, series), *by_task)
+
+
+def _of_interval(view: View, batches: Sequence[BatchLosses]) -> Array:
+    arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
+    arrival_per_s = median(arrivals[np.isfinite(arrivals)])
+    return np.array([_interval_share(each.parts, arrival_per_s) for each in batches])
+
+
+def _interval_share(parts: BatchParts, arrival_per_s: float) -> float:
+    """1 if it is not known, or if no more rows were read than arrive in one trigger interval."""
+    share_of_rows = arrival_per_s * parts.trigger_s / parts.rows
+    if not (share_of_rows < 1.0 and math.isfinite(parts.outside_s)):
+        return 1.0
+    return (parts.outside_s + share_of_rows * (parts.seconds - parts.outside_s)) / parts.seconds
 
 
 def _measured(observations: Sequence[Observation]) -> Batches:
@@ -266,7 +282,7 @@ def _by_wait(view: View, recent: Batches, rising: frozenset[str]) -> Iterator[Lo
     if not excess or _longest_s(recent[-1][1], excess) < _HARDLY * recent[-1][1].parts.period_s:
         return
     hosts = [host for observation, _ in recent for host in observation.hosts if math.isfinite(host.others)]
-    taken = _cpu_is_taken(recent)
+    taken = cpu_is_taken([(observation, losses.parts) for observation, losses in recent])
     sources = {c.name for c in view.topology if c.kind == "source"} if reads_small_files(recent[-1][0]) else set()
     by_files = {name: wait_s for name, wait_s in excess.items() if name in sources and not taken}
     others = {name: wait_s for name, wait_s in excess.items() if name not in by_files}
@@ -303,26 +319,6 @@ def _with_usual(series: LossSeries, waits: Mapping[str, _Wait], names: Mapping[s
     varying_s, excess_s = (sum(getattr(waits[name], each) for name in names) for each in ("varying_s", "excess_s"))
     varying = min(1.0, varying_s / excess_s)
     return replace(series, usual_s=varying * median(series.lost_s[-LEAST_OBSERVATIONS:]))
-
-
-def _cpu_is_taken(recent: Batches) -> bool:
-    """Whether other processes use much of a host that is full while tasks run, or most of what they could.
-
-    A batch that mostly waits on the driver leaves its hosts idle for most of the time.
-    """
-    measured = [(o, losses) for o, losses in recent if any(math.isfinite(host.others) for host in o.hosts)]
-    if not measured:
-        return False
-    observation, losses = measured[-1]
-    stages_s = sum(stage.seconds for stage in losses.parts.stages)
-    running = min(1.0, stages_s / losses.parts.seconds) if losses.parts.seconds > 0 else 1.0
-    return any(_is_taken(host, max(running, MUCH_TAKEN)) for host in observation.hosts)
-
-
-def _is_taken(host: HostSample, running: float) -> bool:
-    own_while_running = (host.busy - host.others) / running
-    full = own_while_running + host.others >= FULL_HOST
-    return host.others >= MOST_TAKEN or (host.others >= MUCH_TAKEN and full)
 
 
 def _longest_s(losses: BatchLosses, excess: Mapping[str, float]) -> float:

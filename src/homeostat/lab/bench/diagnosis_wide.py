@@ -38,7 +38,7 @@ _EARLY_BATCHES, _LATE_BATCHES, _BATCHES_AFTER, _LEAST_AFTER_S = (8, 20), (40, 10
 _PAIRS, _TRIPLES = 0.25, 0.15
 # The shares of faults that stop for a while and come again, that end before the run does, and that grow.
 _COMES_AGAIN, _ENDS, _GROWS = 0.15, 0.08, 0.15
-_STATE_KINDS = frozenset({"state-store", "stalled-watermark", "growing-state"})
+_STATE_KINDS = frozenset({"state-store", "stalled-watermark"})
 _GROWING_KINDS = frozenset(
     {"slow-sink", "slow-commit", "slow-planning", "slow-source", "slow-scheduling", "collecting", "small-files"}
 )
@@ -75,10 +75,10 @@ def _driver_memory(draw: Draw) -> FaultSpec:
     return FaultSpec("driver-memory", draw.at_s, share=min(0.98, cost / (1.0 + cost)))
 
 
-def _per_hour(kind: str, draw: Draw) -> FaultSpec:
-    """The cost or the size becomes a multiple within thirty batches."""
+def _rising_cost(draw: Draw) -> FaultSpec:
+    """The cost becomes a multiple within thirty batches."""
     growth = (0.5 + draw.strength) * 3600.0 / max(_LEAST_AFTER_S, 30 * draw.trigger_s)
-    return FaultSpec(kind, draw.at_s, component=draw.keyed, growth=growth)  # type: ignore[arg-type]
+    return FaultSpec("rising-cost", draw.at_s, component=draw.keyed, growth=growth)
 
 
 def _imbalance(draw: Draw) -> FaultSpec:
@@ -87,13 +87,13 @@ def _imbalance(draw: Draw) -> FaultSpec:
     return FaultSpec("hash-imbalance", draw.at_s, component=draw.keyed, stride=stride)
 
 
+# Without state that grows: it takes hours to tell.
 WIDE_FAULTS: dict[str, Callable[[Draw], FaultSpec]] = {
     **FAULTS,
     "slow-host": _slow_host,
     "slow-fetch": waiting_fault("slow-fetch", lambda draw: _SOURCE),
     "driver-memory": _driver_memory,
-    "rising-cost": lambda draw: _per_hour("rising-cost", draw),
-    "growing-state": lambda draw: _per_hour("growing-state", draw),
+    "rising-cost": _rising_cost,
     "hash-imbalance": _imbalance,
     _JOIN_KIND: partition_fault(_JOIN_KIND),
 }
