@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from homeostat.core.causes import DATA_SKEW
+from homeostat.core.causes import DATA_SKEW, SLOW_INSTANCE
 from homeostat.core.configuration import EXECUTORS_KNOB
 from homeostat.core.evidence import LostTime
 from homeostat.core.findings import Symptom
@@ -33,6 +34,28 @@ def late_with_a_slow_planner(number: int, rows: float, planning_s: float) -> Obs
         tasks, number=number, seconds=seconds, phases_s={"queryPlanning": planning_s, "addBatch": seconds - planning_s}
     )
     return replace(observed, flows=tuple(replace(flow, rows=rows) for flow in observed.flows))
+
+
+def test_what_a_slow_worker_takes_does_not_hide_the_driver() -> None:
+    """2 s of planning are little for a batch of 22 s, but most of what is left without the slow worker."""
+
+    def observed(number: int, times: float, planning_s: float) -> Observation:
+        sample = stage([times if worker == 3 else 1.0 for worker in [0, 1, 2, 3] * 2], began_s=planning_s, slots=4)
+        seconds = planning_s + 2.0 * times
+        phases_s = {"queryPlanning": planning_s, "addBatch": 2.0 * times}
+        return batch(
+            {"read": replace(sample, worker=np.arange(8) % 4)},
+            number=number,
+            seconds=seconds,
+            phases_s=phases_s,
+            slots=4,
+        )
+
+    batches = [*(observed(n, 1.0, 0.2) for n in range(1, 10)), *(observed(n, 12.0, 2.0) for n in range(10, 14))]
+    lost = [s.evidence for s in LostTimeDetector().detect(view_of(batches))]
+    causes = {each.cause for each in lost if isinstance(each, LostTime)}
+    assert DRIVER_BOUND in causes
+    assert SLOW_INSTANCE not in causes, "a detector of its own reports it"
 
 
 def test_rows_that_wait_do_not_hide_what_the_driver_takes() -> None:

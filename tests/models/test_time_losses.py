@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,8 @@ from homeostat.core.time_causes import (
     RISING_COST,
     SINK_BOUND,
     SLOW_HOST,
+    TINY_TASKS,
+    TOO_FEW_PARTITIONS,
 )
 from homeostat.core.view import Window
 from homeostat.models.time_losses import LossSeries, time_losses
@@ -90,6 +94,47 @@ def test_one_of_two_hosts_can_be_slow() -> None:
     losses = series(one_slow(("a", "a", "b", "b"), {2, 3}))
     assert losses[SLOW_HOST].workers == ("2", "3")
     assert SLOW_INSTANCE not in losses
+
+
+def few_tasks(task_s: float, numbers: range, **others: Any) -> list[Observation]:
+    """Two tasks on four slots."""
+    tasks = {"read": stage([task_s] * 2, slots=4, began_s=0.0)}
+    phases_s = {"addBatch": task_s}
+    return [batch(tasks, number=n, seconds=task_s, phases_s=phases_s, slots=4, **others) for n in numbers]
+
+
+def test_a_layout_costs_as_usual_when_tasks_are_longer_for_another_reason() -> None:
+    loss = series([*few_tasks(1.0, range(1, 13)), *few_tasks(8.0, range(13, 17))])[TOO_FEW_PARTITIONS]
+    assert loss.lost_s[-1] == pytest.approx(8.0 * loss.lost_s[0], rel=0.1)
+    assert loss.usual_s == pytest.approx(loss.lost_s[-1], rel=0.1)
+
+
+def short_tasks(rows_of_batches: Sequence[float]) -> list[Observation]:
+    """Tasks that take 10 ms and 0.1 ms for each row, many of them for each slot."""
+    observed = []
+    for number, rows in enumerate(rows_of_batches, start=1):
+        task_s = 0.01 + 0.0001 * rows
+        sample = stage([task_s] * 40, rows=[rows] * 40, slots=4, began_s=0.0)
+        seconds = 10.0 * task_s
+        each = batch(
+            {"read": sample}, number=number, seconds=seconds, phases_s={"addBatch": seconds}, slots=4, trigger_s=0.5
+        )
+        observed.append(replace(each, flows=tuple(replace(flow, rows=40.0 * rows) for flow in each.flows)))
+    return observed
+
+
+def test_what_the_start_of_a_task_takes_is_read_from_batches_of_different_sizes() -> None:
+    same = series(short_tasks([700.0] * 20))[TINY_TASKS]
+    assert same.lost_s[-1] > 0.6, "all of a short task may be its start"
+    different = series(short_tasks([300.0, 900.0, 500.0, 700.0] * 5))[TINY_TASKS]
+    assert different.lost_s[-1] == pytest.approx(9 * 0.01, rel=0.3), "nine starts in each slot are saved"
+
+
+def test_one_batch_that_lacks_a_measurement_makes_no_cause_a_guess() -> None:
+    observed = slow_sink(6.0, 6)
+    unmeasured = {name: replace(sample, began_s=math.nan) for name, sample in observed[1].tasks.items()}
+    observed[1] = replace(observed[1], tasks=unmeasured)
+    assert not series(observed)[SINK_BOUND].guessed
 
 
 def with_a_costly_partition(times: float, numbers: range) -> list[Observation]:

@@ -9,7 +9,7 @@ from itertools import islice
 
 from homeostat.core import sentences
 from homeostat.core.actions import REVERT
-from homeostat.core.configuration import SPREAD, Configuration
+from homeostat.core.configuration import EXECUTORS, SPREAD, Configuration
 from homeostat.core.digest import clean, digest
 from homeostat.core.earlier import Earlier
 from homeostat.core.effects import Effects
@@ -159,8 +159,11 @@ def _receipt(state: State, receipt: Receipt, effects: Effects) -> State:
     )
     is_judged = receipt.applied and mine.proposal.kind != REVERT and mine.proposal.prediction is not None
     active = (*others, replace(mine, applied_s=receipt.at_s)) if is_judged else others
+    # Other settings change what a row costs. The number of executors does not.
+    same_costs = all(knob.kind == EXECUTORS for knob in mine.proposal.patch.values)
     state = replace(
         state,
+        earlier=state.earlier if same_costs or not receipt.applied else Earlier(),
         active=active,
         last=mine if receipt.applied else state.last,
         last_action_s={**state.last_action_s, mine.scope: receipt.at_s},

@@ -22,9 +22,6 @@ from homeostat.core.view import View
 from homeostat.models.recoverable import UNEVEN_ROWS
 from homeostat.models.time_losses import LossSeries, time_losses
 
-# Causes that detectors of their own find: their lost time only weighs them.
-_FOUND_ELSEWHERE = frozenset({SLOW_INSTANCE, UNDER_PROVISIONED})
-
 # Without a trigger interval, a loss harms from this share of the batch on. A choice.
 _MOST_OF_BATCH = 0.5
 # A rise by less than this is noise, whatever the ratio. A choice.
@@ -60,7 +57,7 @@ class LostTimeDetector:
     in_any_configuration: ClassVar[bool] = True
 
     def detect(self, view: View) -> Iterator[Symptom]:
-        series = [each for each in time_losses(view) if each.cause not in _FOUND_ELSEWHERE]
+        series = [each for each in time_losses(view) if each.cause != UNDER_PROVISIONED]
         more_executors = next((s for s in time_losses(view) if s.cause == UNDER_PROVISIONED), None)
         rest_s: Array | None = None  # of each batch, without the causes that cost more
         reported_causes: set[tuple[str, str]] = set()
@@ -73,8 +70,8 @@ class LostTimeDetector:
             if rest_s is not None or each.of_interval is not None:
                 evidence = replace(evidence, rest_s=median(_rest_s(each, rest_s)[-self.least :]))
             rest_s = np.maximum((each.seconds if rest_s is None else rest_s) - each.lost_s, 0.0)
-            if (cause, component) in reported_causes:
-                continue
+            if (cause, component) in reported_causes or cause == SLOW_INSTANCE:
+                continue  # a detector of its own reports slow workers
             reported_causes.add((cause, component))
             severity = min(1.0, evidence.share)
             evidence = replace(evidence, cause=cause)

@@ -80,6 +80,20 @@ class BatchParts:
     def slots(self) -> int:
         return self.stages[0].slots if self.stages else 1
 
+    def work_s(self, component: str) -> float:
+        """How long the tasks of a component take together."""
+        return sum(float(stage.task_s.sum()) for stage in self.stages if stage.name == component)
+
+    def of_interval(self, arrival_per_s: float) -> float:
+        """The time that the batch would take with the rows of one trigger interval, as a share of what it took.
+
+        1 if it is not known, or if no more rows were read than arrive in an interval.
+        """
+        share_of_rows = arrival_per_s * self.trigger_s / self.rows
+        if not (share_of_rows < 1.0 and math.isfinite(self.outside_s)):
+            return 1.0
+        return (self.outside_s + share_of_rows * (self.seconds - self.outside_s)) / self.seconds
+
     def phases(self, names: Iterable[str]) -> float:
         return sum(self.phases_s.get(name, 0.0) for name in names)
 

@@ -11,7 +11,7 @@ import numpy as np
 from homeostat.core.causes import UNDER_PROVISIONED, cause_of
 from homeostat.core.evidence_limits import LEAST_OBSERVATIONS, NEARLY_LATE, WORTH_NAMING
 from homeostat.core.objective import Objective
-from homeostat.core.stats import median
+from homeostat.core.stats import filled, median
 from homeostat.core.view import View
 from homeostat.core.wording import span
 from homeostat.models.recoverable import UNEVEN_ROWS, BatchLosses, batch_losses
@@ -24,6 +24,9 @@ _NOTABLE = 0.25
 _RISEN = 2.0
 # Of the latest batches so many may be without a measurement. Fewer know nothing where metrics often fail. A choice.
 _UNMEASURED = 6
+# Times the rows of the typical task of its stage from which a task cannot be divided: it has the rows of one key. A
+# smaller number takes for one key what hashing made uneven. A choice.
+_CROWDED = 2.5
 # 95 % of the rows wait for at most this many batches: up to one until their batch begins, and then their own.
 _BATCHES_PER_LATENCY = 1.95
 
@@ -73,6 +76,14 @@ class ScalingLimit:
             return self.allowed_s
         return min(self.allowed_s, latest.rows / self.arrival_per_s)
 
+    def divided_s(self, even: Collection[str]) -> float:
+        """How long batches would take if all tasks were divided at will, but those that have far more rows than others:
+        the rows of a key stay together. In the stages `even` the rows of a key are spread."""
+        seconds = [
+            _with_stages(each, _crowded_s(each, even), self.allowed_s, self.arrival_per_s) for each in self.batches
+        ]
+        return median(np.array(seconds))
+
     @property
     def latest_s(self) -> float:
         return self.batches[-1].parts.seconds
@@ -111,7 +122,9 @@ def _scaling_limit(view: View) -> ScalingLimit | None:
     batch_s = median(np.array([each.parts.seconds for each in batches]))
     triggers_s = [each.parts.trigger_s for each in batches if math.isfinite(each.parts.trigger_s)]
     allowed_s = _allowed_s(view.objective, triggers_s[-1] if triggers_s else math.nan)
-    least_s = median(np.array([_least_s(each, allowed_s) for each in batches]))
+    arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
+    arrival_per_s = median(arrivals[np.isfinite(arrivals)])
+    least_s = median(np.array([_least_s(each, allowed_s, arrival_per_s) for each in batches]))
     lost_s, risen = _lost_s(time_losses(view))
     culprit, culprit_s = _culprit(lost_s, risen, min(batch_s, allowed_s))
     removed_s = sum(
@@ -119,8 +132,6 @@ def _scaling_limit(view: View) -> ScalingLimit | None:
         for cause, seconds in lost_s.items()
         if not cause_of(cause).workers_help and seconds >= WORTH_NAMING * min(batch_s, allowed_s)
     )
-    arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
-    arrival_per_s = median(arrivals[np.isfinite(arrivals)])
     without_s = median(np.array([_without_s(each, arrival_per_s, removed_s) for each in batches]))
     outside = np.array([each.parts.outside_s for each in batches])
     outside_s = median(outside[np.isfinite(outside)])
@@ -137,12 +148,29 @@ def _allowed_s(objective: Objective, trigger_s: float) -> float:
     return max(bounds, default=math.inf)
 
 
-def _least_s(batch: BatchLosses, allowed_s: float) -> float:
-    """The batch with a slot for every task. Rows that wait because batches are late would not be there."""
+def _least_s(batch: BatchLosses, allowed_s: float, arrival_per_s: float) -> float:
+    """The batch with a slot for every task."""
+    longest_s = sum(stage.replay_s(stage.task_s, max(1, len(stage.task_s))) for stage in batch.parts.stages)
+    return _with_stages(batch, longest_s, allowed_s, arrival_per_s)
+
+
+def _with_stages(batch: BatchLosses, stages_s: float, allowed_s: float, arrival_per_s: float) -> float:
+    """The batch if its stages took so long. Rows that wait because batches are late would not be there."""
     parts = batch.parts
-    fewer_rows = min(1.0, allowed_s / parts.period_s)
-    longest_s = sum(stage.replay_s(stage.task_s, max(1, len(stage.task_s))) for stage in parts.stages)
-    return parts.seconds - sum(stage.seconds for stage in parts.stages) + fewer_rows * longest_s
+    rows_in_time = arrival_per_s * allowed_s / parts.rows
+    fewer_rows = min(1.0, rows_in_time if math.isfinite(rows_in_time) else allowed_s / parts.period_s)
+    return parts.seconds - sum(stage.seconds for stage in parts.stages) + fewer_rows * stages_s
+
+
+def _crowded_s(batch: BatchLosses, even: Collection[str]) -> float:
+    """The longest task of each stage among those with far more rows than others."""
+    seconds = 0.0
+    for stage in batch.parts.stages:
+        rows = filled(stage.rows, 0.0)
+        crowded = rows >= _CROWDED * median(rows)
+        if stage.name not in even and len(rows) > 1 and median(rows) > 0 and crowded.any():
+            seconds += stage.replay_s(stage.task_s[crowded], int(crowded.sum()))
+    return seconds
 
 
 def _without_s(batch: BatchLosses, arrival_per_s: float, lost_s: float) -> float:

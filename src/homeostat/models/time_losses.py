@@ -27,10 +27,12 @@ from homeostat.core.time_causes import (
     SMALL_FILES,
     SPILLING,
     STATE_STORE_BOUND,
+    TINY_TASKS,
+    TOO_FEW_PARTITIONS,
 )
 from homeostat.core.view import View
 from homeostat.core.worker_pace import NOTICED, peers_ratio
-from homeostat.models.batch_parts import BatchParts, StagePart
+from homeostat.models.batch_parts import StagePart
 from homeostat.models.host_use import cpu_is_taken
 from homeostat.models.pace import paces
 from homeostat.models.recoverable import (
@@ -40,9 +42,11 @@ from homeostat.models.recoverable import (
     batch_losses,
     gains,
     reads_small_files,
+    starting_s,
     with_even_rows,
 )
 from homeostat.models.rising_cost import LONGEST_SPAN, rise_of_costs
+from homeostat.models.task_times import task_costs
 
 # Batches whose losses are compared: more are surer, fewer are newer. A choice.
 RECENT_BATCHES = 6
@@ -63,6 +67,8 @@ _HARDLY = 0.05
 # How many times as long as usual both planning and the offset log must take to show that the host is busy, and how many
 # times the rise of one the rise of the other may be. Choices.
 _SLOWED, _ALIKE = 1.5, 3.0
+# Causes that lie in the number of tasks and slots alone.
+_BY_LAYOUT = frozenset({TINY_TASKS, TOO_FEW_PARTITIONS})
 # Causes that make a task wait and are measured themselves.
 _MEASURED_WAITS = (SPILLING, STATE_STORE_BOUND)
 Batches = Sequence[tuple[Observation, BatchLosses]]
@@ -125,7 +131,7 @@ def _time_losses(view: View) -> tuple[LossSeries, ...]:
     for key in keys:
         # Where the cause stands already, enough batches were there when it was named. Some may be gone since.
         before, least = _before_it_stood(view, earlier, *key), 1 if key in view.standing_since_s else _LEAST_USUAL
-        each = _series(*key, batches, before, least, times)
+        each = _with_fitted_starts(view, recent[-1][1], _series(*key, batches, before, least, times))
         series.append(replace(each, of_interval=of_interval) if not each.component else each)
     rises = list(_by_rise(view, recent))
     waits = _by_wait(view, recent, frozenset(each.component for each in rises))
@@ -133,18 +139,24 @@ def _time_losses(view: View) -> tuple[LossSeries, ...]:
     return (*_with_contention(recent, series), *by_task)
 
 
+def _with_fitted_starts(view: View, latest: BatchLosses, series: LossSeries) -> LossSeries:
+    """One batch shows how long its shortest tasks take, but not how much of that is their start. Batches of different
+    sizes do."""
+    if series.cause != TINY_TASKS or not bool((series.share >= _HARDLY).any()):
+        return series
+    fitted_s = task_costs(view).get(series.component, 0.0)
+    stage = next((stage for stage in latest.parts.stages if stage.name == series.component), None)
+    if stage is None or not fitted_s > 0:
+        return series
+    around_s = sum(median(stage.cost(name)) for name in ("deserialise_s", "serialise_s", "delay_s"))
+    part = min(1.0, (fitted_s + around_s) / starting_s(stage))
+    return replace(series, lost_s=part * series.lost_s, usual_s=part * series.usual_s)
+
+
 def _of_interval(view: View, batches: Sequence[BatchLosses]) -> Array:
     arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
     arrival_per_s = median(arrivals[np.isfinite(arrivals)])
-    return np.array([_interval_share(each.parts, arrival_per_s) for each in batches])
-
-
-def _interval_share(parts: BatchParts, arrival_per_s: float) -> float:
-    """1 if it is not known, or if no more rows were read than arrive in one trigger interval."""
-    share_of_rows = arrival_per_s * parts.trigger_s / parts.rows
-    if not (share_of_rows < 1.0 and math.isfinite(parts.outside_s)):
-        return 1.0
-    return (parts.outside_s + share_of_rows * (parts.seconds - parts.outside_s)) / parts.seconds
+    return np.array([each.parts.of_interval(arrival_per_s) for each in batches])
 
 
 def _measured(observations: Sequence[Observation]) -> Batches:
@@ -175,25 +187,30 @@ def _series(
     least: int,
     times: tuple[Array, Array],
 ) -> LossSeries:
-    first = next(each.losses[cause, component] for each in batches if (cause, component) in each.losses)
+    guesses = [each.losses[cause, component].guessed for each in batches if (cause, component) in each.losses]
     lost_s = np.array([each.seconds(cause, component) for each in batches])
     least_s = np.array([each.least_s(cause, component) for each in batches])
-    series = LossSeries(cause, component, lost_s, *times, guessed=first.guessed, least_s=least_s)
+    series = LossSeries(cause, component, lost_s, *times, guessed=2 * sum(guesses) > len(guesses), least_s=least_s)
     # What hardly costs anything is compared with nothing.
     if len(earlier) < least or not (component == "" or bool((series.share >= _HARDLY).any())):
         return series
-    rows = median(np.array([each.parts.rows for each in batches]))
-    slots = batches[-1].parts.slots
-    usual = np.sort([each.seconds(cause, component) * _growth(each, component, rows, slots) for each in earlier])
+    # Whatever makes tasks longer, their layout costs more in proportion. Other causes cost more with more rows.
+    sizes = [
+        [b.parts.work_s(component) if cause in _BY_LAYOUT else b.parts.rows for b in each]
+        for each in (batches, earlier)
+    ]
+    now, slots = median(np.array(sizes[0])), batches[-1].parts.slots
+    growths = [
+        _growth(now, then, each.parts.slots / slots) if component else 1.0
+        for then, each in zip(sizes[1], earlier, strict=True)
+    ]
+    usual = np.sort([growth * each.seconds(cause, component) for growth, each in zip(growths, earlier, strict=True)])
     return replace(series, usual_s=quantile(usual, _USUAL_QUANTILE))
 
 
-def _growth(batch: BatchLosses, component: str, rows: float, slots: int) -> float:
-    """How much more this batch would have lost at so many rows, with so many slots: in proportion in tasks, and as much
-    on the driver."""
-    if not component or not batch.parts.rows > 0:
-        return 1.0
-    return max(1.0, rows / batch.parts.rows) * batch.parts.slots / slots
+def _growth(now: float, then: float, slots: float) -> float:
+    """How much more a batch would have lost in its tasks if it had been as large as those of now, on as many slots."""
+    return max(1.0, now / then) * slots if then > 0 else 1.0
 
 
 def _times(batches: Sequence[BatchLosses]) -> tuple[Array, Array]:

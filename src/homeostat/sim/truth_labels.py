@@ -172,7 +172,9 @@ class Labels:
         gone = by_workers if not sample.faulty_workers else []
         standing = self.standing(sample)
         others = [label for label in now if label not in gone and label not in standing]
-        return (*standing, *others, *self._nearly_short(sample))
+        # A state that the watermark does not empty makes each row dearer.
+        dearer = [Label(RISING_COST, label.component) for label in now if label.cause == STALLED_WATERMARK]
+        return (*standing, *others, *dearer, *self._nearly_short(sample))
 
     def _nearly_short(self, sample: TruthSample) -> list[Label]:
         """Batches that nearly fill their interval are short of executors for whoever wants headroom."""
