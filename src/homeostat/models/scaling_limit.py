@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,8 +36,9 @@ class ScalingLimit:
     """Batches take `batch_s`, and may take `allowed_s`. With any number of executors they would still take `least_s`.
 
     `culprit` is the cause that takes most of the time, and `culprit_s` how much; empty if nothing takes much.
-    `without_s` is how long a batch of the rows of one trigger interval would take without all causes that more
-    executors do not help; NaN if unknown. `outside_s` is the time in which no stage of tasks ran; NaN if unknown.
+    `workers_help`: whether more executors help against it. `without_s` is how long a batch of the rows of one trigger
+    interval would take without all causes that more executors do not help; NaN if unknown. `outside_s` is the time in
+    which no stage of tasks ran; NaN if unknown.
     """
 
     batch_s: float
@@ -49,6 +50,7 @@ class ScalingLimit:
     without_s: float = math.nan
     arrival_per_s: float = math.nan
     outside_s: float = math.nan
+    workers_help: bool = False
 
     def fits(self, offered_per_s: float, target: float) -> bool:
         """Whether batches at the present pace, without causes that executors do not help, would process so many rows
@@ -97,7 +99,7 @@ class ScalingLimit:
     @property
     def explained(self) -> bool:
         """Whether batches are late only because of causes that more executors do not help."""
-        fits_without = self.without_s <= self.allowed_s and not cause_of(self.culprit).workers_help
+        fits_without = self.without_s <= self.allowed_s and not self.workers_help
         return self.out_of_reach or (self.nearly_late and bool(self.culprit) and fits_without)
 
     @property
@@ -124,18 +126,41 @@ def _scaling_limit(view: View) -> ScalingLimit | None:
     allowed_s = _allowed_s(view.objective, triggers_s[-1] if triggers_s else math.nan)
     arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
     arrival_per_s = median(arrivals[np.isfinite(arrivals)])
-    least_s = median(np.array([_least_s(each, allowed_s, arrival_per_s) for each in batches]))
+    least_s = _typical([_least_s(each, allowed_s, arrival_per_s) for each in batches])
     lost_s, risen = _lost_s(time_losses(view))
     culprit, culprit_s = _culprit(lost_s, risen, min(batch_s, allowed_s))
+    helped = _helped_by_workers(time_losses(view), batches[-1])
     removed_s = sum(
         seconds
         for cause, seconds in lost_s.items()
-        if not cause_of(cause).workers_help and seconds >= WORTH_NAMING * min(batch_s, allowed_s)
+        if cause not in helped and seconds >= WORTH_NAMING * min(batch_s, allowed_s)
     )
-    without_s = median(np.array([_without_s(each, arrival_per_s, removed_s) for each in batches]))
-    outside = np.array([each.parts.outside_s for each in batches])
-    outside_s = median(outside[np.isfinite(outside)])
-    return ScalingLimit(batch_s, allowed_s, least_s, culprit, culprit_s, batches, without_s, arrival_per_s, outside_s)
+    without_s = _typical([_without_s(each, arrival_per_s, removed_s) for each in batches])
+    outside_s = _typical([each.parts.outside_s for each in batches])
+    return ScalingLimit(
+        batch_s,
+        allowed_s,
+        least_s,
+        culprit,
+        culprit_s,
+        batches,
+        without_s,
+        arrival_per_s,
+        outside_s,
+        culprit in helped,
+    )
+
+
+def _typical(values: Sequence[float]) -> float:
+    """The median of what is known: a metric may be missing in one batch."""
+    known = np.array(values)
+    return median(known[np.isfinite(known)])
+
+
+def _helped_by_workers(losses: tuple[LossSeries, ...], latest: BatchLosses) -> frozenset[str]:
+    """The causes against which more executors help: where tasks wait for a slot."""
+    waiting = {stage.name for stage in latest.parts.stages if len(stage.task_s) > stage.slots}
+    return frozenset(s.cause for s in losses if cause_of(s.cause).workers_help and s.component in waiting)
 
 
 def _allowed_s(objective: Objective, trigger_s: float) -> float:
