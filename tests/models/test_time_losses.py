@@ -15,6 +15,7 @@ from homeostat.core.observation import HostSample, Observation
 from homeostat.core.time_causes import (
     CHECKPOINT_BOUND,
     COSTLY_KEYS,
+    GC_BOUND,
     HOST_CONTENTION,
     RISING_COST,
     SINK_BOUND,
@@ -128,6 +129,16 @@ def test_what_the_start_of_a_task_takes_is_read_from_batches_of_different_sizes(
     assert same.lost_s[-1] > 0.6, "all of a short task may be its start"
     different = series(short_tasks([300.0, 900.0, 500.0, 700.0] * 5))[TINY_TASKS]
     assert different.lost_s[-1] == pytest.approx(9 * 0.01, rel=0.3), "nine starts in each slot are saved"
+
+
+def test_longer_tasks_have_more_garbage_as_usual() -> None:
+    def observed(times: float, numbers: range) -> list[Observation]:
+        tasks = {"read": stage([times] * 4, began_s=0.0, gc_s=0.1 * times)}
+        seconds = 2.0 * times
+        return [batch(tasks, number=n, seconds=seconds, phases_s={"addBatch": seconds}) for n in numbers]
+
+    loss = series([*observed(1.0, range(1, 13)), *observed(9.0, range(13, 17))])[GC_BOUND]
+    assert loss.usual_s == pytest.approx(loss.lost_s[-1], rel=0.1)
 
 
 def test_one_batch_that_lacks_a_measurement_makes_no_cause_a_guess() -> None:

@@ -84,6 +84,9 @@ class BatchParts:
         """How long the tasks of a component take together."""
         return sum(float(stage.task_s.sum()) for stage in self.stages if stage.name == component)
 
+    def stage_s(self, component: str) -> float:
+        return sum(stage.seconds for stage in self.stages if stage.name == component)
+
     def of_interval(self, arrival_per_s: float) -> float:
         """The time that the batch would take with the rows of one trigger interval, as a share of what it took.
 

@@ -21,6 +21,7 @@ from homeostat.core.time_causes import (
     CHECKPOINT_BOUND,
     COSTLY_KEYS,
     DRIVER_BOUND,
+    GC_BOUND,
     HOST_CONTENTION,
     RISING_COST,
     SLOW_HOST,
@@ -32,7 +33,7 @@ from homeostat.core.time_causes import (
 )
 from homeostat.core.view import View
 from homeostat.core.worker_pace import NOTICED, peers_ratio
-from homeostat.models.batch_parts import StagePart
+from homeostat.models.batch_parts import BatchParts, StagePart
 from homeostat.models.host_use import cpu_is_taken
 from homeostat.models.pace import paces
 from homeostat.models.recoverable import (
@@ -81,8 +82,8 @@ class LossSeries:
 
     `usual_s` is what batches lost to it before; NaN if that is not known. `guessed` says that the
     measurement that separates this cause from another is missing. `least_s` is what remains of the loss after all
-    others were removed. `of_interval` is only there for a cause outside of all tasks: the time that the batch would
-    take with the rows of one trigger interval, as a share of what it took. Rows that wait make only tasks longer.
+    others were removed. `of_interval` is only there for a cause outside of all tasks, because rows that wait make only
+    tasks longer: the time with the rows of one trigger interval, as a share of what the batch took.
     """
 
     cause: str
@@ -155,8 +156,7 @@ def _with_fitted_starts(view: View, latest: BatchLosses, series: LossSeries) -> 
 
 def _of_interval(view: View, batches: Sequence[BatchLosses]) -> Array:
     arrivals = view.flow("arrival_per_s", last=LEAST_OBSERVATIONS)
-    arrival_per_s = median(arrivals[np.isfinite(arrivals)])
-    return np.array([each.parts.of_interval(arrival_per_s) for each in batches])
+    return np.array([each.parts.of_interval(median(arrivals[np.isfinite(arrivals)])) for each in batches])
 
 
 def _measured(observations: Sequence[Observation]) -> Batches:
@@ -194,18 +194,21 @@ def _series(
     # What hardly costs anything is compared with nothing.
     if len(earlier) < least or not (component == "" or bool((series.share >= _HARDLY).any())):
         return series
-    # Whatever makes tasks longer, their layout costs more in proportion. Other causes cost more with more rows.
-    sizes = [
-        [b.parts.work_s(component) if cause in _BY_LAYOUT else b.parts.rows for b in each]
-        for each in (batches, earlier)
-    ]
+    sizes = [[_size(b.parts, cause, component) for b in each] for each in (batches, earlier)]
     now, slots = median(np.array(sizes[0])), batches[-1].parts.slots
     growths = [
         _growth(now, then, each.parts.slots / slots) if component else 1.0
         for then, each in zip(sizes[1], earlier, strict=True)
     ]
-    usual = np.sort([growth * each.seconds(cause, component) for growth, each in zip(growths, earlier, strict=True)])
-    return replace(series, usual_s=quantile(usual, _USUAL_QUANTILE))
+    usual = [growth * each.seconds(cause, component) for growth, each in zip(growths, earlier, strict=True)]
+    return replace(series, usual_s=quantile(np.sort(usual), _USUAL_QUANTILE))
+
+
+def _size(parts: BatchParts, cause: str, component: str) -> float:
+    """What it grows with: the layout and the garbage of tasks with whatever makes them longer, others with the rows."""
+    if cause in _BY_LAYOUT:
+        return parts.work_s(component)
+    return parts.stage_s(component) if cause == GC_BOUND else parts.rows
 
 
 def _growth(now: float, then: float, slots: float) -> float:
