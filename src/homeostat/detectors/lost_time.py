@@ -67,8 +67,9 @@ class LostTimeDetector:
             if not self._is_notable(each, cause, rest_s):
                 continue
             evidence = lost_time(each, more_executors, self.least, self.least_share)
-            if rest_s is not None or each.of_interval is not None:
-                evidence = replace(evidence, rest_s=median(_rest_s(each, rest_s)[-self.least :]))
+            left_s = median(_rest_s(each, rest_s)[-self.least :])
+            if rest_s is not None or left_s < evidence.batch_s:
+                evidence = replace(evidence, rest_s=left_s)
             rest_s = np.maximum((each.seconds if rest_s is None else rest_s) - each.lost_s, 0.0)
             if (cause, component) in reported_causes or cause == SLOW_INSTANCE:
                 continue  # a detector of its own reports slow workers
